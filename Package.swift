@@ -1,0 +1,26 @@
+// swift-tools-version: 6.0
+import PackageDescription
+
+let package = Package(
+    name: "backup-tool",
+    products: [
+        .library(name: "BackupKit", targets: ["BackupKit"]),
+        .executable(name: "backup-tool", targets: ["backup-tool"]),
+    ],
+    targets: [
+        .systemLibrary(name: "CArchive", pkgConfig: "libarchive", providers: [.apt(["libarchive-dev"])]),
+        .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
+        .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .target(name: "CSystem"),
+        .target(
+            name: "BackupKit",
+            dependencies: ["CArchive", "CSQLite", "CZstd", "CCrypto", "CSystem"]
+        ),
+        .executableTarget(name: "backup-tool", dependencies: ["BackupKit"]),
+        .target(name: "TestSupport", dependencies: ["BackupKit"], path: "Tests/TestSupport"),
+        .testTarget(name: "BackupKitTests", dependencies: ["BackupKit", "TestSupport"]),
+        .testTarget(name: "CommandLineTests", dependencies: ["BackupKit", "TestSupport", "backup-tool"]),
+    ],
+    swiftLanguageModes: [.v6]
+)

@@ -1,0 +1,62 @@
+/// Why a command could not do what it was asked. Every case maps to one exit code (`docs/exit-codes.md`).
+public enum ErrorCode: String, Sendable, CaseIterable {
+    case failed
+    case incomplete
+    case damaged
+    case notFound
+    case locked
+    case wrongPassword
+    case usage
+    case temporary
+    case destinationFull
+    case interrupted
+    case exists
+    case refused
+}
+
+/// An error as a person should read it: what happened, where, and what to do next.
+public struct BackupError: Error, Sendable, Equatable {
+    public let code: ErrorCode
+    /// One sentence without a final full stop: "no such file", "line 12 is not JSON: unexpected ','".
+    public let message: String
+    /// The path, record or archive entry it is about.
+    public let subject: String?
+    /// What to do next: "choose another name, or replace it with --force".
+    public let remedy: String?
+
+    public init(_ code: ErrorCode, _ message: String, at subject: String? = nil, remedy: String? = nil) {
+        self.code = code
+        self.message = message
+        self.subject = subject
+        self.remedy = remedy
+    }
+}
+
+extension BackupError: CustomStringConvertible {
+    public var description: String {
+        let place = subject.map { "\(printable($0)): " } ?? ""
+        let next = remedy.map { "; \($0)" } ?? ""
+        return place + message + next
+    }
+}
+
+/// Foreign text made safe for a terminal: control characters, line separators and direction overrides are escaped.
+public func printable(_ text: String) -> String {
+    guard text.unicodeScalars.contains(where: needsEscape) else { return text }
+    var safe = ""
+    for scalar in text.unicodeScalars {
+        if needsEscape(scalar) {
+            safe += "\\u{\(String(scalar.value, radix: 16))}"
+        } else {
+            safe.unicodeScalars.append(scalar)
+        }
+    }
+    return safe
+}
+
+private func needsEscape(_ scalar: Unicode.Scalar) -> Bool {
+    switch scalar.value {
+    case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF, 0xFFFD: true
+    default: false
+    }
+}

@@ -1,0 +1,62 @@
+#define _GNU_SOURCE
+#include "csystem.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/openat2.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <sys/ioctl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+int csystem_open_beneath(int dirfd, const char *path, int flags, mode_t mode) {
+    struct open_how how = {
+        .flags = (uint64_t)(unsigned)flags,
+        .mode = (flags & (O_CREAT | O_TMPFILE)) ? mode : 0,
+        .resolve = RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS | RESOLVE_NO_MAGICLINKS,
+    };
+    // The kernel asks for a retry when a directory was renamed while it walked the path.
+    for (int tries = 0;; tries++) {
+        long fd = syscall(SYS_openat2, dirfd, path, &how, sizeof how);
+        if (fd >= 0 || errno != EAGAIN || tries == 100) return (int)fd;
+    }
+}
+
+int csystem_clone_file(int to, int from) { return ioctl(to, FICLONE, from); }
+
+int csystem_rename_new(const char *from, const char *to) {
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+}
+
+int csystem_rename_exchange(const char *from, const char *to) {
+    return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE);
+}
+
+int csystem_fcntl(int fd, int command, int argument) { return fcntl(fd, command, argument); }
+
+int csystem_terminal_columns(int fd) {
+    struct winsize size;
+    return ioctl(fd, TIOCGWINSZ, &size) == 0 ? size.ws_col : 0;
+}
+
+static atomic_int caught = 0;
+
+static void on_signal(int number) {
+    int none = 0;
+    if (!atomic_compare_exchange_strong(&caught, &none, number)) _exit(128 + number);
+}
+
+void csystem_catch_interrupts(void) {
+    struct sigaction action = {.sa_handler = on_signal};
+    sigemptyset(&action.sa_mask);
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGHUP, &action, NULL);
+    // A reader that goes away shows up as EPIPE from write, which is an error we can report.
+    signal(SIGPIPE, SIG_IGN);
+}
+
+int csystem_caught_signal(void) { return atomic_load(&caught); }

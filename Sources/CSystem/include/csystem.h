@@ -1,0 +1,28 @@
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+
+/// openat2(2) has no wrapper in glibc: opens `path` below `dirfd` and nowhere else, following no symbolic link.
+/// Returns a file descriptor, or -1 with errno set.
+int csystem_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
+
+/// Makes `to` share the extents of `from` (FICLONE, an ioctl and so variadic). Returns 0, or -1 with errno set.
+int csystem_clone_file(int to, int from);
+
+/// Renames without replacing: fails with EEXIST when `to` is there.
+int csystem_rename_new(const char *from, const char *to);
+
+/// Swaps two existing names in one step.
+int csystem_rename_exchange(const char *from, const char *to);
+
+/// fcntl(2) with an integer argument.
+int csystem_fcntl(int fd, int command, int argument);
+
+/// Columns of the terminal behind `fd`, or 0 when it is none.
+int csystem_terminal_columns(int fd);
+
+/// SIGINT, SIGTERM and SIGHUP set a flag that long loops ask for; the second of them ends the process at once.
+void csystem_catch_interrupts(void);
+/// The signal that was caught, or 0.
+int csystem_caught_signal(void);
