@@ -1,0 +1,63 @@
+/// One file of a layout, as its carrier lists it.
+public struct EntryInfo: Sendable, Equatable, Hashable {
+    /// Relative, `/`-separated, already checked by `EntryName`.
+    public var path: String
+    public var size: Int64
+    /// Seconds since 1970.
+    public var modified: Int64
+
+    public init(path: String, size: Int64, modified: Int64) {
+        self.path = path
+        self.size = size
+        self.modified = modified
+    }
+}
+
+/// The bytes of the entry that is being visited.
+public protocol EntryBytes {
+    /// Calls `body` with the entry's bytes in order; may be called once, or not at all. Throws `.damaged` where the
+    /// carrier knows that the bytes are not what was written.
+    func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws
+}
+
+/// Where a layout is read from: a folder, an archive, later a vault. The contract, proved by one conformance suite:
+/// - names that `EntryName` refuses, links, devices and names that collide MUST make `visit` and `list` throw
+///   `.refused` with the entry named, and `ReadLimits` that are passed MUST too;
+/// - `visit` calls `body` once for every file, in any order and MAY call it from several threads at once;
+/// - an error that `body` throws ends the visit and is thrown on. A body that catches the error of `forEachChunk` and
+///   returns lets the visit go on with the next entry that can be found;
+/// - damage of the carrier itself (a torn end, an unreadable stretch, bytes after the end) comes back as findings.
+public protocol CarrierReader: Sendable {
+    func list() throws -> [EntryInfo]
+    func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding]
+    /// Reads one entry, without the rest where the carrier can. Throws `.notFound` when there is none of that name.
+    func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws
+}
+
+/// Where a layout is written to. Entries arrive in the layout's order; `produce` MUST hand over exactly `info.size`
+/// bytes, else `add` throws. Without `finish` nothing that was written counts.
+public protocol CarrierWriter: AnyObject {
+    func add(_ info: EntryInfo, _ produce: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void) throws
+    func finish() throws
+}
+
+/// The forms that an export can take.
+public enum CarrierFormat: String, Sendable, CaseIterable {
+    case directory = "dir"
+    case tarZstandard = "tar.zst"
+    case tarGzip = "tar.gz"
+    case tarXZ = "tar.xz"
+    case tar = "tar"
+    case zip = "zip"
+
+    /// The form that a file name asks for; nil when it does not say.
+    public init?(fileName: String) {
+        let name = fileName.lowercased()
+        let endings: [(String, CarrierFormat)] = [
+            (".tar.zst", .tarZstandard), (".tzst", .tarZstandard), (".tar.gz", .tarGzip), (".tgz", .tarGzip),
+            (".tar.xz", .tarXZ), (".txz", .tarXZ), (".tar", .tar), (".zip", .zip),
+        ]
+        guard let match = endings.first(where: { name.hasSuffix($0.0) }) else { return nil }
+        self = match.1
+    }
+}

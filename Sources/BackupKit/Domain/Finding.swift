@@ -1,0 +1,54 @@
+/// Something that verify, restore or doctor noticed. Findings are data: one renderer prints them, one writes JSON, and
+/// counts and exit codes derive from the list.
+public struct Finding: Sendable, Equatable, Hashable {
+    public enum Severity: String, Sendable, CaseIterable {
+        /// Worth knowing; changes no verdict.
+        case note
+        /// Needs attention; nothing is lost.
+        case warning
+        /// Damage: bytes are missing or are not what they should be.
+        case damage
+    }
+
+    public let code: Code
+    public let severity: Severity
+    /// The entry, file or record it is about.
+    public let subject: String
+    public let message: String
+    public let remedy: String?
+
+    public init(_ code: Code, _ severity: Severity, _ subject: String, _ message: String, remedy: String? = nil) {
+        self.code = code
+        self.severity = severity
+        self.subject = subject
+        self.message = message
+        self.remedy = remedy
+    }
+
+    /// Stable names for scripts; listed in `docs/formats.md`.
+    public enum Code: String, Sendable, CaseIterable {
+        case entryDamaged = "entry-damaged"
+        case entryMissing = "entry-missing"
+        case entryUnexpected = "entry-unexpected"
+        case entryRefused = "entry-refused"
+        case digestMismatch = "digest-mismatch"
+        case sizeMismatch = "size-mismatch"
+        case countMismatch = "count-mismatch"
+        case contentMismatch = "content-mismatch"
+        case archiveTruncated = "archive-truncated"
+        case archiveDamaged = "archive-damaged"
+        case trailingData = "trailing-data"
+        case manifestMissing = "manifest-missing"
+        case manifestInvalid = "manifest-invalid"
+        case unreadable = "unreadable"
+        case malformed = "malformed"
+        case weakChecksum = "weak-checksum"
+        case oversize = "oversize"
+        case unlinked = "unlinked"
+        case skipped = "skipped"
+        case conflict = "conflict"
+        case clockSkew = "clock-skew"
+        case protected = "protected"
+        case newerSchema = "newer-schema"
+    }
+}

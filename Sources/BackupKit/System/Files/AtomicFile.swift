@@ -1,0 +1,110 @@
+import CSystem
+import Glibc
+
+/// The one recipe by which files and folders come into being (promise 4 of the design): everything is written under a
+/// temporary name in the destination's folder, made durable, and renamed in one step; then the folder is made durable.
+/// Whoever looks sees the old state or the new one. No other code calls rename.
+public enum AtomicFile {
+    static let temporaryMark = ".tmp-"
+
+    /// Writes a file through `body`. Refuses an existing target unless `replace`.
+    public static func write<Result>(
+        _ path: String, replace: Bool = false, mode: mode_t = 0o600, _ body: (FileHandle) throws -> Result
+    ) throws -> Result {
+        try refuseExisting(path, unless: replace)
+        removeLeftovers(of: path)
+        let temporary = temporaryName(for: path)
+        let file = try FileHandle.create(temporary, mode: mode)
+        do {
+            let result = try body(file)
+            try file.sync()
+            try publish(temporary, as: path, replace: replace)
+            return result
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+    }
+
+    /// Fills a new folder through `body`, which gets its temporary path. With `replace`, an existing folder changes
+    /// places with the new one in one step and is removed afterwards.
+    public static func writeDirectory<Result>(
+        _ path: String, replace: Bool = false, _ body: (String) throws -> Result
+    ) throws -> Result {
+        try refuseExisting(path, unless: replace)
+        removeLeftovers(of: path)
+        let temporary = temporaryName(for: path)
+        try Directory.create(temporary)
+        do {
+            let result = try body(temporary)
+            try Directory.syncTree(temporary)
+            if try FileStatus.ofName(path) == nil {
+                try publish(temporary, as: path, replace: false)
+            } else {
+                guard csystem_rename_exchange(temporary, path) == 0 else {
+                    throw BackupError.fromErrno("cannot be replaced", at: path)
+                }
+                try Directory.sync(parent(of: path))
+                try Directory.removeTree(temporary)
+            }
+            return result
+        } catch {
+            try Directory.removeTree(temporary)
+            throw error
+        }
+    }
+
+    /// Gives a finished file or folder its name.
+    public static func publish(_ temporary: String, as path: String, replace: Bool) throws {
+        let status = replace ? rename(temporary, path) : csystem_rename_new(temporary, path)
+        guard status == 0 else {
+            throw errno == EEXIST ? existing(path) : BackupError.fromErrno("cannot be put in place", at: path)
+        }
+        try Directory.sync(parent(of: path))
+    }
+
+    /// `dir/.name.tmp-<pid>-<random>`: hidden, beside the target, and with the writer's pid so that the next run can
+    /// tell a leftover from work in progress.
+    public static func temporaryName(for path: String) -> String {
+        let suffix = String(UInt32.random(in: .min ... .max), radix: 16)
+        return "\(parent(of: path))/.\(lastComponent(of: path))\(temporaryMark)\(getpid())-\(suffix)"
+    }
+
+    /// Removes what a killed run left beside `path`: same name, and a writer that lives no more.
+    static func removeLeftovers(of path: String) {
+        let folder = parent(of: path)
+        let prefix = ".\(lastComponent(of: path))\(temporaryMark)"
+        for name in (try? Directory.names(in: folder)) ?? [] where name.hasPrefix(prefix) {
+            guard let pid = Int32(name.dropFirst(prefix.count).prefix { $0.isNumber }), pid > 0 else { continue }
+            if kill(pid, 0) != 0 && errno == ESRCH { try? Directory.removeTree("\(folder)/\(name)") }
+        }
+    }
+
+    private static func refuseExisting(_ path: String, unless replace: Bool) throws {
+        if try !replace && FileStatus.ofName(path) != nil { throw existing(path) }
+    }
+
+    private static func existing(_ path: String) -> BackupError {
+        BackupError(.exists, "already exists", at: path, remedy: "choose another name, or replace it with --force")
+    }
+}
+
+/// The folder part of a path: "a/b" → "a", "b" → ".", "/b" → "/".
+public func parent(of path: String) -> String {
+    let trimmed = withoutTrailingSlashes(path)
+    guard let slash = trimmed.lastIndex(of: "/") else { return "." }
+    return slash == trimmed.startIndex ? "/" : String(trimmed[..<slash])
+}
+
+/// The name at the end of a path: "a/b/" → "b".
+public func lastComponent(of path: String) -> String {
+    let trimmed = withoutTrailingSlashes(path)
+    guard let slash = trimmed.lastIndex(of: "/") else { return trimmed }
+    return String(trimmed[trimmed.index(after: slash)...])
+}
+
+private func withoutTrailingSlashes(_ path: String) -> String {
+    var path = Substring(path)
+    while path.count > 1 && path.hasSuffix("/") { path.removeLast() }
+    return String(path)
+}

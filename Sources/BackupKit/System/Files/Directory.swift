@@ -1,0 +1,153 @@
+import CSystem
+import Glibc
+
+/// Folders: making, listing, walking and removing them.
+public enum Directory {
+    /// Makes one folder, private to its owner.
+    public static func create(_ path: String, mode: mode_t = 0o700) throws {
+        guard mkdir(path, mode) == 0 else { throw BackupError.fromErrno("cannot be created", at: path) }
+    }
+
+    /// Makes a folder and those above it.
+    public static func createAll(_ path: String) throws {
+        if try FileStatus.ofTarget(path)?.isDirectory == true { return }
+        let above = parent(of: path)
+        if above != path { try createAll(above) }
+        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+            throw BackupError.fromErrno("cannot be created", at: path)
+        }
+    }
+
+    /// The names in a folder, sorted, without "." and "..".
+    public static func names(in path: String) throws -> [String] {
+        guard let stream = opendir(path) else { throw BackupError.fromErrno("cannot be listed", at: path) }
+        defer { closedir(stream) }
+        var names: [String] = []
+        while true {
+            errno = 0
+            guard let entry = readdir(stream) else {
+                guard errno == 0 else { throw BackupError.fromErrno("cannot be listed", at: path) }
+                return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            }
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(validatingCString: $0) }
+            }
+            guard let name else {
+                throw BackupError(
+                    .refused, "holds a name that is not UTF-8", at: path, remedy: "rename that file and run again")
+            }
+            if name != "." && name != ".." { names.append(name) }
+        }
+    }
+
+    /// Visits what lies below `root` in sorted order, with paths relative to it. Links are reported, never followed.
+    public static func walk(_ root: String, _ body: (_ relativePath: String, FileStatus) throws -> Void) throws {
+        // A stack of our own: a folder a million levels deep must not exhaust the thread's.
+        var stack = try names(in: root).reversed().map { $0 }
+        while let relative = stack.popLast() {
+            try Interrupt.check()
+            guard let status = try FileStatus.ofName("\(root)/\(relative)") else { continue }
+            try body(relative, status)
+            if status.isDirectory {
+                stack += try names(in: "\(root)/\(relative)").reversed().map { "\(relative)/\($0)" }
+            }
+        }
+    }
+
+    /// Makes a folder's entries durable.
+    public static func sync(_ path: String) throws {
+        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
+        try FileHandle(owning: descriptor, path: path).sync()
+    }
+
+    /// Makes every folder below and including `root` durable; the files are those of whoever wrote them.
+    static func syncTree(_ root: String) throws {
+        try walk(root) { relative, status in
+            if status.isDirectory { try sync("\(root)/\(relative)") }
+        }
+        try sync(root)
+    }
+
+    /// Removes a file, a link or a folder with all that is in it; nothing there is fine.
+    public static func removeTree(_ path: String) throws {
+        guard let status = try FileStatus.ofName(path) else { return }
+        guard status.isDirectory else {
+            guard unlink(path) == 0 || errno == ENOENT else { throw BackupError.fromErrno("cannot be removed", at: path) }
+            return
+        }
+        var folders = [path]
+        var index = 0
+        while index < folders.count {
+            for name in try names(in: folders[index]) {
+                let inner = "\(folders[index])/\(name)"
+                if try FileStatus.ofName(inner)?.isDirectory == true {
+                    folders.append(inner)
+                } else if unlink(inner) != 0 && errno != ENOENT {
+                    throw BackupError.fromErrno("cannot be removed", at: inner)
+                }
+            }
+            index += 1
+        }
+        for folder in folders.reversed() where rmdir(folder) != 0 && errno != ENOENT {
+            throw BackupError.fromErrno("cannot be removed", at: folder)
+        }
+    }
+}
+
+/// A folder opened as a root: files are created and opened below it and nowhere else, whatever links an attacker plants
+/// meanwhile (openat2 with RESOLVE_BENEATH and RESOLVE_NO_SYMLINKS).
+public final class RootDirectory: Sendable {
+    private let root: FileHandle
+    public var path: String { root.path }
+
+    public init(_ path: String) throws {
+        let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
+        root = FileHandle(owning: descriptor, path: path)
+    }
+
+    public func openForReading(_ relativePath: String) throws -> FileHandle {
+        let file = try open(relativePath, O_RDONLY | O_NONBLOCK | O_NOCTTY, mode: 0, "cannot be opened")
+        guard try file.status().isRegular else {
+            throw BackupError(.refused, "is not a regular file", at: "\(path)/\(relativePath)")
+        }
+        return file
+    }
+
+    /// Creates a new file, and the folders above it.
+    public func create(_ relativePath: String, mode: mode_t = 0o600) throws -> FileHandle {
+        do {
+            return try open(relativePath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode, "cannot be created")
+        } catch let error as BackupError where error.code == .notFound {
+            try createFolders(above: relativePath)
+            return try open(relativePath, O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW, mode: mode, "cannot be created")
+        }
+    }
+
+    public func createFolders(above relativePath: String) throws {
+        var folder = root
+        for component in relativePath.split(separator: "/").dropLast() {
+            let inner = "\(folder.path)/\(component)"
+            guard mkdirat(folder.descriptor, String(component), 0o700) == 0 || errno == EEXIST else {
+                throw BackupError.fromErrno("cannot be created", at: inner)
+            }
+            let descriptor = csystem_open_beneath(
+                folder.descriptor, String(component), O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0)
+            guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: inner) }
+            folder = FileHandle(owning: descriptor, path: inner)
+        }
+    }
+
+    private func open(_ relativePath: String, _ flags: Int32, mode: mode_t, _ what: String) throws -> FileHandle {
+        let descriptor = csystem_open_beneath(root.descriptor, relativePath, flags | O_CLOEXEC, mode)
+        let full = "\(path)/\(relativePath)"
+        guard descriptor >= 0 else {
+            if errno == ELOOP || errno == EXDEV {
+                throw BackupError(.refused, "leads outside through a symbolic link", at: full)
+            }
+            throw BackupError.fromErrno(what, at: full)
+        }
+        return FileHandle(owning: descriptor, path: full)
+    }
+}

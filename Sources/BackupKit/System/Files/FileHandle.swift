@@ -1,0 +1,182 @@
+import CSystem
+import Glibc
+
+/// An open file descriptor that closes itself. All of the library's file reading and writing goes through here, so
+/// that EINTR, short reads and short writes are dealt with once.
+public final class FileHandle: Sendable {
+    public let descriptor: Int32
+    /// What error messages call it.
+    public let path: String
+
+    /// Takes ownership of `descriptor`.
+    public init(owning descriptor: Int32, path: String) {
+        self.descriptor = descriptor
+        self.path = path
+    }
+
+    deinit { close(descriptor) }
+
+    /// Opens for reading. A FIFO or a device is refused instead of waited for: nothing we back up is one.
+    public static func openForReading(_ path: String) throws -> FileHandle {
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
+        let file = FileHandle(owning: descriptor, path: path)
+        guard try file.status().isRegular else {
+            throw BackupError(.refused, "is not a regular file", at: path)
+        }
+        return file
+    }
+
+    /// Creates a file that did not exist, readable by its owner alone.
+    public static func create(_ path: String, mode: mode_t = 0o600) throws -> FileHandle {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be created", at: path) }
+        return FileHandle(owning: descriptor, path: path)
+    }
+
+    public func status() throws -> FileStatus {
+        var raw = stat()
+        guard fstat(descriptor, &raw) == 0 else { throw BackupError.fromErrno("cannot be examined", at: path) }
+        return FileStatus(raw)
+    }
+
+    /// Fills as much of `buffer` as the file has from `offset` on; fewer bytes than asked for means the end.
+    public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
+        var done = 0
+        while done < buffer.count {
+            let count = pread(descriptor, buffer.baseAddress?.advanced(by: done), buffer.count - done, off_t(offset) + done)
+            if count == 0 { break }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw BackupError.fromErrno("cannot be read at byte \(offset + Int64(done))", at: path)
+            }
+            done += count
+        }
+        return done
+    }
+
+    /// Fills as much of `buffer` as there is from the current position on; also for pipes.
+    public func readNext(into buffer: UnsafeMutableRawBufferPointer) throws -> Int {
+        var done = 0
+        while done < buffer.count {
+            let count = Glibc.read(descriptor, buffer.baseAddress?.advanced(by: done), buffer.count - done)
+            if count == 0 { break }
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw BackupError.fromErrno("cannot be read", at: path)
+            }
+            done += count
+        }
+        return done
+    }
+
+    public func write(_ bytes: UnsafeRawBufferPointer) throws {
+        var done = 0
+        while done < bytes.count {
+            let count = Glibc.write(descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done)
+            if count < 0 {
+                if errno == EINTR { continue }
+                throw BackupError.fromErrno("cannot be written", at: path)
+            }
+            done += count
+        }
+    }
+
+    public func write(_ text: String) throws {
+        var text = text
+        try text.withUTF8 { try write(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// Makes the content durable. A failed fsync is final: the kernel may have dropped the pages, so a second call
+    /// that succeeds would prove nothing.
+    public func sync() throws {
+        guard fsync(descriptor) == 0 else { throw BackupError.fromErrno("cannot be made durable", at: path) }
+    }
+
+    /// Calls `body` with the whole file in pieces of at most `size` bytes.
+    public func forEachChunk(size: Int = 1 << 20, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)
+        defer { buffer.deallocate() }
+        var offset: Int64 = 0
+        while true {
+            try Interrupt.check()
+            let count = try read(into: buffer, at: offset)
+            if count > 0 { try body(UnsafeRawBufferPointer(rebasing: buffer[..<count])) }
+            if count < size { return }
+            offset += Int64(count)
+        }
+    }
+}
+
+/// The facts about a file that the tool uses.
+public struct FileStatus: Sendable, Equatable {
+    public let size: Int64
+    public let modifiedNanoseconds: Int64
+    public let inode: UInt64
+    public let device: UInt64
+    public let mode: UInt32
+
+    public init(_ raw: stat) {
+        size = Int64(raw.st_size)
+        modifiedNanoseconds = Int64(raw.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(raw.st_mtim.tv_nsec)
+        inode = UInt64(raw.st_ino)
+        device = UInt64(raw.st_dev)
+        mode = raw.st_mode
+    }
+
+    public var isRegular: Bool { mode & S_IFMT == S_IFREG }
+    public var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
+    public var isLink: Bool { mode & S_IFMT == S_IFLNK }
+
+    /// The status of the name itself, links not followed; nil when there is nothing of that name.
+    public static func ofName(_ path: String) throws -> FileStatus? { try of(path, lstat) }
+
+    /// The status of what the name leads to; nil when there is nothing.
+    public static func ofTarget(_ path: String) throws -> FileStatus? { try of(path, stat) }
+
+    private static func of(_ path: String, _ call: (UnsafePointer<CChar>, UnsafeMutablePointer<stat>) -> Int32) throws
+        -> FileStatus?
+    {
+        var raw = stat()
+        if call(path, &raw) == 0 { return FileStatus(raw) }
+        if errno == ENOENT || errno == ENOTDIR { return nil }
+        throw BackupError.fromErrno("cannot be examined", at: path)
+    }
+}
+
+extension BackupError {
+    /// An error made of the current `errno`; a full disk and a missing file keep codes of their own.
+    static func fromErrno(_ what: String, at path: String) -> BackupError {
+        let number = errno
+        let reason = String(cString: strerror(number))
+        switch number {
+        case ENOSPC, EDQUOT:
+            return BackupError(
+                .destinationFull, "\(what): \(reason)", at: path, remedy: "free some space and run the command again")
+        case ENOENT, ENOTDIR:
+            return BackupError(.notFound, "\(what): \(reason)", at: path)
+        case EEXIST:
+            return BackupError(.exists, "\(what): \(reason)", at: path)
+        default:
+            return BackupError(.failed, "\(what): \(reason)", at: path)
+        }
+    }
+}
+
+/// The request to stop that a signal left behind.
+public enum Interrupt {
+    /// Installs the handlers; called once, by the command line.
+    public static func install() { csystem_catch_interrupts() }
+
+    /// The number of the signal that asked us to stop, or nil.
+    public static var signal: Int32? {
+        let number = csystem_caught_signal()
+        return number == 0 ? nil : number
+    }
+
+    /// Throws when somebody pressed Control-C; long loops call it between pieces of work.
+    @inline(__always)
+    public static func check() throws {
+        if csystem_caught_signal() != 0 { throw BackupError(.interrupted, "stopped on request") }
+    }
+}
