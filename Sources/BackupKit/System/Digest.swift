@@ -54,15 +54,6 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
     }
 }
 
-func hexValue(_ digit: UInt8) -> UInt8? {
-    switch digit {
-    case 48...57: digit - 48
-    case 97...102: digit - 87
-    case 65...70: digit - 55
-    default: nil
-    }
-}
-
 /// SHA-256 through libcrypto, which uses the CPU's instructions. One hasher serves one thread and may be used again
 /// after `finish`. https://docs.openssl.org/3.0/man3/EVP_DigestInit/
 public final class SHA256Hasher {

@@ -1,0 +1,238 @@
+/// Reads JSON text strictly (RFC 8259) over a raw buffer: grammar, UTF-8 and depth are checked, nothing is copied.
+/// Values are found, not built; `JSON` builds them where a small document is wanted as a whole.
+public struct JSONScanner {
+    /// Deeper nesting than this is refused: nobody writes it by hand, and readers after us may recurse.
+    public static let maximumDepth = 128
+
+    public enum Kind: Sendable { case object, array, string, number, bool, null }
+
+    let bytes: UnsafeRawBufferPointer
+    private(set) var position = 0
+    private var depth = 0
+
+    public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+
+    /// A mistake in the text, with the byte it was found at.
+    public func problem(_ what: String) -> BackupError {
+        BackupError(.damaged, "is not JSON: \(what) at byte \(position)")
+    }
+
+    @inline(__always) private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
+
+    mutating func skipSpace() {
+        while let byte = current, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
+    }
+
+    private mutating func expect(_ byte: UInt8) throws {
+        guard current == byte else { throw unexpected("'\(Character(Unicode.Scalar(byte)))'") }
+        position += 1
+    }
+
+    private func unexpected(_ wanted: String) -> BackupError {
+        guard let byte = current else { return problem("the text ends where \(wanted) should be") }
+        let shown = byte > 0x20 && byte < 0x7F ? "'\(Character(Unicode.Scalar(byte)))'" : "byte \(byte)"
+        return problem("\(wanted) expected, \(shown) found")
+    }
+
+    /// Only white space may be left.
+    public mutating func expectEnd() throws {
+        skipSpace()
+        if position < bytes.count { throw unexpected("the end") }
+    }
+
+    /// Steps over one value of any kind and returns what it is and where.
+    public mutating func value() throws -> (kind: Kind, range: Range<Int>) {
+        skipSpace()
+        let start = position
+        let kind: Kind
+        guard let first = current else { throw unexpected("a value") }
+        switch first {
+        case UInt8(ascii: "{"):
+            kind = .object
+            try forEachMember { _, _, _ in }
+        case UInt8(ascii: "["):
+            kind = .array
+            try forEachElement { _, _ in }
+        case UInt8(ascii: "\""):
+            kind = .string
+            _ = try string()
+        case UInt8(ascii: "-"), UInt8(ascii: "0")...UInt8(ascii: "9"):
+            kind = .number
+            try number()
+        case UInt8(ascii: "t"):
+            kind = .bool
+            try literal("true")
+        case UInt8(ascii: "f"):
+            kind = .bool
+            try literal("false")
+        case UInt8(ascii: "n"):
+            kind = .null
+            try literal("null")
+        default: throw unexpected("a value")
+        }
+        return (kind, start..<position)
+    }
+
+    /// Steps over an object; `body` gets the range of each key (without quotes), and the kind and range of its value.
+    public mutating func forEachMember(_ body: (_ key: Range<Int>, Kind, _ value: Range<Int>) throws -> Void) throws {
+        skipSpace()
+        try expect(UInt8(ascii: "{"))
+        try enter()
+        skipSpace()
+        if current == UInt8(ascii: "}") {
+            position += 1
+        } else {
+            while true {
+                skipSpace()
+                let key = try string()
+                skipSpace()
+                try expect(UInt8(ascii: ":"))
+                let member = try value()
+                try body(key, member.kind, member.range)
+                if try !another(closing: UInt8(ascii: "}")) { break }
+            }
+        }
+        depth -= 1
+    }
+
+    public mutating func forEachElement(_ body: (Kind, Range<Int>) throws -> Void) throws {
+        skipSpace()
+        try expect(UInt8(ascii: "["))
+        try enter()
+        skipSpace()
+        if current == UInt8(ascii: "]") {
+            position += 1
+        } else {
+            while true {
+                let element = try value()
+                try body(element.kind, element.range)
+                if try !another(closing: UInt8(ascii: "]")) { break }
+            }
+        }
+        depth -= 1
+    }
+
+    private mutating func enter() throws {
+        depth += 1
+        if depth > Self.maximumDepth { throw problem("nested more than \(Self.maximumDepth) deep") }
+    }
+
+    private mutating func another(closing: UInt8) throws -> Bool {
+        skipSpace()
+        if current == UInt8(ascii: ",") {
+            position += 1
+            return true
+        }
+        guard current == closing else { throw unexpected("',' or '\(Character(Unicode.Scalar(closing)))'") }
+        position += 1
+        return false
+    }
+
+    /// Steps over a string and returns the range between its quotes, escapes still in it.
+    private mutating func string() throws -> Range<Int> {
+        try expect(UInt8(ascii: "\""))
+        let start = position
+        while position < bytes.count {
+            let byte = bytes[position]
+            switch byte {
+            case UInt8(ascii: "\""):
+                position += 1
+                return start..<position - 1
+            case UInt8(ascii: "\\"):
+                try escape()
+            case 0..<0x20:
+                throw problem("a control character inside a string")
+            case 0x80...:
+                guard let length = utf8Length(bytes, at: position) else { throw problem("a byte that is not UTF-8") }
+                position += length
+            default:
+                position += 1
+            }
+        }
+        throw problem("a string is never closed")
+    }
+
+    private mutating func escape() throws {
+        position += 1
+        switch current {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
+            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+            position += 1
+        case UInt8(ascii: "u"):
+            guard hexUnit(bytes, at: position + 1) != nil else { throw problem("\\u without four hexadecimal digits") }
+            position += 5
+        default: throw unexpected("an escape")
+        }
+    }
+
+    private mutating func number() throws {
+        if current == UInt8(ascii: "-") { position += 1 }
+        if current == UInt8(ascii: "0") { position += 1 } else { try digits() }
+        if current == UInt8(ascii: ".") {
+            position += 1
+            try digits()
+        }
+        if current == UInt8(ascii: "e") || current == UInt8(ascii: "E") {
+            position += 1
+            if current == UInt8(ascii: "+") || current == UInt8(ascii: "-") { position += 1 }
+            try digits()
+        }
+    }
+
+    private mutating func digits() throws {
+        let start = position
+        while let byte = current, byte >= 48, byte <= 57 { position += 1 }
+        if position == start { throw unexpected("a digit") }
+    }
+
+    private mutating func literal(_ text: StaticString) throws {
+        let end = position + text.utf8CodeUnitCount
+        let matches =
+            end <= bytes.count
+            && zip(bytes[position..<end], UnsafeBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
+                .allSatisfy(==)
+        guard matches else { throw problem("'\(text)' is misspelt") }
+        position = end
+    }
+}
+
+/// The length of the well-formed UTF-8 sequence at `index` (Unicode 15, table 3-7), or nil.
+func utf8Length(_ bytes: UnsafeRawBufferPointer, at index: Int) -> Int? {
+    let lead = bytes[index]
+    let length: Int
+    var second: ClosedRange<UInt8> = 0x80...0xBF
+    switch lead {
+    case 0..<0x80: return 1
+    case 0xC2...0xDF: length = 2
+    case 0xE0: (length, second) = (3, 0xA0...0xBF)
+    case 0xED: (length, second) = (3, 0x80...0x9F)
+    case 0xE1...0xEF: length = 3
+    case 0xF0: (length, second) = (4, 0x90...0xBF)
+    case 0xF4: (length, second) = (4, 0x80...0x8F)
+    case 0xF1...0xF3: length = 4
+    default: return nil
+    }
+    guard bytes.count - index >= length, second.contains(bytes[index + 1]) else { return nil }
+    for offset in 2..<max(length, 2) where bytes[index + offset] & 0xC0 != 0x80 { return nil }
+    return length
+}
+
+/// The UTF-16 unit written as four hexadecimal digits at `index`, or nil.
+func hexUnit(_ bytes: UnsafeRawBufferPointer, at index: Int) -> UInt16? {
+    guard bytes.count - index >= 4 else { return nil }
+    var unit: UInt16 = 0
+    for offset in 0..<4 {
+        guard let digit = hexValue(bytes[index + offset]) else { return nil }
+        unit = unit << 4 | UInt16(digit)
+    }
+    return unit
+}
+
+func hexValue(_ digit: UInt8) -> UInt8? {
+    switch digit {
+    case 48...57: digit - 48
+    case 97...102: digit - 87
+    case 65...70: digit - 55
+    default: nil
+    }
+}

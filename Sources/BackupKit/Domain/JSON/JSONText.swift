@@ -1,0 +1,127 @@
+/// Appends `text` as a JSON string. Only what must be escaped is, so that people can read it.
+func appendJSONString(_ text: String, to out: inout [UInt8]) {
+    var text = text
+    text.withUTF8 { appendJSONString(UnsafeRawBufferPointer($0), to: &out) }
+}
+
+/// Appends UTF-8 text as a JSON string.
+func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+    out.append(UInt8(ascii: "\""))
+    var plain = 0
+    for index in 0..<text.count {
+        let byte = text[index]
+        guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
+        out += text[plain..<index]
+        plain = index + 1
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): out += [UInt8(ascii: "\\"), byte]
+        case 0x08: out += "\\b".utf8
+        case 0x0C: out += "\\f".utf8
+        case 0x0A: out += "\\n".utf8
+        case 0x0D: out += "\\r".utf8
+        case 0x09: out += "\\t".utf8
+        default: out += [0x5C, 0x75, 0x30, 0x30, lowerHex(byte >> 4), lowerHex(byte & 15)]
+        }
+    }
+    out += text[plain...]
+    out.append(UInt8(ascii: "\""))
+}
+
+private func lowerHex(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 48 + nibble : 87 + nibble }
+
+/// The text between the quotes of a scanned JSON string, escapes resolved. Half a surrogate pair has no meaning as
+/// text and becomes U+FFFD.
+func jsonUnescape(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> String {
+    let body = UnsafeRawBufferPointer(rebasing: bytes[range])
+    guard body.contains(UInt8(ascii: "\\")) else { return String(decoding: body, as: UTF8.self) }
+    var out: [UInt8] = []
+    out.reserveCapacity(body.count)
+    var index = 0
+    while index < body.count {
+        guard body[index] == UInt8(ascii: "\\"), index + 1 < body.count else {
+            out.append(body[index])
+            index += 1
+            continue
+        }
+        let escape = body[index + 1]
+        index += 2
+        switch escape {
+        case UInt8(ascii: "b"): out.append(0x08)
+        case UInt8(ascii: "f"): out.append(0x0C)
+        case UInt8(ascii: "n"): out.append(0x0A)
+        case UInt8(ascii: "r"): out.append(0x0D)
+        case UInt8(ascii: "t"): out.append(0x09)
+        case UInt8(ascii: "u"):
+            let (scalar, length) = escapedScalar(body, at: index)
+            out += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
+            index += length
+        default: out.append(escape)
+        }
+    }
+    return String(decoding: out, as: UTF8.self)
+}
+
+/// The scalar behind `\u`, which may take a second `\uXXXX`, and how many bytes it took.
+private func escapedScalar(_ body: UnsafeRawBufferPointer, at index: Int) -> (Unicode.Scalar, Int) {
+    guard let unit = hexUnit(body, at: index) else { return ("\u{FFFD}", min(4, body.count - index)) }
+    if let scalar = Unicode.Scalar(unit) { return (scalar, 4) }
+    if unit < 0xDC00, body.count - index >= 10, body[index + 4] == UInt8(ascii: "\\"),
+        body[index + 5] == UInt8(ascii: "u"), let low = hexUnit(body, at: index + 6), 0xDC00...0xDFFF ~= low
+    {
+        let value = 0x10000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(low) - 0xDC00)
+        return (Unicode.Scalar(value) ?? "\u{FFFD}", 10)
+    }
+    return ("\u{FFFD}", 4)
+}
+
+/// The canonical form that digests are made of: members sorted by the bytes of their names, no white space, strings
+/// escaped as we escape them, numbers as they were written. Equal content gives equal bytes, whoever wrote it.
+public enum CanonicalJSON {
+    /// Appends the canonical form of one value. The caller guarantees nothing: broken text throws.
+    public static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) throws {
+        var scanner = JSONScanner(bytes)
+        let (kind, range) = try scanner.value()
+        try scanner.expectEnd()
+        try append(kind, UnsafeRawBufferPointer(rebasing: bytes[range]), to: &out)
+    }
+
+    private static func append(
+        _ kind: JSONScanner.Kind, _ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]
+    ) throws {
+        switch kind {
+        case .null, .bool, .number: out += bytes
+        case .string: appendString(bytes, 1..<bytes.count - 1, to: &out)
+        case .array:
+            var scanner = JSONScanner(bytes)
+            out.append(UInt8(ascii: "["))
+            var first = true
+            try scanner.forEachElement { kind, range in
+                if !first { out.append(UInt8(ascii: ",")) }
+                first = false
+                try append(kind, UnsafeRawBufferPointer(rebasing: bytes[range]), to: &out)
+            }
+            out.append(UInt8(ascii: "]"))
+        case .object:
+            var scanner = JSONScanner(bytes)
+            var members: [(key: String, kind: JSONScanner.Kind, range: Range<Int>)] = []
+            try scanner.forEachMember { members.append((jsonUnescape(bytes, $0), $1, $2)) }
+            members.sort { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+            out.append(UInt8(ascii: "{"))
+            for (index, member) in members.enumerated() {
+                if index > 0 { out.append(UInt8(ascii: ",")) }
+                appendJSONString(member.key, to: &out)
+                out.append(UInt8(ascii: ":"))
+                try append(member.kind, UnsafeRawBufferPointer(rebasing: bytes[member.range]), to: &out)
+            }
+            out.append(UInt8(ascii: "}"))
+        }
+    }
+
+    private static func appendString(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]) {
+        if bytes[range].contains(UInt8(ascii: "\\")) {
+            appendJSONString(jsonUnescape(bytes, range), to: &out)
+        } else {
+            out += bytes[range.lowerBound - 1..<range.upperBound + 1]
+        }
+    }
+}

@@ -1,0 +1,116 @@
+/// A record's identity in the cloud.
+public struct RecordID: Hashable, Sendable {
+    public let zone: String
+    public let name: String
+
+    public init(zone: String, name: String) {
+        self.zone = zone
+        self.name = name
+    }
+}
+
+extension RecordID: Comparable, CustomStringConvertible {
+    /// By the bytes of the zone, then of the name: the order of `records.jsonl`.
+    public static func < (left: Self, right: Self) -> Bool {
+        if left.zone != right.zone { return left.zone.utf8.lexicographicallyPrecedes(right.zone.utf8) }
+        return left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
+    }
+
+    public var description: String { "\(zone)/\(name)" }
+}
+
+/// One record with its sync facts (`DOMAIN.md` §2).
+public struct Record: Sendable, Equatable {
+    public var id: RecordID
+    public var type: String
+    /// The id that the creating client gave: the key for deduplication.
+    public var localID: String
+    /// A JSON object, kept as it was written.
+    public var fields: String
+    /// When each field was last set, where that is known.
+    public var fieldTimes: [String: Timestamp]
+    public var createdAt: Timestamp
+    public var modifiedAt: Timestamp
+    public var deviceID: String?
+    public var schemaVersion: Int
+    public var isLocalOnly: Bool
+    /// Set on a tombstone, which has no fields.
+    public var deletedAt: Timestamp?
+
+    public init(
+        id: RecordID, type: String, localID: String, fields: String, fieldTimes: [String: Timestamp] = [:],
+        createdAt: Timestamp, modifiedAt: Timestamp, deviceID: String? = nil,
+        schemaVersion: Int = SchemaVersion.current, isLocalOnly: Bool = false, deletedAt: Timestamp? = nil
+    ) {
+        self.id = id
+        self.type = type
+        self.localID = localID
+        self.fields = fields
+        self.fieldTimes = fieldTimes
+        self.createdAt = createdAt
+        self.modifiedAt = modifiedAt
+        self.deviceID = deviceID
+        self.schemaVersion = schemaVersion
+        self.isLocalOnly = isLocalOnly
+        self.deletedAt = deletedAt
+    }
+
+    public var isDeleted: Bool { deletedAt != nil }
+
+    /// What is left of a deleted record: identity and times, nothing personal. It keeps its creation time out too.
+    public func tombstone(at time: Timestamp) -> Record {
+        Record(
+            id: id, type: type, localID: localID, fields: "{}", createdAt: time, modifiedAt: time,
+            schemaVersion: schemaVersion, deletedAt: time)
+    }
+}
+
+/// The types that have a file format of their own, and where their records live.
+public enum RecordType {
+    public static let publication = "Publication"
+    /// What stands between publications in a `.bib` file: macros, preamble, comments, text.
+    public static let bibliographyPart = "BibliographyPart"
+    public static let note = "Note"
+    public static let event = "PuppyEvent"
+
+    public static let libraryZone = "Library"
+    public static let eventZone = "OllieEvents"
+}
+
+/// What a person can choose to export or restore.
+public enum Kind: String, Sendable, CaseIterable {
+    case publications, notes, events, records, attachments, settings
+
+    /// The kind that a record of `type` counts as.
+    public init(recordType type: String) {
+        switch type {
+        case RecordType.publication, RecordType.bibliographyPart: self = .publications
+        case RecordType.note: self = .notes
+        case RecordType.event: self = .events
+        default: self = .records
+        }
+    }
+}
+
+/// Versions of the apps' schemas.
+public enum SchemaVersion {
+    public static let first = 100
+    public static let manuscripts = 110
+    public static let annotations = 120
+    public static let current = annotations
+    static let known = [first, manuscripts, annotations]
+
+    /// How data of `version` stands to this tool.
+    public enum Verdict: Sendable, Equatable {
+        case current
+        case needsMigration(from: Int)
+        case newerThanApp(Int)
+        case incompatible(Int)
+    }
+
+    public static func check(_ version: Int) -> Verdict {
+        if version == current { return .current }
+        if version > current { return .newerThanApp(version) }
+        return known.contains(version) ? .needsMigration(from: version) : .incompatible(version)
+    }
+}

@@ -1,0 +1,169 @@
+/// An instant in milliseconds since 1970, the precision that CloudKit keeps.
+public struct Timestamp: Hashable, Sendable, Comparable {
+    public let milliseconds: Int64
+
+    public init(milliseconds: Int64) { self.milliseconds = milliseconds }
+
+    /// Seconds since 2001-01-01, as Apple's encoders write dates. Nil when that is no date of ours (years 1…9999).
+    public init?(appleReference seconds: Double) {
+        guard seconds.isFinite, abs(seconds) < 3e11 else { return nil }
+        let milliseconds = Int64((seconds * 1000).rounded()) + Self.appleEpoch
+        guard Self.range.contains(milliseconds) else { return nil }
+        self.milliseconds = milliseconds
+    }
+
+    public var appleReference: Double { Double(milliseconds - Self.appleEpoch) / 1000 }
+
+    private static let appleEpoch: Int64 = 978_307_200_000
+    /// 0001-01-01 to 9999-12-31.
+    private static let range: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
+
+    public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
+
+    /// `2026-02-14T14:00:00.000Z`
+    public var iso8601: String {
+        let day = floorDivide(milliseconds, 86_400_000)
+        let rest = milliseconds - day * 86_400_000
+        let date = CivilDate(daysSinceEpoch: day)
+        return date.text + "T" + digits(rest / 3_600_000, 2) + ":" + digits(rest / 60_000 % 60, 2) + ":"
+            + digits(rest / 1000 % 60, 2) + "." + digits(rest % 1000, 3) + "Z"
+    }
+
+    public init?(iso8601 text: some StringProtocol) {
+        guard let local = LocalTime(text) else { return nil }
+        self = local.instant
+    }
+}
+
+/// A date of the Gregorian calendar.
+public struct CivilDate: Hashable, Sendable, Comparable {
+    public let year: Int64
+    public let month: Int64
+    public let day: Int64
+
+    /// Days since 1970-01-01, by Howard Hinnant's `civil_from_days` arithmetic: eras of 400 years from 1 March.
+    public init(daysSinceEpoch days: Int64) {
+        let shifted = days + 719_468
+        let era = floorDivide(shifted, 146_097)
+        let dayOfEra = shifted - era * 146_097
+        let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
+        let dayOfYear = dayOfEra - (365 * yearOfEra + yearOfEra / 4 - yearOfEra / 100)
+        let shiftedMonth = (5 * dayOfYear + 2) / 153
+        day = dayOfYear - (153 * shiftedMonth + 2) / 5 + 1
+        month = shiftedMonth < 10 ? shiftedMonth + 3 : shiftedMonth - 9
+        year = yearOfEra + era * 400 + (month <= 2 ? 1 : 0)
+    }
+
+    public init?(year: Int64, month: Int64, day: Int64) {
+        guard 1...9999 ~= year, 1...12 ~= month, day >= 1 else { return nil }
+        let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
+        let lengths: [Int64] = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
+        guard day <= lengths[Int(month) - 1] else { return nil }
+        (self.year, self.month, self.day) = (year, month, day)
+    }
+
+    var daysSinceEpoch: Int64 {
+        let shiftedYear = month <= 2 ? year - 1 : year
+        let era = floorDivide(shiftedYear, 400)
+        let yearOfEra = shiftedYear - era * 400
+        let dayOfYear = (153 * (month > 2 ? month - 3 : month + 9) + 2) / 5 + day - 1
+        return era * 146_097 + yearOfEra * 365 + yearOfEra / 4 - yearOfEra / 100 + dayOfYear - 719_468
+    }
+
+    /// `2026-02-14`
+    public var text: String { digits(year, 4) + "-" + digits(month, 2) + "-" + digits(day, 2) }
+
+    public static func < (left: Self, right: Self) -> Bool {
+        (left.year, left.month, left.day) < (right.year, right.month, right.day)
+    }
+}
+
+/// A time as it was written down: the day on the wall calendar of whoever wrote it, and the instant.
+public struct LocalTime: Sendable, Equatable {
+    public let day: CivilDate
+    public let instant: Timestamp
+
+    /// `2026-02-14T15:00+01:00`, with or without seconds, fraction, colon in the offset; no offset means UTC. A bare
+    /// date is its midnight.
+    public init?(_ text: some StringProtocol) {
+        var reader = DigitReader(Array(text.utf8))
+        guard let year = reader.number(4), reader.take("-"), let month = reader.number(2), reader.take("-"),
+            let dayOfMonth = reader.number(2), let day = CivilDate(year: year, month: month, day: dayOfMonth)
+        else { return nil }
+        var milliseconds: Int64 = 0
+        if !reader.atEnd {
+            guard reader.take("T") || reader.take("t") || reader.take(" "), let time = reader.time() else { return nil }
+            milliseconds = time
+            guard let offset = reader.offset(), reader.atEnd else { return nil }
+            milliseconds -= offset * 60_000
+        }
+        self.day = day
+        instant = Timestamp(milliseconds: day.daysSinceEpoch * 86_400_000 + milliseconds)
+    }
+}
+
+private struct DigitReader {
+    let bytes: [UInt8]
+    var index = 0
+
+    init(_ bytes: [UInt8]) { self.bytes = bytes }
+
+    var atEnd: Bool { index == bytes.count }
+
+    mutating func take(_ character: Unicode.Scalar) -> Bool {
+        guard index < bytes.count, bytes[index] == UInt8(ascii: character) else { return false }
+        index += 1
+        return true
+    }
+
+    mutating func number(_ count: Int) -> Int64? {
+        guard bytes.count - index >= count else { return nil }
+        var value: Int64 = 0
+        for byte in bytes[index..<index + count] {
+            guard 48...57 ~= byte else { return nil }
+            value = value * 10 + Int64(byte - 48)
+        }
+        index += count
+        return value
+    }
+
+    /// `15:00`, `15:00:30`, `15:00:30.25` as milliseconds of the day.
+    mutating func time() -> Int64? {
+        guard let hour = number(2), hour < 24, take(":"), let minute = number(2), minute < 60 else { return nil }
+        var milliseconds = (hour * 60 + minute) * 60_000
+        guard take(":") else { return milliseconds }
+        guard let second = number(2), second <= 60 else { return nil }
+        milliseconds += second * 1000
+        if take(".") || take(",") {
+            var unit: Int64 = 100
+            let start = index
+            while let digit = number(1) {
+                milliseconds += digit * unit
+                unit /= 10
+            }
+            if index == start { return nil }
+        }
+        return milliseconds
+    }
+
+    /// `Z`, `+01:00`, `-0500`, `+01` in minutes; nothing is UTC.
+    mutating func offset() -> Int64? {
+        if atEnd || take("Z") || take("z") { return 0 }
+        let sign: Int64
+        if take("+") { sign = 1 } else if take("-") { sign = -1 } else { return nil }
+        guard let hours = number(2), hours <= 18 else { return nil }
+        _ = take(":")
+        let minutes = atEnd ? 0 : number(2)
+        guard let minutes, minutes < 60 else { return nil }
+        return sign * (hours * 60 + minutes)
+    }
+}
+
+private func floorDivide(_ value: Int64, _ by: Int64) -> Int64 {
+    value >= 0 ? value / by : -((-value + by - 1) / by)
+}
+
+private func digits(_ value: Int64, _ count: Int) -> String {
+    let text = String(value)
+    return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
+}

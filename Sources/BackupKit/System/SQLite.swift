@@ -1,0 +1,186 @@
+import CSQLite
+
+/// A connection to an SQLite database. All pointers of the library stay in this file.
+/// https://www.sqlite.org/c3ref/intro.html
+public final class SQLite {
+    private let handle: OpaquePointer
+    private var cache: [String: Statement] = [:]
+    public let path: String
+
+    public enum Mode { case readOnly, readWrite, create }
+
+    public init(_ path: String, _ mode: Mode) throws {
+        self.path = path
+        var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
+        switch mode {
+        case .readOnly: flags |= SQLITE_OPEN_READONLY
+        case .readWrite: flags |= SQLITE_OPEN_READWRITE
+        case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        }
+        var opened: OpaquePointer?
+        let status = sqlite3_open_v2(path, &opened, flags, nil)
+        guard status == SQLITE_OK, let opened else {
+            let reason = String(cString: sqlite3_errstr(status))
+            sqlite3_close_v2(opened)
+            throw BackupError(.failed, "cannot be opened: \(reason)", at: path)
+        }
+        handle = opened
+        sqlite3_busy_timeout(handle, 10_000)
+        // A database from outside must not run code of its own while we read it.
+        _ = csqlite_config_switch(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
+        _ = csqlite_config_switch(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    }
+
+    deinit {
+        cache.removeAll()
+        sqlite3_close_v2(handle)
+    }
+
+    /// Runs statements that return nothing of interest.
+    public func execute(_ sql: String) throws {
+        let status = sqlite3_exec(handle, sql, nil, nil, nil)
+        if status != SQLITE_OK { throw error(status) }
+    }
+
+    /// A prepared statement, kept for the next time. It must not be in use already.
+    public func statement(_ sql: String) throws -> Statement {
+        if let known = cache[sql] {
+            known.reset()
+            return known
+        }
+        let new = try prepare(sql)
+        cache[sql] = new
+        return new
+    }
+
+    /// A prepared statement of the caller's own.
+    public func prepare(_ sql: String) throws -> Statement {
+        var prepared: OpaquePointer?
+        let status = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
+        guard status == SQLITE_OK, let prepared else { throw error(status) }
+        return Statement(prepared, self)
+    }
+
+    /// Runs `body` in one write transaction: all of it or nothing.
+    public func write<Result>(_ body: () throws -> Result) throws -> Result {
+        try transaction("BEGIN IMMEDIATE", body)
+    }
+
+    /// Runs `body` on one consistent snapshot, whatever others write meanwhile.
+    public func read<Result>(_ body: () throws -> Result) throws -> Result {
+        try transaction("BEGIN", body)
+    }
+
+    private func transaction<Result>(_ begin: String, _ body: () throws -> Result) throws -> Result {
+        try execute(begin)
+        do {
+            let result = try body()
+            try execute("COMMIT")
+            return result
+        } catch {
+            // Some errors (a full disk) have rolled back already; then there is nothing left to do.
+            if sqlite3_get_autocommit(handle) == 0 { try execute("ROLLBACK") }
+            throw error
+        }
+    }
+
+    public func integer(_ sql: String) throws -> Int64 {
+        let query = try statement(sql)
+        defer { query.reset() }
+        return try query.step() ? query.integer(0) : 0
+    }
+
+    public var changes: Int { Int(sqlite3_changes(handle)) }
+
+    /// Whether the file was opened by a process that may not write it.
+    public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
+
+    func error(_ status: Int32) -> BackupError {
+        let text = String(cString: sqlite3_errmsg(handle))
+        switch status & 0xFF {
+        case SQLITE_BUSY, SQLITE_LOCKED:
+            return BackupError(
+                .locked, "is being written by another program", at: path, remedy: "try again when it has finished")
+        case SQLITE_FULL:
+            return BackupError(.destinationFull, text, at: path, remedy: "free some space and run the command again")
+        case SQLITE_CORRUPT, SQLITE_NOTADB:
+            return BackupError(.damaged, text, at: path)
+        default:
+            return BackupError(.failed, text, at: path)
+        }
+    }
+}
+
+/// A prepared statement. Columns and parameters are read and bound by position, from 0 and from 1 as in C.
+public final class Statement {
+    private let handle: OpaquePointer
+    private unowned let database: SQLite
+
+    fileprivate init(_ handle: OpaquePointer, _ database: SQLite) {
+        self.handle = handle
+        self.database = database
+    }
+
+    deinit { sqlite3_finalize(handle) }
+
+    public func reset() {
+        sqlite3_reset(handle)
+        sqlite3_clear_bindings(handle)
+    }
+
+    /// Moves to the next row; false after the last.
+    public func step() throws -> Bool {
+        let status = sqlite3_step(handle)
+        switch status {
+        case SQLITE_ROW: return true
+        case SQLITE_DONE: return false
+        default:
+            let failure = database.error(status)
+            sqlite3_reset(handle)
+            throw failure
+        }
+    }
+
+    /// Runs a statement that returns no rows, and makes it ready for the next time.
+    public func run() throws {
+        while try step() {}
+        sqlite3_reset(handle)
+    }
+
+    @discardableResult public func bind(_ index: Int32, _ value: Int64) -> Statement {
+        sqlite3_bind_int64(handle, index, value)
+        return self
+    }
+
+    @discardableResult public func bind(_ index: Int32, _ value: Int64?) -> Statement {
+        if let value { sqlite3_bind_int64(handle, index, value) } else { sqlite3_bind_null(handle, index) }
+        return self
+    }
+
+    @discardableResult public func bind(_ index: Int32, _ text: String?) -> Statement {
+        guard var text else {
+            sqlite3_bind_null(handle, index)
+            return self
+        }
+        text.withUTF8 { utf8 in
+            _ = utf8.withMemoryRebound(to: CChar.self) { chars in
+                sqlite3_bind_text(handle, index, chars.baseAddress, Int32(clamping: chars.count), csqlite_transient())
+            }
+        }
+        return self
+    }
+
+    public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
+    public func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
+    public func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }
+
+    public func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
+    public func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+
+    /// The column's bytes; valid until the statement moves.
+    public func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
+        // The pointer must be asked for before the length: the other order may convert in between.
+        guard let start = sqlite3_column_blob(handle, column) else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
+    }
+}
