@@ -7,7 +7,12 @@ public final class SQLite {
     private var cache: [String: Statement] = [:]
     public let path: String
 
-    public enum Mode { case readOnly, readWrite, create }
+    public enum Mode {
+        case readOnly, readWrite, create
+        /// Reads the file as it lies there, without locks and without a log beside it: for a first look at a file that
+        /// may not be ours, and for media that cannot be written.
+        case immutable
+    }
 
     public init(_ path: String, _ mode: Mode) throws {
         self.path = path
@@ -16,9 +21,11 @@ public final class SQLite {
         case .readOnly: flags |= SQLITE_OPEN_READONLY
         case .readWrite: flags |= SQLITE_OPEN_READWRITE
         case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
+        case .immutable: flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
         }
+        let name = mode == .immutable ? "file:\(Self.uriEscaped(path))?immutable=1" : path
         var opened: OpaquePointer?
-        let status = sqlite3_open_v2(path, &opened, flags, nil)
+        let status = sqlite3_open_v2(name, &opened, flags, nil)
         guard status == SQLITE_OK, let opened else {
             let reason = String(cString: sqlite3_errstr(status))
             sqlite3_close_v2(opened)
@@ -29,6 +36,19 @@ public final class SQLite {
         // A database from outside must not run code of its own while we read it.
         _ = csqlite_config_switch(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
         _ = csqlite_config_switch(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
+    }
+
+    private static func uriEscaped(_ path: String) -> String {
+        var escaped = ""
+        for character in path {
+            switch character {
+            case "%": escaped += "%25"
+            case "?": escaped += "%3f"
+            case "#": escaped += "%23"
+            default: escaped.append(character)
+            }
+        }
+        return escaped
     }
 
     deinit {
@@ -180,7 +200,9 @@ public final class Statement {
     /// The column's bytes; valid until the statement moves.
     public func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
         // The pointer must be asked for before the length: the other order may convert in between.
-        guard let start = sqlite3_column_blob(handle, column) else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        guard let start = sqlite3_column_blob(handle, column) else {
+            return UnsafeRawBufferPointer(start: nil, count: 0)
+        }
         return UnsafeRawBufferPointer(start: start, count: Int(sqlite3_column_bytes(handle, column)))
     }
 }

@@ -73,7 +73,9 @@ public enum Directory {
     public static func removeTree(_ path: String) throws {
         guard let status = try FileStatus.ofName(path) else { return }
         guard status.isDirectory else {
-            guard unlink(path) == 0 || errno == ENOENT else { throw BackupError.fromErrno("cannot be removed", at: path) }
+            guard unlink(path) == 0 || errno == ENOENT else {
+                throw BackupError.fromErrno("cannot be removed", at: path)
+            }
             return
         }
         var folders = [path]

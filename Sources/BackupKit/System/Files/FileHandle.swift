@@ -44,7 +44,8 @@ public final class FileHandle: Sendable {
     public func read(into buffer: UnsafeMutableRawBufferPointer, at offset: Int64) throws -> Int {
         var done = 0
         while done < buffer.count {
-            let count = pread(descriptor, buffer.baseAddress?.advanced(by: done), buffer.count - done, off_t(offset) + done)
+            let count = pread(
+                descriptor, buffer.baseAddress?.advanced(by: done), buffer.count - done, off_t(offset) + done)
             if count == 0 { break }
             if count < 0 {
                 if errno == EINTR { continue }

@@ -1,0 +1,83 @@
+/// One member of a record's fields; the value is JSON text.
+public struct Field: Sendable, Equatable {
+    public let name: String
+    public var value: String
+
+    public init(_ name: String, _ value: String) {
+        self.name = name
+        self.value = value
+    }
+
+    public init(_ name: String, _ value: JSON) { self.init(name, value.compact) }
+}
+
+/// A record's fields taken apart and put together again.
+public enum Fields {
+    /// The members of a JSON object in their order. Two members of one name are refused: which one counts would
+    /// depend on who reads.
+    public static func parse(_ text: String) throws -> [Field] {
+        var text = text
+        return try text.withUTF8 { try parse(UnsafeRawBufferPointer($0)) }
+    }
+
+    public static func parse(_ bytes: UnsafeRawBufferPointer) throws -> [Field] {
+        var fields: [Field] = []
+        var scanner = JSONScanner(bytes)
+        try scanner.forEachMember { key, _, range in
+            fields.append(Field(jsonUnescape(bytes, key), String(decoding: bytes[range], as: UTF8.self)))
+        }
+        try scanner.expectEnd()
+        if let twice = firstDuplicate(fields) { throw BackupError(.damaged, "names the field '\(twice)' twice") }
+        return fields
+    }
+
+    private static func firstDuplicate(_ fields: [Field]) -> String? {
+        if fields.count < 16 {
+            for (index, field) in fields.enumerated() where fields[..<index].contains(where: { $0.name == field.name })
+            {
+                return field.name
+            }
+            return nil
+        }
+        var seen: Set<String> = []
+        return fields.first { !seen.insert($0.name).inserted }?.name
+    }
+
+    /// One line of JSON.
+    public static func text(_ fields: [Field]) -> String {
+        var out: [UInt8] = [UInt8(ascii: "{")]
+        for (index, field) in fields.enumerated() {
+            if index > 0 { out.append(UInt8(ascii: ",")) }
+            appendJSONString(field.name, to: &out)
+            out.append(UInt8(ascii: ":"))
+            out += field.value.utf8
+        }
+        out.append(UInt8(ascii: "}"))
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    /// A string member's text, or nil.
+    public static func string(_ name: String, in fields: [Field]) -> String? {
+        guard let value = fields.first(where: { $0.name == name })?.value, value.hasPrefix("\"") else { return nil }
+        return (try? JSON(parsing: value))?.string
+    }
+
+    /// An array member's strings; none when it is no such array.
+    public static func strings(_ name: String, in fields: [Field]) -> [String] {
+        guard let value = fields.first(where: { $0.name == name })?.value, value.hasPrefix("[") else { return [] }
+        return (try? JSON(parsing: value))?.array?.compactMap(\.string) ?? []
+    }
+
+    /// Whether two JSON texts say the same.
+    static func same(_ left: String, _ right: String) throws -> Bool {
+        if left == right { return true }
+        return try canonical(left) == canonical(right)
+    }
+
+    static func canonical(_ text: String) throws -> [UInt8] {
+        var text = text
+        var out: [UInt8] = []
+        try text.withUTF8 { try CanonicalJSON.append(UnsafeRawBufferPointer($0), to: &out) }
+        return out
+    }
+}

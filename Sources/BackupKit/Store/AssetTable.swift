@@ -1,0 +1,168 @@
+import Glibc
+
+/// A file that the store keeps: a PDF, a photo.
+public struct Asset: Sendable, Equatable {
+    /// Relative to the layout, and to `<store>.assets`: `Attachments/Smith 2020.pdf`.
+    public let path: String
+    public let size: Int64
+    public let digest: SHA256Digest
+    /// Too large for the cloud, or kept on this device by choice.
+    public let isLocalOnly: Bool
+    public let modifiedNanoseconds: Int64
+
+    public init(
+        path: String, size: Int64, digest: SHA256Digest, isLocalOnly: Bool = false, modifiedNanoseconds: Int64 = 0
+    ) {
+        self.path = path
+        self.size = size
+        self.digest = digest
+        self.isLocalOnly = isLocalOnly || size > CloudLimits.assetBytes
+        self.modifiedNanoseconds = modifiedNanoseconds
+    }
+}
+
+/// Rows of the table `asset`, and the files they speak of.
+///
+/// A database rolls back, a folder does not. So: new files are put in place before the commit, where a leftover harms
+/// nobody; files that go are moved to `.kept/<batch>` before the commit, and come back when the next writer finds that
+/// folder without its batch; an undo moves files after its commit, and the next writer finishes what was cut short.
+extension Store {
+    /// Incoming assets wait here for their transaction.
+    static let incomingPrefix = ".incoming-"
+    /// Replaced assets wait here for an undo.
+    static let keptFolder = ".kept"
+    private static let columns = "path, size, sha256, local_only, modified_ns"
+
+    private static func asset(_ row: Statement, from column: Int32 = 0) throws -> Asset {
+        guard let digest = SHA256Digest(hex: row.text(column + 2)) else {
+            throw BackupError(.damaged, "has a digest that is none", at: row.text(column))
+        }
+        return Asset(
+            path: row.text(column), size: row.integer(column + 1), digest: digest,
+            isLocalOnly: row.integer(column + 3) != 0, modifiedNanoseconds: row.integer(column + 4))
+    }
+
+    public func forEachAsset(_ body: (Asset) throws -> Void) throws {
+        let query = try database.prepare("SELECT \(Self.columns) FROM asset ORDER BY path")
+        while try query.step() { try body(try Self.asset(query)) }
+    }
+
+    public func asset(_ path: String) throws -> Asset? {
+        let query = try database.statement("SELECT \(Self.columns) FROM asset WHERE path = ?").bind(1, path)
+        defer { query.reset() }
+        return try query.step() ? try Self.asset(query) : nil
+    }
+
+    /// A folder in which files can be gathered before the transaction that adds them; on the assets' own file system,
+    /// so that a rename is enough. The next writer removes it when its owner was killed.
+    public func withIncomingFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
+        let folder = "\(assetFolder)/\(Self.incomingPrefix)\(RandomID.make())"
+        try Directory.create(folder)
+        let result: Result
+        do { result = try body(folder) } catch {
+            try Directory.removeTree(folder)
+            throw error
+        }
+        try Directory.removeTree(folder)
+        return result
+    }
+
+    public enum AssetOutcome: Sendable, Equatable {
+        case added, unchanged
+        /// Another file has that name: both are kept, the new one under this path.
+        case conflict(keptAs: String)
+    }
+
+    /// Says what `placeAsset` will do, without doing it.
+    public func planAsset(_ incoming: Asset) throws -> AssetOutcome {
+        guard let existing = try asset(incoming.path) else { return .added }
+        if existing.digest == incoming.digest { return .unchanged }
+        let (stem, ending) = Self.conflictName(of: incoming.path)
+        let query = try database.statement(
+            "SELECT sha256 FROM asset WHERE path >= ?1 AND path < ?1 || x'f48fbfbf' AND sha256 = ?2")
+        query.bind(1, stem).bind(2, incoming.digest.hex)
+        defer { query.reset() }
+        if try query.step() { return .unchanged }
+        let date = String(clock.now().iso8601.prefix(10))
+        var path = "\(stem)\(date)\(ending)"
+        var number = 2
+        while try asset(path) != nil {
+            path = "\(stem)\(date)-\(number)\(ending)"
+            number += 1
+        }
+        return .conflict(keptAs: path)
+    }
+
+    /// `a/b.pdf` → `a/b_conflict_` and `.pdf`
+    private static func conflictName(of path: String) -> (stem: String, ending: String) {
+        let name = lastComponent(of: path)
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return (path + "_conflict_", "") }
+        let ending = String(name[dot...])
+        return (path.dropLast(ending.count) + "_conflict_", ending)
+    }
+
+    /// Takes a durable file from the incoming folder into the store; must run inside `batch`.
+    public func placeAsset(_ incoming: Asset, from staged: String) throws -> AssetOutcome {
+        let outcome = try planAsset(incoming)
+        switch outcome {
+        case .unchanged: return outcome
+        case .added: try insert(incoming, from: staged)
+        case .conflict(let path):
+            let kept = Asset(
+                path: path, size: incoming.size, digest: incoming.digest, isLocalOnly: incoming.isLocalOnly,
+                modifiedNanoseconds: incoming.modifiedNanoseconds)
+            try insert(kept, from: staged)
+            try noteConflict(kind: "attachment", subject: incoming.path, existing: incoming.path, incoming: path)
+        }
+        return outcome
+    }
+
+    private func insert(_ asset: Asset, from staged: String) throws {
+        let target = "\(assetFolder)/\(asset.path)"
+        try Directory.createAll(parent(of: target))
+        if try FileStatus.ofName(target) != nil {
+            // No row names this file: a crash left it, or the app put it there. Equal bytes are adopted; others are
+            // not ours to overwrite.
+            guard try Store.digest(ofFile: target) == asset.digest else {
+                throw BackupError(
+                    .exists, "is in the way: the store does not know this file", at: target,
+                    remedy: "move it away, or import it with --attachments")
+            }
+        } else {
+            try AtomicFile.publish(staged, as: target, replace: false)
+        }
+        try database.statement("INSERT INTO asset (\(Self.columns), change) VALUES (?, ?, ?, ?, ?, ?)")
+            .bind(1, asset.path).bind(2, asset.size).bind(3, asset.digest.hex)
+            .bind(4, asset.isLocalOnly ? Int64(1) : 0).bind(5, asset.modifiedNanoseconds).bind(6, nextChange()).run()
+        guard let batch = currentBatch else { return }
+        // When this batch removed an asset of that path before, what it was stays remembered.
+        try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path) VALUES (?, ?)")
+            .bind(1, batch.id).bind(2, asset.path).run()
+    }
+
+    /// Takes an asset out of the store; its bytes are kept for an undo. Must run inside `batch`.
+    public func removeAsset(_ asset: Asset) throws {
+        guard let batch = currentBatch else {
+            throw BackupError(.failed, "an asset can only be removed by a batch", at: asset.path)
+        }
+        let kept = "\(Self.keptFolder)/\(batch.id)/\(asset.path)"
+        let source = "\(assetFolder)/\(asset.path)"
+        let isThere = try FileStatus.ofName(source) != nil
+        if isThere {
+            try Directory.createAll(parent(of: "\(assetFolder)/\(kept)"))
+            try AtomicFile.publish(source, as: "\(assetFolder)/\(kept)", replace: false)
+        }
+        try database.statement("INSERT INTO batch_asset VALUES (?, ?, ?, ?, ?, ?, ?)")
+            .bind(1, batch.id).bind(2, asset.path).bind(3, asset.size).bind(4, asset.digest.hex)
+            .bind(5, asset.isLocalOnly ? Int64(1) : 0).bind(6, asset.modifiedNanoseconds)
+            .bind(7, isThere ? kept : nil).run()
+        try database.statement("DELETE FROM asset WHERE path = ?").bind(1, asset.path).run()
+        _ = nextChange()
+    }
+
+    static func digest(ofFile path: String) throws -> SHA256Digest {
+        let hasher = SHA256Hasher()
+        try FileHandle.openForReading(path).forEachChunk { hasher.update($0) }
+        return hasher.finish()
+    }
+}

@@ -1,0 +1,66 @@
+/// What a store or a layout holds, as one number (`docs/formats.md`, "Content digest"): the SHA-256 of the sorted list
+/// of its items' SHA-256 values, one line of hexadecimal digits each. An item is a canonical line of text, so the order of
+/// arrival, change numbers and machines do not matter, and `sort` and `sha256sum` can check it.
+public struct ContentDigest {
+    private var items: [SHA256Digest] = []
+    private var line: [UInt8] = []
+    private let hasher = SHA256Hasher()
+
+    public init() {}
+
+    public mutating func add(_ record: Record) throws {
+        line.removeAll(keepingCapacity: true)
+        line += "record ".utf8
+        try record.appendJSON(to: &line, canonical: true)
+        addLine()
+    }
+
+    /// `asset <sha256> <size> <path as JSON>`, with ` local` at the end of one that is kept from the cloud.
+    public mutating func add(_ asset: Asset) {
+        line.removeAll(keepingCapacity: true)
+        line += "asset \(asset.digest.hex) \(asset.size) ".utf8
+        appendJSONString(asset.path, to: &line)
+        if asset.isLocalOnly { line += " local".utf8 }
+        addLine()
+    }
+
+    /// `setting <key as JSON> <canonical value>`
+    public mutating func addSetting(_ key: String, _ value: String) throws {
+        line.removeAll(keepingCapacity: true)
+        line += "setting ".utf8
+        appendJSONString(key, to: &line)
+        line.append(UInt8(ascii: " "))
+        line += try Fields.canonical(value)
+        addLine()
+    }
+
+    private mutating func addLine() {
+        line.withUnsafeBytes { hasher.update($0) }
+        items.append(hasher.finish())
+    }
+
+    public func finish() -> SHA256Digest {
+        let total = SHA256Hasher()
+        for item in items.sorted() {
+            var text = item.hex + "\n"
+            text.withUTF8 { total.update(UnsafeRawBufferPointer($0)) }
+        }
+        return total.finish()
+    }
+}
+
+extension Store {
+    /// The content digest of the whole store, or of some kinds of it. Must run inside `read` to be of one moment.
+    public func contentDigest(kinds: Set<Kind> = Set(Kind.allCases)) throws -> SHA256Digest {
+        var digest = ContentDigest()
+        try forEachRecord { record in
+            try Interrupt.check()
+            if kinds.contains(Kind(recordType: record.type)) { try digest.add(record) }
+        }
+        if kinds.contains(.attachments) { try forEachAsset { digest.add($0) } }
+        if kinds.contains(.settings) {
+            for setting in try settings() { try digest.addSetting(setting.name, setting.value) }
+        }
+        return digest.finish()
+    }
+}

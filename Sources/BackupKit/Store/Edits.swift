@@ -1,0 +1,118 @@
+/// What a person does to single records: delete, keep on this device, give back to the cloud.
+extension Store {
+    /// Records that a person can mean by `text`: `zone/name`, a record name, or a local id. Tombstones included.
+    public func find(_ text: String) throws -> [Record] {
+        var found: [Record] = []
+        if let slash = text.firstIndex(of: "/") {
+            let id = RecordID(zone: String(text[..<slash]), name: String(text[text.index(after: slash)...]))
+            if let stored = try record(id) { return [stored.record] }
+        }
+        found = try records(localID: text).map(\.record)
+        let query = try database.prepare("SELECT \(Self.recordColumns) FROM record WHERE name = ?").bind(1, text)
+        while try query.step() {
+            let record = try Self.storedRecord(query).record
+            if !found.contains(record) { found.append(record) }
+        }
+        return found
+    }
+
+    /// The one live record that `text` names.
+    private func live(_ text: String) throws -> StoredRecord {
+        let matches = try find(text)
+        let alive = matches.filter { !$0.isDeleted }
+        if alive.count > 1 {
+            let names = alive.map(\.id.description).joined(separator: ", ")
+            throw BackupError(.failed, "names more than one record: \(names)", at: text, remedy: "use zone/name")
+        }
+        guard let record = alive.first, let stored = try self.record(record.id) else {
+            let what = matches.isEmpty ? "there is no such record" : "is deleted already"
+            throw BackupError(.notFound, what, at: text, remedy: "'backup-tool find' and 'store changes' show the ids")
+        }
+        return stored
+    }
+
+    /// Turns records into tombstones. All of them or none.
+    public func delete(_ ids: [String]) throws -> [RecordID] {
+        try write {
+            try ids.map { text in
+                let stored = try live(text)
+                let after = Timestamp(milliseconds: stored.record.modifiedAt.milliseconds + 1)
+                try put(stored.record.tombstone(at: max(clock.now(), after)), replacing: stored)
+                return stored.record.id
+            }
+        }
+    }
+
+    /// Keeps records on this device alone: everybody else gets a tombstone, the copy here loses its cloud name.
+    public func setLocal(_ ids: [String]) throws -> [RecordID] {
+        try write {
+            try ids.map { text in
+                let stored = try live(text)
+                guard !stored.record.isLocalOnly else { return stored.record.id }
+                let after = Timestamp(milliseconds: stored.record.modifiedAt.milliseconds + 1)
+                try put(stored.record.tombstone(at: max(clock.now(), after)), replacing: stored)
+                var local = stored.record
+                local.id = RecordID(zone: local.id.zone, name: "local:\(local.localID)")
+                local.isLocalOnly = true
+                try put(local, replacing: nil)
+                return local.id
+            }
+        }
+    }
+
+    /// Gives local-only records back to the cloud: the whole record, newer than its tombstone, overwrites it.
+    public func enableCloud(_ ids: [String]) throws -> [RecordID] {
+        try write {
+            try ids.map { text in
+                let stored = try live(text)
+                guard stored.record.isLocalOnly else { return stored.record.id }
+                let tombstone = try records(localID: stored.record.localID)
+                    .first { $0.record.isDeleted && $0.record.type == stored.record.type }
+                var record = stored.record
+                record.isLocalOnly = false
+                let past = max(tombstone?.record.modifiedAt ?? record.modifiedAt, record.modifiedAt)
+                record.modifiedAt = max(clock.now(), Timestamp(milliseconds: past.milliseconds + 1))
+                record.fieldTimes = [:]
+                record.id = tombstone?.record.id ?? RecordID(zone: record.id.zone, name: record.localID)
+                try removeRow(stored)
+                try put(record, replacing: tombstone)
+                return record.id
+            }
+        }
+    }
+
+    /// How much the store holds.
+    public struct Info: Sendable {
+        public var records: [Kind: Int] = [:]
+        public var types: [(type: String, count: Int)] = []
+        public var tombstones = 0
+        public var localOnly = 0
+        public var assets = 0
+        public var assetBytes: Int64 = 0
+        public var settings = 0
+        public var conflicts = 0
+        public var schemaVersion = 0
+    }
+
+    public func info() throws -> Info {
+        var info = Info()
+        let query = try database.prepare(
+            """
+            SELECT type, count(*) - count(deleted_at), count(deleted_at), sum(local_only) FROM record
+            GROUP BY type ORDER BY type
+            """)
+        while try query.step() {
+            let live = Int(query.integer(1))
+            info.types.append((query.text(0), live))
+            info.records[Kind(recordType: query.text(0)), default: 0] += live
+            info.tombstones += Int(query.integer(2))
+            info.localOnly += Int(query.integer(3))
+        }
+        info.assets = Int(try database.integer("SELECT count(*) FROM asset"))
+        info.assetBytes = try database.integer("SELECT ifnull(sum(size), 0) FROM asset")
+        info.settings = Int(try database.integer("SELECT count(*) FROM setting"))
+        info.conflicts = Int(try database.integer("SELECT count(*) FROM conflict"))
+        info.schemaVersion = try dataSchemaVersion
+        return info
+    }
+}

@@ -1,0 +1,79 @@
+/// What became of one incoming record.
+public struct Outcome: Sendable, Equatable {
+    public let id: RecordID
+    public let localID: String
+    public let decision: Decision
+    /// The incoming time lay in the future and was set back.
+    public var clamped = false
+}
+
+/// Takes records from outside into the store by the rules of identity and merging.
+extension Store {
+    /// Recomputes what depends on merged fields; the formats know how, the store does not.
+    public typealias Derivation = (_ type: String, _ merged: [Field], _ local: [Field], _ other: [Field]) throws ->
+        [Field]
+
+    /// Must run inside `write`.
+    public func ingest(_ record: Record, resurrect: Bool = false, derive: Derivation = { _, merged, _, _ in merged })
+        throws -> Outcome
+    {
+        let policy = MergePolicy(resurrect: resurrect, now: clock.now())
+        let (incoming, clamped) = clamp(record, to: policy.now)
+        let existing = try match(incoming)
+        let decision = try policy.decide(existing: existing.main?.record, incoming: incoming) {
+            try derive(incoming.type, $0, $1, $2)
+        }
+        var id = existing.main?.record.id ?? incoming.id
+        switch decision {
+        case .add(var new):
+            if existing.nameTaken { new.id = RecordID(zone: new.id.zone, name: "\(new.type):\(new.id.name)") }
+            new.fields = Self.oneLine(new.fields)
+            id = new.id
+            try put(new, replacing: nil)
+        case .update(var new, _):
+            new.fields = Self.oneLine(new.fields)
+            try put(new, replacing: existing.main)
+        case .unchanged, .protect: break
+        }
+        return Outcome(id: id, localID: incoming.localID, decision: decision, clamped: clamped)
+    }
+
+    /// The record that an incoming one is a version of: the same identity, or the same type and local id.
+    private func match(_ incoming: Record) throws -> (main: StoredRecord?, nameTaken: Bool) {
+        let sameLocalID = try records(localID: incoming.localID)
+        let sameType = sameLocalID.filter { $0.record.type == incoming.type }
+        // A local-only copy stands for the record, whatever arrives under its old name; but that name's tombstone may
+        // still grow newer.
+        if let local = sameType.first(where: { $0.record.isLocalOnly && !$0.record.isDeleted }) {
+            let tombstone =
+                incoming.isDeleted ? sameType.first { $0.record.isDeleted && $0.record.id == incoming.id } : nil
+            return (tombstone ?? local, false)
+        }
+        if let same = sameType.first(where: { $0.record.id == incoming.id }) { return (same, false) }
+        if incoming.id.name != incoming.localID || sameLocalID.isEmpty {
+            if let named = try record(incoming.id) {
+                if named.record.type == incoming.type { return (named, false) }
+                return (sameType.first, true)
+            }
+        }
+        let taken = sameLocalID.contains { $0.record.id == incoming.id }
+        return (sameType.first, taken)
+    }
+
+    private func clamp(_ record: Record, to now: Timestamp) -> (Record, Bool) {
+        let future = record.modifiedAt > now || record.fieldTimes.values.contains { $0 > now }
+        guard future else { return (record, false) }
+        var record = record
+        record.modifiedAt = min(record.modifiedAt, now)
+        record.createdAt = min(record.createdAt, now)
+        record.deletedAt = record.deletedAt.map { min($0, now) }
+        record.fieldTimes = record.fieldTimes.mapValues { min($0, now) }
+        return (record, true)
+    }
+
+    /// A line end in JSON can only be white space; records live on one line each.
+    private static func oneLine(_ fields: String) -> String {
+        guard fields.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) else { return fields }
+        return String(decoding: fields.utf8.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
+    }
+}

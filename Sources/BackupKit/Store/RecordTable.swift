@@ -1,0 +1,120 @@
+/// Rows of the table `record` and back.
+extension Store {
+    static let recordColumns = """
+        change, zone, name, type, local_id, fields, field_times, created_at, modified_at, device_id, \
+        schema_version, local_only, deleted_at
+        """
+
+    struct StoredRecord {
+        let change: Int64
+        var record: Record
+    }
+
+    static func storedRecord(_ row: Statement) throws -> StoredRecord {
+        let localID = row.text(4)
+        let record = Record(
+            id: RecordID(zone: row.text(1), name: row.optionalText(2) ?? localID), type: row.text(3), localID: localID,
+            fields: row.text(5), fieldTimes: try times(row.optionalText(6)),
+            createdAt: Timestamp(milliseconds: row.integer(7)), modifiedAt: Timestamp(milliseconds: row.integer(8)),
+            deviceID: row.optionalText(9), schemaVersion: Int(row.integer(10)), isLocalOnly: row.integer(11) != 0,
+            deletedAt: row.optionalInteger(12).map { Timestamp(milliseconds: $0) })
+        return StoredRecord(change: row.integer(0), record: record)
+    }
+
+    private static func times(_ text: String?) throws -> [String: Timestamp] {
+        guard let text else { return [:] }
+        var times: [String: Timestamp] = [:]
+        for field in try Fields.parse(text) {
+            guard let milliseconds = Int64(field.value) else { continue }
+            times[field.name] = Timestamp(milliseconds: milliseconds)
+        }
+        return times
+    }
+
+    private static func timesText(_ times: [String: Timestamp]) -> String? {
+        guard !times.isEmpty else { return nil }
+        let sorted = times.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
+        return Fields.text(sorted.map { Field($0.key, String($0.value.milliseconds)) })
+    }
+
+    /// Binds a record to parameters 1…13, in the order of `recordColumns`.
+    static func bind(_ record: Record, change: Int64, to statement: Statement, from first: Int32 = 1) {
+        statement.bind(first, change).bind(first + 1, record.id.zone)
+            .bind(first + 2, record.id.name == record.localID ? nil : record.id.name)
+            .bind(first + 3, record.type).bind(first + 4, record.localID).bind(first + 5, record.fields)
+            .bind(first + 6, timesText(record.fieldTimes)).bind(first + 7, record.createdAt.milliseconds)
+            .bind(first + 8, record.modifiedAt.milliseconds).bind(first + 9, record.deviceID)
+            .bind(first + 10, Int64(record.schemaVersion)).bind(first + 11, record.isLocalOnly ? Int64(1) : 0)
+            .bind(first + 12, record.deletedAt?.milliseconds)
+    }
+
+    /// All records with this local id, of whatever type; the live ones first.
+    func records(localID: String) throws -> [StoredRecord] {
+        let query = try database.statement(
+            "SELECT \(Self.recordColumns) FROM record WHERE local_id = ? ORDER BY deleted_at IS NOT NULL, change")
+        query.bind(1, localID)
+        defer { query.reset() }
+        var found: [StoredRecord] = []
+        while try query.step() { found.append(try Self.storedRecord(query)) }
+        return found
+    }
+
+    /// The record of this identity.
+    func record(_ id: RecordID) throws -> StoredRecord? {
+        let query = try database.statement(
+            """
+            SELECT \(Self.recordColumns) FROM record WHERE name = ?1 AND zone = ?2
+            UNION ALL SELECT \(Self.recordColumns) FROM record WHERE local_id = ?1 AND name IS NULL AND zone = ?2
+            """
+        ).bind(1, id.name).bind(2, id.zone)
+        defer { query.reset() }
+        return try query.step() ? try Self.storedRecord(query) : nil
+    }
+
+    /// Writes a record under a new change number; `replacing` is the row that it takes the place of.
+    func put(_ record: Record, replacing old: StoredRecord?) throws {
+        let change = nextChange()
+        if let old {
+            try remember(old, becomes: change)
+            let update = try database.statement(
+                """
+                UPDATE record SET (\(Self.recordColumns)) = (?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?
+                """)
+            Self.bind(record, change: change, to: update)
+            try update.bind(14, old.change).run()
+        } else {
+            let insert = try database.statement(
+                "INSERT INTO record (\(Self.recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)")
+            Self.bind(record, change: change, to: insert)
+            try insert.run()
+        }
+    }
+
+    func removeRow(_ stored: StoredRecord) throws {
+        try remember(stored, becomes: nil)
+        try database.statement("DELETE FROM record WHERE change = ?").bind(1, stored.change).run()
+    }
+
+    public enum Order { case identity, change }
+
+    /// Visits every record, tombstones included.
+    public func forEachRecord(order: Order = .change, type: String? = nil, _ body: (Record) throws -> Void) throws {
+        let condition = type == nil ? "" : "WHERE type = ?1"
+        let sorting = order == .change ? "change" : "zone, ifnull(name, local_id)"
+        // A statement of its own: the body may use the others.
+        let query = try database.prepare("SELECT \(Self.recordColumns) FROM record \(condition) ORDER BY \(sorting)")
+        if let type { query.bind(1, type) }
+        while try query.step() { try body(try Self.storedRecord(query).record) }
+    }
+
+    /// Visits the live records of a type other than events, by way of their index.
+    func forEachLive(type: String, _ body: (StoredRecord) throws -> Void) throws {
+        let query = try database.prepare(
+            """
+            SELECT \(Self.recordColumns) FROM record
+            WHERE type = ? AND type <> 'PuppyEvent' AND deleted_at IS NULL ORDER BY change
+            """
+        ).bind(1, type)
+        while try query.step() { try body(try Self.storedRecord(query)) }
+    }
+}

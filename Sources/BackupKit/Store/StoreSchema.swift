@@ -1,0 +1,74 @@
+/// The tables of the sync store. People read them with the stock `sqlite3`; `docs/formats.md` describes them.
+enum StoreSchema {
+    /// "BkTs" in the header of the database says that it is ours.
+    static let applicationID: Int64 = 0x426B_5473
+    static let version: Int64 = 1
+
+    /// The steps from each version to the next; the first makes an empty database a store.
+    static let migrations: [String] = [
+        """
+        CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+        -- The last change number that was given out.
+        CREATE TABLE counter (value INTEGER NOT NULL) STRICT;
+        INSERT INTO counter VALUES (0);
+
+        -- One row a record. Its key is the number of its last change, so the changes since a token are a range.
+        -- A name that is NULL is the same as local_id, which spares new records a second index entry.
+        CREATE TABLE record (
+            change INTEGER PRIMARY KEY, zone TEXT NOT NULL, name TEXT, type TEXT NOT NULL, local_id TEXT NOT NULL,
+            fields TEXT NOT NULL, field_times TEXT, created_at INTEGER NOT NULL, modified_at INTEGER NOT NULL,
+            device_id TEXT, schema_version INTEGER NOT NULL, local_only INTEGER NOT NULL DEFAULT 0,
+            deleted_at INTEGER) STRICT;
+        CREATE INDEX record_by_local_id ON record (local_id);
+        CREATE UNIQUE INDEX record_by_name ON record (name, zone) WHERE name IS NOT NULL;
+        CREATE INDEX record_by_type ON record (type) WHERE type <> 'PuppyEvent';
+        -- The same for people: names filled in, times readable.
+        CREATE VIEW records AS SELECT zone, ifnull(name, local_id) AS record_name, type, local_id, fields,
+            strftime('%Y-%m-%dT%H:%M:%fZ', created_at / 1000.0, 'unixepoch') AS created,
+            strftime('%Y-%m-%dT%H:%M:%fZ', modified_at / 1000.0, 'unixepoch') AS modified,
+            device_id, schema_version, local_only, deleted_at IS NOT NULL AS deleted FROM record;
+
+        -- Files beside the database, in <store>.assets/<path>.
+        CREATE TABLE asset (path TEXT PRIMARY KEY, size INTEGER NOT NULL, sha256 TEXT NOT NULL,
+            local_only INTEGER NOT NULL DEFAULT 0, modified_ns INTEGER NOT NULL, change INTEGER NOT NULL)
+            STRICT, WITHOUT ROWID;
+        CREATE TABLE setting (key TEXT PRIMARY KEY, value TEXT NOT NULL, modified_at INTEGER NOT NULL)
+            STRICT, WITHOUT ROWID;
+        CREATE TABLE conflict (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL,
+            existing TEXT NOT NULL, incoming TEXT NOT NULL, detected_at INTEGER NOT NULL, batch INTEGER) STRICT;
+
+        -- What each import and restore did, with what it replaced: the undo.
+        CREATE TABLE batch (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, source TEXT NOT NULL,
+            started_at INTEGER NOT NULL, first_change INTEGER NOT NULL, last_change INTEGER NOT NULL,
+            summary TEXT NOT NULL, undone_at INTEGER) STRICT;
+        CREATE TABLE batch_record (batch INTEGER NOT NULL REFERENCES batch ON DELETE CASCADE, after INTEGER,
+            change INTEGER NOT NULL, zone TEXT NOT NULL, name TEXT, type TEXT NOT NULL, local_id TEXT NOT NULL,
+            fields TEXT NOT NULL, field_times TEXT, created_at INTEGER NOT NULL, modified_at INTEGER NOT NULL,
+            device_id TEXT, schema_version INTEGER NOT NULL, local_only INTEGER NOT NULL, deleted_at INTEGER) STRICT;
+        CREATE INDEX batch_record_by_batch ON batch_record (batch, after);
+        -- size IS NULL: there was no such asset before. kept: where its bytes wait, below <store>.assets.
+        CREATE TABLE batch_asset (batch INTEGER NOT NULL REFERENCES batch ON DELETE CASCADE, path TEXT NOT NULL,
+            size INTEGER, sha256 TEXT, local_only INTEGER, modified_ns INTEGER, kept TEXT,
+            PRIMARY KEY (batch, path)) STRICT, WITHOUT ROWID;
+        CREATE TABLE batch_setting (batch INTEGER NOT NULL REFERENCES batch ON DELETE CASCADE, key TEXT NOT NULL,
+            value TEXT, modified_at INTEGER, PRIMARY KEY (batch, key)) STRICT, WITHOUT ROWID;
+        -- Records that an undo took out again, for those who saw them come.
+        CREATE TABLE removed (change INTEGER PRIMARY KEY, zone TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
+            local_id TEXT NOT NULL) STRICT;
+        """
+    ]
+
+    static func migrate(_ database: SQLite) throws {
+        let found = try database.integer("PRAGMA user_version")
+        guard found <= version else {
+            throw BackupError(
+                .refused, "was written by a newer backup-tool (store version \(found), this one knows \(version))",
+                at: database.path, remedy: "use the newer version, or export with it first")
+        }
+        guard found < version else { return }
+        try database.write {
+            for step in Int(found)..<Int(version) { try database.execute(migrations[step]) }
+            try database.execute("PRAGMA user_version = \(version)")
+        }
+    }
+}
