@@ -60,3 +60,5 @@ void csystem_catch_interrupts(void) {
 }
 
 int csystem_caught_signal(void) { return atomic_load(&caught); }
+
+int csystem_open_nameless(const char *folder) { return open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600); }

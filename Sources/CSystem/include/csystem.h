@@ -26,3 +26,6 @@ int csystem_terminal_columns(int fd);
 void csystem_catch_interrupts(void);
 /// The signal that was caught, or 0.
 int csystem_caught_signal(void);
+
+/// Opens a file without a name in `folder` (O_TMPFILE); it is gone when it is closed.
+int csystem_open_nameless(const char *folder);

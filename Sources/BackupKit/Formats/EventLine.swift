@@ -1,0 +1,67 @@
+/// One line of an event log (Ollie's `YYYY-MM-DD.jsonl`). The line itself is the record's fields, so what the app does not
+/// know survives, and a line that nobody edited is exported as it came.
+public enum EventLine {
+    /// Keys that name a file by a relative path or a URL.
+    static let mediaKeys = ["photo", "video", "thumbnail_path"]
+
+    /// Reads a line. `occurrence` counts equal lines of one file, from 1: two equal lines are two events.
+    public static func record(
+        _ line: UnsafeRawBufferPointer, occurrence: (_ canonical: String) -> Int
+    ) throws -> Record {
+        let fields = try Fields.parse(line)
+        guard let time = time(in: fields) else {
+            throw BackupError(.damaged, "has no 'time' that is a time", remedy: "a time is 2026-02-14T15:00+01:00")
+        }
+        guard let type = Fields.string("type", in: fields) ?? Fields.string("eventType", in: fields), !type.isEmpty
+        else {
+            throw BackupError(.damaged, "has no 'type'")
+        }
+        for key in mediaKeys { try checkMedia(key, fields) }
+        let created = try optionalTime("created_at", fields) ?? time.instant
+        let modified = try optionalTime("modified_at", fields) ?? time.instant
+        return Record(
+            id: RecordID(zone: RecordType.eventZone, name: ""), type: RecordType.event, localID: "",
+            fields: String(decoding: line, as: UTF8.self), createdAt: created, modifiedAt: modified
+        ).identified(as: try id(fields, line, occurrence))
+    }
+
+    private static func id(
+        _ fields: [Field], _ line: UnsafeRawBufferPointer, _ occurrence: (String) -> Int
+    ) throws -> String {
+        if let id = Fields.string("id", in: fields) ?? Fields.string("localId", in: fields), !id.isEmpty { return id }
+        var canonical: [UInt8] = []
+        try CanonicalJSON.append(line, to: &canonical)
+        let text = String(decoding: canonical, as: UTF8.self)
+        return DeterministicID.make(RecordType.event, text, String(occurrence(text)))
+    }
+
+    /// When the event was, by its own clock; the day decides which file it stands in.
+    public static func time(in fields: [Field]) -> LocalTime? {
+        (Fields.string("time", in: fields) ?? Fields.string("eventTime", in: fields)).flatMap { LocalTime($0) }
+    }
+
+    private static func optionalTime(_ key: String, _ fields: [Field]) throws -> Timestamp? {
+        guard let value = fields.first(where: { $0.name == key })?.value, value != "null" else { return nil }
+        guard let text = Fields.string(key, in: fields), let time = Timestamp(iso8601: text) else {
+            throw BackupError(.damaged, "'\(key)' is no time: \(value)")
+        }
+        return time
+    }
+
+    private static func checkMedia(_ key: String, _ fields: [Field]) throws {
+        guard let path = Fields.string(key, in: fields), !path.contains("://") else { return }
+        if path.hasPrefix("/") || path.split(separator: "/").contains("..") {
+            throw BackupError(.refused, "'\(key)' leads outside: \(path)")
+        }
+    }
+}
+
+extension Record {
+    /// The same record under an id: both its local id and its name.
+    func identified(as localID: String) -> Record {
+        var record = self
+        record.localID = localID
+        record.id = RecordID(zone: id.zone, name: localID)
+        return record
+    }
+}

@@ -1,0 +1,216 @@
+/// What is written about one file of a layout.
+public struct FileFacts: Sendable, Equatable {
+    public let size: Int64
+    public let digest: SHA256Digest
+    /// An attachment that stays out of the cloud.
+    public var isLocalOnly = false
+
+    public init(size: Int64, digest: SHA256Digest, isLocalOnly: Bool = false) {
+        self.size = size
+        self.digest = digest
+        self.isLocalOnly = isLocalOnly
+    }
+}
+
+/// Something that should have been in an export and is not, with the reason.
+public struct Omission: Sendable, Equatable {
+    public let path: String
+    public let reason: String
+
+    public init(path: String, reason: String) {
+        self.path = path
+        self.reason = reason
+    }
+}
+
+/// `manifest.json` (`docs/formats.md`).
+public struct Manifest: Sendable, Equatable {
+    public static let fileName = "manifest.json"
+    public static let format = "backup-tool-library"
+    public static let version: Int64 = 1
+
+    public var exportID: String
+    public var createdAt: Timestamp
+    public var tool: String
+    public var storeID: String
+    public var schemaVersion: Int
+    public var kinds: Set<Kind>
+    public var counts: [String: Int]
+    public var contentDigest: SHA256Digest
+    public var omitted: [Omission]
+    public var files: [String: FileFacts]
+
+    public init(
+        exportID: String, createdAt: Timestamp, tool: String, storeID: String, schemaVersion: Int, kinds: Set<Kind>,
+        counts: [String: Int], contentDigest: SHA256Digest, omitted: [Omission], files: [String: FileFacts]
+    ) {
+        self.exportID = exportID
+        self.createdAt = createdAt
+        self.tool = tool
+        self.storeID = storeID
+        self.schemaVersion = schemaVersion
+        self.kinds = kinds
+        self.counts = counts
+        self.contentDigest = contentDigest
+        self.omitted = omitted
+        self.files = files
+    }
+
+    /// The file's text: the facts first, then one line a file, sorted.
+    public func text() -> String {
+        var out: [UInt8] = []
+        func line(_ name: String, _ value: JSON) {
+            out += "  ".utf8
+            appendJSONString(name, to: &out)
+            out += ": \(value.compact),\n".utf8
+        }
+        out += "{\n".utf8
+        line("format", .string(Self.format))
+        line("formatVersion", JSON(Self.version))
+        line("exportId", .string(exportID))
+        line("createdAt", .string(createdAt.iso8601))
+        line("tool", .string(tool))
+        line("storeId", .string(storeID))
+        line("schemaVersion", JSON(schemaVersion))
+        line("kinds", .array(Kind.allCases.filter(kinds.contains).map { .string($0.rawValue) }))
+        line("counts", .object(counts.sorted { $0.key < $1.key }.map { JSON.Member($0.key, JSON($0.value)) }))
+        line("limits", ["assetBytes": JSON(CloudLimits.assetBytes), "recordBytes": JSON(CloudLimits.recordBytes)])
+        line("contentDigest", .string(contentDigest.hex))
+        line(
+            "omitted",
+            .array(omitted.map { ["path": .string($0.path), "reason": .string($0.reason)] }))
+        out += "  \"files\": {".utf8
+        var separator = "\n"
+        for (path, facts) in files.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+            out += "\(separator)    ".utf8
+            appendJSONString(path, to: &out)
+            let flag = facts.isLocalOnly ? ",\"localOnly\":true" : ""
+            out += ": {\"size\":\(facts.size),\"sha256\":\"\(facts.digest.hex)\"\(flag)}".utf8
+            separator = ",\n"
+        }
+        out += "\n  }\n}\n".utf8
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    /// Reads a manifest of ours; throws `.damaged` with the reason when it is none, `.refused` when it is newer.
+    public init(parsing bytes: UnsafeRawBufferPointer) throws {
+        var head: [JSON.Member] = []
+        var files: [String: FileFacts] = [:]
+        var scanner = JSONScanner(bytes)
+        try scanner.forEachMember { key, kind, range in
+            let name = jsonUnescape(bytes, key)
+            let value = UnsafeRawBufferPointer(rebasing: bytes[range])
+            // The list of files can be long: it is read without building a document of it.
+            if name == "files", kind == .object {
+                files = try Self.files(value)
+            } else {
+                head.append(JSON.Member(name, try JSON(parsing: value)))
+            }
+        }
+        try scanner.expectEnd()
+        let facts = JSON.object(head)
+        guard facts["format"]?.string == Self.format else {
+            throw BackupError(.damaged, "is no manifest of backup-tool")
+        }
+        guard let version = facts["formatVersion"]?.integer, version >= 1 else {
+            throw BackupError(.damaged, "has no 'formatVersion'")
+        }
+        guard version == Self.version else {
+            throw BackupError(
+                .refused, "is of format version \(version), this backup-tool reads \(Self.version)",
+                remedy: "use a newer backup-tool")
+        }
+        func text(_ name: String) throws -> String {
+            guard let text = facts[name]?.string else { throw BackupError(.damaged, "has no '\(name)'") }
+            return text
+        }
+        guard let createdAt = Timestamp(iso8601: try text("createdAt")) else {
+            throw BackupError(.damaged, "'createdAt' is no time")
+        }
+        guard let digest = SHA256Digest(hex: try text("contentDigest")) else {
+            throw BackupError(.damaged, "'contentDigest' is no SHA-256")
+        }
+        guard let schemaVersion = facts["schemaVersion"]?.integer.flatMap({ Int(exactly: $0) }) else {
+            throw BackupError(.damaged, "has no 'schemaVersion'")
+        }
+        self.init(
+            exportID: try text("exportId"), createdAt: createdAt, tool: try text("tool"),
+            storeID: try text("storeId"), schemaVersion: schemaVersion,
+            kinds: Set((facts["kinds"]?.array ?? []).compactMap { $0.string.flatMap(Kind.init(rawValue:)) }),
+            counts: Dictionary(
+                (facts["counts"]?.members ?? []).compactMap { member in
+                    member.value.integer.flatMap { Int(exactly: $0) }.map { (member.key, $0) }
+                }, uniquingKeysWith: { first, _ in first }),
+            contentDigest: digest,
+            omitted: (facts["omitted"]?.array ?? []).compactMap { entry in
+                guard let path = entry["path"]?.string, let reason = entry["reason"]?.string else { return nil }
+                return Omission(path: path, reason: reason)
+            }, files: files)
+    }
+
+    private static func files(_ object: UnsafeRawBufferPointer) throws -> [String: FileFacts] {
+        var files: [String: FileFacts] = [:]
+        var scanner = JSONScanner(object)
+        try scanner.forEachMember { key, _, range in
+            let path = jsonUnescape(object, key)
+            let facts = try JSON(parsing: UnsafeRawBufferPointer(rebasing: object[range]))
+            guard let size = facts["size"]?.integer, size >= 0,
+                let digest = facts["sha256"]?.string.flatMap({ SHA256Digest(hex: $0) })
+            else { throw BackupError(.damaged, "says nothing usable about '\(printable(path))'") }
+            let entry = FileFacts(size: size, digest: digest, isLocalOnly: facts["localOnly"]?.bool ?? false)
+            guard files.updateValue(entry, forKey: path) == nil else {
+                throw BackupError(.damaged, "lists '\(printable(path))' twice")
+            }
+        }
+        return files
+    }
+}
+
+/// `SHA256SUMS`, as coreutils' `sha256sum -c` reads it.
+public enum ChecksumFile {
+    public static let fileName = "SHA256SUMS"
+
+    public static func text(_ digests: [(path: String, digest: SHA256Digest)]) -> String {
+        let sorted = digests.sorted { $0.path.utf8.lexicographicallyPrecedes($1.path.utf8) }
+        return sorted.map { entry in
+            // "Escape backslash and newline, and start the line with a backslash": coreutils' rule.
+            let escaped = entry.path.contains("\\")
+            let name =
+                escaped
+                ? entry.path.split(separator: "\\", omittingEmptySubsequences: false)
+                    .joined(separator: "\\\\") : entry.path
+            return "\(escaped ? "\\" : "")\(entry.digest.hex)  \(name)\n"
+        }.joined()
+    }
+
+    /// Reads such a file; nil when a line is none of its lines.
+    public static func parse(_ text: String) -> [String: SHA256Digest]? {
+        var digests: [String: SHA256Digest] = [:]
+        for line in text.split(separator: "\n") {
+            let escaped = line.hasPrefix("\\")
+            let body = line.dropFirst(escaped ? 1 : 0)
+            guard body.utf8.count > 66, let digest = SHA256Digest(hex: body.prefix(64)) else { return nil }
+            let rest = body.dropFirst(64)
+            guard rest.hasPrefix("  ") || rest.hasPrefix(" *") else { return nil }
+            let name = String(rest.dropFirst(2))
+            digests[escaped ? unescaped(name) : name] = digest
+        }
+        return digests
+    }
+
+    private static func unescaped(_ name: String) -> String {
+        var result = ""
+        var pending = false
+        for character in name {
+            if pending {
+                result.append(character == "n" ? "\n" : character)
+                pending = false
+            } else if character == "\\" {
+                pending = true
+            } else {
+                result.append(character)
+            }
+        }
+        return result
+    }
+}

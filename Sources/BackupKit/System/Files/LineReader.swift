@@ -1,0 +1,56 @@
+/// Cuts a stream of bytes into lines. Memory is bounded by the longest line that is allowed; a longer one is skipped and
+/// reported.
+public struct LineReader {
+    /// One line without its end. `bytes` is nil when it was longer than the limit.
+    public struct Line {
+        public let number: Int
+        public let bytes: UnsafeRawBufferPointer?
+    }
+
+    private let limit: Int
+    private var rest: [UInt8] = []
+    private var number = 0
+    private var skipping = false
+
+    public init(limit: Int) { self.limit = limit }
+
+    public mutating func feed(_ chunk: UnsafeRawBufferPointer, _ body: (Line) throws -> Void) throws {
+        var start = 0
+        while let end = newline(in: chunk, from: start) {
+            try take(UnsafeRawBufferPointer(rebasing: chunk[start..<end]), body)
+            start = end + 1
+        }
+        guard start < chunk.count, !skipping else { return }
+        if rest.count + chunk.count - start > limit {
+            skipping = true
+            rest = []
+        } else {
+            rest += chunk[start...]
+        }
+    }
+
+    /// The last line may have no end.
+    public mutating func finish(_ body: (Line) throws -> Void) throws {
+        if !rest.isEmpty || skipping { try take(UnsafeRawBufferPointer(start: nil, count: 0), body) }
+    }
+
+    private func newline(in chunk: UnsafeRawBufferPointer, from start: Int) -> Int? {
+        UnsafeRawBufferPointer(rebasing: chunk[start...]).firstIndex(of: 0x0A).map { start + $0 }
+    }
+
+    private mutating func take(_ piece: UnsafeRawBufferPointer, _ body: (Line) throws -> Void) throws {
+        number += 1
+        defer {
+            rest.removeAll(keepingCapacity: true)
+            skipping = false
+        }
+        if skipping || rest.count + piece.count > limit { return try body(Line(number: number, bytes: nil)) }
+        if rest.isEmpty { return try body(Line(number: number, bytes: withoutReturn(piece))) }
+        rest += piece
+        try rest.withUnsafeBytes { try body(Line(number: number, bytes: withoutReturn($0))) }
+    }
+
+    private func withoutReturn(_ line: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        line.last == 0x0D ? UnsafeRawBufferPointer(rebasing: line.dropLast()) : line
+    }
+}

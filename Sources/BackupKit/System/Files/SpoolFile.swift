@@ -1,0 +1,36 @@
+import CSystem
+import Glibc
+
+/// A nameless file for what is too large for memory and must be known whole before it can be passed on. It vanishes with
+/// its handle, also when the process is killed.
+public struct SpoolFile {
+    private let file: FileHandle
+    private var buffer: [UInt8] = []
+    public private(set) var size: Int64 = 0
+
+    public init() throws {
+        let folder = getenv("TMPDIR").flatMap { String(validatingCString: $0) } ?? "/var/tmp"
+        let descriptor = csystem_open_nameless(folder)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
+        file = FileHandle(owning: descriptor, path: "temporary data in \(folder)")
+    }
+
+    /// Lets `body` append to the buffer, which is written out when it is large.
+    public mutating func append(_ body: (inout [UInt8]) throws -> Void) throws {
+        try body(&buffer)
+        if buffer.count >= 1 << 18 { try flush() }
+    }
+
+    public mutating func write(_ bytes: UnsafeRawBufferPointer) throws { try append { $0 += bytes } }
+
+    public mutating func flush() throws {
+        try buffer.withUnsafeBytes { try file.write($0) }
+        size += Int64(buffer.count)
+        buffer.removeAll(keepingCapacity: true)
+    }
+
+    /// Reads everything back; `flush` first.
+    public func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        try file.forEachChunk(body)
+    }
+}
