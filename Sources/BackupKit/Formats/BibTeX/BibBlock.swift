@@ -39,7 +39,9 @@ public struct BibBlock {
     /// What the field says: delimiters gone, pieces joined, macros looked up, every other byte kept.
     public func value(of field: BibField, macros: BibMacros = .standard) -> String {
         let written = rawValue(of: field)
-        guard field.style == .braces || field.style == .quotes, written.count >= 2 else { return macros.resolve(written) }
+        guard field.style == .braces || field.style == .quotes, written.count >= 2 else {
+            return macros.resolve(written)
+        }
         return BibText.decode(UnsafeRawBufferPointer(rebasing: written[1..<(written.count - 1)])).text
     }
 
@@ -103,7 +105,8 @@ public struct BibField: Sendable, Equatable {
 /// Something that could not be read as it stands. The bytes themselves are in the block.
 public struct BibProblem: Sendable, Equatable {
     public enum Code: String, Sendable, CaseIterable {
-        case unclosed, tooLong, missingEquals, missingName, missingValue, missingComma, unclosedQuote, unexpected, strayText
+        case unclosed, tooLong, missingEquals, missingName, missingValue, missingComma, unclosedQuote, unexpected,
+            strayText
         case encoding, tooMany
     }
 

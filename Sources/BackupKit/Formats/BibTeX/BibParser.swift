@@ -168,7 +168,9 @@ extension BibParser {
     /// A surplus brace closes an entry early, and what was meant to be its fields becomes text: that must not go unnoticed.
     private func noteStrayText(in bytes: BibBytes, _ range: Range<Int>, _ scanner: inout BibBodyScanner) {
         scanner.at = range.lowerBound
-        if offset == 0, range.count >= 2, (bytes[0] == 0xFF && bytes[1] == 0xFE) || (bytes[0] == 0xFE && bytes[1] == 0xFF) {
+        if offset == 0, range.count >= 2,
+            (bytes[0] == 0xFF && bytes[1] == 0xFE) || (bytes[0] == 0xFE && bytes[1] == 0xFF)
+        {
             scanner.note(.encoding, "the file is UTF-16; only UTF-8 and Windows-1252 can be read")
         }
         guard followsEntry else { return }

@@ -3,6 +3,8 @@ public enum BibText {
     /// UTF-8 where it is valid, else Windows-1252 byte for byte; its five unused bytes become the C1 controls of Latin-1.
     public static func decode(_ bytes: UnsafeRawBufferPointer) -> (text: String, wasUTF8: Bool) {
         let units = bytes.bindMemory(to: UInt8.self)
+        // Nearly all values are ASCII, and this initialiser is several times faster than the one that may refuse.
+        if isASCII(bytes) { return (String(decoding: units, as: UTF8.self), true) }
         if let text = String(validating: units, as: UTF8.self) { return (text, true) }
         var scalars = String.UnicodeScalarView()
         for byte in units { scalars.append(windows1252(byte)) }
@@ -24,6 +26,19 @@ public enum BibText {
             bytes.append(byte)
         }
         return decode(bytes).text.utf8.elementsEqual(utf8) ? bytes : utf8
+    }
+
+    private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        var index = 0
+        while bytes.count - index >= 8 {
+            if bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self) & 0x8080_8080_8080_8080 != 0 { return false }
+            index += 8
+        }
+        while index < bytes.count {
+            if bytes[index] >= 0x80 { return false }
+            index += 1
+        }
+        return true
     }
 
     static func sameIgnoringCase(_ bytes: UnsafeRawBufferPointer, _ text: String) -> Bool {
@@ -90,7 +105,8 @@ enum BibByte {
     /// What types, field names and macros are made of: all but white space, controls and BibTeX's own signs.
     @inline(__always) static func isName(_ byte: UInt8) -> Bool {
         switch byte {
-        case 0...0x20, quote, hash, percent, openParenthesis, closeParenthesis, comma, equals, at, openBrace, closeBrace, 0x7F:
+        case 0...0x20, quote, hash, percent, openParenthesis, closeParenthesis, comma, equals, at, openBrace,
+            closeBrace, 0x7F:
             false
         default:
             true
