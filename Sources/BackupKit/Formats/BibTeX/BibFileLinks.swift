@@ -1,0 +1,214 @@
+/// A file that an entry names. The path is as written: nothing was looked up on disk.
+public struct BibFileLink: Sendable, Equatable {
+    public var path: String
+    public var description: String?
+    /// As written: "PDF" by JabRef, "application/pdf" by Zotero.
+    public var mediaType: String?
+
+    public init(path: String, description: String? = nil, mediaType: String? = nil) {
+        (self.path, self.description, self.mediaType) = (path, description, mediaType)
+    }
+}
+
+/// What attachments an entry names, in the ways of BibDesk, JabRef, Zotero and plain paths.
+public enum BibFileLinks {
+    /// All links of an entry, in the order of its fields, each path once.
+    public static func links(in block: BibBlock, macros: BibMacros = .standard) -> [BibFileLink] {
+        var links: [BibFileLink] = []
+        for field in block.fields where mayName(block.nameBytes(of: field)) {
+            for link in self.links(field: block.name(of: field), value: block.value(of: field, macros: macros)) {
+                if !links.contains(where: { $0.path == link.path }) { links.append(link) }
+            }
+        }
+        return links
+    }
+
+    /// The links of one field; none if the field is not of a kind that names files.
+    public static func links(field name: String, value: String) -> [BibFileLink] {
+        let name = name.lowercased()
+        if name.hasPrefix(bibDeskPrefix) {
+            let plist = BibBase64.decode(value).flatMap { BibBinaryPlist($0) }
+            return (plist?.relativePath).map { [BibFileLink(path: slashed($0))] } ?? []
+        }
+        switch name {
+        case "file": return list(value)
+        case "pdf", "localfile", "local-url", "file-path":
+            let path = trimmed(value)
+            return path.isEmpty || isRemote(path) ? [] : [BibFileLink(path: slashed(localPath(path)))]
+        default: return []
+        }
+    }
+
+    /// The value of a `Bdsk-File-n` field.
+    public static func bibDeskValue(relativePath: String) -> String {
+        BibBase64.encode(BibBinaryPlist.withRelativePath(relativePath))
+    }
+
+    /// The value of a `file` field as JabRef writes it, which Zotero reads too.
+    public static func fileValue(_ links: [BibFileLink]) -> String {
+        links.map { link in
+            [link.description ?? "", link.path, link.mediaType ?? ""].map(escaped).joined(separator: ":")
+        }.joined(separator: ";")
+    }
+
+    private static let bibDeskPrefix = "bdsk-file-"
+
+    /// Turns away nearly every field by its length and first letter, before any text is made.
+    private static func mayName(_ name: UnsafeRawBufferPointer) -> Bool {
+        guard name.count >= 3, let first = name.first else { return false }
+        return [0x62, 0x66, 0x6C, 0x70].contains(BibText.lowercase(first))  // b f l p
+    }
+}
+
+// MARK: - The `file` field
+
+extension BibFileLinks {
+    private struct Item {
+        var parts: [String] = [""]
+    }
+
+    /// `description:path:type;…`, `name:path:media/type;…`, or paths alone, with `\:`, `\;` and `\\` escaped.
+    private static func list(_ value: String) -> [BibFileLink] {
+        items(of: value).compactMap { link($0.parts.map(trimmed)) }
+    }
+
+    /// A backslash before anything else is a backslash: people write Windows paths unescaped.
+    private static func items(of value: String) -> [Item] {
+        var items = [Item()]
+        var text = ""
+        var isEscaped = false
+        func endPart() {
+            items[items.count - 1].parts[items[items.count - 1].parts.count - 1] = text
+            text = ""
+        }
+        for scalar in value.unicodeScalars {
+            if isEscaped {
+                if ![":", ";", "\\"].contains(scalar) { text.unicodeScalars.append("\\") }
+                text.unicodeScalars.append(scalar)
+                isEscaped = false
+                continue
+            }
+            switch scalar {
+            case "\\": isEscaped = true
+            case ":":
+                endPart()
+                items[items.count - 1].parts.append("")
+            case ";":
+                endPart()
+                items.append(Item())
+            default: text.unicodeScalars.append(scalar)
+            }
+        }
+        if isEscaped { text += "\\" }
+        endPart()
+        return items
+    }
+
+    private static func link(_ parts: [String]) -> BibFileLink? {
+        let whole = parts.joined(separator: ":")
+        if isRemote(whole) || whole.isEmpty { return nil }
+        if parts.count == 1 || isDrive(parts[0], parts[1]) && !isType(parts[parts.count - 1])
+            || whole.hasPrefix("file://")
+        {
+            return BibFileLink(path: slashed(localPath(whole)))
+        }
+        if parts.count == 2 {
+            let isPathFirst = isType(parts[1])
+            let (path, other) = isPathFirst ? (parts[0], parts[1]) : (parts[1], parts[0])
+            guard !path.isEmpty else { return nil }
+            return BibFileLink(
+                path: slashed(path), description: isPathFirst ? nil : some(other),
+                mediaType: isPathFirst ? some(other) : nil)
+        }
+        // Colons beyond the two that separate belong to the path ("C:/x.pdf"); without a description the drive is first.
+        let noDescription = isDrive(parts[0], parts[1])
+        let path = parts[(noDescription ? 0 : 1)..<(parts.count - 1)].joined(separator: ":")
+        guard !path.isEmpty, !isRemote(path) else { return nil }
+        return BibFileLink(
+            path: slashed(localPath(path)), description: noDescription ? nil : some(parts[0]),
+            mediaType: some(parts[parts.count - 1]))
+    }
+
+    private static func some(_ text: String) -> String? { text.isEmpty ? nil : text }
+
+    /// "PDF", "application/pdf": no path looks like that.
+    private static func isType(_ text: String) -> Bool {
+        let families = ["application/", "text/", "image/", "audio/", "video/"]
+        if families.contains(where: { text.lowercased().hasPrefix($0) }) { return true }
+        return text.isEmpty
+            || (text.utf8.count <= 12 && text.utf8.allSatisfy { BibByte.isLetter($0) || $0 == BibByte.space })
+    }
+
+    private static func isDrive(_ letter: String, _ rest: String) -> Bool {
+        letter.utf8.count == 1 && letter.utf8.allSatisfy { BibByte.isLetter($0) }
+            && (rest.hasPrefix("\\") || rest.hasPrefix("/"))
+    }
+
+    private static func isRemote(_ text: String) -> Bool {
+        ["http://", "https://", "ftp://"].contains { text.lowercased().hasPrefix($0) }
+    }
+
+    private static func escaped(_ text: String) -> String {
+        var out = ""
+        for scalar in text.unicodeScalars {
+            if [":", ";", "\\"].contains(scalar) { out.unicodeScalars.append("\\") }
+            out.unicodeScalars.append(scalar)
+        }
+        return out
+    }
+
+    private static func trimmed(_ text: String) -> String {
+        let bytes = Array(text.utf8)
+        guard let first = bytes.firstIndex(where: { !BibByte.isWhite($0) }),
+            let last = bytes.lastIndex(where: { !BibByte.isWhite($0) })
+        else { return "" }
+        return String(decoding: bytes[first...last], as: UTF8.self)
+    }
+}
+
+// MARK: - Paths
+
+extension BibFileLinks {
+    /// The path of a `file://` URL (Local-Url of old BibDesk files); anything else is a path already.
+    private static func localPath(_ text: String) -> String {
+        guard text.hasPrefix("file://") else { return text }
+        let rest = Array(text.utf8.dropFirst("file://".utf8.count))
+        guard let slash = rest.firstIndex(of: 0x2F) else { return text }
+        var out: [UInt8] = []
+        var index = slash
+        while index < rest.count {
+            let hex =
+                index + 2 < rest.count
+                ? UInt8(String(decoding: rest[(index + 1)...(index + 2)], as: UTF8.self), radix: 16) : nil
+            if rest[index] == BibByte.percent, let hex {
+                out.append(hex)
+                index += 3
+            } else {
+                out.append(rest[index])
+                index += 1
+            }
+        }
+        return BibText.decode(out).text
+    }
+
+    /// `\` becomes `/` where it clearly separates folders: behind a drive letter or `\\server`, or in a path without any
+    /// `/` whose backslashes are not LaTeX's (`\_`, `\&`).
+    static func slashed(_ path: String) -> String {
+        let bytes = Array(path.utf8)
+        let backslash = UInt8(ascii: "\\")
+        guard bytes.contains(backslash) else { return path }
+        let hasDrive =
+            bytes.count > 2 && BibByte.isLetter(bytes[0]) && bytes[1] == UInt8(ascii: ":") && bytes[2] == backslash
+        let hasServer = bytes.starts(with: [backslash, backslash])
+        let isRelative =
+            !bytes.contains(UInt8(ascii: "/"))
+            && bytes.indices.allSatisfy { index in
+                guard bytes[index] == backslash else { return true }
+                guard index + 1 < bytes.count else { return false }
+                return BibByte.isLetter(bytes[index + 1]) || BibByte.isDigit(bytes[index + 1])
+                    || bytes[index + 1] >= 0x80
+            }
+        guard hasDrive || hasServer || isRelative else { return path }
+        return String(decoding: bytes.map { $0 == backslash ? UInt8(ascii: "/") : $0 }, as: UTF8.self)
+    }
+}

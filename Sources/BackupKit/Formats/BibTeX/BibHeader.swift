@@ -1,0 +1,125 @@
+/// The start of a block: `@`, a word, and what opens its body.
+struct BibHeader {
+    enum Body { case braces, parentheses, restOfLine }
+
+    let kind: BibBlock.Kind
+    let typeStart: Int
+    let typeEnd: Int
+    let open: Int
+    let body: Body
+}
+
+/// What stands before an `@` on its line decides how much it takes for the `@` to begin a block.
+enum BibLineState {
+    /// Nothing but blanks, or the end of another block.
+    case clean
+    /// Other text: only what looks just like an entry begins one ("ask@example.org {soon}" does not).
+    case dirty
+    /// A `%`: nothing begins here.
+    case commented
+}
+
+enum BibLookup<Found> {
+    case found(Found)
+    case nothing
+    /// The bytes at hand end before it can be told.
+    case undecided
+}
+
+/// Bytes as they are scanned. Every look at a byte is guarded by `end`.
+struct BibBytes {
+    let base: UnsafePointer<UInt8>
+    let end: Int
+
+    /// Longer words, gaps and keys are not looked at: a look ahead stays short, and so does what a stream must hold back.
+    private static let longestWord = 128
+    private static let longestKey = 512
+
+    @inline(__always) subscript(index: Int) -> UInt8 { base[index] }
+
+    func header(at start: Int, on line: BibLineState) -> BibLookup<BibHeader> {
+        guard line != .commented else { return .nothing }
+        if line == .dirty, start > 0, belongsToAddress(self[start - 1]) { return .nothing }
+        let typeStart = line == .clean ? skip(from: start + 1, BibByte.isBlank) : start + 1
+        let typeEnd = skip(from: typeStart, BibByte.isName)
+        guard typeEnd < end else { return .undecided }
+        guard typeEnd > typeStart, typeEnd - typeStart < Self.longestWord else { return .nothing }
+        let kind = kind(of: UnsafeRawBufferPointer(start: base + typeStart, count: typeEnd - typeStart))
+        let open = skip(from: typeEnd, kind == .comment ? BibByte.isBlank : BibByte.isWhite)
+        guard open < end else { return .undecided }
+        let header = { BibHeader(kind: kind, typeStart: typeStart, typeEnd: typeEnd, open: open, body: $0) }
+        switch (self[open], line) {
+        case (BibByte.openBrace, .clean): return .found(header(.braces))
+        case (BibByte.openParenthesis, .clean): return .found(header(.parentheses))
+        case (_, .clean) where kind == .comment: return .found(header(.restOfLine))
+        case (BibByte.openBrace, _) where kind != .entry: return .found(header(.braces))
+        case (BibByte.openBrace, _):
+            switch keyAndComma(from: open + 1) {
+            case .found: return .found(header(.braces))
+            case .nothing: return .nothing
+            case .undecided: return .undecided
+            }
+        default: return .nothing
+        }
+    }
+
+    /// For recovery within a body: does a block with braces or parentheses begin here?
+    func startsBlock(at start: Int) -> Bool {
+        guard case .found(let header) = header(at: start, on: .clean) else { return false }
+        return header.body != .restOfLine
+    }
+
+    /// A name, white space and `=`: the start of a field.
+    func startsField(at start: Int) -> Bool {
+        var index = start
+        while index < end, BibByte.isName(self[index]) { index += 1 }
+        guard index > start else { return false }
+        while index < end, BibByte.isWhite(self[index]) { index += 1 }
+        return index < end && self[index] == BibByte.equals
+    }
+
+    /// Are there only blanks between `index` and the line break (or `start`) before it?
+    func onlyBlanks(before index: Int, notBefore start: Int) -> Bool {
+        var index = index
+        while index > start, BibByte.isBlank(self[index - 1]) { index -= 1 }
+        return index == start || BibByte.isBreak(self[index - 1])
+    }
+
+    func lineEnd(from start: Int) -> Int {
+        var index = start
+        while index < end, !BibByte.isBreak(self[index]) { index += 1 }
+        return index
+    }
+
+    private func skip(from start: Int, _ belongs: (UInt8) -> Bool) -> Int {
+        let limit = min(end, start + Self.longestWord)
+        var index = start
+        while index < limit, belongs(self[index]) { index += 1 }
+        return index
+    }
+
+    private func keyAndComma(from start: Int) -> BibLookup<Void> {
+        let limit = min(end, start + Self.longestKey)
+        var index = start
+        while index < limit, BibByte.isName(self[index]) { index += 1 }
+        guard index < limit else { return limit == end ? .undecided : .nothing }
+        return index > start && self[index] == BibByte.comma ? .found(()) : .nothing
+    }
+
+    /// "me" in me@example.org.
+    private func belongsToAddress(_ byte: UInt8) -> Bool {
+        switch byte {
+        case 0x2B, 0x2D, 0x2E, 0x5F: true  // + - . _
+        default: BibByte.isDigit(byte) || BibByte.isLetter(byte)
+        }
+    }
+
+    private func kind(of type: UnsafeRawBufferPointer) -> BibBlock.Kind {
+        switch type.count {
+        case 6 where BibText.sameIgnoringCase(type, "string" as StaticString): .string
+        case 7 where BibText.sameIgnoringCase(type, "comment" as StaticString): .comment
+        case 8 where BibText.sameIgnoringCase(type, "preamble" as StaticString): .preamble
+        default: .entry
+        }
+    }
+}
