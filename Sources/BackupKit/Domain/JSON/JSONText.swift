@@ -11,7 +11,7 @@ func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     for index in 0..<text.count {
         let byte = text[index]
         guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
-        out += text[plain..<index]
+        out += UnsafeRawBufferPointer(rebasing: text[plain..<index])
         plain = index + 1
         switch byte {
         case UInt8(ascii: "\""), UInt8(ascii: "\\"): out += [UInt8(ascii: "\\"), byte]
@@ -23,7 +23,7 @@ func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
         default: out += [0x5C, 0x75, 0x30, 0x30, lowerHex(byte >> 4), lowerHex(byte & 15)]
         }
     }
-    out += text[plain...]
+    out += UnsafeRawBufferPointer(rebasing: text[plain...])
     out.append(UInt8(ascii: "\""))
 }
 

@@ -1,0 +1,155 @@
+/// Publications as records. BibTeX fields keep their names in lower case; what is not a BibTeX field has a capital letter
+/// in its name (`citeKey`, `entryType`, `linkedFiles`, `rawBibTeX`), so the two cannot collide.
+public enum Publication {
+    static let citeKey = "citeKey"
+    static let entryType = "entryType"
+    static let linkedFiles = "linkedFiles"
+    /// The entry's text as it was written; `rawBase64` instead when its bytes are not UTF-8.
+    static let raw = "rawBibTeX"
+    static let rawBase64 = "rawBase64"
+    private static let own: Set<String> = [citeKey, entryType, linkedFiles, raw, rawBase64]
+
+    static func isBibTeXField(_ name: String) -> Bool { !own.contains(name) }
+
+    /// The record's fields for an entry, as JSON text.
+    static func fields(of block: BibBlock, macros: BibMacros) -> String {
+        let isUTF8 = BibText.decode(block.raw).wasUTF8
+        var out: [UInt8] = []
+        out.reserveCapacity(block.raw.count * 2 + 256)
+        func member(_ name: String, _ value: String) {
+            out += (out.isEmpty ? "{\"" : ",\"").utf8
+            out += name.utf8
+            out += "\":".utf8
+            appendJSONString(value, to: &out)
+        }
+        member(citeKey, block.key)
+        member(entryType, block.type)
+        for (index, field) in block.fields.enumerated() {
+            let name = block.nameBytes(of: field)
+            guard name.count > 0, !block.fields[..<index].contains(where: { sameName(block.nameBytes(of: $0), name) })
+            else { continue }
+            out += ",".utf8
+            appendJSONString(lowercased(name), to: &out)
+            out += ":".utf8
+            let written = block.rawValue(of: field)
+            if isUTF8, field.style == .braces || field.style == .quotes, written.count >= 2 {
+                appendJSONString(UnsafeRawBufferPointer(rebasing: written[1..<written.count - 1]), to: &out)
+            } else {
+                appendJSONString(block.value(of: field, macros: macros), to: &out)
+            }
+        }
+        if isUTF8 {
+            out += ",\"\(raw)\":".utf8
+            appendJSONString(block.raw, to: &out)
+        } else {
+            member(rawBase64, BibBase64.encode(Array(block.raw)))
+        }
+        out.append(UInt8(ascii: "}"))
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    private static func lowercased(_ name: UnsafeRawBufferPointer) -> String {
+        let text = BibText.decode(name).text
+        return text.utf8.contains { 65...90 ~= $0 } ? text.lowercased() : text
+    }
+
+    private static func sameName(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+        left.count == right.count && zip(left, right).allSatisfy { BibText.lowercase($0) == BibText.lowercase($1) }
+    }
+
+    /// The entry's bytes for a `.bib` file: as it was written, or made from its fields when it never was.
+    static func bytes(of fields: [Field]) throws -> [UInt8] {
+        if let text = Fields.string(raw, in: fields) { return Array(text.utf8) }
+        if let text = Fields.string(rawBase64, in: fields), let bytes = BibBase64.decode(text) { return bytes }
+        let values = fields.filter { isBibTeXField($0.name) }.compactMap { field in
+            Fields.string(field.name, in: fields).map { (name: field.name, value: $0) }
+        }
+        return try BibWriter.entry(
+            type: Fields.string(entryType, in: fields) ?? "misc", key: Fields.string(citeKey, in: fields) ?? "",
+            fields: values)
+    }
+
+    /// After a merge: the raw text of the side that the merged fields agree with, or the local text with just the fields
+    /// edited that the merge changed.
+    static func derive(merged: [Field], local: [Field], other: [Field]) throws -> [Field] {
+        let bibTeX = merged.filter { isSource($0.name) }
+        if same(bibTeX, local), !same(local.filter { isSource($0.name) }, other) {
+            return replaceRaw(in: merged, by: local)
+        }
+        if same(bibTeX, other) { return replaceRaw(in: merged, by: other) }
+        var changes: [BibEditor.Change] = []
+        for name in Set(bibTeX.map(\.name) + local.map(\.name)).sorted() where isSource(name) {
+            let before = Fields.string(name, in: local)
+            let after = Fields.string(name, in: merged)
+            guard before != after else { continue }
+            switch name {
+            case citeKey: changes.append(.setKey(after ?? ""))
+            case entryType: changes.append(.setType(after ?? "misc"))
+            default: changes.append(after.map { .set(field: name, value: $0) } ?? .remove(field: name))
+            }
+        }
+        let rest = merged.filter { $0.name != raw && $0.name != rawBase64 }
+        // A text that cannot be edited (it came damaged) is written afresh from the fields at the next export.
+        guard let edited = try? BibEditor.apply(changes, to: bytes(of: local)) else { return rest }
+        let (text, isUTF8) = BibText.decode(edited)
+        return rest + [isUTF8 ? Field(raw, .string(text)) : Field(rawBase64, .string(BibBase64.encode(edited)))]
+    }
+
+    /// What the entry's text is made of.
+    private static func isSource(_ name: String) -> Bool {
+        isBibTeXField(name) || name == citeKey || name == entryType
+    }
+
+    private static func same(_ bibTeX: [Field], _ side: [Field]) -> Bool {
+        let theirs = side.filter { isSource($0.name) }
+        return bibTeX.count == theirs.count && bibTeX.allSatisfy(theirs.contains)
+    }
+
+    private static func replaceRaw(in fields: [Field], by side: [Field]) -> [Field] {
+        fields.filter { $0.name != raw && $0.name != rawBase64 } + side.filter { $0.name == raw || $0.name == rawBase64 }
+    }
+
+    /// Whether two entries with one cite key speak of one work: the same DOI, else the same title, else the same author
+    /// and year. Everything else is two works that happen to share a key.
+    static func isSameWork(_ left: [Field], _ right: [Field]) -> Bool {
+        for evidence in [["doi"], ["title"], ["author", "year"]] {
+            let mine = evidence.map { normalized(Fields.string($0, in: left)) }
+            let theirs = evidence.map { normalized(Fields.string($0, in: right)) }
+            if mine.contains("") || theirs.contains("") { continue }
+            return mine == theirs
+        }
+        return false
+    }
+
+    private static func normalized(_ text: String?) -> String {
+        (text ?? "").lowercased().filter { $0.isLetter || $0.isNumber }
+    }
+
+    /// The attachments that the entry's own fields name.
+    static func links(in fields: [Field]) -> [String] {
+        fields.flatMap { field -> [String] in
+            guard isBibTeXField(field.name), mayLink(field.name), let value = Fields.string(field.name, in: fields) else {
+                return []
+            }
+            return BibFileLinks.links(field: field.name, value: value).map(\.path)
+        }
+    }
+
+    private static func mayLink(_ name: String) -> Bool {
+        name.hasPrefix("bdsk-file") || ["file", "pdf", "localfile", "local-url", "file-path"].contains(name)
+    }
+}
+
+/// What stands between the entries of a `.bib` file, and in which order everything stood.
+enum BibliographyPart {
+    /// `kind` of the record that lists a file's keys and parts in their order.
+    static let order = "order"
+
+    static func fields(kind: String, file: String, raw bytes: UnsafeRawBufferPointer) -> [Field] {
+        let (text, isUTF8) = BibText.decode(bytes)
+        let raw = isUTF8
+            ? Field(Publication.raw, .string(text))
+            : Field(Publication.rawBase64, .string(BibBase64.encode(Array(bytes))))
+        return [Field("kind", .string(kind)), Field("file", .string(file)), raw]
+    }
+}

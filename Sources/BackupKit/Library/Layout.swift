@@ -1,0 +1,64 @@
+/// The names of the library layout (DESIGN §2): the set of relative paths that every export and restore speaks.
+enum Layout {
+    static let readme = "README.txt"
+    static let bibliography = "library.bib"
+    static let notes = "notes.json"
+    static let settings = "settings.json"
+    static let records = "records.jsonl"
+    static let eventFolder = "events/"
+    static let attachmentFolders = ["Attachments/", "PDFs/"]
+
+    /// What an entry of a layout is.
+    enum Role: Equatable {
+        case readme, bibliography, notes, settings, events, records, attachment, manifest, checksums
+        case unknown
+    }
+
+    static func role(of path: String) -> Role {
+        switch path {
+        case readme: .readme
+        case bibliography: .bibliography
+        case notes: .notes
+        case settings: .settings
+        case records: .records
+        case Manifest.fileName: .manifest
+        case ChecksumFile.fileName: .checksums
+        default:
+            if path.hasPrefix(eventFolder), path.hasSuffix(".jsonl") {
+                .events
+            } else if attachmentFolders.contains(where: path.hasPrefix) {
+                .attachment
+            } else {
+                .unknown
+            }
+        }
+    }
+
+    /// What macOS and its archiver leave behind.
+    static func isClutter(_ path: String) -> Bool {
+        let name = lastComponent(of: path)
+        return path.hasPrefix("__MACOSX/") || path.contains("/__MACOSX/") || name.hasPrefix("._") || name == ".DS_Store"
+    }
+
+    static let readmeText = """
+        This is a library exported by backup-tool. You do not need backup-tool to read it.
+
+        library.bib     publications, BibTeX: any reference manager opens it.
+        notes.json      notes on publications, one object each: citeKey and note.
+        settings.json   settings and feature flags, one JSON object.
+        events/         a diary, one file a day, one JSON object a line.
+        records.jsonl   everything above and all other records, one JSON object a line, whole: "fields" is what the
+                        app stored; deletedAt marks a record that was deleted (nothing else is kept of it).
+        PDFs/, Attachments/   the files themselves, under their own names.
+        manifest.json   when this was written and by what, how much there is, and each file's size and SHA-256.
+        SHA256SUMS      the same SHA-256 values. To check every file:   sha256sum -c SHA256SUMS
+
+        An archive of this folder is opened by:
+            tar -xf NAME.tar.zst        (also .tar.gz, .tar.xz, .tar; needs zstd for .zst)
+            unzip NAME.zip
+
+        All text is UTF-8 and lines end in LF, but for BibTeX entries that came in another encoding or with other line
+        ends: they are kept byte for byte.
+
+        """
+}

@@ -1,0 +1,60 @@
+/// Adds files to a carrier and keeps the books: size and digest of each, for the manifest.
+final class LayoutWriter {
+    private let carrier: any CarrierWriter
+    private let hasher = SHA256Hasher()
+    private let progress: Progress
+    /// The time that generated files carry.
+    private let time: Int64
+    private(set) var files: [String: FileFacts] = [:]
+    private(set) var bytes: Int64 = 0
+    private let total: Int64
+
+    init(_ carrier: any CarrierWriter, time: Timestamp, total: Int64, progress: Progress) {
+        self.carrier = carrier
+        self.time = time.milliseconds / 1000
+        self.total = total
+        self.progress = progress
+    }
+
+    @discardableResult func add(
+        _ path: String, size: Int64, modified: Int64? = nil, isLocalOnly: Bool = false,
+        also: ((UnsafeRawBufferPointer) -> Void)? = nil,
+        _ produce: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void
+    ) throws -> SHA256Digest {
+        let info = EntryInfo(path: path, size: size, modified: modified ?? time)
+        do {
+            try carrier.add(info) { sink in
+                try produce { chunk in
+                    try Interrupt.check()
+                    hasher.update(chunk)
+                    also?(chunk)
+                    bytes += Int64(chunk.count)
+                    try sink(chunk)
+                    progress.report(ProgressEvent(phase: "exporting", done: bytes, total: total, item: path))
+                }
+            }
+        } catch {
+            _ = hasher.finish()
+            throw error
+        }
+        let digest = hasher.finish()
+        files[path] = FileFacts(size: size, digest: digest, isLocalOnly: isLocalOnly)
+        return digest
+    }
+
+    func add(_ path: String, text: String) throws {
+        var text = text
+        try text.withUTF8 { utf8 in
+            let bytes = UnsafeRawBufferPointer(utf8)
+            try add(path, size: Int64(bytes.count)) { try $0(bytes) }
+        }
+    }
+
+    func add(_ path: String, _ spool: inout SpoolFile) throws {
+        try spool.flush()
+        let finished = spool
+        try add(path, size: finished.size) { try finished.forEachChunk($0) }
+    }
+
+    func finish() throws { try carrier.finish() }
+}
