@@ -1,0 +1,121 @@
+/// A value read from TOML 1.0 (https://toml.io/en/v1.0.0), with the place it was written at.
+public struct TOMLValue: Sendable, Equatable {
+    public indirect enum Content: Sendable, Equatable {
+        case string(String)
+        case integer(Int)
+        case float(Double)
+        case boolean(Bool)
+        /// A date, a time or both, as written.
+        case date(String)
+        case array([TOMLValue])
+        case table(TOMLTable)
+    }
+
+    public let content: Content
+    public let position: TOMLPosition
+
+    /// What a person would call it: "a string", "a table".
+    public var kindName: String {
+        switch content {
+        case .string: "a string"
+        case .integer: "a whole number"
+        case .float: "a number"
+        case .boolean: "true or false"
+        case .date: "a date"
+        case .array: "an array"
+        case .table: "a table"
+        }
+    }
+}
+
+public struct TOMLPosition: Sendable, Equatable {
+    public let line: Int
+    /// Counted in characters from 1.
+    public let column: Int
+}
+
+/// Keys in the order in which they were written.
+public struct TOMLTable: Sendable, Equatable {
+    public let entries: [(key: String, value: TOMLValue)]
+
+    public subscript(key: String) -> TOMLValue? {
+        entries.first { $0.key == key }?.value
+    }
+
+    public static func == (left: TOMLTable, right: TOMLTable) -> Bool {
+        left.entries.elementsEqual(right.entries) { $0.key == $1.key && $0.value == $1.value }
+    }
+}
+
+public enum TOML {
+    /// Deeper nesting, of brackets or of dotted keys, is refused: the reader calls itself once a level.
+    public static let maximumDepth = 64
+    public static let maximumBytes = 4 << 20
+
+    /// Reads a whole document. Errors carry `file` as their subject and the line and column in their message.
+    public static func read(_ bytes: [UInt8], file: String? = nil) throws -> TOMLTable {
+        guard bytes.count <= maximumBytes else {
+            throw BackupError(.failed, "larger than \(maximumBytes) bytes, so hardly a configuration", at: file)
+        }
+        var reader = TOMLReader(bytes: bytes, file: file)
+        return try reader.readDocument()
+    }
+}
+
+/// A table while it is being read. TOML lets a table be opened in several ways, each only once.
+final class TOMLTableBuilder {
+    enum Origin {
+        /// Named on the way to another, as `a` in `[a.b]`: may still be opened by its own header.
+        case implied
+        case header
+        /// Made by `a.b = 1` in the table `owner`: may grow by more dotted keys there, never by a header.
+        case dotted
+        /// `{ … }`, closed for good.
+        case inline
+    }
+
+    enum Content {
+        case value(TOMLValue.Content)
+        case table(TOMLTableBuilder)
+        case tables([TOMLTableBuilder])
+    }
+
+    var origin: Origin
+    private var keys: [(key: String, position: TOMLPosition)] = []
+    private var contents: [String: Content] = [:]
+
+    init(_ origin: Origin) {
+        self.origin = origin
+    }
+
+    subscript(key: String) -> Content? { contents[key] }
+
+    func add(_ key: String, at position: TOMLPosition, _ content: Content) {
+        keys.append((key, position))
+        contents[key] = content
+    }
+
+    func append(_ table: TOMLTableBuilder, to key: String) {
+        guard case .tables(var tables) = contents[key] else { return }
+        // Taken out while it grows, so that a long array is not copied for each of its tables.
+        contents[key] = nil
+        tables.append(table)
+        contents[key] = .tables(tables)
+    }
+
+    func finish() -> TOMLTable {
+        TOMLTable(
+            entries: keys.compactMap { key, position in
+                contents[key].map { (key, TOMLValue(content: finished($0, at: position), position: position)) }
+            })
+    }
+
+    private func finished(_ content: Content, at position: TOMLPosition) -> TOMLValue.Content {
+        switch content {
+        case .value(let value): value
+        case .table(let table): .table(table.finish())
+        case .tables(let tables):
+            .array(tables.map { TOMLValue(content: .table($0.finish()), position: position) })
+        }
+    }
+}
