@@ -24,13 +24,8 @@ final class LayoutWriter {
         let info = EntryInfo(path: path, size: size, modified: modified ?? time)
         do {
             try carrier.add(info) { sink in
-                try produce { chunk in
-                    try Interrupt.check()
-                    hasher.update(chunk)
-                    also?(chunk)
-                    bytes += Int64(chunk.count)
-                    try sink(chunk)
-                    progress.report(ProgressEvent(phase: "exporting", done: bytes, total: total, item: path))
+                try withoutActuallyEscaping(sink) { sink in
+                    try produce { chunk in try pass(chunk, of: path, to: sink, also: also) }
                 }
             }
         } catch {
@@ -40,6 +35,18 @@ final class LayoutWriter {
         let digest = hasher.finish()
         files[path] = FileFacts(size: size, digest: digest, isLocalOnly: isLocalOnly)
         return digest
+    }
+
+    private func pass(
+        _ chunk: UnsafeRawBufferPointer, of path: String, to sink: (UnsafeRawBufferPointer) throws -> Void,
+        also: ((UnsafeRawBufferPointer) -> Void)?
+    ) throws {
+        try Interrupt.check()
+        hasher.update(chunk)
+        also?(chunk)
+        bytes += Int64(chunk.count)
+        try sink(chunk)
+        progress.report(ProgressEvent("exporting", done: UInt64(bytes), of: UInt64(total), item: path))
     }
 
     func add(_ path: String, text: String) throws {

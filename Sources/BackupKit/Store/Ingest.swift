@@ -39,7 +39,7 @@ extension Store {
     }
 
     /// The record that an incoming one is a version of: the same identity, or the same type and local id.
-    private func match(_ incoming: Record) throws -> (main: StoredRecord?, nameTaken: Bool) {
+    func match(_ incoming: Record) throws -> (main: StoredRecord?, nameTaken: Bool) {
         let sameLocalID = try records(localID: incoming.localID)
         let sameType = sameLocalID.filter { $0.record.type == incoming.type }
         // A local-only copy stands for the record, whatever arrives under its old name; but that name's tombstone may
@@ -75,5 +75,40 @@ extension Store {
     private static func oneLine(_ fields: String) -> String {
         guard fields.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) else { return fields }
         return String(decoding: fields.utf8.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
+    }
+}
+
+/// Replacing: what a restore with `--mode replace` does.
+extension Store {
+    /// Takes the record as it is, whatever the times say. A newer tombstone still wins unless `resurrect`, and a local-only
+    /// record still is protected. Must run inside `batch`.
+    public func overwrite(with record: Record, resurrect: Bool) throws -> Outcome {
+        let merged = try ingestDecision(record, resurrect: resurrect)
+        if case .protect(let reason) = merged.decision, reason != .newer { return merged }
+        guard let existing = try match(record).main else { return try ingest(record, resurrect: resurrect) }
+        var new = record
+        new.id = existing.record.id
+        if existing.record.isDeleted, !record.isDeleted { return try ingest(record, resurrect: resurrect) }
+        if existing.record == new {
+            return Outcome(id: new.id, localID: new.localID, decision: .unchanged)
+        }
+        try put(new, replacing: existing)
+        return Outcome(id: new.id, localID: new.localID, decision: .update(new, []))
+    }
+
+    private func ingestDecision(_ record: Record, resurrect: Bool) throws -> Outcome {
+        let policy = MergePolicy(resurrect: resurrect, now: clock.now())
+        let existing = try match(record).main?.record
+        let decision = try policy.decide(existing: existing, incoming: record)
+        return Outcome(id: existing?.id ?? record.id, localID: record.localID, decision: decision)
+    }
+
+    /// Takes a live record out altogether; the batch remembers it. Must run inside `batch`.
+    public func remove(_ id: RecordID) throws {
+        guard let stored = try record(id) else { return }
+        try removeRow(stored)
+        try database.statement("INSERT INTO removed VALUES (?, ?, ?, ?, ?)")
+            .bind(1, nextChange()).bind(2, id.zone).bind(3, id.name).bind(4, stored.record.type)
+            .bind(5, stored.record.localID).run()
     }
 }

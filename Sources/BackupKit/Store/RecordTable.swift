@@ -98,13 +98,23 @@ extension Store {
     public enum Order { case identity, change }
 
     /// Visits every record, tombstones included.
-    public func forEachRecord(order: Order = .change, type: String? = nil, _ body: (Record) throws -> Void) throws {
-        let condition = type == nil ? "" : "WHERE type = ?1"
+    public func forEachRecord(order: Order = .change, _ body: (Record) throws -> Void) throws {
+        try forEachStored(order: order) { try body($0.record) }
+    }
+
+    func forEachStored(order: Order, _ body: (StoredRecord) throws -> Void) throws {
         let sorting = order == .change ? "change" : "zone, ifnull(name, local_id)"
         // A statement of its own: the body may use the others.
-        let query = try database.prepare("SELECT \(Self.recordColumns) FROM record \(condition) ORDER BY \(sorting)")
-        if let type { query.bind(1, type) }
-        while try query.step() { try body(try Self.storedRecord(query).record) }
+        let query = try database.prepare("SELECT \(Self.recordColumns) FROM record ORDER BY \(sorting)")
+        while try query.step() { try body(try Self.storedRecord(query)) }
+    }
+
+    /// The record with that change number.
+    func record(change: Int64) throws -> Record {
+        let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)
+        defer { query.reset() }
+        guard try query.step() else { throw BackupError(.failed, "record \(change) is gone", at: path) }
+        return try Self.storedRecord(query).record
     }
 
     /// Visits the live records of a type other than events, by way of their index.

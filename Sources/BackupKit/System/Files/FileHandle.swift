@@ -94,6 +94,15 @@ public final class FileHandle: Sendable {
         guard fsync(descriptor) == 0 else { throw BackupError.fromErrno("cannot be made durable", at: path) }
     }
 
+    /// Gives the file the modification time that it had where it came from.
+    public func setModified(seconds: Int64) throws {
+        let time = timespec(tv_sec: Int(seconds), tv_nsec: 0)
+        let status = withUnsafePointer(to: (time, time)) { pair in
+            pair.withMemoryRebound(to: timespec.self, capacity: 2) { futimens(descriptor, $0) }
+        }
+        guard status == 0 else { throw BackupError.fromErrno("cannot be given its time", at: path) }
+    }
+
     /// Calls `body` with the whole file in pieces of at most `size` bytes.
     public func forEachChunk(size: Int = 1 << 20, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)

@@ -1,0 +1,109 @@
+import Glibc
+
+/// Exports a store: one consistent moment of it, written under a temporary name, read back, and put in place.
+public enum Exporter {
+    /// `path` "-" writes an archive to standard output, which cannot be read back.
+    public static func export(_ store: Store, to path: String, _ options: ExportOptions) throws -> ExportResult {
+        let format: CarrierFormat
+        switch options.form {
+        case .layout(let chosen), .imbib(let chosen): format = chosen
+        }
+        var result = ExportResult()
+        if path == "-" {
+            guard format != .directory else {
+                throw BackupError(.usage, "a folder cannot be written to standard output", remedy: "use --format tar.zst")
+            }
+            let output = FileHandle(owning: dup(STDOUT_FILENO), path: "standard output")
+            result = try write(store, options, into: try archive(format, output, options)).result
+        } else if format == .directory {
+            result = try AtomicFile.writeDirectory(path, replace: options.replace) { temporary in
+                let written = try write(store, options, into: try DirectoryWriter(temporary))
+                if options.verify { try readBack(try DirectoryReader(temporary), written.files, options) }
+                return written.result
+            }
+        } else {
+            result = try AtomicFile.write(path, replace: options.replace) { file in
+                var written = try write(store, options, into: try archive(format, file, options))
+                if options.verify { try readBack(try ArchiveReader(file), written.files, options) }
+                written.result.bytes = try file.status().size
+                return written.result
+            }
+        }
+        result.path = path
+        return result
+    }
+
+    private static func archive(
+        _ format: CarrierFormat, _ file: FileHandle, _ options: ExportOptions
+    ) throws -> any CarrierWriter {
+        try ArchiveWriter(format: format, to: file, level: options.level)
+    }
+
+    private struct Written {
+        var result: ExportResult
+        let files: [String: FileFacts]
+    }
+
+    private static func write(
+        _ store: Store, _ options: ExportOptions, into carrier: any CarrierWriter
+    ) throws -> Written {
+        try store.read {
+            var layout = try StoreLayout(store, options)
+            let total = try store.info().assetBytes
+            let writer = LayoutWriter(carrier, time: layout.time, total: total, progress: options.progress)
+            switch options.form {
+            case .layout: try writeLayout(&layout, writer)
+            case .imbib: try ImbibExport.write(&layout, writer)
+            }
+            try writer.finish()
+            layout.result.bytes = writer.bytes
+            layout.result.files = writer.files.count
+            return Written(result: layout.result, files: writer.files)
+        }
+    }
+
+    private static func writeLayout(_ layout: inout StoreLayout, _ writer: LayoutWriter) throws {
+        try writer.add(Layout.readme, text: Layout.readmeText)
+        if var file = try layout.bibliographyFile() { try writer.add(Layout.bibliography, &file) }
+        if var file = try layout.notesFile() { try writer.add(Layout.notes, &file) }
+        if var file = try layout.settingsFile() { try writer.add(Layout.settings, &file) }
+        try layout.forEachEventFile { day, file in try writer.add("\(Layout.eventFolder)\(day).jsonl", &file) }
+        var records = layout.recordsFile()
+        try writer.add(Layout.records, &records)
+        try layout.addAssets(to: writer)
+        layout.result.contentDigest = try layout.finishDigest()
+        try writer.add(Manifest.fileName, text: manifest(layout, writer.files).text())
+        let sums = writer.files.map { (path: $0.key, digest: $0.value.digest) }
+        try writer.add(ChecksumFile.fileName, text: ChecksumFile.text(sums))
+    }
+
+    private static func manifest(_ layout: StoreLayout, _ files: [String: FileFacts]) throws -> Manifest {
+        let store = layout.store
+        let result = layout.result
+        var counts = ["tombstones": result.tombstones]
+        for kind in Kind.allCases where kind != .attachments && kind != .settings {
+            counts[kind.rawValue] = result.records[kind] ?? 0
+        }
+        counts["attachments"] = files.keys.count { Layout.role(of: $0) == .attachment }
+        if layout.options.kinds.contains(.settings) { counts["settings"] = try store.settings().count }
+        let storeID = try store.storeID
+        let time = layout.time
+        let id = layout.options.reproducible
+            ? DeterministicID.make("export", result.contentDigest.hex, time.iso8601) : RandomID.make()
+        return Manifest(
+            exportID: id, createdAt: time, tool: layout.options.tool, storeID: storeID,
+            schemaVersion: try store.dataSchemaVersion, kinds: layout.options.kinds, counts: counts,
+            contentDigest: result.contentDigest, omitted: result.omitted, files: files)
+    }
+
+    /// Proves that what lies there is what was meant: every file's digest, none missing, none too many.
+    private static func readBack(
+        _ reader: any CarrierReader, _ files: [String: FileFacts], _ options: ExportOptions
+    ) throws {
+        let findings = try CarrierCheck.digests(reader, expected: files, progress: options.progress)
+        guard let first = findings.first(where: { $0.severity == .damage }) else { return }
+        throw BackupError(
+            .damaged, "what was written could not be read back: \(first.message)", at: first.subject,
+            remedy: "nothing was left behind; check the disk and try again")
+    }
+}

@@ -1,0 +1,55 @@
+/// Writes a backup that imbib itself restores: its names, its number dates, its XOR checksums.
+enum ImbibExport {
+    static func write(_ layout: inout StoreLayout, _ writer: LayoutWriter) throws {
+        var checksums: [String: String] = [:]
+        var publications = 0
+        func add(_ path: String, _ spool: SpoolFile?) throws {
+            guard let spool else { return }
+            var fold = XORFold()
+            try writer.add(path, size: spool.size, also: { fold.update($0) }) { try spool.forEachChunk($0) }
+            checksums[path] = fold.hex
+        }
+        try add(Layout.bibliography, try layout.bibliographyFile())
+        publications = layout.result.records[.publications] ?? 0
+        try add(
+            Layout.notes,
+            try layout.notesFile { note in
+                let fields = try Fields.parse(note.fields)
+                return Fields.text(fields.filter { $0.name == Publication.citeKey || $0.name == "note" })
+            })
+        try add(Layout.settings, try layout.settingsFile())
+        let names = Names()
+        var attachments = 0
+        var pending: [String: Fold] = [:]
+        try layout.addAssets(to: writer, path: { names.path(of: $0) }) { asset in
+            let fold = Fold()
+            pending[names.path(of: asset)] = fold
+            attachments += 1
+            return { fold.value.update($0) }
+        }
+        for (path, fold) in pending { checksums[path] = fold.value.hex }
+        layout.result.contentDigest = try layout.finishDigest()
+        let manifest = ImbibManifest(
+            createdAt: layout.time, appVersion: layout.options.tool, schemaVersion: try layout.store.dataSchemaVersion,
+            publicationCount: publications, attachmentCount: attachments, checksums: checksums)
+        try writer.add(Manifest.fileName, text: manifest.text())
+    }
+
+    private final class Fold {
+        var value = XORFold()
+    }
+
+    /// imbib knows one folder for attachments; where two of ours would meet in it, the older folder's name stays.
+    private final class Names {
+        private var taken: [String: String] = [:]
+
+        func path(of asset: Asset) -> String {
+            if let known = taken[asset.path] { return known }
+            let folder = Layout.attachmentFolders.first(where: asset.path.hasPrefix) ?? ""
+            var name = "Attachments/" + asset.path.dropFirst(folder.count)
+            if taken.values.contains(name) { name = "Attachments/" + asset.path }
+            taken[asset.path] = name
+            return name
+        }
+    }
+}

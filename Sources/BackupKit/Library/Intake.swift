@@ -1,0 +1,195 @@
+/// What an import or restore did, or would do.
+public struct IntakeResult: Sendable {
+    public var read = 0
+    public var added = 0
+    public var updated = 0
+    public var unchanged = 0
+    public var protected = 0
+    public var conflicts = 0
+    public var rejected = 0
+    /// Removed by `--mode replace`.
+    public var removed = 0
+    public var attachmentsAdded = 0
+    public var attachmentsUnchanged = 0
+    public var settingsChanged = 0
+    /// How many changes the store numbered; 0 means that not a byte of it was written.
+    public var writes = 0
+    public var batch: Int64?
+    public var findings: [Finding] = []
+    /// The plan, record by record; cut off after `Intake.planLimit` items, which the counts are not.
+    public var plan: [PlanItem] = []
+
+    /// Whether something needs attention: exit code 3.
+    public var needsAttention: Bool { findings.contains { $0.severity != .note } }
+}
+
+/// One line of a plan.
+public struct PlanItem: Sendable, Equatable {
+    public enum Action: String, Sendable { case add, update, protect, remove, conflict }
+
+    public let action: Action
+    public let subject: String
+    /// What a person calls it: a title, a time.
+    public let label: String
+    public let changes: [FieldChange]
+    public let reason: String?
+}
+
+/// Takes records, attachments and settings into a store inside one batch, and keeps the books.
+final class Intake {
+    static let planLimit = 2000
+
+    let store: Store
+    var resurrect = false
+    /// `--mode replace`: what the backup says wins, whatever the times.
+    var overwrite = false
+    private(set) var result = IntakeResult()
+    /// Identities that the source named; only kept where replace needs them.
+    private var touched: Set<RecordID> = []
+
+    init(_ store: Store) { self.store = store }
+
+    func note(_ finding: Finding) { result.findings.append(finding) }
+
+    func reject(_ subject: String, _ message: String) {
+        result.rejected += 1
+        note(Finding(.malformed, .warning, subject, message))
+    }
+
+    @discardableResult func take(_ record: Record) throws -> Outcome {
+        try Interrupt.check()
+        result.read += 1
+        let outcome = overwrite ? try store.overwrite(with: record, resurrect: resurrect)
+            : try store.ingest(record, resurrect: resurrect, derive: Intake.derive)
+        if overwrite { touched.insert(outcome.id) }
+        if outcome.clamped {
+            note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
+        }
+        switch outcome.decision {
+        case .add:
+            result.added += 1
+            plan(.add, record, id: outcome.id)
+        case .update(_, let changes):
+            result.updated += 1
+            plan(.update, record, id: outcome.id, changes: changes)
+        case .unchanged: result.unchanged += 1
+        case .protect(let reason):
+            result.protected += 1
+            plan(.protect, record, id: outcome.id, reason: reason.rawValue)
+        }
+        return outcome
+    }
+
+    private static func derive(
+        _ type: String, _ merged: [Field], _ local: [Field], _ other: [Field]
+    ) throws -> [Field] {
+        guard type == RecordType.publication else { return merged }
+        return try Publication.derive(merged: merged, local: local, other: other)
+    }
+
+    private func plan(
+        _ action: PlanItem.Action, _ record: Record, id: RecordID, changes: [FieldChange] = [], reason: String? = nil
+    ) {
+        guard result.plan.count < Intake.planLimit else { return }
+        result.plan.append(
+            PlanItem(
+                action: action, subject: id.description, label: RecordLabel.text(of: record), changes: changes,
+                reason: reason))
+    }
+
+    func conflict(kind: String, subject: String, existing: String, incoming: String) throws {
+        result.conflicts += 1
+        try store.noteConflict(kind: kind, subject: subject, existing: existing, incoming: incoming)
+        note(
+            Finding(
+                .conflict, .warning, subject, "two different \(kind)s have this name; both are kept",
+                remedy: "rename one of them"))
+    }
+
+    /// Takes an attachment that waits, durable, in the incoming folder; nil in a dry run.
+    @discardableResult func take(_ asset: Asset, from staged: String?) throws -> Store.AssetOutcome {
+        if asset.size > CloudLimits.assetBytes {
+            note(Finding(.oversize, .note, asset.path, "is larger than 250 MB: it is kept on this device only"))
+        }
+        if overwrite, let existing = try store.asset(asset.path), existing.digest != asset.digest, staged != nil {
+            try store.removeAsset(existing)
+        }
+        let outcome = try staged.map { try store.placeAsset(asset, from: $0) } ?? store.planAsset(asset)
+        switch outcome {
+        case .added: result.attachmentsAdded += 1
+        case .unchanged: result.attachmentsUnchanged += 1
+        case .conflict(let path):
+            result.attachmentsAdded += 1
+            result.conflicts += 1
+            note(
+                Finding(
+                    .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(path)"))
+        }
+        return outcome
+    }
+
+    func takeSetting(_ key: String, _ value: String, at time: Timestamp) throws {
+        if try store.putSetting(key, value, at: time) { result.settingsChanged += 1 }
+    }
+
+    /// The second half of `--mode replace`: what the backup does not have goes. Local-only records stay.
+    func removeOthers(kinds: Set<Kind>, assets: Set<String>) throws {
+        var others: [Record] = []
+        try store.forEachRecord { record in
+            guard kinds.contains(Kind(recordType: record.type)), !record.isDeleted, !touched.contains(record.id) else {
+                return
+            }
+            others.append(record)
+        }
+        for record in others {
+            if record.isLocalOnly {
+                result.protected += 1
+                plan(.protect, record, id: record.id, reason: Protection.localOnly.rawValue)
+                continue
+            }
+            try store.remove(record.id)
+            result.removed += 1
+            plan(.remove, record, id: record.id)
+        }
+        guard kinds.contains(.attachments) else { return }
+        var unwanted: [Asset] = []
+        try store.forEachAsset { if !assets.contains($0.path) { unwanted.append($0) } }
+        for asset in unwanted {
+            try store.removeAsset(asset)
+            result.removed += 1
+        }
+    }
+
+    /// The result with what the batch itself knows.
+    func finished(_ batch: Batch?) -> IntakeResult {
+        var result = self.result
+        result.batch = batch?.id
+        result.writes = batch.map { Int($0.lastChange - $0.firstChange + 1) } ?? 0
+        return result
+    }
+
+    var summary: String {
+        JSON.object([
+            JSON.Member("added", JSON(result.added)), JSON.Member("updated", JSON(result.updated)),
+            JSON.Member("removed", JSON(result.removed)), JSON.Member("attachments", JSON(result.attachmentsAdded)),
+            JSON.Member("settings", JSON(result.settingsChanged)),
+        ]).compact
+    }
+}
+
+/// What a person would call a record.
+enum RecordLabel {
+    static func text(of record: Record) -> String {
+        guard let fields = try? Fields.parse(record.fields) else { return record.type }
+        let key = Fields.string(Publication.citeKey, in: fields)
+        let title = Fields.string("title", in: fields) ?? Fields.string("note", in: fields)
+        switch record.type {
+        case RecordType.publication, RecordType.note:
+            return [key, title.map { String($0.prefix(80)) }].compactMap { $0 }.joined(separator: ": ")
+        case RecordType.event:
+            return [Fields.string("time", in: fields), Fields.string("type", in: fields)].compactMap { $0 }
+                .joined(separator: " ")
+        default: return title ?? Fields.string("name", in: fields) ?? record.type
+        }
+    }
+}

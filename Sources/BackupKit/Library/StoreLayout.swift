@@ -1,0 +1,214 @@
+/// Turns a store into the files of a layout. Runs inside one read transaction: all of it is of one moment.
+struct StoreLayout {
+    let store: Store
+    let options: ExportOptions
+    var result = ExportResult()
+
+    private var digest = ContentDigest()
+    private var bibliography = BibliographyWriter()
+    private var notes: [(key: String, change: Int64)] = []
+    private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
+    private var records: SpoolFile
+
+    init(_ store: Store, _ options: ExportOptions) throws {
+        self.store = store
+        self.options = options
+        records = try SpoolFile()
+        try gatherRecords()
+    }
+
+    var time: Timestamp { options.clock.now() }
+
+    /// One pass over the records: the lossless form is written, and what the views need is noted.
+    private mutating func gatherRecords() throws {
+        try store.forEachStored(order: .identity) { stored in
+            try Interrupt.check()
+            let record = stored.record
+            let kind = Kind(recordType: record.type)
+            guard options.kinds.contains(kind) else { return }
+            try records.append { out in
+                let start = out.count
+                try record.appendJSON(to: &out)
+                if out.count - start > CloudLimits.recordBytes {
+                    result.warnings.append(
+                        Finding(
+                            .oversize, .note, record.id.description,
+                            "is larger than 1 MB: it is kept here and will not sync"))
+                }
+                out.append(0x0A)
+            }
+            try digest.add(record)
+            if record.isDeleted {
+                result.tombstones += 1
+            } else {
+                result.records[kind, default: 0] += 1
+                try noteForViews(stored, kind)
+            }
+        }
+    }
+
+    private mutating func noteForViews(_ stored: Store.StoredRecord, _ kind: Kind) throws {
+        switch kind {
+        case .publications: try bibliography.note(stored.record, change: stored.change)
+        case .notes:
+            let fields = try Fields.parse(stored.record.fields)
+            notes.append((Fields.string(Publication.citeKey, in: fields) ?? "", stored.change))
+        case .events:
+            guard let time = EventLine.time(in: try Fields.parse(stored.record.fields)) else {
+                result.warnings.append(
+                    Finding(
+                        .malformed, .warning, stored.record.id.description,
+                        "has no readable time, so it stands in no day's file; records.jsonl has it"))
+                return
+            }
+            events.append((time.day, time.instant, stored.change))
+        default: break
+        }
+    }
+
+    private func fields(_ change: Int64) throws -> [Field] { try Fields.parse(try store.record(change: change).fields) }
+
+    /// `library.bib`
+    mutating func bibliographyFile() throws -> SpoolFile? {
+        guard options.kinds.contains(.publications) else { return nil }
+        var spool = try SpoolFile()
+        var problems: [BackupError] = []
+        try bibliography.write(to: &spool, load: fields) { problems.append($0) }
+        result.warnings += problems.map { Finding(.malformed, .warning, $0.subject ?? "", $0.message) }
+        return spool
+    }
+
+    /// `notes.json`, by cite key; `text` writes one note.
+    func notesFile(text: (Record) throws -> String = NotesFile.text) throws -> SpoolFile? {
+        guard options.kinds.contains(.notes) else { return nil }
+        var spool = try SpoolFile()
+        var separator = "[\n  "
+        for note in notes.sorted(by: { ($0.key, $0.change) < ($1.key, $1.change) }) {
+            let line = try text(try store.record(change: note.change))
+            try spool.append { $0 += (separator + line).utf8 }
+            separator = ",\n  "
+        }
+        try spool.append { $0 += (separator == "[\n  " ? "[]\n" : "\n]\n").utf8 }
+        try spool.flush()
+        return spool
+    }
+
+    /// `settings.json`
+    func settingsFile() throws -> SpoolFile? {
+        guard options.kinds.contains(.settings) else { return nil }
+        var spool = try SpoolFile()
+        try spool.append { out in
+            var separator = "{\n  "
+            for setting in try store.settings() {
+                out += separator.utf8
+                appendJSONString(setting.name, to: &out)
+                out += ": \(setting.value)".utf8
+                separator = ",\n  "
+            }
+            out += (separator == "{\n  " ? "{}\n" : "\n}\n").utf8
+        }
+        try spool.flush()
+        return spool
+    }
+
+    /// `events/<day>.jsonl`, one after the other; within a day by time, then in the order they came.
+    mutating func forEachEventFile(_ body: (_ day: String, inout SpoolFile) throws -> Void) throws {
+        events.sort { ($0.day, $0.instant, $0.change) < ($1.day, $1.instant, $1.change) }
+        var start = 0
+        while start < events.count {
+            let day = events[start].day
+            var spool = try SpoolFile()
+            var end = start
+            var lines: [(instant: Timestamp, text: String)] = []
+            while end < events.count, events[end].day == day {
+                lines.append((events[end].instant, try store.record(change: events[end].change).fields))
+                end += 1
+            }
+            // Not by change number: that would make the bytes depend on the order of arrival.
+            lines.sort { $0.instant == $1.instant ? $0.text < $1.text : $0.instant < $1.instant }
+            for line in lines {
+                try spool.append { out in
+                    out += line.text.utf8
+                    out.append(0x0A)
+                }
+            }
+            try body(day.text, &spool)
+            start = end
+        }
+    }
+
+    mutating func recordsFile() -> SpoolFile { records }
+
+    /// Adds every asset, or says why one is left out.
+    mutating func addAssets(to writer: LayoutWriter, path: (Asset) -> String = \.path, also: ((Asset) -> ((UnsafeRawBufferPointer) -> Void))? = nil) throws {
+        guard options.kinds.contains(.attachments) else { return }
+        let root = try RootDirectory(store.assetFolder)
+        try store.forEachAsset { asset in
+            if asset.size > CloudLimits.assetBytes, try leaveOutOversize(asset) { return }
+            let file: FileHandle
+            let status: FileStatus
+            do {
+                file = try root.openForReading(asset.path)
+                status = try file.status()
+            } catch let error as BackupError where error.code != .interrupted {
+                result.omitted.append(Omission(path: asset.path, reason: error.message))
+                return
+            }
+            let name = path(asset)
+            let found = try writer.add(
+                name, size: status.size, modified: asset.modifiedNanoseconds / 1_000_000_000,
+                isLocalOnly: asset.isLocalOnly, also: also?(asset)
+            ) { sink in try copy(file, size: status.size, sink) }
+            let exported = Asset(path: asset.path, size: status.size, digest: found, isLocalOnly: asset.isLocalOnly)
+            digest.add(exported)
+            if found != asset.digest {
+                result.warnings.append(
+                    Finding(
+                        .digestMismatch, .warning, asset.path,
+                        "is not what the store remembers; it was exported as it is now",
+                        remedy: "look whether the file was damaged; an older backup may have it whole"))
+            }
+        }
+    }
+
+    private mutating func leaveOutOversize(_ asset: Asset) throws -> Bool {
+        switch options.oversize {
+        case .include:
+            result.warnings.append(
+                Finding(.oversize, .note, asset.path, "is larger than 250 MB: it is exported and will not sync"))
+            return false
+        case .skip:
+            result.omitted.append(Omission(path: asset.path, reason: "larger than 250 MB (--oversize skip)"))
+            return true
+        case .fail:
+            throw BackupError(
+                .refused, "is larger than 250 MB", at: asset.path, remedy: "export it with --oversize include")
+        }
+    }
+
+    /// Exactly `size` bytes: what is appended meanwhile waits for the next export.
+    private func copy(_ file: FileHandle, size: Int64, _ sink: (UnsafeRawBufferPointer) throws -> Void) throws {
+        var left = size
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 64)
+        defer { buffer.deallocate() }
+        while left > 0 {
+            let wanted = Int(min(left, Int64(buffer.count)))
+            let count = try file.read(
+                into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: size - left)
+            guard count == wanted else {
+                throw BackupError(
+                    .temporary, "became shorter while it was read", at: file.path, remedy: "run the export again")
+            }
+            try sink(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
+            left -= Int64(count)
+        }
+    }
+
+    /// The content digest of what was exported; call it once, last.
+    mutating func finishDigest() throws -> SHA256Digest {
+        if options.kinds.contains(.settings) {
+            for setting in try store.settings() { try digest.addSetting(setting.name, setting.value) }
+        }
+        return digest.finish()
+    }
+}
