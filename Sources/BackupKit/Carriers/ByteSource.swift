@@ -1,0 +1,162 @@
+/// Where the bytes of a tar come from, whatever they are packed in.
+protocol ByteSource: AnyObject {
+    /// The next bytes, valid until the next call; empty at the end. Throws `.damaged` where they cannot be had.
+    func next() throws -> UnsafeRawBufferPointer
+    /// Goes on at this offset of what comes out; false when that cannot be done without reading all before it.
+    func seek(to offset: Int64) throws -> Bool
+    /// Bytes of the file that went in so far.
+    var consumed: Int64 { get }
+    /// What is to be said about the packing once everything was read.
+    func findingsAtEnd() throws -> [Finding]
+}
+
+extension BackupError {
+    var asFinding: Finding {
+        Finding(
+            code == .damaged ? .archiveDamaged : .unreadable, .damage, subject ?? "", message, remedy: remedy)
+    }
+}
+
+extension Finding {
+    static func trailingData(_ file: FileHandle, _ count: Int64) -> Finding {
+        Finding(
+            .trailingData, .damage, file.path,
+            "\(count) bytes that belong to nothing follow the end of the archive")
+    }
+}
+
+/// A file as it is.
+final class PlainSource: ByteSource {
+    private let file: FileHandle
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
+    private var offset: Int64 = 0
+
+    init(_ file: FileHandle) { self.file = file }
+
+    deinit { buffer.deallocate() }
+
+    func next() throws -> UnsafeRawBufferPointer {
+        let count = try file.read(into: buffer, at: offset)
+        offset += Int64(count)
+        return UnsafeRawBufferPointer(rebasing: buffer[..<count])
+    }
+
+    func seek(to offset: Int64) throws -> Bool {
+        self.offset = offset
+        return true
+    }
+
+    var consumed: Int64 { offset }
+
+    func findingsAtEnd() -> [Finding] { [] }
+}
+
+/// Any zstd file, from its beginning to its end.
+final class ZstandardSource: ByteSource {
+    private let file: FileHandle
+    private let size: Int64
+    private let stream: ZstandardStream
+    private let packed = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 64)
+    private let unpacked = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
+    private var waiting = UnsafeRawBufferPointer(start: nil, count: 0)
+    private var offset: Int64 = 0
+    private(set) var consumed: Int64 = 0
+
+    init(_ file: FileHandle) throws {
+        self.file = file
+        size = try file.status().size
+        stream = try ZstandardStream()
+    }
+
+    deinit {
+        packed.deallocate()
+        unpacked.deallocate()
+    }
+
+    func next() throws -> UnsafeRawBufferPointer {
+        while true {
+            if waiting.isEmpty {
+                let count = try file.read(into: packed, at: offset)
+                offset += Int64(count)
+                waiting = UnsafeRawBufferPointer(rebasing: packed[..<count])
+            }
+            if waiting.isEmpty && stream.atFrameEnd { return waiting }
+            // Called with no input at the end of the file too: the decoder may still hold bytes back.
+            let step = stream.step(waiting, into: unpacked)
+            consumed += Int64(step.taken)
+            if let failure = step.failure {
+                throw BackupError(
+                    step.refused ? .refused : .damaged, "the zstd frame at byte \(consumed) cannot be unpacked: \(failure)",
+                    at: file.path)
+            }
+            waiting = UnsafeRawBufferPointer(rebasing: waiting[step.taken...])
+            if step.produced > 0 { return UnsafeRawBufferPointer(rebasing: unpacked[..<step.produced]) }
+            if step.taken == 0 && waiting.isEmpty {
+                throw BackupError(.damaged, "is cut off: its last zstd frame is not whole", at: file.path)
+            }
+        }
+    }
+
+    func seek(to offset: Int64) -> Bool { false }
+
+    func findingsAtEnd() -> [Finding] { [] }
+}
+
+/// A gzip or xz file, unpacked by libarchive.
+final class FilterSource: ByteSource {
+    private let file: FileHandle
+    private let size: Int64
+    private let kind: ArchiveUnpacker.Kind
+    private let unpacker: ArchiveUnpacker
+    private var isOpen = false
+    private var atEnd = false
+    private var checksum = CRC32()
+    private var produced: UInt64 = 0
+
+    init(_ file: FileHandle, _ kind: ArchiveUnpacker.Kind) throws {
+        self.file = file
+        self.kind = kind
+        size = try file.status().size
+        if kind == .xz { try XZLayout.refuseLargeDictionaries(file) }
+        unpacker = try ArchiveUnpacker(file, kind)
+    }
+
+    func next() throws -> UnsafeRawBufferPointer {
+        if !isOpen {
+            isOpen = true
+            atEnd = try !unpacker.next()
+        }
+        if atEnd { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        let bytes = try unpacker.data()
+        atEnd = bytes.isEmpty
+        if kind == .gzip {
+            checksum.update(bytes)
+            produced += UInt64(bytes.count)
+        }
+        return bytes
+    }
+
+    func seek(to offset: Int64) -> Bool { false }
+
+    var consumed: Int64 { unpacker.consumed }
+
+    func findingsAtEnd() throws -> [Finding] {
+        if consumed < size { return [.trailingData(file, size - consumed)] }
+        return kind == .gzip ? try gzipTrailerFindings() : []
+    }
+
+    /// libarchive skips the trailer without a look: CRC-32 and length, both little-endian (RFC 1952, section 2.3.1).
+    private func gzipTrailerFindings() throws -> [Finding] {
+        try withUnsafeTemporaryAllocation(byteCount: 8, alignment: 8) { trailer in
+            guard size >= 18, try file.read(into: trailer, at: size - 8) == 8 else { return [] }
+            let crc = UInt32(littleEndian: trailer.load(fromByteOffset: 0, as: UInt32.self))
+            let length = UInt32(littleEndian: trailer.load(fromByteOffset: 4, as: UInt32.self))
+            if crc == checksum.value && length == UInt32(truncatingIfNeeded: produced) { return [] }
+            return [
+                Finding(
+                    .archiveDamaged, .damage, file.path,
+                    "the checksum at the end of the gzip file is not that of its content")
+            ]
+        }
+    }
+}

@@ -1,0 +1,123 @@
+import Glibc
+
+/// A folder as a carrier. Links are never followed, and nothing but files and folders may be in it.
+public struct DirectoryReader: CarrierReader {
+    private let root: RootDirectory
+    private let limits: ReadLimits
+
+    public init(_ path: String, limits: ReadLimits = ReadLimits()) throws {
+        root = try RootDirectory(path)
+        self.limits = limits
+    }
+
+    public func list() throws -> [EntryInfo] {
+        var entries: [EntryInfo] = []
+        var meter = LimitMeter(limits)
+        try Directory.walk(root.path) { path, status in
+            guard status.isRegular || status.isDirectory else {
+                throw BackupError(
+                    .refused, "is a \(status.isLink ? "symbolic link" : "device or pipe"), which a backup does not hold",
+                    at: "\(root.path)/\(path)")
+            }
+            try EntryName.check(path)
+            // Rounds down also before 1970.
+            let seconds = (status.modifiedNanoseconds - (status.modifiedNanoseconds < 0 ? 999_999_999 : 0)) / 1_000_000_000
+            let info = EntryInfo(path: path, size: status.isDirectory ? 0 : status.size, modified: seconds)
+            try meter.admit(info, isFolder: status.isDirectory)
+            if status.isRegular { entries.append(info) }
+        }
+        return entries
+    }
+
+    public func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
+        let entries = try list()
+        try Parallel.forEach(entries.count, state: { ReadBuffer() }) { buffer, number in
+            try Interrupt.check()
+            try body(entries[number], FileBytes(root, entries[number], buffer))
+        }
+        return []
+    }
+
+    public func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        try EntryName.check(path)
+        let file = try root.openForReading(path)
+        let info = EntryInfo(path: path, size: try file.status().size, modified: 0)
+        try FileBytes(root, info, ReadBuffer()).forEachChunk(body)
+    }
+}
+
+/// Memory that one thread reads file after file into.
+private final class ReadBuffer {
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
+    deinit { bytes.deallocate() }
+}
+
+private struct FileBytes: EntryBytes {
+    private let root: RootDirectory
+    private let info: EntryInfo
+    private let buffer: ReadBuffer
+
+    init(_ root: RootDirectory, _ info: EntryInfo, _ buffer: ReadBuffer) {
+        self.root = root
+        self.info = info
+        self.buffer = buffer
+    }
+
+    func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        let file = try root.openForReading(info.path)
+        var offset: Int64 = 0
+        while offset < info.size {
+            try Interrupt.check()
+            let want = Int(min(Int64(buffer.bytes.count), info.size - offset))
+            let count = try file.read(into: UnsafeMutableRawBufferPointer(rebasing: buffer.bytes[..<want]), at: offset)
+            guard count > 0 else { break }
+            try body(UnsafeRawBufferPointer(rebasing: buffer.bytes[..<count]))
+            offset += Int64(count)
+        }
+        guard offset == info.size, try file.status().size == info.size else {
+            throw BackupError(.damaged, "changed while it was read", at: file.path)
+        }
+    }
+}
+
+/// Fills a folder. Whoever calls wraps it in `AtomicFile.writeDirectory`, which makes the folders durable and gives
+/// the whole its name.
+public final class DirectoryWriter: CarrierWriter {
+    private let root: RootDirectory
+    private var names = EntryNameSet()
+
+    public init(_ root: RootDirectory) { self.root = root }
+
+    public func add(
+        _ info: EntryInfo, _ produce: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void
+    ) throws {
+        try EntryName.check(info.path)
+        try names.insert(info.path)
+        let file = try root.create(info.path)
+        var written: Int64 = 0
+        try produce { bytes in
+            try Interrupt.check()
+            try file.write(bytes)
+            written += Int64(bytes.count)
+        }
+        guard written == info.size else {
+            throw BackupError(
+                .failed, "changed while it was read: \(written) bytes came where \(info.size) were announced",
+                at: info.path)
+        }
+        try file.setModified(info.modified)
+        try file.sync()
+    }
+
+    public func finish() {}
+}
+
+extension FileHandle {
+    /// Sets the modification time.
+    func setModified(_ seconds: Int64) throws {
+        // UTIME_OMIT, a macro that Swift does not see: leave the time of access alone.
+        let omit = (1 << 30) - 2
+        let times = [timespec(tv_sec: 0, tv_nsec: omit), timespec(tv_sec: Int(seconds), tv_nsec: 0)]
+        guard futimens(descriptor, times) == 0 else { throw BackupError.fromErrno("its time cannot be set", at: path) }
+    }
+}

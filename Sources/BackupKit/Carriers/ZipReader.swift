@@ -1,0 +1,112 @@
+/// A zip file: its directory as we read it, its data as libarchive unpacks them.
+struct ZipReader: CarrierReader {
+    private let file: FileHandle
+    private let limits: ReadLimits
+    private let directory: ZipDirectory
+
+    init(_ file: FileHandle, limits: ReadLimits) throws {
+        self.file = file
+        self.limits = limits
+        directory = try ZipDirectory(file, limits: limits)
+    }
+
+    func list() -> [EntryInfo] { directory.entries.lazy.filter { !$0.isFolder }.map(\.info) }
+
+    func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        let number = directory.entries.firstIndex { !$0.isFolder && $0.info.path.utf8.elementsEqual(path.utf8) }
+        guard let number else { throw BackupError(.notFound, "is not in \(file.path)", at: path) }
+        do {
+            try ZipWalk(file, directory).entry(number).forEachChunk(body)
+        } catch let lost as ZipWalk.Lost {
+            throw lost.cause
+        }
+    }
+
+    func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
+        // Numbers are handed out upwards, so that every thread walks through the file once.
+        try Parallel.forEach(directory.entries.count, state: { try ZipWalk(file, directory) }) { walk, number in
+            try Interrupt.check()
+            if directory.entries[number].isFolder { return }
+            do {
+                try body(directory.entries[number].info, walk.entry(number))
+            } catch let lost as ZipWalk.Lost {
+                try body(directory.entries[number].info, LostZipBytes(cause: lost.cause))
+            }
+        }
+        return []
+    }
+}
+
+/// One thread's way through a zip file, from front to back.
+private final class ZipWalk {
+    /// libarchive could not even get to the entry.
+    struct Lost: Error {
+        let cause: BackupError
+    }
+
+    private let file: FileHandle
+    private let directory: ZipDirectory
+    private var unpacker: ArchiveUnpacker
+    private var next = 0
+
+    init(_ file: FileHandle, _ directory: ZipDirectory) throws {
+        self.file = file
+        self.directory = directory
+        unpacker = try ArchiveUnpacker(file, .zip)
+    }
+
+    func entry(_ number: Int) throws -> ZipEntryBytes {
+        let entry = directory.entries[number]
+        do {
+            if number < next {
+                unpacker = try ArchiveUnpacker(file, .zip)
+                next = 0
+            }
+            while next <= number {
+                guard try unpacker.next() else { throw BackupError(.damaged, "cannot be found in the zip") }
+                next += 1
+            }
+        } catch let error as BackupError where error.code == .damaged {
+            // Start again next time: this reader is of no more use.
+            next = .max
+            throw Lost(cause: BackupError(.damaged, error.message, at: entry.info.path))
+        }
+        guard unpacker.isNamed(entry.name) else {
+            throw BackupError(.refused, "the zip says two different things about it", at: entry.info.path)
+        }
+        return ZipEntryBytes(unpacker, entry.info)
+    }
+}
+
+private struct LostZipBytes: EntryBytes {
+    let cause: BackupError
+    func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws { throw cause }
+}
+
+private final class ZipEntryBytes: EntryBytes {
+    private let unpacker: ArchiveUnpacker
+    private let info: EntryInfo
+
+    init(_ unpacker: ArchiveUnpacker, _ info: EntryInfo) {
+        self.unpacker = unpacker
+        self.info = info
+    }
+
+    func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        var rest = info.size
+        while true {
+            try Interrupt.check()
+            let piece: UnsafeRawBufferPointer
+            do {
+                piece = try unpacker.data()
+            } catch let error as BackupError where error.code == .damaged {
+                throw BackupError(.damaged, error.message, at: info.path)
+            }
+            if piece.isEmpty { break }
+            rest -= Int64(piece.count)
+            guard rest >= 0 else { throw BackupError(.damaged, "is longer than the zip says", at: info.path) }
+            try body(piece)
+        }
+        guard rest == 0 else { throw BackupError(.damaged, "is shorter than the zip says", at: info.path) }
+    }
+}

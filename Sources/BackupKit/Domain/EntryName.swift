@@ -1,0 +1,119 @@
+/// Which names a file of a layout may have. The name decides where a restore writes, so a name that could lead out of
+/// the target, or that a terminal, a shell or another file system would take for something else, is refused.
+public enum EntryName {
+    public static let componentBytes = 255
+    public static let pathBytes = 4096
+    public static let depth = 64
+
+    /// Throws `.refused` with the reason when `path` is no relative path of plain names.
+    public static func check(_ path: String) throws {
+        var path = path
+        if let reason = path.withUTF8({ problem(in: UnsafeRawBufferPointer($0)) }) {
+            throw BackupError(.refused, "is not a name that a backup may hold: \(reason)", at: path)
+        }
+    }
+
+    /// The name as text, once it has passed `check`.
+    static func checked(_ bytes: UnsafeRawBufferPointer) throws -> String {
+        guard let path = String(validating: bytes, as: UTF8.self) else {
+            throw BackupError(
+                .refused, "is not a name that a backup may hold: it is not UTF-8", at: String(decoding: bytes, as: UTF8.self))
+        }
+        if let reason = problem(in: bytes) {
+            throw BackupError(.refused, "is not a name that a backup may hold: \(reason)", at: path)
+        }
+        return path
+    }
+
+    /// What is wrong with a name, or nil.
+    static func problem(in path: UnsafeRawBufferPointer) -> String? {
+        guard path.count > 0 else { return "it is empty" }
+        guard path.count <= pathBytes else { return "it is longer than \(pathBytes) bytes" }
+        guard path[0] != slash && path[0] != backslash else { return "it is an absolute path" }
+        if path.count >= 2 && path[1] == colon && isLetter(path[0]) {
+            if path.count == 2 || path[2] == slash || path[2] == backslash { return "it begins with a drive letter" }
+        }
+        var start = 0
+        var pieceStart = 0
+        var components = 1
+        for index in 0...path.count {
+            let byte = index < path.count ? path[index] : slash
+            if byte < 0x20 || byte == 0x7F { return "it holds a control character" }
+            // U+0080 to U+009F, the other control characters, are C2 80 to C2 9F.
+            if byte == 0xC2 && index + 1 < path.count && path[index + 1] < 0xA0 {
+                return "it holds a control character"
+            }
+            guard byte == slash || byte == backslash else { continue }
+            if let reason = problem(inPiece: path, pieceStart..<index) { return reason }
+            pieceStart = index + 1
+            guard byte == slash else { continue }
+            if index - start > componentBytes { return "a part of it is longer than \(componentBytes) bytes" }
+            start = index + 1
+            if index < path.count { components += 1 }
+        }
+        return components > depth ? "it is more than \(depth) folders deep" : nil
+    }
+
+    /// Backslashes may be part of a name, but what they part is looked at too: `..\x` climbs on some systems.
+    private static func problem(inPiece path: UnsafeRawBufferPointer, _ piece: Range<Int>) -> String? {
+        switch piece.count {
+        case 0: "it has an empty part"
+        case 1 where path[piece.lowerBound] == dot: "'.' is part of it"
+        case 2 where path[piece.lowerBound] == dot && path[piece.lowerBound + 1] == dot: "'..' is part of it"
+        default: nil
+        }
+    }
+
+    private static let slash = UInt8(ascii: "/")
+    private static let backslash = UInt8(ascii: "\\")
+    private static let colon = UInt8(ascii: ":")
+    private static let dot = UInt8(ascii: ".")
+
+    private static func isLetter(_ byte: UInt8) -> Bool { (65...90).contains(byte & 0xDF) }
+}
+
+/// The names of one carrier, which must stay apart on every file system: also on one that folds case or Unicode forms.
+/// Holds 8 bytes a name: keyed 64-bit hashes, which nobody outside can aim at.
+public struct EntryNameSet {
+    private var files: Set<UInt64> = []
+    private var folders: Set<UInt64> = []
+
+    public init() {}
+
+    /// Takes a name that has passed `EntryName.check`. Throws `.refused` when it is there already or would fall
+    /// together with another one. Folders may come again and again.
+    public mutating func insert(_ path: String, isFolder: Bool = false) throws {
+        // Swift hashes canonically equivalent strings alike, so only case has to be folded here. Upper case first,
+        // because that is where ß and SS, ς and σ meet.
+        let isASCII = path.utf8.allSatisfy { $0 < 0x80 }
+        let folded = isASCII ? path.lowercased() : path.uppercased().lowercased()
+        var hasher = Hasher()
+        var rest = folded[...]
+        while let end = rest.utf8.firstIndex(of: UInt8(ascii: "/")) {
+            hasher.combine(rest[..<end])
+            rest = rest[rest.utf8.index(after: end)...]
+            let folder = UInt64(bitPattern: Int64(copy(hasher).finalize()))
+            if folders.insert(folder).inserted && files.contains(folder) {
+                throw BackupError(.refused, "lies below a name that is also a file's", at: path)
+            }
+        }
+        hasher.combine(rest)
+        let name = UInt64(bitPattern: Int64(hasher.finalize()))
+        if isFolder {
+            folders.insert(name)
+            guard !files.contains(name) else {
+                throw BackupError(.refused, "is the name of both a file and a folder", at: path)
+            }
+            return
+        }
+        guard files.insert(name).inserted else {
+            throw BackupError(
+                .refused, "is there twice, or differs from another name only in case or Unicode form", at: path)
+        }
+        guard !folders.contains(name) else {
+            throw BackupError(.refused, "is the name of both a file and a folder", at: path)
+        }
+    }
+
+    private func copy(_ hasher: Hasher) -> Hasher { hasher }
+}

@@ -1,0 +1,122 @@
+import Glibc
+import Synchronization
+
+/// A mutex with a condition variable: what threads meet at. (`Synchronization.Mutex` cannot be waited on.)
+final class Monitor: @unchecked Sendable {
+    // POSIX asks that neither moves in memory after it was initialised, so both live on the heap.
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let condition = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init() {
+        mutex.initialize(to: pthread_mutex_t())
+        condition.initialize(to: pthread_cond_t())
+        pthread_mutex_init(mutex, nil)
+        pthread_cond_init(condition, nil)
+    }
+
+    deinit {
+        pthread_cond_destroy(condition)
+        pthread_mutex_destroy(mutex)
+        condition.deallocate()
+        mutex.deallocate()
+    }
+
+    func locked<Result>(_ body: () throws -> Result) rethrows -> Result {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body()
+    }
+
+    /// Waits for `wakeAll`; only inside `locked`, in a loop that asks for what it waits for.
+    func wait() { pthread_cond_wait(condition, mutex) }
+
+    func wakeAll() { pthread_cond_broadcast(condition) }
+}
+
+/// A thread of the operating system that MUST be joined.
+final class WorkerThread {
+    private final class Start {
+        let body: @Sendable () -> Void
+        init(_ body: @escaping @Sendable () -> Void) { self.body = body }
+    }
+
+    private let thread: pthread_t
+
+    /// nil when the system grants no more threads; whoever asks has to do with fewer.
+    init?(_ body: @escaping @Sendable () -> Void) {
+        let start = Unmanaged.passRetained(Start(body))
+        var thread = pthread_t()
+        let status = pthread_create(
+            &thread, nil,
+            { raw in
+                guard let raw else { return nil }
+                Unmanaged<Start>.fromOpaque(raw).takeRetainedValue().body()
+                return nil
+            }, start.toOpaque())
+        guard status == 0 else {
+            start.release()
+            return nil
+        }
+        self.thread = thread
+    }
+
+    func join() { pthread_join(thread, nil) }
+}
+
+/// Work spread over the cores.
+enum Parallel {
+    /// The cores that are there to be used.
+    static let cores = max(1, sysconf(Int32(_SC_NPROCESSORS_ONLN)))
+
+    /// Hands out the numbers below a count until there are no more or somebody failed.
+    private final class Queue: Sendable {
+        private let count: Int
+        private let taken = Atomic<Int>(0)
+        private let failure = Mutex<(any Error)?>(nil)
+
+        init(count: Int) { self.count = count }
+
+        func next() -> Int? {
+            let number = taken.add(1, ordering: .relaxed).oldValue
+            return number < count ? number : nil
+        }
+
+        func fail(_ error: any Error) {
+            taken.store(count, ordering: .relaxed)
+            failure.withLock { if $0 == nil { $0 = error } }
+        }
+
+        func finish() throws {
+            if let error = failure.withLock({ $0 }) { throw error }
+        }
+    }
+
+    /// Calls `body` with every number below `count`, roughly in order, from up to `workers` threads of which each has a
+    /// state of its own. The first error ends the work and is thrown on.
+    static func forEach<State>(
+        _ count: Int, workers: Int = cores, state: @Sendable () throws -> State,
+        _ body: @Sendable (State, Int) throws -> Void
+    ) throws {
+        let queue = Queue(count: count)
+        try withoutActuallyEscaping(state) { state in
+            try withoutActuallyEscaping(body) { body in
+                let work: @Sendable () -> Void = {
+                    do {
+                        var mine: State?
+                        while let number = queue.next() {
+                            let ready = try mine ?? state()
+                            mine = ready
+                            try body(ready, number)
+                        }
+                    } catch {
+                        queue.fail(error)
+                    }
+                }
+                let helpers = (1..<max(1, min(workers, count))).compactMap { _ in WorkerThread(work) }
+                work()
+                for helper in helpers { helper.join() }
+                try queue.finish()
+            }
+        }
+    }
+}

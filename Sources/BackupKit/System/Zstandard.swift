@@ -1,0 +1,123 @@
+import CZstd
+
+/// The one owner of libzstd's pointers. https://facebook.github.io/zstd/doc/api_manual_latest.html
+/// A context serves one thread at a time and is used again for frame after frame.
+public final class ZstandardCompressor {
+    private let context: OpaquePointer
+
+    public init() throws {
+        guard let context = ZSTD_createCCtx() else { throw BackupError(.failed, "out of memory for compression") }
+        self.context = context
+    }
+
+    deinit { ZSTD_freeCCtx(context) }
+
+    /// Bytes that a compressed frame of `count` bytes may need.
+    public static func bound(_ count: Int) -> Int { ZSTD_compressBound(count) }
+
+    /// How a frame is compressed.
+    enum Effort {
+        /// As `zstd -N` does it.
+        case level(Int32)
+        /// For data that hardly compresses, such as PDFs: one hash table whose matches reach over the whole frame. On
+        /// PDFs this is smaller than level 3, whose window is half as large, and takes 60 % of its time.
+        case wideAndFast(windowLog: Int32)
+    }
+
+    /// Writes one frame with a content checksum; returns its length.
+    func compress(
+        _ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer, _ effort: Effort,
+        checksum: Bool = true
+    ) throws -> Int {
+        try check(ZSTD_CCtx_reset(context, ZSTD_reset_session_and_parameters))
+        switch effort {
+        case .level(let level):
+            try set(ZSTD_c_compressionLevel, level)
+        case .wideAndFast(let windowLog):
+            try set(ZSTD_c_compressionLevel, 1)
+            try set(ZSTD_c_strategy, Int32(ZSTD_fast.rawValue))
+            try set(ZSTD_c_windowLog, windowLog)
+            try set(ZSTD_c_hashLog, 17)
+            try set(ZSTD_c_minMatch, 6)
+        }
+        try set(ZSTD_c_checksumFlag, checksum ? 1 : 0)
+        return try check(
+            ZSTD_compress2(context, target.baseAddress, target.count, source.baseAddress, source.count))
+    }
+
+    private func set(_ parameter: ZSTD_cParameter, _ value: Int32) throws {
+        try check(ZSTD_CCtx_setParameter(context, parameter, value))
+    }
+
+    @discardableResult
+    private func check(_ result: Int) throws -> Int {
+        guard ZSTD_isError(result) == 0 else {
+            throw BackupError(.failed, "compression failed: \(String(cString: ZSTD_getErrorName(result)))")
+        }
+        return result
+    }
+}
+
+/// Whole frames, unpacked in one step.
+public final class ZstandardDecompressor {
+    private let context: OpaquePointer
+
+    public init() throws {
+        guard let context = ZSTD_createDCtx() else { throw BackupError(.failed, "out of memory for decompression") }
+        self.context = context
+    }
+
+    deinit { ZSTD_freeDCtx(context) }
+
+    /// Unpacks exactly one frame, which MUST end where `frame` ends; nil and a reason when it does not decode.
+    func decompress(_ frame: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) -> (Int?, String) {
+        let length = ZSTD_findFrameCompressedSize(frame.baseAddress, frame.count)
+        guard ZSTD_isError(length) == 0 else { return (nil, String(cString: ZSTD_getErrorName(length))) }
+        guard length == frame.count else { return (nil, "the frame ends early") }
+        let result = ZSTD_decompressDCtx(context, target.baseAddress, target.count, frame.baseAddress, frame.count)
+        guard ZSTD_isError(result) == 0 else { return (nil, String(cString: ZSTD_getErrorName(result))) }
+        return (result, "")
+    }
+}
+
+/// Any zstd stream, piece by piece, as `zstd -d` reads it: several frames, skippable frames in between.
+final class ZstandardStream {
+    /// `zstd -d` takes windows of up to 128 MiB without being asked twice, and so do we.
+    static let windowLogMax: Int32 = 27
+
+    private let context: OpaquePointer
+    /// Whether the last call ended exactly with a frame.
+    private(set) var atFrameEnd = true
+
+    init() throws {
+        guard let context = ZSTD_createDCtx() else { throw BackupError(.failed, "out of memory for decompression") }
+        self.context = context
+        ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, Self.windowLogMax)
+    }
+
+    deinit { ZSTD_freeDCtx(context) }
+
+    /// What one step did.
+    struct Step {
+        var taken: Int
+        var produced: Int
+        var failure: String?
+        /// The frame asks for more memory than we grant, or for a dictionary.
+        var refused = false
+    }
+
+    func step(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) -> Step {
+        var input = ZSTD_inBuffer(src: source.baseAddress, size: source.count, pos: 0)
+        var output = ZSTD_outBuffer(dst: target.baseAddress, size: target.count, pos: 0)
+        let result = ZSTD_decompressStream(context, &output, &input)
+        var step = Step(taken: input.pos, produced: output.pos)
+        guard ZSTD_isError(result) == 0 else {
+            let code = ZSTD_getErrorCode(result)
+            step.failure = String(cString: ZSTD_getErrorName(result))
+            step.refused = code == ZSTD_error_frameParameter_windowTooLarge || code == ZSTD_error_dictionary_wrong
+            return step
+        }
+        atFrameEnd = result == 0
+        return step
+    }
+}
