@@ -106,7 +106,8 @@ public enum Publication {
     }
 
     private static func replaceRaw(in fields: [Field], by side: [Field]) -> [Field] {
-        fields.filter { $0.name != raw && $0.name != rawBase64 } + side.filter { $0.name == raw || $0.name == rawBase64 }
+        fields.filter { $0.name != raw && $0.name != rawBase64 }
+            + side.filter { $0.name == raw || $0.name == rawBase64 }
     }
 
     /// Whether two entries with one cite key speak of one work: the same DOI, else the same title, else the same author
@@ -128,7 +129,8 @@ public enum Publication {
     /// The attachments that the entry's own fields name.
     static func links(in fields: [Field]) -> [String] {
         fields.flatMap { field -> [String] in
-            guard isBibTeXField(field.name), mayLink(field.name), let value = Fields.string(field.name, in: fields) else {
+            guard isBibTeXField(field.name), mayLink(field.name), let value = Fields.string(field.name, in: fields)
+            else {
                 return []
             }
             return BibFileLinks.links(field: field.name, value: value).map(\.path)
@@ -147,7 +149,8 @@ enum BibliographyPart {
 
     static func fields(kind: String, file: String, raw bytes: UnsafeRawBufferPointer) -> [Field] {
         let (text, isUTF8) = BibText.decode(bytes)
-        let raw = isUTF8
+        let raw =
+            isUTF8
             ? Field(Publication.raw, .string(text))
             : Field(Publication.rawBase64, .string(BibBase64.encode(Array(bytes))))
         return [Field("kind", .string(kind)), Field("file", .string(file)), raw]

@@ -43,7 +43,8 @@ final class BibliographyIntake {
             Field("kind", .string(BibliographyPart.order)), Field("file", .string(state.name)),
             Field("items", .array(state.items.map { .string($0) })),
         ]
-        try takePart(fields, localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name), time, wanted)
+        try takePart(
+            fields, localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name), time, wanted)
     }
 
     /// Two files of one name in one import are two files.
@@ -72,7 +73,8 @@ final class BibliographyIntake {
             intake.reject(place, problem.message)
         } else {
             let severity: Finding.Severity = problem.code == .encoding ? .note : .warning
-            intake.note(Finding(.malformed, severity, place, problem.message, remedy: "what could be read was imported"))
+            intake.note(
+                Finding(.malformed, severity, place, problem.message, remedy: "what could be read was imported"))
         }
     }
 
@@ -183,8 +185,9 @@ final class BibliographyIntake {
         let incoming = try Fields.parse(record.fields)
         var work: (localID: String, fields: [Field])?
         for localID in candidates {
-            guard let existing = try store.records(localID: localID)
-                .first(where: { $0.record.type == RecordType.publication && !$0.record.isDeleted })
+            guard
+                let existing = try store.records(localID: localID)
+                    .first(where: { $0.record.type == RecordType.publication && !$0.record.isDeleted })
             else { continue }
             let fields = try Fields.parse(existing.record.fields)
             if bibTeX(fields) == bibTeX(incoming) {

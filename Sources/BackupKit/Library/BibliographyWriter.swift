@@ -48,7 +48,9 @@ struct BibliographyWriter {
         var later: [Int: [Int64]] = [:]
         for entry in sortedEntries() {
             let section = macros.hasConflicts ? try macros.section(ofKey: entry.key, fields: load(entry.change)) : 0
-            if section > 0 { later[section, default: []].append(entry.change) } else {
+            if section > 0 {
+                later[section, default: []].append(entry.change)
+            } else {
                 try appendEntry(load(entry.change), to: &spool, problem)
             }
         }
@@ -95,7 +97,9 @@ struct BibliographyWriter {
                 // BibTeX would take an @ for the start of an entry, even here.
                 out += Self.fileMark.utf8
                 for byte in path.utf8 {
-                    out += byte == UInt8(ascii: "@") ? Array("%40".utf8)
+                    out +=
+                        byte == UInt8(ascii: "@")
+                        ? Array("%40".utf8)
                         : byte == UInt8(ascii: "%") ? Array("%25".utf8) : [byte]
                 }
                 out.append(0x0A)
@@ -168,7 +172,9 @@ private struct MacroSections {
         try Publication.bytes(of: fields).withUnsafeBytes { raw in
             BibParser.parse(raw) { block in
                 for name in block.macroNames() {
-                    guard let known = meanings[name], let own = known.first(where: { $0.file == file }) else { continue }
+                    guard let known = meanings[name], let own = known.first(where: { $0.file == file }) else {
+                        continue
+                    }
                     if own.value != known[0].value { needsOwn = true }
                 }
             }

@@ -50,7 +50,8 @@ enum CarrierCheck {
                 if let finding { state.findings.append(finding) }
                 return state.bytes
             }
-            progress.report(ProgressEvent("verifying", done: UInt64(done), of: UInt64(max(total, done)), item: entry.path))
+            progress.report(
+                ProgressEvent("verifying", done: UInt64(done), of: UInt64(max(total, done)), item: entry.path))
         }
 
         func damaged(_ entry: EntryInfo, _ error: BackupError) {

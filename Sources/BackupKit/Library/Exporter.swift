@@ -11,20 +11,21 @@ public enum Exporter {
         var result = ExportResult()
         if path == "-" {
             guard format != .directory else {
-                throw BackupError(.usage, "a folder cannot be written to standard output", remedy: "use --format tar.zst")
+                throw BackupError(
+                    .usage, "a folder cannot be written to standard output", remedy: "use --format tar.zst")
             }
             let output = FileHandle(owning: dup(STDOUT_FILENO), path: "standard output")
             result = try write(store, options, into: try archive(format, output, options)).result
         } else if format == .directory {
             result = try AtomicFile.writeDirectory(path, replace: options.replace) { temporary in
-                let written = try write(store, options, into: try DirectoryWriter(temporary))
+                let written = try write(store, options, into: DirectoryWriter(try RootDirectory(temporary)))
                 if options.verify { try readBack(try DirectoryReader(temporary), written.files, options) }
                 return written.result
             }
         } else {
             result = try AtomicFile.write(path, replace: options.replace) { file in
                 var written = try write(store, options, into: try archive(format, file, options))
-                if options.verify { try readBack(try ArchiveReader(file), written.files, options) }
+                if options.verify { try readBack(try ArchiveReader(file: file), written.files, options) }
                 written.result.bytes = try file.status().size
                 return written.result
             }
@@ -88,7 +89,8 @@ public enum Exporter {
         if layout.options.kinds.contains(.settings) { counts["settings"] = try store.settings().count }
         let storeID = try store.storeID
         let time = layout.time
-        let id = layout.options.reproducible
+        let id =
+            layout.options.reproducible
             ? DeterministicID.make("export", result.contentDigest.hex, time.iso8601) : RandomID.make()
         return Manifest(
             exportID: id, createdAt: time, tool: layout.options.tool, storeID: storeID,

@@ -59,7 +59,9 @@ final class Intake {
     @discardableResult func take(_ record: Record) throws -> Outcome {
         try Interrupt.check()
         result.read += 1
-        let outcome = overwrite ? try store.overwrite(with: record, resurrect: resurrect)
+        let outcome =
+            overwrite
+            ? try store.overwrite(with: record, resurrect: resurrect)
             : try store.ingest(record, resurrect: resurrect, derive: Intake.derive)
         if overwrite { touched.insert(outcome.id) }
         if outcome.clamped {
@@ -123,7 +125,8 @@ final class Intake {
             result.conflicts += 1
             note(
                 Finding(
-                    .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(path)"))
+                    .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(path)")
+            )
         }
         return outcome
     }

@@ -140,7 +140,10 @@ struct StoreLayout {
     mutating func recordsFile() -> SpoolFile { records }
 
     /// Adds every asset, or says why one is left out.
-    mutating func addAssets(to writer: LayoutWriter, path: (Asset) -> String = \.path, also: ((Asset) -> ((UnsafeRawBufferPointer) -> Void))? = nil) throws {
+    mutating func addAssets(
+        to writer: LayoutWriter, path: (Asset) -> String = \.path,
+        also: ((Asset) -> ((UnsafeRawBufferPointer) -> Void))? = nil
+    ) throws {
         guard options.kinds.contains(.attachments) else { return }
         let root = try RootDirectory(store.assetFolder)
         try store.forEachAsset { asset in

@@ -116,3 +116,25 @@ extension Store {
         return info
     }
 }
+
+extension Store {
+    /// Adds members to a field that is a set. Sets merge by union whatever their times, so no time changes.
+    func addToSet(_ name: String, _ values: [String], localID: String, type: String) throws {
+        guard
+            let stored = try records(localID: localID).first(where: { $0.record.type == type && !$0.record.isDeleted })
+        else { return }
+        var fields = try Fields.parse(stored.record.fields)
+        let present = Fields.strings(name, in: fields)
+        let union = Set(present).union(values).sorted()
+        guard union.count > present.count else { return }
+        let value = Field(name, .array(union.map { .string($0) }))
+        if let index = fields.firstIndex(where: { $0.name == name }) {
+            fields[index] = value
+        } else {
+            fields.append(value)
+        }
+        var record = stored.record
+        record.fields = Fields.text(fields)
+        try put(record, replacing: stored)
+    }
+}

@@ -128,3 +128,19 @@ extension Store {
         while try query.step() { try body(try Self.storedRecord(query)) }
     }
 }
+
+/// Walks the records in the order of their identities, one at a time.
+final class RecordCursor {
+    private let query: Statement
+
+    init(_ query: Statement) { self.query = query }
+
+    func next() throws -> Record? { try query.step() ? try Store.storedRecord(query).record : nil }
+}
+
+extension Store {
+    func recordCursor() throws -> RecordCursor {
+        RecordCursor(
+            try database.prepare("SELECT \(Self.recordColumns) FROM record ORDER BY zone, ifnull(name, local_id)"))
+    }
+}

@@ -127,6 +127,20 @@ public final class RootDirectory: Sendable {
         }
     }
 
+    /// Copies a file below the root, sharing its blocks where the file system can, and returns the digest of the copy's
+    /// bytes; the copy is durable.
+    public func copy(_ source: FileHandle, to relativePath: String) throws -> SHA256Digest {
+        let target = try create(relativePath)
+        let hasher = SHA256Hasher()
+        let isClone = csystem_clone_file(target.descriptor, source.descriptor) == 0
+        try (isClone ? target : source).forEachChunk { chunk in
+            hasher.update(chunk)
+            if !isClone { try target.write(chunk) }
+        }
+        try target.sync()
+        return hasher.finish()
+    }
+
     public func createFolders(above relativePath: String) throws {
         var folder = root
         for component in relativePath.split(separator: "/").dropLast() {

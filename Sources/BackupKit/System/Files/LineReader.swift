@@ -1,3 +1,5 @@
+import Glibc
+
 /// Cuts a stream of bytes into lines. Memory is bounded by the longest line that is allowed; a longer one is skipped and
 /// reported.
 public struct LineReader {
@@ -35,7 +37,8 @@ public struct LineReader {
     }
 
     private func newline(in chunk: UnsafeRawBufferPointer, from start: Int) -> Int? {
-        UnsafeRawBufferPointer(rebasing: chunk[start...]).firstIndex(of: 0x0A).map { start + $0 }
+        guard start < chunk.count, let base = chunk.baseAddress else { return nil }
+        return memchr(base + start, 0x0A, chunk.count - start).map { base.distance(to: $0) }
     }
 
     private mutating func take(_ piece: UnsafeRawBufferPointer, _ body: (Line) throws -> Void) throws {

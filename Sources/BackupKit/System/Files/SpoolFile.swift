@@ -8,8 +8,11 @@ public struct SpoolFile {
     private var buffer: [UInt8] = []
     public private(set) var size: Int64 = 0
 
+    /// Where temporary data goes: `$TMPDIR`, else /var/tmp, which unlike /tmp is seldom held in memory.
+    static var folder: String { getenv("TMPDIR").flatMap { String(validatingCString: $0) } ?? "/var/tmp" }
+
     public init() throws {
-        let folder = getenv("TMPDIR").flatMap { String(validatingCString: $0) } ?? "/var/tmp"
+        let folder = Self.folder
         let descriptor = csystem_open_nameless(folder)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
         file = FileHandle(owning: descriptor, path: "temporary data in \(folder)")

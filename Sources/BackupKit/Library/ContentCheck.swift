@@ -1,0 +1,199 @@
+import Synchronization
+
+/// The full check: every byte is hashed, and what has a format is parsed, in one pass over the carrier.
+enum ContentCheck {
+    static func run(_ layout: OpenedLayout, _ limits: ReadLimits, _ progress: Progress) throws -> [Finding] {
+        let tally = CarrierCheck.Tally(expected: layout.expected, progress: progress)
+        let state = Mutex((findings: [Finding](), counts: Counts(), folds: [String: String]()))
+        let isImbib = if case .imbib = layout.manifest { true } else { false }
+        let carrier: [Finding]
+        do {
+            carrier = try layout.reader.visit { entry, bytes in
+                let role = layout.role(of: entry.path)
+                let hasher = SHA256Hasher()
+                var fold = XORFold()
+                var parser = FormatParser(role: role, path: entry.path, lineLimit: limits.lineBytes)
+                do {
+                    try bytes.forEachChunk { chunk in
+                        try Interrupt.check()
+                        hasher.update(chunk)
+                        if isImbib { fold.update(chunk) }
+                        try parser.feed(chunk)
+                    }
+                    try parser.finish()
+                    tally.seen(entry, hasher.finish())
+                } catch let error as BackupError where error.code == .damaged {
+                    tally.damaged(entry, error)
+                }
+                state.withLock { state in
+                    state.findings += parser.findings
+                    state.counts.add(parser.counts)
+                    if role == .attachment { state.counts.attachments += 1 }
+                    if isImbib { state.folds[entry.path] = fold.hex }
+                }
+            }
+        } catch let error as BackupError where error.code == .damaged || error.code == .refused {
+            let code: Finding.Code = error.code == .refused ? .entryRefused : .archiveDamaged
+            return [Finding(code, .damage, error.subject ?? "", error.message, remedy: error.remedy)]
+        }
+        return state.withLock { state in
+            var findings = carrier + state.findings.sorted { ($0.subject, $0.message) < ($1.subject, $1.message) }
+            switch layout.manifest {
+            case .own(let manifest): findings += tally.finish() + state.counts.compare(with: manifest)
+            case .imbib(let manifest): findings += compare(manifest, state.folds, layout)
+            case .none: break
+            }
+            return findings
+        }
+    }
+
+    private static func compare(_ manifest: ImbibManifest, _ folds: [String: String], _ layout: OpenedLayout)
+        -> [Finding]
+    {
+        var findings = [
+            Finding(
+                .weakChecksum, .warning, layout.prefix + Manifest.fileName,
+                "gives imbib's XOR checksums, which miss swapped blocks: that they agree proves little",
+                remedy: "restore this backup and export it again to have real ones")
+        ]
+        for (path, sum) in manifest.checksums.sorted(by: { $0.key < $1.key }) {
+            guard let found = folds[layout.prefix + path] else {
+                findings.append(Finding(.entryMissing, .damage, path, "is in the manifest and not here"))
+                continue
+            }
+            if found.lowercased() != sum.lowercased() {
+                findings.append(Finding(.digestMismatch, .damage, path, "does not have the checksum of the manifest"))
+            }
+        }
+        for path in folds.keys.sorted() where path != layout.prefix + Manifest.fileName && !Layout.isClutter(path) {
+            if manifest.checksums[String(path.dropFirst(layout.prefix.count))] == nil {
+                findings.append(Finding(.entryUnexpected, .warning, path, "is not in the manifest"))
+            }
+        }
+        return findings
+    }
+}
+
+/// How many things of each kind the files hold.
+struct Counts: Sendable {
+    var records: [Kind: Int] = [:]
+    var tombstones = 0
+    var attachments = 0
+    var hasRecords = false
+    var entries = 0
+    var notes = 0
+    var events = 0
+
+    mutating func add(_ other: Counts) {
+        records.merge(other.records, uniquingKeysWith: +)
+        tombstones += other.tombstones
+        attachments += other.attachments
+        hasRecords = hasRecords || other.hasRecords
+        entries += other.entries
+        notes += other.notes
+        events += other.events
+    }
+
+    func compare(with manifest: Manifest) -> [Finding] {
+        var findings: [Finding] = []
+        func check(_ what: String, _ file: String, _ found: Int) {
+            guard let wanted = manifest.counts[what], wanted != found else { return }
+            findings.append(
+                Finding(.countMismatch, .damage, file, "holds \(found) \(what) instead of \(wanted)"))
+        }
+        if hasRecords {
+            for kind in [Kind.publications, .notes, .events, .records] {
+                check(kind.rawValue, Layout.records, records[kind] ?? 0)
+            }
+            check("tombstones", Layout.records, tombstones)
+        }
+        check("attachments", Manifest.fileName, attachments)
+        return findings
+    }
+}
+
+/// Parses one entry while its bytes go by, as far as its format is known.
+struct FormatParser {
+    private let role: Layout.Role
+    private let path: String
+    private var lines: LineReader?
+    private var bibliography: BibReader?
+    private var document: [UInt8] = []
+    private(set) var counts = Counts()
+    private(set) var findings: [Finding] = []
+
+    init(role: Layout.Role, path: String, lineLimit: Int) {
+        self.role = role
+        self.path = path
+        lines = LineReader(limit: lineLimit)
+        if role == .bibliography { bibliography = BibReader() }
+        if role == .records { counts.hasRecords = true }
+    }
+
+    mutating func feed(_ chunk: UnsafeRawBufferPointer) throws {
+        switch role {
+        case .bibliography:
+            // Taken out while it works, so that its buffer is not copied.
+            var reader = bibliography.take()
+            reader?.feed(chunk) { block($0) }
+            bibliography = reader
+        case .records, .events:
+            var reader = lines.take()
+            try reader?.feed(chunk) { line($0) }
+            lines = reader
+        case .notes, .settings:
+            guard document.count + chunk.count <= OpenedLayout.manifestLimit else {
+                throw BackupError(.damaged, "is larger than any file of its kind should be")
+            }
+            document += chunk
+        default: break
+        }
+    }
+
+    mutating func finish() throws {
+        var blocks = bibliography.take()
+        blocks?.finish { block($0) }
+        var reader = lines.take()
+        try reader?.finish { line($0) }
+        guard role == .notes || role == .settings else { return }
+        let parsed = try document.withUnsafeBytes { try JSON(parsing: $0) }
+        if role == .notes { counts.notes = parsed.array?.count ?? 0 }
+        if role == .settings, parsed.members == nil { malformed("is no JSON object") }
+    }
+
+    private mutating func malformed(_ message: String, line: Int? = nil) {
+        let place = line.map { "\(path):\($0)" } ?? path
+        findings.append(Finding(.malformed, .damage, place, message))
+    }
+
+    private mutating func block(_ block: BibBlock) {
+        if block.kind == .entry { counts.entries += 1 }
+        // What was imported with problems is kept as it was, problems included: that is no damage of the backup.
+        for problem in block.problems where problem.code != .encoding {
+            findings.append(Finding(.malformed, .note, "\(path):\(problem.line)", problem.message))
+        }
+    }
+
+    private mutating func line(_ line: LineReader.Line) {
+        guard let bytes = line.bytes else { return malformed("the line is too long", line: line.number) }
+        guard bytes.count > 0 else { return }
+        do {
+            if role == .events {
+                _ = try Fields.parse(bytes)
+                counts.events += 1
+                return
+            }
+            let record = try Record(parsing: bytes)
+            _ = try Fields.parse(record.fields)
+            if record.isDeleted {
+                counts.tombstones += 1
+            } else {
+                counts.records[Kind(recordType: record.type), default: 0] += 1
+            }
+        } catch let error as BackupError {
+            malformed(error.message, line: line.number)
+        } catch {
+            malformed("\(error)", line: line.number)
+        }
+    }
+}

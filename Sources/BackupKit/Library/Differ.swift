@@ -1,0 +1,174 @@
+/// One difference between two libraries.
+public struct Difference: Sendable, Equatable {
+    public enum Change: String, Sendable { case added, removed, deleted, changed }
+
+    public let change: Change
+    public let kind: Kind
+    /// The record's identity, the attachment's path, the setting's key.
+    public let subject: String
+    public let label: String
+    /// Which fields differ, with both values.
+    public let fields: [FieldChange]
+}
+
+/// Compares two libraries, each a store or anything that can be restored. What is no store is brought into a scratch
+/// store first, so both sides are read in one way.
+public enum Differ {
+    public static func diff(
+        _ left: String, _ right: String, limits: ReadLimits = ReadLimits(), clock: Clock = .system,
+        _ body: (Difference) throws -> Void
+    ) throws {
+        try withStore(left, limits, clock) { left in
+            try withStore(right, limits, clock) { right in
+                try left.read {
+                    try right.read {
+                        try records(left, right, body)
+                        try assets(left, right, body)
+                        try settings(left, right, body)
+                    }
+                }
+            }
+        }
+    }
+
+    private static func withStore(
+        _ path: String, _ limits: ReadLimits, _ clock: Clock, _ body: (Store) throws -> Void
+    ) throws {
+        if Store.isStore(path) { return try body(try Store(path, .read, clock: clock)) }
+        try ScratchStore.with(clock: clock) { store in
+            var options = RestoreOptions()
+            options.kinds = Set(Kind.allCases)
+            options.limits = limits
+            _ = try Restorer.restore(path, into: store, options)
+            try body(store)
+        }
+    }
+
+    private static func records(_ left: Store, _ right: Store, _ body: (Difference) throws -> Void) throws {
+        let lefts = try left.recordCursor()
+        let rights = try right.recordCursor()
+        var mine = try lefts.next()
+        var theirs = try rights.next()
+        while mine != nil || theirs != nil {
+            try Interrupt.check()
+            if let old = mine, theirs.map({ old.id < $0.id }) ?? true {
+                if !old.isDeleted { try body(difference(.removed, old)) }
+                mine = try lefts.next()
+            } else if let new = theirs, mine.map({ new.id < $0.id }) ?? true {
+                if !new.isDeleted { try body(difference(.added, new)) }
+                theirs = try rights.next()
+            } else if let old = mine, let new = theirs {
+                if let found = try compare(old, new) { try body(found) }
+                mine = try lefts.next()
+                theirs = try rights.next()
+            }
+        }
+    }
+
+    private static func difference(_ change: Difference.Change, _ record: Record) -> Difference {
+        Difference(
+            change: change, kind: Kind(recordType: record.type), subject: record.id.description,
+            label: RecordLabel.text(of: record), fields: [])
+    }
+
+    private static func compare(_ old: Record, _ new: Record) throws -> Difference? {
+        if old.isDeleted || new.isDeleted {
+            if old.isDeleted == new.isDeleted { return nil }
+            return new.isDeleted ? difference(.deleted, old) : difference(.added, new)
+        }
+        if old.fields == new.fields { return nil }
+        let before = try Fields.parse(old.fields)
+        let after = try Fields.parse(new.fields)
+        var changes: [FieldChange] = []
+        for field in before {
+            let now = after.first { $0.name == field.name }?.value
+            if let now, try Fields.same(now, field.value) { continue }
+            changes.append(FieldChange(name: field.name, before: field.value, after: now))
+        }
+        for field in after where !before.contains(where: { $0.name == field.name }) {
+            changes.append(FieldChange(name: field.name, before: nil, after: field.value))
+        }
+        guard !changes.isEmpty else { return nil }
+        return Difference(
+            change: .changed, kind: Kind(recordType: new.type), subject: new.id.description,
+            label: RecordLabel.text(of: new), fields: changes)
+    }
+
+    private static func assets(_ left: Store, _ right: Store, _ body: (Difference) throws -> Void) throws {
+        func report(_ change: Difference.Change, _ path: String) throws {
+            try body(Difference(change: change, kind: .attachments, subject: path, label: "", fields: []))
+        }
+        try left.forEachAsset { mine in
+            guard let theirs = try right.asset(mine.path) else { return try report(.removed, mine.path) }
+            if theirs.digest != mine.digest { try report(.changed, mine.path) }
+        }
+        try right.forEachAsset { theirs in
+            if try left.asset(theirs.path) == nil { try report(.added, theirs.path) }
+        }
+    }
+
+    private static func settings(_ left: Store, _ right: Store, _ body: (Difference) throws -> Void) throws {
+        let mine = Dictionary(try left.settings().map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+        let theirs = Dictionary(try right.settings().map { ($0.name, $0.value) }, uniquingKeysWith: { $1 })
+        for key in Set(mine.keys).union(theirs.keys).sorted() where mine[key] != theirs[key] {
+            let change: Difference.Change = mine[key] == nil ? .added : theirs[key] == nil ? .removed : .changed
+            let fields = [FieldChange(name: key, before: mine[key], after: theirs[key])]
+            try body(Difference(change: change, kind: .settings, subject: key, label: "", fields: fields))
+        }
+    }
+}
+
+/// What a carrier holds, for `list` and `show`.
+public struct Listing: Sendable {
+    public struct Entry: Sendable {
+        public let path: String
+        public let size: Int64
+        public let modified: Timestamp
+        public let digest: SHA256Digest?
+    }
+
+    public let entries: [Entry]
+    public let facts: [(name: String, value: String)]
+    public let findings: [Finding]
+
+    public static func of(_ path: String, limits: ReadLimits = ReadLimits()) throws -> Listing {
+        let layout = try OpenedLayout.open(path, limits: limits)
+        let entries = layout.entries.map { entry in
+            Entry(
+                path: entry.path, size: entry.size, modified: Timestamp(milliseconds: entry.modified &* 1000),
+                digest: layout.expected[entry.path]?.digest)
+        }
+        return Listing(
+            entries: entries.sorted { $0.path.utf8.lexicographicallyPrecedes($1.path.utf8) },
+            facts: facts(layout.manifest), findings: layout.findings)
+    }
+
+    private static func facts(_ manifest: LayoutManifest) -> [(name: String, value: String)] {
+        switch manifest {
+        case .own(let manifest):
+            let counts = manifest.counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
+            return [
+                ("format", "backup-tool library, version \(Manifest.version)"),
+                ("written", "\(manifest.createdAt.iso8601) by \(manifest.tool)"), ("export id", manifest.exportID),
+                ("schema", String(manifest.schemaVersion)), ("holds", counts.joined(separator: ", ")),
+                ("content digest", manifest.contentDigest.hex), ("left out", String(manifest.omitted.count)),
+            ]
+        case .imbib(let manifest):
+            return [
+                ("format", "imbib backup"),
+                ("written", "\(manifest.createdAt.iso8601) by imbib \(manifest.appVersion)"),
+                ("schema", String(manifest.schemaVersion)),
+                ("holds", "\(manifest.publicationCount) publications, \(manifest.attachmentCount) attachments"),
+            ]
+        case .none: return [("format", "no manifest")]
+        }
+    }
+
+    /// Hands over the bytes of one entry.
+    public static func read(
+        _ entry: String, of path: String, limits: ReadLimits = ReadLimits(),
+        _ body: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        try CarrierOpener.open(path, limits: limits).read(entry, body)
+    }
+}

@@ -1,0 +1,130 @@
+/// What a backup says of itself: our manifest, imbib's, or nothing.
+enum LayoutManifest: Sendable {
+    case own(Manifest)
+    case imbib(ImbibManifest)
+    case none
+
+    var schemaVersion: Int? {
+        switch self {
+        case .own(let manifest): manifest.schemaVersion
+        case .imbib(let manifest): manifest.schemaVersion
+        case .none: nil
+        }
+    }
+}
+
+/// A carrier whose small files were read: enough to know what it is and to judge the rest.
+struct OpenedLayout: Sendable {
+    let reader: any CarrierReader
+    let entries: [EntryInfo]
+    /// The folder inside the carrier that holds the layout, as an archive of a folder has it: "imbib-backup-2026/" or "".
+    let prefix: String
+    let manifest: LayoutManifest
+    var findings: [Finding]
+
+    /// What the manifest expects, under the names that the carrier gives its entries.
+    let expected: [String: FileFacts]
+
+    static let manifestLimit: Int64 = 512 << 20
+
+    static func open(_ path: String, limits: ReadLimits = ReadLimits()) throws -> OpenedLayout {
+        try read(try CarrierOpener.open(path, limits: limits), at: path)
+    }
+
+    static func read(_ reader: any CarrierReader, at path: String) throws -> OpenedLayout {
+        let entries = try reader.list()
+        let prefix = prefix(of: entries)
+        var findings: [Finding] = []
+        var manifest = LayoutManifest.none
+        var expected: [String: FileFacts] = [:]
+        if let entry = entries.first(where: { $0.path == prefix + Manifest.fileName }) {
+            let bytes = try contents(of: entry.path, size: entry.size, reader)
+            do {
+                manifest = try bytes.withUnsafeBytes { try parse($0) }
+            } catch let error as BackupError where error.code == .damaged {
+                findings.append(Finding(.manifestInvalid, .damage, entry.path, error.message))
+            }
+            if case .own(let own) = manifest {
+                expected = own.files
+                expected[Manifest.fileName] = FileFacts(
+                    size: entry.size, digest: bytes.withUnsafeBytes(SHA256Digest.of))
+                findings += try checkSums(own, prefix, entries, reader, &expected)
+                if !prefix.isEmpty {
+                    expected = Dictionary(expected.map { (prefix + $0.key, $0.value) }, uniquingKeysWith: { $1 })
+                }
+            }
+        }
+        return OpenedLayout(
+            reader: reader, entries: entries, prefix: prefix, manifest: manifest, findings: findings, expected: expected
+        )
+    }
+
+    private static func parse(_ bytes: UnsafeRawBufferPointer) throws -> LayoutManifest {
+        let json = try JSONFormatSniffer.isImbib(bytes)
+        return json ? .imbib(try ImbibManifest(parsing: bytes)) : .own(try Manifest(parsing: bytes))
+    }
+
+    /// Whatever is at the top, or the one folder that holds everything.
+    private static func prefix(of entries: [EntryInfo]) -> String {
+        let names = entries.map(\.path).filter { !Layout.isClutter($0) }
+        if names.contains(where: { Layout.role(of: $0) != .unknown }) { return "" }
+        guard let first = names.first, let slash = first.firstIndex(of: "/") else { return "" }
+        let folder = first[...slash]
+        return names.allSatisfy { $0.hasPrefix(folder) } ? String(folder) : ""
+    }
+
+    /// `SHA256SUMS` is checked against the manifest, word by word: the two must not tell different stories.
+    private static func checkSums(
+        _ manifest: Manifest, _ prefix: String, _ entries: [EntryInfo], _ reader: any CarrierReader,
+        _ expected: inout [String: FileFacts]
+    ) throws -> [Finding] {
+        let path = prefix + ChecksumFile.fileName
+        guard let entry = entries.first(where: { $0.path == path }) else {
+            return [Finding(.entryMissing, .damage, path, "is missing")]
+        }
+        let bytes = try contents(of: path, size: entry.size, reader)
+        expected[ChecksumFile.fileName] = FileFacts(size: entry.size, digest: bytes.withUnsafeBytes(SHA256Digest.of))
+        guard let sums = ChecksumFile.parse(String(decoding: bytes, as: UTF8.self)) else {
+            return [Finding(.malformed, .damage, path, "is not a list of checksums")]
+        }
+        var wanted = manifest.files.mapValues(\.digest)
+        wanted[Manifest.fileName] = expected[Manifest.fileName]?.digest
+        let differing = Set(wanted.keys).union(sums.keys).filter { wanted[$0] != sums[$0] }.sorted()
+        return differing.map {
+            Finding(.digestMismatch, .damage, path, "and the manifest disagree about \(printable($0))")
+        }
+    }
+
+    static func contents(of path: String, size: Int64, _ reader: any CarrierReader) throws -> [UInt8] {
+        guard size <= manifestLimit else {
+            throw BackupError(.refused, "is larger than any file of its kind should be (\(size) bytes)", at: path)
+        }
+        var bytes: [UInt8] = []
+        try reader.read(path) { bytes += $0 }
+        return bytes
+    }
+
+    func role(of path: String) -> Layout.Role {
+        path.hasPrefix(prefix) ? Layout.role(of: String(path.dropFirst(prefix.count))) : .unknown
+    }
+
+    /// Whether this is a library at all, and not just any folder or archive.
+    var isLayout: Bool {
+        if case .none = manifest {
+            return entries.contains { [.records, .bibliography].contains(role(of: $0.path)) }
+        }
+        return true
+    }
+}
+
+enum JSONFormatSniffer {
+    /// imbib's manifest has `fileChecksums` at the top.
+    static func isImbib(_ bytes: UnsafeRawBufferPointer) throws -> Bool {
+        var found = false
+        var scanner = JSONScanner(bytes)
+        try scanner.forEachMember { key, _, _ in
+            if jsonUnescape(bytes, key) == "fileChecksums" { found = true }
+        }
+        return found
+    }
+}

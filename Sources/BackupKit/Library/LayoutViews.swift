@@ -1,0 +1,136 @@
+/// Reads the records of a backup: from `records.jsonl` where that is sound, else from the files that are its views.
+struct LayoutViews {
+    let prepared: Restorer.Prepared
+    let unsound: Set<String>
+    let kinds: Set<Kind>
+    let limits: ReadLimits
+
+    private func sound(_ path: String) -> String? {
+        unsound.contains(prepared.layout.prefix + path) ? nil : prepared.file(path)
+    }
+
+    func takeRecords(into intake: Intake, wanted: (Record) -> Bool) throws {
+        if let file = sound(Layout.records) { return try takeLossless(file, intake, wanted) }
+        if case .own = prepared.layout.manifest {
+            intake.note(
+                Finding(
+                    .malformed, .warning, Layout.records,
+                    "is missing or damaged: publications, notes and events were rebuilt from their own files",
+                    remedy: "records of other kinds, tombstones and sync times could not be restored"))
+        }
+        if kinds.contains(.publications), let file = sound(Layout.bibliography) {
+            try BibliographyIntake(intake).take(
+                path: file, name: Layout.bibliography, time: prepared.time, wanted: wanted)
+            try linkAttachments(intake)
+        }
+        if kinds.contains(.notes), let file = sound(Layout.notes) {
+            try FileIntake(intake, limits).takeNotes(
+                path: file, name: Layout.notes, time: prepared.time, wanted: wanted)
+        }
+        guard kinds.contains(.events) else { return }
+        let days = prepared.staged.files.keys.filter {
+            prepared.layout.role(of: $0) == .events && !unsound.contains($0)
+        }
+        for day in days.sorted() {
+            try FileIntake(intake, limits).takeEvents(path: "\(prepared.folder)/\(day)", name: day, wanted: wanted)
+        }
+    }
+
+    private func takeLossless(_ file: String, _ intake: Intake, _ wanted: (Record) -> Bool) throws {
+        var reader = LineReader(limit: limits.lineBytes)
+        func take(_ line: LineReader.Line) throws {
+            guard let bytes = line.bytes else {
+                return intake.reject("\(Layout.records):\(line.number)", "is longer than a line may be")
+            }
+            guard bytes.count > 0 else { return }
+            do {
+                let record = try Record(parsing: bytes)
+                _ = try Fields.parse(record.fields)
+                if wanted(record) { try intake.take(record) }
+            } catch let error as BackupError where error.code == .damaged && error.subject == nil {
+                intake.reject("\(Layout.records):\(line.number)", error.message)
+            }
+        }
+        try FileHandle.openForReading(file).forEachChunk { try reader.feed($0, take) }
+        try reader.finish(take)
+    }
+
+    /// imbib links by `Bdsk-File-n` alone; the files are in the backup.
+    private func linkAttachments(_ intake: Intake) throws {
+        let paths = prepared.staged.files.keys
+            .filter { prepared.layout.role(of: $0) == .attachment }
+            .map { String($0.dropFirst(prepared.layout.prefix.count)) }
+        try AttachmentLinks(intake.store).link(paths.sorted())
+    }
+
+    func takeSettings(into intake: Intake) throws {
+        guard let file = sound(Layout.settings) else { return }
+        try FileIntake(intake, limits).takeSettings(path: file, name: Layout.settings, time: prepared.time)
+    }
+}
+
+/// Takes single files of the apps into a store.
+struct FileIntake {
+    private let intake: Intake
+    private let limits: ReadLimits
+
+    init(_ intake: Intake, _ limits: ReadLimits) {
+        self.intake = intake
+        self.limits = limits
+    }
+
+    func takeEvents(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
+        var reader = LineReader(limit: limits.lineBytes)
+        var occurrences: [SHA256Digest: Int] = [:]
+        func take(_ line: LineReader.Line) throws {
+            let place = "\(name):\(line.number)"
+            guard let bytes = line.bytes else {
+                return intake.reject(place, "is longer than \(limits.lineBytes) bytes")
+            }
+            // The mark that some editors put at the start of a file is no part of its first line.
+            let hasMark = line.number == 1 && bytes.starts(with: [0xEF, 0xBB, 0xBF])
+            let text = hasMark ? UnsafeRawBufferPointer(rebasing: bytes.dropFirst(3)) : bytes
+            guard text.contains(where: { $0 > 0x20 }) else { return }
+            let record: Record
+            do {
+                record = try EventLine.record(text) { canonical in
+                    let key = SHA256Digest.of(canonical)
+                    occurrences[key, default: 0] += 1
+                    return occurrences[key] ?? 1
+                }
+            } catch let error as BackupError { return intake.reject(place, error.message) }
+            if wanted(record) { try intake.take(record) }
+        }
+        try FileHandle.openForReading(path).forEachChunk { try reader.feed($0, take) }
+        try reader.finish(take)
+    }
+
+    func takeNotes(path: String, name: String, time: Timestamp, wanted: (Record) -> Bool = { _ in true }) throws {
+        let notes: [Record]
+        do {
+            notes = try document(path).withUnsafeBytes { bytes in
+                try NotesFile.read(bytes, time: time) { intake.reject(name, $0.message) }
+            }
+        } catch let error as BackupError where error.code == .damaged { return intake.reject(name, error.message) }
+        for note in notes where wanted(note) { try intake.take(note) }
+    }
+
+    func takeSettings(path: String, name: String, time: Timestamp) throws {
+        do {
+            let settings = try document(path).withUnsafeBytes { try Fields.parse($0) }
+            for setting in settings { try intake.takeSetting(setting.name, oneLine(setting.value), at: time) }
+        } catch let error as BackupError where error.code == .damaged { intake.reject(name, error.message) }
+    }
+
+    private func oneLine(_ json: String) throws -> String { try JSON(parsing: json).compact }
+
+    private func document(_ path: String) throws -> [UInt8] {
+        let file = try FileHandle.openForReading(path)
+        guard try file.status().size <= OpenedLayout.manifestLimit else {
+            throw BackupError(.refused, "is larger than any file of its kind should be", at: path)
+        }
+        var bytes: [UInt8] = []
+        try file.forEachChunk { bytes += $0 }
+        return bytes
+    }
+}

@@ -1,0 +1,191 @@
+/// What a restore shall do.
+public struct RestoreOptions: Sendable {
+    public enum Mode: String, Sendable, CaseIterable { case merge, replace }
+
+    public var mode = Mode.merge
+    /// Settings only when asked for.
+    public var kinds: Set<Kind> = Set(Kind.allCases).subtracting([.settings])
+    public var match: RecordQuery?
+    public var resurrect = false
+    public var dryRun = false
+    public var allowDamage = false
+    public var limits = ReadLimits()
+    public var progress = Progress.none
+    /// What the undo list calls it.
+    public var kindOfBatch = "restore"
+
+    public init() {}
+}
+
+/// Brings a backup back into a store, or out as plain files.
+///
+/// First everything is brought into a folder beside the store's assets and hashed on the way; then the manifest judges it;
+/// only then the store is opened for the one transaction. Whatever goes wrong before leaves the store as it was.
+public enum Restorer {
+    public static func restore(_ path: String, into store: Store, _ options: RestoreOptions) throws -> IntakeResult {
+        try store.withIncomingFolder { folder in
+            let prepared = try prepare(path, in: folder, options)
+            let intake = Intake(store)
+            let (_, batch) = try store.batch(
+                kind: options.kindOfBatch, source: path, dryRun: options.dryRun
+            ) {
+                try apply(prepared, to: intake, options)
+                return ((), summary: intake.summary)
+            }
+            return intake.finished(batch)
+        }
+    }
+
+    /// A backup that lies in a folder as plain files, judged.
+    struct Prepared {
+        let layout: OpenedLayout
+        let folder: String
+        let staged: Staging.Result
+        let findings: [Finding]
+        /// When the backup was made: the time of what carries none.
+        let time: Timestamp
+
+        func file(_ path: String) -> String? {
+            let full = layout.prefix + path
+            return staged.files[full] == nil ? nil : "\(folder)/\(full)"
+        }
+    }
+
+    static func prepare(_ path: String, in folder: String, _ options: RestoreOptions) throws -> Prepared {
+        let layout = try OpenedLayout.open(path, limits: options.limits)
+        guard layout.isLayout else {
+            throw BackupError(
+                .notFound, "is not a library of backup-tool or imbib", at: path,
+                remedy: "'backup-tool list' shows what it holds; 'backup-tool import' takes .bib and .jsonl files")
+        }
+        if let version = layout.manifest.schemaVersion { try checkSchema(version, path) }
+        let wantsAssets = options.kinds.contains(.attachments) && !options.dryRun
+        let staged = try Staging.extract(layout.reader, into: folder, progress: options.progress) { entry in
+            layout.role(of: entry.path) != .attachment || wantsAssets
+        }
+        let findings = layout.findings + judge(layout, staged)
+        let damage = findings.filter { $0.severity == .damage }
+        if !damage.isEmpty, !options.allowDamage {
+            let more = damage.count > 1 ? " (and \(damage.count - 1) more)" : ""
+            throw BackupError(
+                .damaged, "is damaged: \(damage[0].subject): \(damage[0].message)\(more)", at: path,
+                remedy: "'backup-tool verify' lists everything; --allow-damage restores what is sound")
+        }
+        return Prepared(
+            layout: layout, folder: folder, staged: staged, findings: findings, time: time(of: layout, staged))
+    }
+
+    private static func checkSchema(_ version: Int, _ path: String) throws {
+        switch SchemaVersion.check(version) {
+        case .newerThanApp(let version):
+            throw BackupError(
+                .refused, "holds data of schema \(version), this backup-tool knows \(SchemaVersion.current)", at: path,
+                remedy: "use a newer backup-tool; 'restore --to DIR' gives you the plain files")
+        case .incompatible(let version):
+            throw BackupError(
+                .refused, "holds data of schema \(version), which was never one", at: path,
+                remedy: "'restore --to DIR' gives you the plain files")
+        case .current, .needsMigration: break
+        }
+    }
+
+    private static func judge(_ layout: OpenedLayout, _ staged: Staging.Result) -> [Finding] {
+        var findings = staged.findings
+        guard case .own = layout.manifest else { return findings }
+        let tally = CarrierCheck.Tally(expected: layout.expected, progress: .none)
+        for entry in layout.entries where !staged.damaged.contains(entry.path) {
+            tally.seen(entry, staged.files[entry.path]?.digest)
+        }
+        findings += tally.finish().filter { !staged.damaged.contains($0.subject) }
+        return findings
+    }
+
+    private static func time(of layout: OpenedLayout, _ staged: Staging.Result) -> Timestamp {
+        switch layout.manifest {
+        case .own(let manifest): manifest.createdAt
+        case .imbib(let manifest): manifest.createdAt
+        case .none: Timestamp(milliseconds: (staged.modified.values.max() ?? 0) &* 1000)
+        }
+    }
+
+    /// Inside the batch: records, settings, attachments.
+    static func apply(_ prepared: Prepared, to intake: Intake, _ options: RestoreOptions) throws {
+        intake.resurrect = options.resurrect
+        intake.overwrite = options.mode == .replace
+        for finding in prepared.findings { intake.note(finding) }
+        let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
+        var wanted = WantedFiles(options)
+        let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
+        try views.takeRecords(into: intake) { record in
+            guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
+            return wanted.takes(record)
+        }
+        if options.kinds.contains(.settings) { try views.takeSettings(into: intake) }
+        var present: Set<String> = []
+        if options.kinds.contains(.attachments) {
+            present = try takeAssets(prepared, unsound, wanted, intake, dryRun: options.dryRun)
+        }
+        if options.mode == .replace, options.match == nil {
+            try intake.removeOthers(kinds: options.kinds, assets: present)
+        }
+    }
+
+    private static func takeAssets(
+        _ prepared: Prepared, _ unsound: Set<String>, _ wanted: WantedFiles, _ intake: Intake, dryRun: Bool
+    ) throws -> Set<String> {
+        var present: Set<String> = []
+        let paths = prepared.staged.files.keys.filter { prepared.layout.role(of: $0) == .attachment }
+        for path in paths.sorted() where !unsound.contains(path) {
+            let name = String(path.dropFirst(prepared.layout.prefix.count))
+            guard let facts = prepared.staged.files[path], wanted.takesFile(name) else { continue }
+            present.insert(name)
+            let asset = Asset(
+                path: name, size: facts.size, digest: facts.digest,
+                isLocalOnly: prepared.layout.expected[path]?.isLocalOnly ?? false,
+                modifiedNanoseconds: (prepared.staged.modified[path] ?? 0) &* 1_000_000_000)
+            try intake.take(asset, from: dryRun ? nil : "\(prepared.folder)/\(path)")
+        }
+        return present
+    }
+
+    /// Writes the files of a backup into a new folder, every digest checked.
+    public static func extract(_ path: String, to target: String, replace: Bool = false, _ options: RestoreOptions)
+        throws
+        -> (files: Int, bytes: Int64, findings: [Finding])
+    {
+        let layout = try OpenedLayout.open(path, limits: options.limits)
+        return try AtomicFile.writeDirectory(target, replace: replace) { folder in
+            let staged = try Staging.extract(layout.reader, into: folder, progress: options.progress)
+            let findings = layout.findings + judge(layout, staged)
+            let damage = findings.filter { $0.severity == .damage }
+            if let first = damage.first, !options.allowDamage {
+                throw BackupError(
+                    .damaged, "is damaged: \(first.subject): \(first.message)", at: path,
+                    remedy: "'backup-tool verify' lists everything; --allow-damage restores what is sound")
+            }
+            return (staged.files.count, staged.files.values.reduce(0) { $0 + $1.size }, findings)
+        }
+    }
+}
+
+/// Which attachments go with the chosen records.
+private struct WantedFiles {
+    private let match: RecordQuery?
+    private var linked: Set<String> = []
+
+    init(_ options: RestoreOptions) { match = options.match }
+
+    mutating func takes(_ record: Record) -> Bool {
+        guard let match else { return true }
+        guard match.matches(record) else { return false }
+        if record.type == RecordType.publication, let fields = try? Fields.parse(record.fields) {
+            linked.formUnion(Fields.strings(Publication.linkedFiles, in: fields))
+        }
+        return true
+    }
+
+    func takesFile(_ path: String) -> Bool {
+        guard let match else { return true }
+        return linked.contains(path) || match.matches(path: path)
+    }
+}

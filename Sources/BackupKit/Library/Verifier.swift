@@ -1,0 +1,118 @@
+import Synchronization
+
+/// What `verify` found.
+public struct VerifyResult: Sendable {
+    public enum Level: String, Sendable, CaseIterable {
+        /// Structure, names and sizes.
+        case quick
+        /// Every digest, every count, every format.
+        case full
+        /// Full, and a restore into a scratch store that must arrive at the same content digest.
+        case deep
+    }
+
+    public var level = Level.full
+    public var files = 0
+    public var bytes: Int64 = 0
+    public var contentDigest: SHA256Digest?
+    public var findings: [Finding] = []
+    public var isOK: Bool { !findings.contains { $0.severity == .damage } }
+}
+
+public enum Verifier {
+    public static func verify(
+        _ path: String, level: VerifyResult.Level = .full, limits: ReadLimits = ReadLimits(),
+        progress: Progress = .none, clock: Clock = .system
+    ) throws -> VerifyResult {
+        var result = VerifyResult()
+        result.level = level
+        let layout: OpenedLayout
+        do { layout = try OpenedLayout.open(path, limits: limits) } catch let error as BackupError {
+            guard let finding = finding(for: error, path) else { throw error }
+            result.findings = [finding]
+            return result
+        }
+        guard layout.isLayout else {
+            throw BackupError(
+                .notFound, "is not a library of backup-tool or imbib", at: path,
+                remedy: "'backup-tool list' shows what it holds")
+        }
+        result.files = layout.entries.count
+        result.bytes = layout.entries.reduce(0) { $0 &+ $1.size }
+        result.findings = layout.findings
+        if case .own(let manifest) = layout.manifest { result.contentDigest = manifest.contentDigest }
+        if case .none = layout.manifest {
+            result.findings.append(
+                Finding(
+                    .manifestMissing, .warning, path, "has no manifest: nothing says what should be here",
+                    remedy: "what is here was checked for itself only"))
+        }
+        switch level {
+        case .quick: result.findings += try quick(layout)
+        case .full: result.findings += try ContentCheck.run(layout, limits, progress)
+        case .deep:
+            result.findings += try ContentCheck.run(layout, limits, progress)
+            if result.isOK { result.findings += try deep(path, layout, limits, progress, clock) }
+        }
+        return result
+    }
+
+    /// Damage is what verify is there to find: it is reported like everything else.
+    private static func finding(for error: BackupError, _ path: String) -> Finding? {
+        switch error.code {
+        case .damaged:
+            Finding(.archiveDamaged, .damage, error.subject ?? path, error.message, remedy: error.remedy)
+        case .refused:
+            Finding(.entryRefused, .damage, error.subject ?? path, error.message, remedy: error.remedy)
+        default: nil
+        }
+    }
+
+    private static func quick(_ layout: OpenedLayout) throws -> [Finding] {
+        guard case .own = layout.manifest else { return [] }
+        let tally = CarrierCheck.Tally(expected: layout.expected, progress: .none)
+        for entry in layout.entries { tally.seen(entry, nil) }
+        var findings = tally.finish()
+        if let archive = layout.reader as? ArchiveReader { findings += try archive.checkStructure() }
+        return findings
+    }
+
+    private static func deep(
+        _ path: String, _ layout: OpenedLayout, _ limits: ReadLimits, _ progress: Progress, _ clock: Clock
+    ) throws -> [Finding] {
+        try ScratchStore.with(clock: clock) { store in
+            var options = RestoreOptions()
+            options.kinds = Set(Kind.allCases)
+            options.limits = limits
+            options.progress = progress
+            let restored = try Restorer.restore(path, into: store, options)
+            var findings = restored.findings.filter { $0.severity != .note }
+            if case .own(let manifest) = layout.manifest {
+                let digest = try store.read { try store.contentDigest(kinds: manifest.kinds) }
+                if digest != manifest.contentDigest {
+                    findings.append(
+                        Finding(
+                            .contentMismatch, .damage, path,
+                            "restores to content digest \(digest.hex), the manifest says \(manifest.contentDigest.hex)")
+                    )
+                }
+            }
+            return findings
+        }
+    }
+}
+
+/// A store for one purpose, gone afterwards.
+enum ScratchStore {
+    static func with<Result>(clock: Clock, _ body: (Store) throws -> Result) throws -> Result {
+        let folder = "\(SpoolFile.folder)/backup-tool-scratch-\(RandomID.make())"
+        try Directory.create(folder)
+        let result: Result
+        do { result = try body(try Store.create("\(folder)/store.db", clock: clock)) } catch {
+            try Directory.removeTree(folder)
+            throw error
+        }
+        try Directory.removeTree(folder)
+        return result
+    }
+}
