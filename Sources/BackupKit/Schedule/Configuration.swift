@@ -119,7 +119,8 @@ extension Configuration {
     ) throws -> TOMLValue.Content {
         let place = "\(file):\(value.position.line)"
         guard let key = keys.first(where: { $0.name == name }) else {
-            let near = didYouMean(name, among: keys.map(\.name))
+            let sections = Set(keys.compactMap { $0.name.split(separator: ".").dropLast().first.map(String.init) })
+            let near = didYouMean(name, among: keys.map(\.name) + sections.sorted())
             throw BackupError(
                 .failed, "unknown key '\(printable(name))'", at: place,
                 remedy: near ?? "known keys: \(keys.map(\.name).joined(separator: ", "))")
@@ -218,8 +219,8 @@ public func homeOfThisAccount() -> String? {
     var found: UnsafeMutablePointer<passwd>?
     var buffer = [CChar](repeating: 0, count: 16384)
     return buffer.withUnsafeMutableBufferPointer { buffer in
-        guard getpwuid_r(getuid(), &account, buffer.baseAddress, buffer.count, &found) == 0, found != nil,
-            let home = account.pw_dir
+        guard let space = buffer.baseAddress, getpwuid_r(getuid(), &account, space, buffer.count, &found) == 0,
+            found != nil, let home = account.pw_dir
         else { return nil }
         let path = String(cString: home)
         return path.isEmpty ? nil : path
