@@ -154,6 +154,7 @@ struct FishCompletions {
     }
 
     private func quoted(_ text: String) -> String {
-        Completions.quoted(text.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\"), quote: "\\'")
+        let escaped = text.split(separator: "\\", omittingEmptySubsequences: false).joined(separator: "\\\\")
+        return Completions.quoted(escaped, quote: "\\'")
     }
 }

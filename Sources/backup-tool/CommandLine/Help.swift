@@ -36,7 +36,7 @@ struct Help {
 
     /// For somebody who named no command.
     func short() -> String {
-        ([usage] + commandList + ["See '\(name) --help' for more, or '\(name) COMMAND --help' for one command."])
+        ([usage] + commandList + ["'\(name) --help' tells more, '\(name) COMMAND --help' all about one command."])
             .joined(separator: "\n\n")
     }
 
@@ -69,7 +69,8 @@ struct Help {
     }
 
     private var exitCodes: String {
-        section("Exit codes", ExitStatus.meanings.map { (padded(String($0.status.code), to: 3, right: true), $0.meaning) })
+        let entries = ExitStatus.meanings.map { (padded(String($0.status.code), to: 3, right: true), $0.meaning) }
+        return section("Exit codes", entries)
     }
 
     /// A heading, and under it entries with their help in a column of its own.
@@ -123,7 +124,7 @@ extension Command {
     /// "backup-tool export [OPTIONS] -o PATH PATH..."
     func usage(path: [String]) -> String {
         var words = ["backup-tool"] + path
-        if run == nil { words.append("COMMAND") }
+        if run == nil { return (words + ["COMMAND", "[OPTIONS]", "[ARGUMENTS]"]).joined(separator: " ") }
         words.append("[OPTIONS]")
         for option in options where option.isRequired {
             words.append((option.short.map { "-\($0)" } ?? "--\(option.name)") + " " + (option.placeholder ?? ""))

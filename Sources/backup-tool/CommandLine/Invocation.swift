@@ -26,8 +26,8 @@ struct Invocation: Sendable {
     func integer(_ name: String, in range: ClosedRange<Int> = 0...Int.max) throws -> Int? {
         guard let text = value(name) else { return nil }
         if let number = Int(text), range.contains(number) { return number }
-        let wanted =
-            range.upperBound == Int.max ? "of at least \(range.lowerBound)" : "from \(range.lowerBound) to \(range.upperBound)"
+        let least = range.lowerBound
+        let wanted = range.upperBound == Int.max ? "of at least \(least)" : "from \(least) to \(range.upperBound)"
         throw usage("--\(name) must be a whole number \(wanted), not '\(printable(text))'")
     }
 

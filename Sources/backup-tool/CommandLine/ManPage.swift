@@ -23,12 +23,14 @@ struct ManPage {
 
     var text: String {
         // No date: the same sources give the same page.
-        var lines = [".TH \(argument(name.uppercased())) 1 \"\" \(argument("backup-tool " + Tool.version)) \"User Commands\""]
+        let release = argument("backup-tool " + Tool.version)
+        var lines = [".TH \(argument(name.uppercased())) 1 \"\" \(release) \"User Commands\""]
         lines += [".SH NAME", "\(escape(name)) \\- \(escape(command.summary))"]
         // No hyphenation and no filling to the right margin, as nobody copies "backup-\ntool" with success.
         lines += [".SH SYNOPSIS", ".nh", ".ad l", escape(command.usage(path: path)), ".ad b", ".hy"]
         lines += [".SH DESCRIPTION"] + description
-        lines += entries("COMMANDS", command.subcommands.map { (bold(Self.name(path + [$0.name])) + "(1)", $0.summary + ".") })
+        let below = command.subcommands.map { (bold(Self.name(path + [$0.name])) + "(1)", $0.summary + ".") }
+        lines += entries("COMMANDS", below)
         lines += entries("ARGUMENTS", command.arguments.map { (italic($0.name), $0.helpText) })
         lines += entries("OPTIONS", command.options.map(optionEntry))
         let global = Option.everywhere + (path.isEmpty ? [Option.version] : [])
@@ -61,8 +63,10 @@ struct ManPage {
 
     private var examples: [String] {
         guard !command.examples.isEmpty else { return [] }
-        return [".SH EXAMPLES"]
-            + command.examples.flatMap { [".PP", escape($0.meaning + ":"), ".PP", ".RS 4", ".nf", escape($0.line), ".fi", ".RE"] }
+        let entries = command.examples.map { example in
+            [".PP", escape(example.meaning + ":"), ".PP", ".RS 4", ".nf", escape(example.line), ".fi", ".RE"]
+        }
+        return [".SH EXAMPLES"] + entries.joined()
     }
 
     private var environment: [String] {
@@ -90,8 +94,7 @@ struct ManPage {
 
     private var seeAlso: [String] {
         guard !path.isEmpty else { return [] }
-        var others = [[String](), Array(path.dropLast())]
-        if path.count == 1 { others = [[]] }
+        let others = path.count == 1 ? [[]] : [[], Array(path.dropLast())]
         return [".SH SEE ALSO", others.map { bold(Self.name($0)) + "(1)" }.joined(separator: ",\n")]
     }
 

@@ -174,7 +174,8 @@ struct Parser {
     }
 
     private func hintOnPlace(of name: String) -> String? {
-        let isBelow = !line.command.subcommands.isEmpty
+        let isBelow =
+            !line.command.subcommands.isEmpty
             && line.command.everyCommand().contains { $0.command.options.contains { $0.name == name } }
         return isBelow ? "options of a command stand after its name." : nil
     }

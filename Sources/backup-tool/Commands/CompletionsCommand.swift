@@ -7,8 +7,8 @@ extension Command {
             """,
         arguments: [Argument("SHELL", "The shell", .oneOf(Completions.shells))],
         examples: [
-            Example("source <(backup-tool completions bash)", "Complete in this bash; put the line into ~/.bashrc to keep it"),
-            Example("source <(backup-tool completions zsh)", "The same for zsh and ~/.zshrc, after its compinit"),
+            Example("source <(backup-tool completions bash)", "Complete in this bash; in ~/.bashrc, in every one"),
+            Example("source <(backup-tool completions zsh)", "The same for zsh; in ~/.zshrc, put it after compinit"),
             Example(
                 "backup-tool completions fish > ~/.config/fish/completions/backup-tool.fish",
                 "Complete in every fish from now on"),

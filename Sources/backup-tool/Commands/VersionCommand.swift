@@ -12,8 +12,10 @@ extension Command {
         ],
         reports: true,
         run: { call in
+            // "libarchive 3.6.2"
+            let archive = String(cString: archive_version_string()).split(separator: " ").last
             let libraries = [
-                ("libarchive", String(cString: archive_version_string()).split(separator: " ").last.map(String.init) ?? ""),
+                ("libarchive", archive.map(String.init) ?? ""),
                 ("sqlite", String(cString: sqlite3_libversion())),
                 ("zstd", String(cString: ZSTD_versionString())),
                 ("openssl", String(cString: OpenSSL_version(OPENSSL_VERSION_STRING))),
