@@ -17,9 +17,9 @@ public struct ProcessFailure: Error, CustomStringConvertible {
     public let description: String
 }
 
-/// The environment of a test's process: nothing of the machine but its PATH.
+/// The environment of a test's process: nothing of the machine but its PATH, and no home that anything could be put in.
 public func testEnvironment(_ more: [String: String] = [:]) -> [String: String] {
-    var variables = ["LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": "/nonexistent"]
+    var variables = ["LC_ALL": "C.UTF-8", "TZ": "UTC", "HOME": "/dev/null"]
     variables["PATH"] = getenv("PATH").map { String(cString: $0) }
     return variables.merging(more) { $1 }
 }

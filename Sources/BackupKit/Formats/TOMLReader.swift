@@ -158,8 +158,9 @@ struct TOMLReader {
             values.append(TOMLValue(content: try readValue(depth: depth + 1), position: position))
             try skipBlankLines()
             if take(UInt8(ascii: ",")) { continue }
-            guard take(UInt8(ascii: "]")) else { throw problem("expected ',' or ']' in the array", at: offset) }
-            return .array(values)
+            guard peek() == nil || peek() == UInt8(ascii: "]") else {
+                throw problem("expected ',' or ']' in the array", at: offset)
+            }
         }
     }
 

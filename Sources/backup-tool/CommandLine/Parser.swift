@@ -49,6 +49,8 @@ struct Parser {
     /// `backup-tool --help export` asks about export.
     private mutating func findCommandForHelp() {
         for word in words {
+            if word == "--no-color" { line.options["no-color"] = [] }
+            if word.hasPrefix("-") { continue }
             guard let next = line.command.command(at: [word]) else { return }
             line.command = next
             line.path.append(word)
