@@ -85,9 +85,9 @@ func toml_refusesTheRestWithLineAndColumn(text: String, expected: String) {
 }
 
 @Test func toml_takesTimeInProportionToItsSize() throws {
-    let long = "a = {" + (0..<20_000).map { "k\($0) = \($0)" }.joined(separator: ", ") + "}"
+    let long = "a = {" + (0..<10_000).map { "k\($0) = \($0)" }.joined(separator: ", ") + "}"
     #expect(try read(long)["a"] != nil)
-    #expect(try read(String(repeating: "[[a]]\nb = 1\n", count: 20_000)).entries.count == 1)
+    #expect(try read(String(repeating: "[[a]]\nb = 1\n", count: 10_000)).entries.count == 1)
 }
 
 @Test func toml_neverTraps_onMutatedDocuments() {

@@ -68,22 +68,24 @@ func script_isGoodForItsShell(shell: String) throws {
         ("backup-tool export --format z", "backup-tool export --format zip "),
         ("backup-tool export --only notes,ev", "backup-tool export --only notes,events,"),
     ]
-    for (line, expected) in asked {
-        let driver = """
-            zmodload zsh/zpty
-            zpty inner zsh -f -i
-            zpty -w inner "PS1=; unsetopt beep; TERM=dumb; fpath+=(); autoload -U compinit; compinit -u -D"
-            zpty -w inner "source $1"
-            zpty -w inner "show() { print -r -- \\"<<\\$BUFFER>>\\"; zle kill-whole-line; zle accept-line }; zle -N show"
-            zpty -w inner "bindkey '^I' complete-word '^X' show; print REA''DY"
-            zpty -r -m inner answer '*READY*'
-            zpty -w -n inner $'\(line)\\t\\x18'
+    let driver =
+        """
+        zmodload zsh/zpty
+        zpty inner zsh -f -i
+        zpty -w inner "PS1=; unsetopt beep; TERM=dumb; autoload -U compinit; compinit -u -D; source $1"
+        zpty -w inner "show() { print -r -- \\"<<\\$BUFFER>>\\"; zle kill-whole-line; zle accept-line }; zle -N show"
+        zpty -w inner "bindkey '^I' complete-word '^X' show; print REA''DY"
+        zpty -r -m inner answer '*READY*'
+        for line in \(asked.map { "'\($0.0)'" }.joined(separator: " ")); do
+            zpty -w -n inner "$line"$'\\t\\x18'
             zpty -r -m inner answer '*<<*>>*'
             print -r -- "$answer"
-            """
-        let script = ZshCompletions(root: sampleRoot).script
-        let command = #"f=$(mktemp); printf '%s' "$0" >"$f"; zsh -f -c "$1" zsh "$f"; rm "$f""#
-        let result = try runProcess(["bash", "-c", command, script, driver], timeout: 20)
+        done
+        """
+    let command = #"f=$(mktemp); printf '%s' "$0" >"$f"; zsh -f -c "$1" zsh "$f"; rm "$f""#
+    let script = ZshCompletions(root: sampleRoot).script
+    let result = try runProcess(["bash", "-c", command, script, driver], timeout: 30)
+    for (line, expected) in asked {
         #expect(result.stdout.contains("<<\(expected)>>"), "\(line): \(result.stdout) \(result.stderr)")
     }
 }

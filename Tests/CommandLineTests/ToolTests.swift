@@ -56,7 +56,7 @@ func tool_answers(expected: ToolCase) throws {
 @Test func tool_withoutACommand_showsShortHelpAsAnErrorOfUsage() throws {
     let result = try runTool([])
     #expect(result.stdout == "" && result.status == 64)
-    expectGolden(result.stderr, "help-short.txt")
+    #expect(goldenDifference(result.stderr, "help-short.txt") == nil)
 }
 
 @Test(arguments: Command.root.everyCommand().map(\.path))
@@ -64,7 +64,7 @@ func help_ofEveryCommand_isAsRecordedAndFitsEightyColumns(path: [String]) throws
     let result = try runTool(path + ["--help"])
     #expect(result.stderr == "" && result.status == 0)
     for line in result.stdoutLines { #expect(displayWidth(line) <= 80, "\(line)") }
-    expectGolden(result.stdout, "help-\((["backup-tool"] + path).joined(separator: "-")).txt")
+    #expect(goldenDifference(result.stdout, "help-\((["backup-tool"] + path).joined(separator: "-")).txt") == nil)
     #expect(try runTool(["help"] + path).stdout == result.stdout)
 }
 
@@ -73,7 +73,7 @@ func manualPage_ofEveryCommand_isAsRecordedAndGoodRoff(path: [String]) throws {
     let result = try runTool(["man"] + path)
     #expect(result.stderr == "" && result.status == 0)
     let page = result.stdout.replacing("backup\\-tool \(Tool.version)", with: "backup\\-tool VERSION")
-    expectGolden(page, "\((["backup-tool"] + path).joined(separator: "-")).1")
+    #expect(goldenDifference(page, "\((["backup-tool"] + path).joined(separator: "-")).1") == nil)
     try expectGoodRoff(result.stdout)
 }
 

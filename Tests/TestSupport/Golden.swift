@@ -1,29 +1,21 @@
 import Glibc
-import Testing
 
-/// Compares a text with the file `Tests/Goldens/NAME`. With RECORD_GOLDENS=1 the file is written anew and
-/// the test fails, so that nobody records by accident.
-public func expectGolden(
-    _ text: String, _ name: String, testFile: String = #filePath, at location: SourceLocation = #_sourceLocation
-) {
+/// How a text differs from the file `Tests/Goldens/NAME`, or nil when it does not. With RECORD_GOLDENS=1 the file is
+/// written anew, and that counts as a difference, so that nobody records by accident.
+///
+///     #expect(goldenDifference(result.stdout, "help.txt") == nil)
+public func goldenDifference(_ text: String, _ name: String, testFile: String = #filePath) -> String? {
     let folder = testFile.lastIndex(of: "/").map { String(testFile[..<$0]) } ?? "."
     let path = "\(folder)/../Goldens/\(name)"
     if getenv("RECORD_GOLDENS").map({ String(cString: $0) }) == "1" {
         mkdir(folder + "/../Goldens", 0o777)
-        let file = fopen(path, "w")
-        if let file {
-            fputs(text, file)
-            fclose(file)
-        }
-        Issue.record("recorded \(path); look at it, and run again without RECORD_GOLDENS", sourceLocation: location)
-        return
+        guard let file = fopen(path, "w") else { return "\(path) cannot be written" }
+        fputs(text, file)
+        fclose(file)
+        return "recorded \(path); look at it, and run again without RECORD_GOLDENS"
     }
-    guard let expected = readText(path) else {
-        Issue.record("\(path) is missing; RECORD_GOLDENS=1 writes it", sourceLocation: location)
-        return
-    }
-    guard text != expected else { return }
-    Issue.record("\(name) differs:\n\(lineDifference(expected, text))", sourceLocation: location)
+    guard let expected = readText(path) else { return "\(path) is missing; RECORD_GOLDENS=1 writes it" }
+    return text == expected ? nil : "\(name) differs:\n\(lineDifference(expected, text))"
 }
 
 /// A file of a test as text, or nil.
