@@ -77,7 +77,18 @@ final class TOMLTableBuilder {
     enum Content {
         case value(TOMLValue.Content)
         case table(TOMLTableBuilder)
-        case tables([TOMLTableBuilder])
+        case tables(List)
+    }
+
+    /// The tables of `[[name]]`. A class, so that a long list is not copied for each table added to it.
+    final class List {
+        private(set) var tables: [TOMLTableBuilder] = []
+
+        func add() -> TOMLTableBuilder {
+            let table = TOMLTableBuilder(.header)
+            tables.append(table)
+            return table
+        }
     }
 
     var origin: Origin
@@ -95,14 +106,6 @@ final class TOMLTableBuilder {
         contents[key] = content
     }
 
-    func append(_ table: TOMLTableBuilder, to key: String) {
-        guard case .tables(var tables) = contents[key] else { return }
-        // Taken out while it grows, so that a long array is not copied for each of its tables.
-        contents[key] = nil
-        tables.append(table)
-        contents[key] = .tables(tables)
-    }
-
     func finish() -> TOMLTable {
         TOMLTable(
             entries: keys.compactMap { key, position in
@@ -114,8 +117,8 @@ final class TOMLTableBuilder {
         switch content {
         case .value(let value): value
         case .table(let table): .table(table.finish())
-        case .tables(let tables):
-            .array(tables.map { TOMLValue(content: .table($0.finish()), position: position) })
+        case .tables(let list):
+            .array(list.tables.map { TOMLValue(content: .table($0.finish()), position: position) })
         }
     }
 }

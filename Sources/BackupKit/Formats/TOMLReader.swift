@@ -47,13 +47,11 @@ struct TOMLReader {
             parent.add(name.key, at: position, .table(table))
             return table
         case (nil, true):
-            let table = TOMLTableBuilder(.header)
-            parent.add(name.key, at: position, .tables([table]))
-            return table
-        case (.tables, true):
-            let table = TOMLTableBuilder(.header)
-            parent.append(table, to: name.key)
-            return table
+            let list = TOMLTableBuilder.List()
+            parent.add(name.key, at: position, .tables(list))
+            return list.add()
+        case (.tables(let list), true):
+            return list.add()
         case (.table(let table), false) where table.origin == .implied:
             table.origin = .header
             return table
@@ -74,8 +72,8 @@ struct TOMLReader {
                 table = next
             case .table(let next) where next.origin != .inline && (origin == .implied || next.origin == origin):
                 table = next
-            case .tables(let tables) where origin == .implied:
-                guard let next = tables.last else { throw problem("'\(part.key)' is empty", at: part.offset) }
+            case .tables(let list) where origin == .implied:
+                guard let next = list.tables.last else { throw problem("'\(part.key)' is empty", at: part.offset) }
                 table = next
             default:
                 throw problem("'\(part.key)' is defined already and cannot be added to here", at: part.offset)
@@ -158,8 +156,9 @@ struct TOMLReader {
             values.append(TOMLValue(content: try readValue(depth: depth + 1), position: position))
             try skipBlankLines()
             if take(UInt8(ascii: ",")) { continue }
-            guard take(UInt8(ascii: "]")) else { throw problem("expected ',' or ']' in the array", at: offset) }
-            return .array(values)
+            guard peek() == nil || peek() == UInt8(ascii: "]") else {
+                throw problem("expected ',' or ']' in the array", at: offset)
+            }
         }
     }
 

@@ -1,0 +1,75 @@
+import BackupKit
+
+/// One run of a command: what was asked, and where to say what came of it.
+struct Invocation: Sendable {
+    let line: ParsedLine
+    let environment: Environment
+    let output: Output
+
+    // MARK: Options
+
+    func flag(_ name: String) -> Bool {
+        assert(isDeclared(name), "no option --\(name) is declared")
+        return line.options[name] != nil
+    }
+
+    func value(_ name: String) -> String? {
+        values(name).last
+    }
+
+    /// Every value of a repeated option, and of one that takes a list.
+    func values(_ name: String) -> [String] {
+        assert(isDeclared(name), "no option --\(name) is declared")
+        return line.options[name] ?? []
+    }
+
+    func integer(_ name: String, in range: ClosedRange<Int> = 0...Int.max) throws -> Int? {
+        guard let text = value(name) else { return nil }
+        if let number = Int(text), range.contains(number) { return number }
+        let least = range.lowerBound
+        let wanted = range.upperBound == Int.max ? "of at least \(least)" : "from \(least) to \(range.upperBound)"
+        throw usage("--\(name) must be a whole number \(wanted), not '\(printable(text))'")
+    }
+
+    // MARK: Arguments
+
+    /// All of them, in order.
+    var arguments: [String] { line.arguments }
+
+    /// The words given for one argument: none, one or many, as declared.
+    func arguments(_ name: String) -> [String] {
+        guard let argument = line.command.arguments.first(where: { $0.name == name }) else {
+            assertionFailure("no argument \(name) is declared")
+            return []
+        }
+        return line.words(of: argument)
+    }
+
+    /// The word given for a required argument.
+    func argument(_ name: String) throws -> String {
+        guard let word = arguments(name).first else { throw usage("\(name) is missing") }
+        return word
+    }
+
+    // MARK: Settings
+
+    func configuration() throws -> Configuration {
+        try Configuration.load(explicit: value("config"), environment: environment, read: readSmallFile)
+    }
+
+    /// `--store`, else what the environment and the configuration say. A named store needs no configuration.
+    func storePath() throws -> String {
+        if let named = value(Option.store.name) ?? environment["BACKUP_TOOL_STORE"] { return named }
+        return try environment.store(option: nil, configuration: configuration())
+    }
+
+    /// An error of usage that parsing could not see, such as two options that exclude each other.
+    func usage(_ message: String) -> BackupError {
+        let path = (["backup-tool"] + line.path).joined(separator: " ")
+        return BackupError(.usage, message, remedy: "see '\(path) --help'")
+    }
+
+    private func isDeclared(_ name: String) -> Bool {
+        (line.command.options + Option.everywhere).contains { $0.name == name }
+    }
+}

@@ -1,0 +1,24 @@
+/// Options that mean the same wherever they appear.
+extension Option {
+    /// Understood by every command.
+    static let everywhere: [Option] = [
+        .flag("help", short: "h", "Show help and do nothing else"),
+        .flag("quiet", short: "q", "Say nothing but results, warnings and errors"),
+        .flag("verbose", short: "v", "Say more about what is done"),
+        .value("config", "FILE", "Read settings from this file", .file),
+        .flag("no-color", "Do not use colors"),
+    ]
+
+    static let json = Option.flag("json", "Report as JSON")
+    static let store = Option.value("store", "PATH", "The store to use", .file)
+    static let dryRun = Option.flag("dry-run", "Show what would be done, and change nothing")
+    static let force = Option.flag("force", "Replace what is there")
+
+    static func output(_ help: String) -> Option {
+        .value("output", short: "o", "PATH", help, .file, required: true)
+    }
+
+    static let only = Option.value(
+        "only", "KINDS", "Take only these kinds",
+        .listOf(["publications", "notes", "events", "records", "attachments", "settings"]), repeated: true)
+}

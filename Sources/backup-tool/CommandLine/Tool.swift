@@ -1,0 +1,66 @@
+import BackupKit
+import CSystem
+
+enum Tool {
+    static let version = "0.1.0"
+
+    /// From the process's arguments to its exit code.
+    static func run() -> Int32 {
+        csystem_catch_interrupts()
+        let environment = ProcessInput.environment()
+        do {
+            return run(try ProcessInput.arguments(), root: .root, environment: environment)
+        } catch {
+            return fail(error, nil, environment, asJSON: false)
+        }
+    }
+
+    private static func run(_ words: [String], root: Command, environment: Environment) -> Int32 {
+        let line: ParsedLine
+        do {
+            line = try Parser.parse(words, root: root)
+        } catch {
+            // The line was not understood, so this is a guess, but one that cannot be wrong by accident.
+            return fail(error, nil, environment, asJSON: words.prefix { $0 != "--" }.contains("--json"))
+        }
+        let output = Output(line: line, environment: environment)
+        do {
+            let status = try run(Invocation(line: line, environment: environment, output: output))
+            try output.finish()
+            return status.code
+        } catch {
+            return fail(error, output, environment, asJSON: output.isJSON)
+        }
+    }
+
+    private static func run(_ call: Invocation) throws -> ExitStatus {
+        if call.line.wantsHelp {
+            let help = Help(call.line.command, path: call.line.path, stream: call.output.out)
+            call.output.write(help.full())
+            return .done
+        }
+        if call.line.wantsVersion {
+            call.output.print("backup-tool \(version)")
+            return .done
+        }
+        guard let run = call.line.command.run else {
+            // `backup-tool $COMMAND` with an empty variable must not look like success in a script, and its
+            // output must not be taken for a result; git and cargo's own parser do the same.
+            let help = Help(call.line.command, path: call.line.path, stream: call.output.err)
+            call.output.say(help.short())
+            return .usage
+        }
+        return try run(call)
+    }
+
+    private static func fail(
+        _ error: any Error, _ output: Output?, _ environment: Environment, asJSON: Bool
+    ) -> Int32 {
+        let output = output ?? Output(line: ParsedLine(command: .root), environment: environment)
+        let problem = ExitError(error, signal: csystem_caught_signal())
+        // The error comes last. What could not be printed before it matters less than what went wrong first.
+        try? output.finish()
+        output.say(asJSON ? problem.json.text : problem.text(output.err.style))
+        return problem.status.code
+    }
+}

@@ -1,0 +1,107 @@
+import BackupKit
+import Testing
+
+@testable import backup_tool
+
+@Test(arguments: [
+    ("", 0), ("abc", 3), ("é", 1), ("e\u{301}", 1), ("日本語", 6), ("한국", 4), ("ｆ", 2), ("👩‍👩‍👧", 2), ("🇫🇷", 2), ("❤️", 2),
+    ("a\u{200D}b", 2), ("…", 1), ("ﬁ", 1), ("\u{301}", 0),
+])
+func displayWidth_countsColumns(text: String, expected: Int) {
+    #expect(displayWidth(text) == expected)
+}
+
+@Test func truncation_neverExceedsItsColumns() {
+    #expect(truncated("library", to: 7) == "library")
+    #expect(truncated("library", to: 6) == "libra…")
+    #expect(truncated("日本語", to: 5) == "日本…")
+    #expect(truncated("日本語", to: 4) == "日…")
+    #expect(truncated("abc", to: 0) == "")
+}
+
+@Test func table_alignsByDisplayWidthAndCutsOnlyItsLastColumn() {
+    var table = Table([.left("NAME"), .right("SIZE"), .left("PATH")])
+    table.add(["日本語", "1.2 GB", "a/long/path.pdf"])
+    table.add(["x", "9 B", "b\u{1B}"])
+    table.add(["only a name"])
+    #expect(
+        table.lines(columns: 32, style: .plain) == [
+            "NAME           SIZE  PATH",
+            "日本語       1.2 GB  a/long/pat…",
+            "x               9 B  b\\u{1b}",
+            "only a name",
+        ])
+    #expect(table.lines(columns: nil, style: .plain)[1].hasSuffix("a/long/path.pdf"))
+}
+
+@Test func json_escapesWhatItMustAndWhatATerminalWouldObey() {
+    let value: JSONValue = [
+        "z": "a\"\\\n\t\u{1}\u{7F}\u{9B}\u{202E}é日😀", "a": [1, true, nil, .double(0.5), .double(.nan)], "e": [:],
+        "l": [],
+    ]
+    #expect(
+        value.text
+            == #"{"z":"a\"\\\n\t\u0001\u007f\u009b\u202eé日😀","a":[1,true,null,0.5,null],"e":{},"l":[]}"#)
+}
+
+@Test(arguments: [
+    (0, "0 B"), (999, "999 B"), (1000, "1.0 kB"), (1234, "1.2 kB"), (9949, "9.9 kB"), (9950, "10 kB"),
+    (999_499, "999 kB"),
+    (999_500, "1.0 MB"), (1_234_567_890, "1.2 GB"), (UInt64.max, "18 EB"),
+])
+func bytes_areDecimalAndShort(count: UInt64, expected: String) {
+    #expect(HumanText.bytes(count) == expected)
+}
+
+@Test func countsAndDurations_readWell() {
+    #expect(HumanText.count(0) == "0" && HumanText.count(999) == "999" && HumanText.count(1000) == "1,000")
+    #expect(HumanText.count(-1_234_567) == "-1,234,567" && HumanText.count(Int.min).hasPrefix("-9,223,"))
+    #expect(HumanText.count(1, "entry", "entries") == "1 entry" && HumanText.count(2, "record") == "2 records")
+    #expect(
+        [0, 0.34, 9.96, 59.4, 59.6, 3599.6, 3700].map(HumanText.duration)
+            == ["0.0 s", "0.3 s", "10 s", "59 s", "1 min 0 s", "1 h 0 min", "1 h 1 min"])
+    #expect(HumanText.duration(.infinity) == "?" && HumanText.duration(-1) == "?")
+}
+
+@Test func progressLine_tellsShareRateAndTimeLeft_andFits() {
+    let event = ProgressEvent("exporting", done: 500_000_000, of: 2_000_000_000, item: "PDFs/a.pdf")
+    #expect(
+        ProgressBar.line(event, since: 0, seconds: 2, columns: 79)
+            == "exporting [====>                ]   25%  500 MB of 2.0 GB  250 MB/s  6.0 s left")
+    #expect(ProgressBar.line(event, since: 0, seconds: 0, columns: 30) == "exporting   25%  500 MB of 2.…")
+    let open = ProgressEvent("reading", done: 1200, unit: .items, item: "a\u{1B}b")
+    #expect(ProgressBar.line(open, since: 200, seconds: 1, columns: 79) == "reading  1,200  1,000/s  a\\u{1b}b")
+    for columns in 1...120 {
+        for done in [0, 1, 999, UInt64.max] {
+            let event = ProgressEvent("verifying", done: done, of: 1000, item: "日本語")
+            #expect(displayWidth(ProgressBar.line(event, since: 5, seconds: 0.1, columns: columns)) <= columns)
+        }
+    }
+}
+
+@Test func progressBar_drawsAtMostTenTimesASecond() {
+    nonisolated(unsafe) var drawn = 0
+    let bar = ProgressBar { _ in drawn += 1 }
+    for done in 0..<200_000 { bar.report(ProgressEvent("reading", done: UInt64(done))) }
+    #expect(drawn <= 50)
+}
+
+@Test func text_isWrappedBetweenWordsByDisplayWidth() {
+    #expect(wrapped("one two three", columns: 9, indent: 2) == "  one two\n  three")
+    #expect(wrapped("日本語 日本語", columns: 8, indent: 0) == "日本語\n日本語")
+    #expect(wrapped("averyverylongword x", columns: 5, indent: 1) == " averyverylongword\n x")
+    #expect(wrapped("", columns: 5, indent: 1) == "")
+    #expect(paragraphs("one\ntwo\n\nthree") == ["one two", "three"])
+}
+
+@Test func help_fitsEveryWidthFromSixtyToAHundred() {
+    for (path, command) in sampleRoot.everyCommand() {
+        for columns in 60...100 {
+            let help = Help(command, path: path, style: .plain, columns: columns).full()
+            // Usage lines and exact example commands are never broken.
+            for line in help.split(separator: "\n") where !line.contains("backup-tool") {
+                #expect(displayWidth(String(line)) <= columns, "\(line)")
+            }
+        }
+    }
+}
