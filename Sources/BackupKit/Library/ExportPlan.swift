@@ -25,7 +25,7 @@ public struct ExportOptions: Sendable {
 }
 
 public enum BackupKitVersion {
-    public static let current = "1.0.0"
+    public static let current = "0.1.0"
 }
 
 /// What an export did.
@@ -38,6 +38,8 @@ public struct ExportResult: Sendable {
     public var contentDigest = SHA256Digest.of("")
     public var omitted: [Omission] = []
     public var warnings: [Finding] = []
+
+    public init() {}
 
     public var isComplete: Bool { omitted.isEmpty && !warnings.contains { $0.severity != .note } }
 }

@@ -181,8 +181,8 @@ final class Intake {
 }
 
 /// What a person would call a record.
-enum RecordLabel {
-    static func text(of record: Record) -> String {
+public enum RecordLabel {
+    public static func text(of record: Record) -> String {
         guard let fields = try? Fields.parse(record.fields) else { return record.type }
         let key = Fields.string(Publication.citeKey, in: fields)
         let title = Fields.string("title", in: fields) ?? Fields.string("note", in: fields)

@@ -63,6 +63,19 @@ extension Store {
         return (outcome, recorded)
     }
 
+    /// Runs `body` inside a transaction of its own that is rolled back, so that its answer is known and nothing is done.
+    public func rehearse<Result>(_ body: () throws -> Result) throws -> Result {
+        var outcome: Result?
+        do {
+            try write {
+                outcome = try body()
+                throw NothingToKeep()
+            }
+        } catch is NothingToKeep {}
+        guard let outcome else { throw BackupError(.failed, "the rehearsal ended without a result", at: path) }
+        return outcome
+    }
+
     /// Keeps the row as it was before the current batch changed it for the first time.
     func remember(_ old: StoredRecord, becomes change: Int64?) throws {
         guard let batch = currentBatch else { return }

@@ -2,7 +2,10 @@ extension Command {
     /// The whole tool. Every command is named here once; parsing, help, completions and man pages start from it.
     static let root: Command = Command(
         "backup-tool", "Back up, export, verify and restore libraries of publications, notes and events",
-        subcommands: [.completions, .man, .version, .help])
+        subcommands: [
+            .export, .importFiles, .verify, .restore, .undo, .list, .show, .diff, .store, .completions, .man, .version,
+            .help,
+        ])
 
     /// The command at a path such as ["store", "init"], or nil.
     func command(at path: some Sequence<String>) -> Command? {

@@ -2,7 +2,7 @@ import BackupKit
 import CSystem
 
 enum Tool {
-    static let version = "0.1.0"
+    static let version = BackupKitVersion.current
 
     /// From the process's arguments to its exit code.
     static func run() -> Int32 {

@@ -1,0 +1,129 @@
+import BackupKit
+
+extension Command {
+    static let export = Command(
+        "export", "Write a library to a folder or an archive", in: .moveData,
+        discussion: """
+            Everything in the store, as files that can be read without this tool: BibTeX, JSON, the attachments \
+            themselves, a manifest and SHA256SUMS. The export is of one moment, even while apps go on writing, and ends \
+            by reading back what it wrote. Nothing appears under the name given until all of it is there.
+
+            The format comes from the name (.tar.zst, .tar.gz, .tar.xz, .tar, .zip; anything else is a folder) unless \
+            --format says otherwise. With SOURCE_DATE_EPOCH set, the same store gives the same bytes.
+
+            Whatever cannot be exported is listed with its reason, and the exit code is 3.
+            """,
+        options: [
+            .store, .output("Where to write; - is standard output"),
+            .value(
+                "format", "FORMAT", "What to write",
+                .oneOf(CarrierFormat.allCases.map(\.rawValue) + ["imbib"])),
+            .only, .value("level", "N", "How hard to compress, 1 to 19; 3 is usual for zstd"),
+            .value(
+                "oversize", "WHAT", "What to do with attachments over 250 MB, which will not sync",
+                .oneOf(ExportOptions.Oversize.allCases.map(\.rawValue))),
+            .flag("no-verify", "Do not read back what was written"), .force, .dryRun,
+        ],
+        examples: [
+            Example("backup-tool export -o library.tar.zst", "Everything into one archive"),
+            Example("backup-tool export -o ~/library --only publications,attachments", "The papers, as a folder"),
+            Example("backup-tool export -o - --format tar | ssh host 'cat > library.tar'", "To another machine"),
+            Example("backup-tool export -o backup.zip --format imbib", "A backup that imbib restores"),
+        ],
+        reports: true,
+        run: { call in
+            let target = try call.argumentless(call.value("output") ?? "")
+            let options = try exportOptions(call, target)
+            let store = try Store(try call.storePath(), .read)
+            if call.flag("dry-run") { return try rehearse(store, target, options, call) }
+            return report(try Exporter.export(store, to: target, options), call, toOutput: target == "-")
+        })
+}
+
+extension Invocation {
+    fileprivate func argumentless(_ output: String) throws -> String {
+        if output.isEmpty { throw usage("--output needs a path") }
+        return output
+    }
+}
+
+private func exportOptions(_ call: Invocation, _ target: String) throws -> ExportOptions {
+    let settings = try call.configuration()
+    let isImbib = call.value("format") == "imbib"
+    let named = CarrierFormat(fileName: target)
+    let chosen = call.value("format").flatMap(CarrierFormat.init(rawValue:))
+    let usual = settings.text("export.format")
+    var form: ExportOptions.Form
+    if isImbib || (call.value("format") == nil && named == nil && usual == "imbib") {
+        form = .imbib(named ?? (target == "-" ? .zip : .directory))
+    } else {
+        let configured = usual.flatMap(CarrierFormat.init(rawValue:))
+        form = .layout(chosen ?? named ?? configured ?? (target == "-" ? .tarZstandard : .directory))
+    }
+    var options = ExportOptions(form: form)
+    options.kinds = call.kinds()
+    options.level = try call.integer("level", in: 1...19) ?? settings.integer("export.level")
+    let oversize = call.value("oversize") ?? settings.text("export.oversize")
+    options.oversize = oversize.flatMap(ExportOptions.Oversize.init(rawValue:)) ?? .include
+    options.verify = !call.flag("no-verify") && settings.boolean("export.verify") != false
+    options.replace = call.flag("force")
+    options.tool = "backup-tool \(Tool.version)"
+    options.progress = call.output.progress()
+    if let text = call.environment["SOURCE_DATE_EPOCH"] {
+        guard let seconds = Int64(text), abs(seconds) < 250_000_000_000 else {
+            throw call.usage("SOURCE_DATE_EPOCH must be a number of seconds, not '\(printable(text))'")
+        }
+        options.clock = .fixed(Timestamp(milliseconds: seconds * 1000))
+        options.reproducible = true
+    }
+    return options
+}
+
+/// What would be exported: the store's counts, and nothing is written.
+private func rehearse(_ store: Store, _ target: String, _ options: ExportOptions, _ call: Invocation) throws -> ExitStatus {
+    let info = try store.info()
+    var result = ExportResult()
+    result.path = target
+    result.bytes = info.assetBytes
+    result.records = info.records.filter { options.kinds.contains($0.key) }
+    result.tombstones = info.tombstones
+    result.files = info.assets
+    result.contentDigest = try store.read { try store.contentDigest(kinds: options.kinds) }
+    if call.output.isJSON {
+        call.output.report(result.json(dryRun: true))
+    } else {
+        call.output.note("Would write \(result.sentence) to \(printable(target)). Nothing was written.")
+    }
+    return .done
+}
+
+private func report(_ result: ExportResult, _ call: Invocation, toOutput: Bool) -> ExitStatus {
+    let output = call.output
+    if output.isJSON {
+        // Standard output holds the archive itself when it was asked for.
+        if toOutput { output.say(result.json(dryRun: false).text) } else { output.report(result.json(dryRun: false)) }
+    } else {
+        call.say(result.warnings)
+        for omission in result.omitted { output.warn("left out: \(printable(omission.reason))", at: omission.path) }
+        output.note("\(result.sentence) in \(printable(toOutput ? "standard output" : result.path))")
+        output.detail("content digest \(result.contentDigest.hex)")
+    }
+    return result.isComplete ? .done : .incomplete
+}
+
+extension ExportResult {
+    fileprivate var sentence: String {
+        let count = records.values.reduce(0, +)
+        return "\(HumanText.count(count, "record")), \(HumanText.count(files, "file")), \(HumanText.bytes(Int(bytes)))"
+    }
+
+    fileprivate func json(dryRun: Bool) -> JSONValue {
+        [
+            "message_type": "export", "dryRun": .bool(dryRun), "path": .string(path), "bytes": .int(Int(bytes)),
+            "files": .int(files), "records": records.json, "tombstones": .int(tombstones),
+            "contentDigest": .string(contentDigest.hex),
+            "omitted": .array(omitted.map { ["path": .string($0.path), "reason": .string($0.reason)] }),
+            "warnings": .array(warnings.map(\.json)),
+        ]
+    }
+}

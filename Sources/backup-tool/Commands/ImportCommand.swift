@@ -1,0 +1,37 @@
+import BackupKit
+
+extension Command {
+    static let importFiles = Command(
+        "import", "Take files of apps and other tools into the store", in: .moveData,
+        discussion: """
+            PATH is a .bib file, an event log (a .jsonl file or a folder of them), an imbib backup (folder or zip), \
+            an exported library, or a folder that holds such things. Everything is taken in one step that 'undo' takes \
+            back. What the store has already is recognised, so importing the same thing twice writes nothing.
+
+            Settings are taken only with --only settings. The store is made if there is none.
+            """,
+        options: [
+            .store,
+            .value("attachments", "DIR", "Take every file below DIR as an attachment", .directory),
+            .only, .dryRun,
+        ],
+        arguments: [Argument("PATH", "What to import", .file, .any)],
+        examples: [
+            Example("backup-tool import references.bib --attachments ~/Papers", "A bibliography and its PDFs"),
+            Example("backup-tool import ~/Ollie/*.jsonl", "A diary"),
+            Example("backup-tool import imbib-backup-2026-03-08.zip --dry-run", "See what a backup would add"),
+        ],
+        reports: true,
+        run: { call in
+            var options = ImportOptions()
+            options.attachments = call.value("attachments")
+            options.kinds = call.kinds(else: options.kinds)
+            options.dryRun = call.flag("dry-run")
+            options.limits = try call.limits()
+            options.progress = call.output.progress()
+            let paths = call.arguments("PATH")
+            if paths.isEmpty, options.attachments == nil { throw call.usage("PATH is missing") }
+            let result = try Importer.run(paths, into: try Store.openOrCreate(try call.storePath()), options)
+            return call.report(result, as: "import", dryRun: options.dryRun)
+        })
+}

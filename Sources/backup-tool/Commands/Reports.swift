@@ -1,0 +1,151 @@
+import BackupKit
+
+// How results look, in text and in JSON: one place for all commands.
+
+extension Invocation {
+    /// The kinds named by `--only`, or `usual`.
+    func kinds(else usual: Set<Kind> = Set(Kind.allCases)) -> Set<Kind> {
+        let named = Set(values("only").compactMap(Kind.init(rawValue:)))
+        return named.isEmpty ? usual : named
+    }
+
+    /// How much a foreign archive may ask of us.
+    func limits() throws -> ReadLimits {
+        let settings = try configuration()
+        var limits = ReadLimits()
+        if let bytes = settings.integer("limits.max-entry-bytes") { limits.entryBytes = Int64(bytes) }
+        if let bytes = settings.integer("limits.max-total-bytes") { limits.totalBytes = Int64(bytes) }
+        if let count = settings.integer("limits.max-entries") { limits.entries = count }
+        if let ratio = settings.number("limits.max-ratio") { limits.ratio = Int64(ratio) }
+        return limits
+    }
+
+    /// Says every finding; notes only to those who asked for more.
+    func say(_ findings: [Finding], limit: Int = 50) {
+        var left = output.isVerbose ? Int.max : limit
+        for finding in findings where finding.severity != .note || output.isVerbose {
+            if left == 0 {
+                let rest = findings.count { $0.severity != .note } - limit
+                output.say("  … and \(HumanText.count(rest)) more; --verbose or --json shows them all")
+                return
+            }
+            left -= 1
+            let style = output.err.style
+            let mark = switch finding.severity {
+            case .damage: style.error("damage:")
+            case .warning: style.warning("warning:")
+            case .note: style.dim("note:")
+            }
+            guard !output.isJSON else { continue }
+            output.say("\(mark) \(printable(finding.subject)): \(printable(finding.message))")
+            if let remedy = finding.remedy { output.detail("  \(printable(remedy))") }
+        }
+    }
+
+    /// What an import or restore did.
+    func report(_ result: IntakeResult, as what: String, dryRun: Bool) -> ExitStatus {
+        if output.isJSON {
+            output.report(result.json(as: what, dryRun: dryRun))
+        } else {
+            if dryRun || output.isVerbose { show(result.plan, of: result) }
+            say(result.findings)
+            output.note(result.sentence(dryRun: dryRun))
+            if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
+        }
+        return result.findings.contains { $0.severity == .damage } || result.needsAttention ? .incomplete : .done
+    }
+
+    private func show(_ plan: [PlanItem], of result: IntakeResult) {
+        let style = output.out.style
+        for item in plan {
+            if output.isClosed { return }
+            let mark = switch item.action {
+            case .add: style.good("+")
+            case .update: style.changed("~")
+            case .remove: style.bad("-")
+            case .protect: style.dim("=")
+            case .conflict: style.warning("!")
+            }
+            let reason = item.reason.map { "  (\($0))" } ?? ""
+            output.print("\(mark) \(printable(item.label))  \(style.dim(printable(item.subject)))\(reason)")
+            for change in item.changes { output.print("    \(change.summary)") }
+        }
+        let all = result.added + result.updated + result.removed + result.protected
+        if all > plan.count { output.print("  … and \(HumanText.count(all - plan.count)) more") }
+    }
+}
+
+extension FieldChange {
+    /// `title: "Old" → "New"`, cut to what a line holds.
+    var summary: String {
+        "\(printable(name)): \(FieldChange.short(before)) → \(FieldChange.short(after))"
+    }
+
+    private static func short(_ value: String?) -> String {
+        guard let value else { return "nothing" }
+        return value.count > 60 ? printable(String(value.prefix(57))) + "…" : printable(value)
+    }
+
+    var json: JSONValue {
+        [
+            "field": .string(name), "before": before.map(JSONValue.string) ?? .null,
+            "after": after.map(JSONValue.string) ?? .null,
+        ]
+    }
+}
+
+extension Finding {
+    var json: JSONValue {
+        [
+            "code": .string(code.rawValue), "severity": .string(severity.rawValue), "path": .string(subject),
+            "message": .string(message), "remedy": remedy.map(JSONValue.string) ?? .null,
+        ]
+    }
+}
+
+extension IntakeResult {
+    func sentence(dryRun: Bool) -> String {
+        var parts: [String] = []
+        func part(_ count: Int, _ what: String) {
+            if count > 0 { parts.append("\(HumanText.count(count)) \(what)") }
+        }
+        part(added, "added")
+        part(updated, "updated")
+        part(removed, "removed")
+        part(unchanged, "unchanged")
+        part(protected, "protected")
+        part(rejected, "rejected")
+        part(conflicts, conflicts == 1 ? "conflict" : "conflicts")
+        part(attachmentsAdded, attachmentsAdded == 1 ? "attachment added" : "attachments added")
+        part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
+        let list = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
+        return dryRun ? "Would be: \(list). Nothing was written." : "\(list)."
+    }
+
+    func json(as what: String, dryRun: Bool) -> JSONValue {
+        [
+            "message_type": .string(what), "dryRun": .bool(dryRun), "read": .int(read), "added": .int(added),
+            "updated": .int(updated), "unchanged": .int(unchanged), "protected": .int(protected),
+            "conflicts": .int(conflicts), "rejected": .int(rejected), "removed": .int(removed),
+            "attachments": ["added": .int(attachmentsAdded), "unchanged": .int(attachmentsUnchanged)],
+            "settings": .int(settingsChanged), "writes": .int(writes),
+            "batch": batch.map { .int(Int($0)) } ?? .null, "findings": .array(findings.map(\.json)),
+            "plan": .array(
+                plan.map { item in
+                    [
+                        "action": .string(item.action.rawValue), "record": .string(item.subject),
+                        "label": .string(item.label), "changes": .array(item.changes.map(\.json)),
+                        "reason": item.reason.map(JSONValue.string) ?? .null,
+                    ]
+                }),
+        ]
+    }
+}
+
+extension Dictionary<Kind, Int> {
+    var json: JSONValue {
+        .object(
+            Kind.allCases.filter { $0 != .attachments && $0 != .settings }
+                .map { .init(key: $0.rawValue, value: .int(self[$0] ?? 0)) })
+    }
+}

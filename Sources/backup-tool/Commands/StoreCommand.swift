@@ -1,0 +1,124 @@
+import BackupKit
+
+extension Command {
+    static let store = Command(
+        "store", "Make, look at and change the sync store", in: .store,
+        discussion: "The store is an SQLite database with a folder of attachments beside it.",
+        subcommands: [storeInit, storeInfo, storeDigest, storeChanges, storeDelete, storeSetLocal, storeEnableCloud])
+
+    private static let storeInit = Command(
+        "init", "Make a new, empty store", in: .store,
+        discussion: "What is there already is never touched.",
+        options: [.store],
+        examples: [Example("backup-tool store init --store ~/library.db", "A store in a place of your own")],
+        reports: true,
+        run: { call in
+            let path = try call.storePath()
+            let store = try Store.create(path)
+            if call.output.isJSON {
+                call.output.report([
+                    "message_type": "store-init", "path": .string(path), "storeId": .string(try store.storeID),
+                ])
+            } else {
+                call.output.note("New store: \(printable(path))")
+            }
+            return .done
+        })
+
+    private static let storeInfo = Command(
+        "info", "Show how much the store holds", in: .store, options: [.store],
+        examples: [Example("backup-tool store info --json", "Counts for a script")],
+        reports: true,
+        run: { call in
+            let path = try call.storePath()
+            let store = try Store(path, .read)
+            let info = try store.read { try store.info() }
+            if call.output.isJSON {
+                call.output.report([
+                    "message_type": "store-info", "path": .string(path), "storeId": .string(try store.storeID),
+                    "records": info.records.json,
+                    "types": .object(info.types.map { .init(key: $0.type, value: .int($0.count)) }),
+                    "tombstones": .int(info.tombstones), "localOnly": .int(info.localOnly),
+                    "assets": .int(info.assets), "assetBytes": .int(Int(info.assetBytes)),
+                    "settings": .int(info.settings), "conflicts": .int(info.conflicts),
+                    "schemaVersion": .int(info.schemaVersion), "token": .string(try store.token().description),
+                ])
+                return .done
+            }
+            var table = Table([.left("WHAT"), .right("COUNT")])
+            for kind in Kind.allCases where kind != .attachments && kind != .settings {
+                table.add([kind.rawValue, HumanText.count(info.records[kind] ?? 0)])
+            }
+            table.add(["attachments", HumanText.count(info.assets)])
+            table.add(["settings", HumanText.count(info.settings)])
+            table.add(["tombstones", HumanText.count(info.tombstones)])
+            table.add(["local only", HumanText.count(info.localOnly)])
+            table.add(["conflicts", HumanText.count(info.conflicts)])
+            table.print(to: call.output)
+            call.output.note(
+                "\(HumanText.bytes(Int(info.assetBytes))) of attachments, schema \(info.schemaVersion), \(printable(path))")
+            return .done
+        })
+
+    private static let storeDigest = Command(
+        "digest", "Print the content digest", in: .store,
+        discussion: """
+            64 hexadecimal digits that stand for everything in the store: two stores with the same content have the \
+            same digest, however they came to it.
+            """,
+        options: [.store, .only],
+        examples: [Example("backup-tool store digest", "Compare it with a manifest's contentDigest")],
+        reports: true,
+        run: { call in
+            let store = try Store(try call.storePath(), .read)
+            let digest = try store.read { try store.contentDigest(kinds: call.kinds()) }
+            if call.output.isJSON {
+                call.output.report(["message_type": "store-digest", "contentDigest": .string(digest.hex)])
+            } else {
+                call.output.print(digest.hex)
+            }
+            return .done
+        })
+
+    private static let storeDelete = editing(
+        "delete", "Delete records, everywhere", done: "deleted",
+        discussion: "A tombstone stays, which holds nothing of the record, so that no late device brings it back."
+    ) { try $0.delete($1) }
+
+    private static let storeSetLocal = editing(
+        "set-local", "Keep records on this device only", done: "kept on this device",
+        discussion: "Everybody else gets a tombstone; the copy here is protected from whatever they send."
+    ) { try $0.setLocal($1) }
+
+    private static let storeEnableCloud = editing(
+        "enable-cloud", "Give local-only records back to the cloud", done: "given back",
+        discussion: "The whole record overwrites its tombstone, so that the other devices get it again."
+    ) { try $0.enableCloud($1) }
+
+    private static func editing(
+        _ name: String, _ summary: String, done: String, discussion: String,
+        _ edit: @escaping @Sendable (Store, [String]) throws -> [RecordID]
+    ) -> Command {
+        Command(
+            name, summary, in: .store, discussion: discussion + " All of the records or none.",
+            options: [.store, .dryRun],
+            arguments: [Argument("ID", "A local id, a record name, or zone/name", .text, .oneOrMore)],
+            examples: [Example("backup-tool store \(name) 4F6D3B0A-0D6C-8F3E-9B1A-2C3D4E5F6071", "One record")],
+            reports: true,
+            run: { call in
+                let store = try Store(try call.storePath(), .write)
+                let isRehearsal = call.flag("dry-run")
+                let ids = try isRehearsal ? store.rehearse { try edit(store, call.arguments("ID")) }
+                    : edit(store, call.arguments("ID"))
+                if call.output.isJSON {
+                    call.output.report([
+                        "message_type": .string("store-\(name)"), "dryRun": .bool(isRehearsal),
+                        "records": .array(ids.map { .string($0.description) }),
+                    ])
+                } else {
+                    for id in ids { call.output.print("\(printable(id.description)) \(isRehearsal ? "would be " : "")\(done)") }
+                }
+                return .done
+            })
+    }
+}
