@@ -130,6 +130,16 @@ private struct Outline: Equatable {
         #expect(whole.raw == text)
     }
 
+    @Test(arguments: 0..<9)
+    func aBlockCutAtTheLimitIsCutAtNoLineEndAndNoAddress(shift: Int) {
+        let body = String(repeating: "x", count: shift) + String(repeating: "a@m{k,}\r\n", count: 200)
+        let bytes = Array(("@a{k, x = {" + body + "@b{l}").utf8)
+        let whole = Outline.whole(bytes, limit: 1_024)
+        #expect(whole.kinds == [.unreadable, .text, .entry])
+        #expect(whole.lines.last == 201)
+        #expect(whole == Outline.chunked(bytes, limit: 1_024) { 100 })
+    }
+
     /// Bits flipped, bytes cut out, pieces moved and repeated, and plain noise.
     private func samples(_ random: inout BibRandom, count: Int) -> [[UInt8]] {
         let tricky = Array(
