@@ -36,7 +36,7 @@ struct Help {
 
     /// For somebody who named no command.
     func short() -> String {
-        ([usage] + commandList + ["'\(name) --help' tells more, '\(name) COMMAND --help' all about one command."])
+        ([usage] + commandList + [wrap("See '\(name) --help', or '\(name) COMMAND --help' for one command.")])
             .joined(separator: "\n\n")
     }
 

@@ -44,8 +44,8 @@ enum Tool {
             return .done
         }
         guard let run = call.line.command.run else {
-            // `backup-tool $COMMAND` with an empty variable must not look like success in a script, and its
-            // output must not be taken for a result; git and cargo's own parser do the same.
+            // `backup-tool $COMMAND` with an empty variable must not look like success in a script, as it does not
+            // with git, and help nobody asked for is no result, so it goes to standard error.
             let help = Help(call.line.command, path: call.line.path, stream: call.output.err)
             call.output.say(help.short())
             return .usage
