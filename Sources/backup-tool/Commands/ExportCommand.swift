@@ -80,7 +80,9 @@ private func exportOptions(_ call: Invocation, _ target: String) throws -> Expor
 }
 
 /// What would be exported: the store's counts, and nothing is written.
-private func rehearse(_ store: Store, _ target: String, _ options: ExportOptions, _ call: Invocation) throws -> ExitStatus {
+private func rehearse(_ store: Store, _ target: String, _ options: ExportOptions, _ call: Invocation) throws
+    -> ExitStatus
+{
     let info = try store.info()
     var result = ExportResult()
     result.path = target

@@ -116,11 +116,12 @@ private func printDifference(_ difference: Difference, _ call: Invocation) {
         return
     }
     let style = output.out.style
-    let mark = switch difference.change {
-    case .added: style.good("+")
-    case .changed: style.changed("~")
-    case .removed, .deleted: style.bad("-")
-    }
+    let mark =
+        switch difference.change {
+        case .added: style.good("+")
+        case .changed: style.changed("~")
+        case .removed, .deleted: style.bad("-")
+        }
     let label = difference.label.isEmpty ? "" : "  \(printable(difference.label))"
     output.print("\(mark) \(difference.kind.rawValue) \(printable(difference.subject))\(label)")
     for change in difference.fields { output.print("    \(change.summary)") }

@@ -31,11 +31,12 @@ extension Invocation {
             }
             left -= 1
             let style = output.err.style
-            let mark = switch finding.severity {
-            case .damage: style.error("damage:")
-            case .warning: style.warning("warning:")
-            case .note: style.dim("note:")
-            }
+            let mark =
+                switch finding.severity {
+                case .damage: style.error("damage:")
+                case .warning: style.warning("warning:")
+                case .note: style.dim("note:")
+                }
             guard !output.isJSON else { continue }
             output.say("\(mark) \(printable(finding.subject)): \(printable(finding.message))")
             if let remedy = finding.remedy { output.detail("  \(printable(remedy))") }
@@ -59,13 +60,14 @@ extension Invocation {
         let style = output.out.style
         for item in plan {
             if output.isClosed { return }
-            let mark = switch item.action {
-            case .add: style.good("+")
-            case .update: style.changed("~")
-            case .remove: style.bad("-")
-            case .protect: style.dim("=")
-            case .conflict: style.warning("!")
-            }
+            let mark =
+                switch item.action {
+                case .add: style.good("+")
+                case .update: style.changed("~")
+                case .remove: style.bad("-")
+                case .protect: style.dim("=")
+                case .conflict: style.warning("!")
+                }
             let reason = item.reason.map { "  (\($0))" } ?? ""
             output.print("\(mark) \(printable(item.label))  \(style.dim(printable(item.subject)))\(reason)")
             for change in item.changes { output.print("    \(change.summary)") }

@@ -54,7 +54,9 @@ private func extract(
     for name in ["mode", "only", "match", "store"] where call.value(name) != nil {
         throw call.usage("--\(name) does not go with --to, which writes every file")
     }
-    if options.dryRun || options.resurrect { throw call.usage("--to writes files and knows no --dry-run or --resurrect") }
+    if options.dryRun || options.resurrect {
+        throw call.usage("--to writes files and knows no --dry-run or --resurrect")
+    }
     let result = try Restorer.extract(path, to: folder, replace: call.flag("force"), options)
     if call.output.isJSON {
         call.output.report([

@@ -56,7 +56,8 @@ extension Command {
             table.add(["conflicts", HumanText.count(info.conflicts)])
             table.print(to: call.output)
             call.output.note(
-                "\(HumanText.bytes(Int(info.assetBytes))) of attachments, schema \(info.schemaVersion), \(printable(path))")
+                "\(HumanText.bytes(Int(info.assetBytes))) of attachments, schema \(info.schemaVersion), \(printable(path))"
+            )
             return .done
         })
 
@@ -108,7 +109,9 @@ extension Command {
             run: { call in
                 let store = try Store(try call.storePath(), .write)
                 let isRehearsal = call.flag("dry-run")
-                let ids = try isRehearsal ? store.rehearse { try edit(store, call.arguments("ID")) }
+                let ids =
+                    try isRehearsal
+                    ? store.rehearse { try edit(store, call.arguments("ID")) }
                     : edit(store, call.arguments("ID"))
                 if call.output.isJSON {
                     call.output.report([
@@ -116,7 +119,9 @@ extension Command {
                         "records": .array(ids.map { .string($0.description) }),
                     ])
                 } else {
-                    for id in ids { call.output.print("\(printable(id.description)) \(isRehearsal ? "would be " : "")\(done)") }
+                    for id in ids {
+                        call.output.print("\(printable(id.description)) \(isRehearsal ? "would be " : "")\(done)")
+                    }
                 }
                 return .done
             })
