@@ -18,6 +18,7 @@ let package = Package(
             dependencies: ["CArchive", "CSQLite", "CZstd", "CCrypto", "CSystem"]
         ),
         .executableTarget(name: "backup-tool", dependencies: ["BackupKit"]),
+        .executableTarget(name: "bibtex-parse", dependencies: ["BackupKit"], path: "Benchmarks/BibTeXParse"),
         .target(name: "TestSupport", dependencies: ["BackupKit"], path: "Tests/TestSupport"),
         .testTarget(name: "BackupKitTests", dependencies: ["BackupKit", "TestSupport"]),
         .testTarget(name: "CommandLineTests", dependencies: ["BackupKit", "TestSupport", "backup-tool"]),
