@@ -63,11 +63,15 @@ printf '%s$ tar --zstd -xOf library.tar.zst README.txt | head -n 5%s\n' "$dim" "
 { tar --zstd -xOf library.tar.zst README.txt 2>/dev/null || true; } | head -n 5
 
 say "What next?"
-binary=${tool#"$OLDPWD"/}
-cat <<END
-  $binary import --store my.db YOUR.bib --attachments YOUR-PDFS
-  $binary export --store my.db -o my-library.tar.zst
-  $binary list my-library.tar.zst
-  $binary --help
-  README.md shows the everyday commands; make install puts the tool on your PATH.
+cat <<'END'
+Install it with `make build && sudo make install` (or call it by its path,
+.build/release/backup-tool), and then:
+
+  backup-tool store init
+  backup-tool import YOUR.bib --attachments YOUR-PDFS
+  backup-tool export -o my-library.tar.zst
+  backup-tool verify my-library.tar.zst
+  backup-tool help
+
+README.md shows the everyday commands.
 END

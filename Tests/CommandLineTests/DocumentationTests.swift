@@ -54,15 +54,16 @@ func everyLinkOfADocumentLeadsSomewhere(_ document: String) throws {
     let names = Set(tests.map { String($0.dropFirst("func ".count)) })
     let rows = try text(of: "docs/invariants.md").split(separator: "\n").filter { $0.hasPrefix("| I") }
     #expect(rows.count > 15)
+    var problems: [String] = []
     for (index, row) in rows.enumerated() {
         let columns = row.split(separator: "|").map { trimmed($0) }
-        try #require(columns.count >= 3, "\(row)")
-        #expect(columns[0] == "I\(index + 1)", "the invariants are numbered without gaps")
-        let enforcers = columns[columns.count - 1].split(separator: ",").map { trimmed($0).filter { $0 != "`" } }
-        for enforcer in enforcers {
-            #expect(names.contains(enforcer), "\(columns[0]) names the test '\(enforcer)', which is not there")
+        if columns.first != "I\(index + 1)" { problems.append("\(columns[0]) is out of order") }
+        for test in (columns.last ?? "").split(separator: ",").map({ trimmed($0).filter { $0 != "`" } })
+        where !names.contains(test) {
+            problems.append("\(columns[0]) names the test '\(test)', which is not there")
         }
     }
+    #expect(problems == [])
 }
 
 @Test func theDemoWorks() throws {
@@ -70,8 +71,7 @@ func everyLinkOfADocumentLeadsSomewhere(_ document: String) throws {
     let result = try runProcess(
         ["scripts/demo.sh"], environment: testEnvironment(["BACKUP_TOOL": tool]), in: projectFolder(), timeout: 120)
     #expect(result.status == 0, "\(result.stdout)\(result.stderr)")
-    let tooWide = result.stdoutLines.first { $0.count > 100 }
-    #expect(tooWide == nil)
+    #expect(result.stdoutLines.filter { $0.count > 80 } == [])
 }
 
 @Test func theSamplesAreWhatTheirScriptWrites() throws {
