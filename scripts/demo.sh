@@ -10,8 +10,8 @@ samples=$PWD/samples
 work=$(mktemp -d "${TMPDIR:-/tmp}/backup-tool-demo.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
-# Short in the commands below, and nothing of the user's own settings.
-ln -s "$samples" samples
+# A short name for the commands below, and nothing of the user's own settings.
+cp -R "$samples" samples
 export XDG_CONFIG_HOME=$work/config XDG_DATA_HOME=$work/data
 unset BACKUP_TOOL_STORE
 
@@ -35,12 +35,9 @@ run() {
 
 say "1. Make a store, and import a small library and a week of events"
 run 0 store init --store first.db
-# Exit code 3: done, and something needs attention. One attachment in samples/ belongs to nobody, one file that is
-# named is missing, and one cite key is there twice; none of that may go unnoticed.
-run 3 import --store first.db samples/library/references.bib samples/library/latin1.bib \
-    --attachments samples/library/Attachments
-run 0 import --store first.db samples/events
-run 3 import --store first.db samples/imbib-backup-2026-03-08
+# Exit code 3: done, and something needs attention. One attachment in samples/ belongs to nobody and one cite key is
+# there twice; neither may go unnoticed.
+run 3 import --store first.db samples --attachments samples/library/Attachments
 run 0 store info --store first.db
 
 say "2. Export everything into one file, and prove it"
@@ -48,7 +45,7 @@ run 0 export --store first.db -o library.tar.zst
 run 0 verify library.tar.zst --level deep
 
 say "3. Restore it into a second, empty store"
-run 0 restore library.tar.zst --store second.db --only publications,notes,events,records,attachments,settings
+run 0 restore library.tar.zst --store second.db
 
 say "4. Both stores hold the same, to the last field"
 first=$("$tool" store digest --store first.db)
@@ -66,11 +63,15 @@ printf '%s$ tar --zstd -xOf library.tar.zst README.txt | head -n 5%s\n' "$dim" "
 { tar --zstd -xOf library.tar.zst README.txt 2>/dev/null || true; } | head -n 5
 
 say "What next?"
-binary=${tool#"$OLDPWD"/}
-cat <<END
-  $binary import --store my.db YOUR.bib --attachments YOUR-PDFS
-  $binary export --store my.db -o my-library.tar.zst
-  $binary list my-library.tar.zst
-  $binary --help
-  README.md shows the everyday commands; make install puts the tool on your PATH.
+cat <<'END'
+Install it with `make build && sudo make install` (or call it by its path,
+.build/release/backup-tool), and then:
+
+  backup-tool store init
+  backup-tool import YOUR.bib --attachments YOUR-PDFS
+  backup-tool export -o my-library.tar.zst
+  backup-tool verify my-library.tar.zst
+  backup-tool help
+
+README.md shows the everyday commands.
 END
