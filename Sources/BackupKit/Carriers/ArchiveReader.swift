@@ -45,7 +45,9 @@ public struct ArchiveReader: CarrierReader {
         return try reader.visit { info, bytes in
             var size: Int64 = 0
             try bytes.forEachChunk { size += Int64($0.count) }
-            guard size == info.size else { throw BackupError(.damaged, "has \(size) of \(info.size) bytes", at: info.path) }
+            guard size == info.size else {
+                throw BackupError(.damaged, "has \(size) of \(info.size) bytes", at: info.path)
+            }
         }
     }
 }
@@ -69,7 +71,9 @@ enum ArchiveMagic {
     private static func format(_ head: UnsafeRawBufferPointer) -> CarrierFormat? {
         if head.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) { return .tarZstandard }
         // pzstd begins with a frame to be skipped: 184D2A50 to 184D2A5F.
-        if head.count >= 4, head[0] & 0xF0 == 0x50, head[1...3].elementsEqual([0x2A, 0x4D, 0x18]) { return .tarZstandard }
+        if head.count >= 4, head[0] & 0xF0 == 0x50, head[1...3].elementsEqual([0x2A, 0x4D, 0x18]) {
+            return .tarZstandard
+        }
         if head.starts(with: [0x1F, 0x8B]) { return .tarGzip }
         if head.starts(with: [0xFD, 0x37, 0x7A, 0x58, 0x5A, 0]) { return .tarXZ }
         if head.starts(with: [0x50, 0x4B, 3, 4]) || head.starts(with: [0x50, 0x4B, 5, 6]) { return .zip }
@@ -104,6 +108,7 @@ public enum CarrierOpener {
         guard let status = try FileStatus.ofTarget(path) else {
             throw BackupError(.notFound, "does not exist", at: path)
         }
-        return status.isDirectory ? try DirectoryReader(path, limits: limits) : try ArchiveReader(path: path, limits: limits)
+        return status.isDirectory
+            ? try DirectoryReader(path, limits: limits) : try ArchiveReader(path: path, limits: limits)
     }
 }

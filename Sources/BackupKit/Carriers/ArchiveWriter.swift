@@ -57,7 +57,9 @@ public final class ArchiveWriter: CarrierWriter {
         case file(FileHandle)
 
         init(_ format: CarrierFormat, _ file: FileHandle, level: Int, threads: Int) throws {
-            self = try format == .tarZstandard ? .frames(FrameWriter(to: file, level: level, threads: threads)) : .file(file)
+            self =
+                try format == .tarZstandard
+                ? .frames(FrameWriter(to: file, level: level, threads: threads)) : .file(file)
         }
 
         /// Offset in the tar; means nothing in the other forms.

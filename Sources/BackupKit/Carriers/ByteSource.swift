@@ -86,7 +86,8 @@ final class ZstandardSource: ByteSource {
             consumed += Int64(step.taken)
             if let failure = step.failure {
                 throw BackupError(
-                    step.refused ? .refused : .damaged, "the zstd frame at byte \(consumed) cannot be unpacked: \(failure)",
+                    step.refused ? .refused : .damaged,
+                    "the zstd frame at byte \(consumed) cannot be unpacked: \(failure)",
                     at: file.path)
             }
             waiting = UnsafeRawBufferPointer(rebasing: waiting[step.taken...])

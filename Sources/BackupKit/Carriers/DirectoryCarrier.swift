@@ -16,12 +16,14 @@ public struct DirectoryReader: CarrierReader {
         try Directory.walk(root.path) { path, status in
             guard status.isRegular || status.isDirectory else {
                 throw BackupError(
-                    .refused, "is a \(status.isLink ? "symbolic link" : "device or pipe"), which a backup does not hold",
+                    .refused,
+                    "is a \(status.isLink ? "symbolic link" : "device or pipe"), which a backup does not hold",
                     at: "\(root.path)/\(path)")
             }
             try EntryName.check(path)
             // Rounds down also before 1970.
-            let seconds = (status.modifiedNanoseconds - (status.modifiedNanoseconds < 0 ? 999_999_999 : 0)) / 1_000_000_000
+            let seconds =
+                (status.modifiedNanoseconds - (status.modifiedNanoseconds < 0 ? 999_999_999 : 0)) / 1_000_000_000
             let info = EntryInfo(path: path, size: status.isDirectory ? 0 : status.size, modified: seconds)
             try meter.admit(info, isFolder: status.isDirectory)
             if status.isRegular { entries.append(info) }

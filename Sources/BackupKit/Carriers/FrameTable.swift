@@ -114,10 +114,13 @@ struct ByteFields {
     }
 
     /// Calls `body` with the next `count` bytes where they lie.
-    mutating func withSlice<Result>(_ count: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result? {
+    mutating func withSlice<Result>(_ count: Int, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result?
+    {
         guard count >= 0, remaining >= count else { return nil }
         defer { position += count }
-        return try bytes.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[position..<(position + count)])) }
+        return try bytes.withUnsafeBytes {
+            try body(UnsafeRawBufferPointer(rebasing: $0[position..<(position + count)]))
+        }
     }
 
     mutating func skip(to position: Int) { self.position = min(max(0, position), bytes.count) }

@@ -113,7 +113,8 @@ final class TarCursor {
 
     func truncated() -> BackupError {
         let error = BackupError(
-            .damaged, "is cut off: it ends after \(position) bytes, without the mark that ends a tar archive", at: archive)
+            .damaged, "is cut off: it ends after \(position) bytes, without the mark that ends a tar archive",
+            at: archive)
         failure = error
         return error
     }

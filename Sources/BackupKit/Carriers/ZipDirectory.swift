@@ -54,7 +54,8 @@ struct ZipDirectory: Sendable {
             }
             guard entry.offset == expected else {
                 throw BackupError(
-                    .refused, "\(entry.offset - expected) bytes before it belong to no entry of the zip", at: entry.info.path)
+                    .refused, "\(entry.offset - expected) bytes before it belong to no entry of the zip",
+                    at: entry.info.path)
             }
             let dataEnd = try ZipRecords.checkLocalHeader(of: entry, file) + entry.packedSize
             let limit = number + 1 < entries.count ? entries[number + 1].offset : directory
@@ -133,13 +134,15 @@ private struct ZipEnd {
     {
         var locator = try ByteFields(file, at: position - 20, count: 20)
         guard locator.number(UInt32.self) == 0x0706_4B50 else { return nil }
-        guard locator.number(UInt32.self) == 0, let offset = locator.number(Int64.self), locator.number(UInt32.self) == 1,
+        guard locator.number(UInt32.self) == 0, let offset = locator.number(Int64.self),
+            locator.number(UInt32.self) == 1,
             offset >= 0, offset <= position - 20 - 56
         else { throw refused("its 64-bit end locator is wrong", file) }
         var fields = try ByteFields(file, at: offset, count: 56)
         guard fields.number(UInt32.self) == 0x0606_4B50, let size = fields.number(Int64.self), size >= 44,
             size == position - 20 - offset - 12, fields.number(UInt32.self) != nil, fields.number(UInt32.self) == 0,
-            fields.number(UInt32.self) == 0, let here = fields.number(Int64.self), let count = fields.number(Int64.self),
+            fields.number(UInt32.self) == 0, let here = fields.number(Int64.self),
+            let count = fields.number(Int64.self),
             here == count, let directorySize = fields.number(Int64.self), let start = fields.number(Int64.self),
             count >= 0, directorySize >= 0, start >= 0
         else { throw refused("its 64-bit end record is wrong", file) }

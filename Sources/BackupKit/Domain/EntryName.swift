@@ -17,7 +17,8 @@ public enum EntryName {
     static func checked(_ bytes: UnsafeRawBufferPointer) throws -> String {
         guard let path = String(validating: bytes, as: UTF8.self) else {
             throw BackupError(
-                .refused, "is not a name that a backup may hold: it is not UTF-8", at: String(decoding: bytes, as: UTF8.self))
+                .refused, "is not a name that a backup may hold: it is not UTF-8",
+                at: String(decoding: bytes, as: UTF8.self))
         }
         if let reason = problem(in: bytes) {
             throw BackupError(.refused, "is not a name that a backup may hold: \(reason)", at: path)

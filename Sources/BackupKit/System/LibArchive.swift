@@ -111,7 +111,10 @@ final class ArchiveFramer {
         archive_entry_set_size(entry, info.size)
         archive_entry_set_mtime(entry, Int(info.modified), 0)
         if isZip {
-            try check(stored ? archive_write_zip_set_compression_store(archive) : archive_write_zip_set_compression_deflate(archive))
+            try check(
+                stored
+                    ? archive_write_zip_set_compression_store(archive)
+                    : archive_write_zip_set_compression_deflate(archive))
         }
         try check(archive_write_header(archive, entry))
     }
