@@ -59,7 +59,7 @@ final class ZstandardSource: ByteSource {
     private let packed = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 64)
     private let unpacked = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
     private var waiting = UnsafeRawBufferPointer(start: nil, count: 0)
-    private var offset: Int64 = 0
+    private var hasIndex = false
     private(set) var consumed: Int64 = 0
 
     init(_ file: FileHandle) throws {
@@ -75,9 +75,9 @@ final class ZstandardSource: ByteSource {
 
     func next() throws -> UnsafeRawBufferPointer {
         while true {
+            if stream.atFrameEnd { try passSkippableFrames() }
             if waiting.isEmpty {
-                let count = try file.read(into: packed, at: offset)
-                offset += Int64(count)
+                let count = try file.read(into: packed, at: consumed)
                 waiting = UnsafeRawBufferPointer(rebasing: packed[..<count])
             }
             if waiting.isEmpty && stream.atFrameEnd { return waiting }
@@ -87,20 +87,44 @@ final class ZstandardSource: ByteSource {
             if let failure = step.failure {
                 throw BackupError(
                     step.refused ? .refused : .damaged,
-                    "the zstd frame at byte \(consumed) cannot be unpacked: \(failure)",
-                    at: file.path)
+                    "the zstd frame at byte \(consumed) cannot be unpacked: \(failure)", at: file.path)
             }
             waiting = UnsafeRawBufferPointer(rebasing: waiting[step.taken...])
             if step.produced > 0 { return UnsafeRawBufferPointer(rebasing: unpacked[..<step.produced]) }
-            if step.taken == 0 && waiting.isEmpty {
-                throw BackupError(.damaged, "is cut off: its last zstd frame is not whole", at: file.path)
-            }
+            if step.taken == 0 && waiting.isEmpty { throw cutOff() }
         }
+    }
+
+    /// Between two frames: steps over those that carry no data, and notices our index among them.
+    private func passSkippableFrames() throws {
+        while true {
+            var head = try ByteFields(file, at: consumed, count: 8)
+            guard let magic = head.number(UInt32.self), magic & 0xFFFF_FFF0 == 0x184D_2A50 else { return }
+            guard let length = head.number(UInt32.self), consumed + 8 + Int64(length) <= size else { throw cutOff() }
+            if try magic == MemberIndex.skippableMagic || MemberIndex.isMarked(file, at: consumed + 8) {
+                hasIndex = true
+            }
+            consumed += 8 + Int64(length)
+            waiting = UnsafeRawBufferPointer(start: nil, count: 0)
+        }
+    }
+
+    private func cutOff() -> BackupError {
+        BackupError(.damaged, "is cut off: its last zstd frame is not whole", at: file.path)
     }
 
     func seek(to offset: Int64) -> Bool { false }
 
-    func findingsAtEnd() -> [Finding] { [] }
+    /// Whoever reads an archive of ours in this way could not use its index.
+    func findingsAtEnd() -> [Finding] {
+        guard hasIndex else { return [] }
+        return [
+            Finding(
+                .archiveDamaged, .warning, file.path,
+                "the list of members at its end is damaged; it was read from front to back instead",
+                remedy: "the files are sound if nothing else is reported; write the archive anew")
+        ]
+    }
 }
 
 /// A gzip or xz file, unpacked by libarchive.

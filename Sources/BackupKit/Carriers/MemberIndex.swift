@@ -61,6 +61,12 @@ struct MemberIndex: Sendable {
 
     // MARK: Reading
 
+    /// Whether the content of a skippable frame begins as an index does.
+    static func isMarked(_ file: FileHandle, at offset: Int64) throws -> Bool {
+        var fields = try ByteFields(file, at: offset, count: Int64(mark.count))
+        return fields.slice(mark.count)?.elementsEqual(mark) == true
+    }
+
     /// Reads the frame that lies at `range`; nil when it is no index, is damaged or contradicts itself.
     init?(_ file: FileHandle, at range: Range<Int64>, tarSize: Int64) throws {
         guard range.count <= Self.sizeMax else { return nil }

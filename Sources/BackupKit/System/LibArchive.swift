@@ -105,7 +105,8 @@ final class ArchiveFramer {
     /// modification's) is left out.
     func begin(_ info: EntryInfo, stored: Bool) throws {
         archive_entry_clear(entry)
-        archive_entry_set_pathname_utf8(entry, info.path)
+        // Not the UTF-8 variant of this call: on the way through it, libarchive composes decomposed letters.
+        archive_entry_set_pathname(entry, info.path)
         archive_entry_set_filetype(entry, UInt32(Glibc.S_IFREG))
         archive_entry_set_perm(entry, 0o644)
         archive_entry_set_size(entry, info.size)
@@ -254,10 +255,16 @@ final class ArchiveUnpacker {
     /// The entry's owner is `archive`, which keeps it until the next call of `next`.
     private var current: OpaquePointer?
 
-    /// Whether the current entry has exactly these bytes as its name.
+    /// Whether the current entry has this name, as far as libarchive can tell: it composes letters and may turn
+    /// backslashes around.
     func isNamed(_ name: [UInt8]) -> Bool {
-        guard let current, let path = archive_entry_pathname(current), strlen(path) == name.count else { return false }
-        return UnsafeRawBufferPointer(start: path, count: name.count).elementsEqual(name)
+        guard let current, let path = archive_entry_pathname(current) else { return false }
+        return Self.comparable(UnsafeRawBufferPointer(start: path, count: strlen(path))) == Self.comparable(name)
+    }
+
+    private static func comparable(_ name: some Collection<UInt8>) -> String {
+        // Swift calls composed and decomposed letters equal.
+        String(decoding: name.map { $0 == UInt8(ascii: "\\") ? UInt8(ascii: "/") : $0 }, as: UTF8.self)
     }
 
     /// The next bytes of the current entry; empty at its end. Valid until the next call.
