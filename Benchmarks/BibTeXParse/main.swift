@@ -3,7 +3,7 @@ import BackupKit
 import Glibc
 
 guard CommandLine.arguments.count == 2 else {
-    fputs("usage: bibtex-parse FILE\n", stderr)
+    print("usage: bibtex-parse FILE")
     exit(64)
 }
 var bytes: [UInt8] = []

@@ -36,12 +36,12 @@ func displayWidth_countsColumns(text: String, expected: Int) {
 
 @Test func json_escapesWhatItMustAndWhatATerminalWouldObey() {
     let value: JSONValue = [
-        "z": "a\"\\\n\t\u{1}\u{7F}\u{9B}\u{202E}é日😀", "a": [1, true, nil, .double(0.5), .double(.nan)], "e": [:],
+        "z": "a\"\\\n\t\u{1}\u{7F}\u{9B}\u{202E}é日😀", "a": [1, true, nil], "e": [:],
         "l": [],
     ]
     #expect(
         value.text
-            == #"{"z":"a\"\\\n\t\u0001\u007f\u009b\u202eé日😀","a":[1,true,null,0.5,null],"e":{},"l":[]}"#)
+            == #"{"z":"a\"\\\n\t\u0001\u007f\u009b\u202eé日😀","a":[1,true,null],"e":{},"l":[]}"#)
 }
 
 @Test(arguments: [
