@@ -57,6 +57,8 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
 /// SHA-256 through libcrypto, which uses the CPU's instructions. One hasher serves one thread and may be used again
 /// after `finish`. https://docs.openssl.org/3.0/man3/EVP_DigestInit/
 public final class SHA256Hasher {
+    public static var libraryVersion: String { String(cString: OpenSSL_version(OPENSSL_VERSION_STRING)) }
+
     // Fetching costs microseconds and takes a lock; once per process is enough. Never freed, immutable, shared.
     private nonisolated(unsafe) static let algorithm: OpaquePointer? = EVP_MD_fetch(nil, "SHA256", nil)
     private let context: OpaquePointer

@@ -4,7 +4,12 @@ import Glibc
 /// The one owner of libarchive's pointers. https://github.com/libarchive/libarchive/wiki/ManualPages
 /// We use it to frame what we write, to unpack gzip and xz, and to read the data of zip entries. Which bytes belong to
 /// which name is never its decision: tar headers and zip directories are read by our own, stricter code.
-enum LibArchive {
+public enum LibArchive {
+    /// "3.6.2"
+    public static var version: String {
+        String(cString: archive_version_string()).split(separator: " ").last.map(String.init) ?? ""
+    }
+
     /// libarchive converts names through the C library's locale, and cron runs in "C", where every letter outside
     /// ASCII would fail. LC_CTYPE alone changes neither numbers nor sorting.
     static let localeIsSet: Bool = setlocale(LC_CTYPE, "C.UTF-8") != nil || setlocale(LC_CTYPE, "en_US.UTF-8") != nil

@@ -3,6 +3,8 @@ import CSQLite
 /// A connection to an SQLite database. All pointers of the library stay in this file.
 /// https://www.sqlite.org/c3ref/intro.html
 public final class SQLite {
+    public static var libraryVersion: String { String(cString: sqlite3_libversion()) }
+
     private let handle: OpaquePointer
     private var cache: [String: Statement] = [:]
     public let path: String

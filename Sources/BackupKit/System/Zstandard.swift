@@ -3,6 +3,8 @@ import CZstd
 /// The one owner of libzstd's pointers. https://facebook.github.io/zstd/doc/api_manual_latest.html
 /// A context serves one thread at a time and is used again for frame after frame.
 public final class ZstandardCompressor {
+    public static var libraryVersion: String { String(cString: ZSTD_versionString()) }
+
     private let context: OpaquePointer
 
     public init() throws {

@@ -1,12 +1,11 @@
 import BackupKit
-import CSystem
 
 enum Tool {
     static let version = BackupKitVersion.current
 
     /// From the process's arguments to its exit code.
     static func run() -> Int32 {
-        csystem_catch_interrupts()
+        Interrupt.install()
         let environment = ProcessInput.environment()
         do {
             return run(try ProcessInput.arguments(), root: .root, environment: environment)
@@ -57,7 +56,7 @@ enum Tool {
         _ error: any Error, _ output: Output?, _ environment: Environment, asJSON: Bool
     ) -> Int32 {
         let output = output ?? Output(line: ParsedLine(command: .root), environment: environment)
-        let problem = ExitError(error, signal: csystem_caught_signal())
+        let problem = ExitError(error, signal: Interrupt.signal ?? 0)
         // The error comes last. What could not be printed before it matters less than what went wrong first.
         try? output.finish()
         output.say(asJSON ? problem.json.text : problem.text(output.err.style))

@@ -1,5 +1,4 @@
 import BackupKit
-import Glibc
 
 extension Command {
     static let man = Command(
@@ -30,36 +29,12 @@ extension Command {
 }
 
 private func writePages(to folder: String, _ output: Output) throws {
-    guard mkdir(folder, 0o777) == 0 || errno == EEXIST else { throw failure("cannot be made", folder) }
+    try Directory.createAll(folder, mode: 0o755)
     let pages = Command.root.everyCommand().map { ManPage($0.command, path: $0.path) }
     for page in pages {
         let path = folder + "/" + page.fileName
-        try replaceFile(path, with: Array(page.text.utf8))
+        try AtomicFile.write(path, replace: true, mode: 0o644) { try $0.write(page.text) }
         output.detail("wrote \(printable(path))")
     }
     output.note("\(HumanText.count(pages.count, "page")) in \(printable(folder))")
-}
-
-/// Old or new, never half. These files can be made again at any time, so they are not forced to the disk.
-private func replaceFile(_ path: String, with bytes: [UInt8]) throws {
-    let temporary = "\(path).tmp-\(getpid())"
-    let file = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o666)
-    guard file >= 0 else { throw failure("cannot be written", path) }
-    var written = 0
-    while written < bytes.count {
-        let count = bytes[written...].withUnsafeBytes { write(file, $0.baseAddress, $0.count) }
-        if count < 0, errno != EINTR { break }
-        written += max(0, count)
-    }
-    let problem = written < bytes.count ? failure("cannot be written", path) : nil
-    guard close(file) == 0, problem == nil, rename(temporary, path) == 0 else {
-        let problem = problem ?? failure("cannot be written", path)
-        unlink(temporary)
-        throw problem
-    }
-}
-
-private func failure(_ what: String, _ path: String) -> BackupError {
-    let code: ErrorCode = errno == ENOSPC || errno == EDQUOT ? .destinationFull : .failed
-    return BackupError(code, "\(what): \(String(cString: strerror(errno)))", at: path)
 }

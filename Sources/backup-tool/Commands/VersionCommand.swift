@@ -1,7 +1,4 @@
-import CArchive
-import CCrypto
-import CSQLite
-import CZstd
+import BackupKit
 
 extension Command {
     static let version = Command(
@@ -12,13 +9,9 @@ extension Command {
         ],
         reports: true,
         run: { call in
-            // "libarchive 3.6.2"
-            let archive = String(cString: archive_version_string()).split(separator: " ").last
             let libraries = [
-                ("libarchive", archive.map(String.init) ?? ""),
-                ("sqlite", String(cString: sqlite3_libversion())),
-                ("zstd", String(cString: ZSTD_versionString())),
-                ("openssl", String(cString: OpenSSL_version(OPENSSL_VERSION_STRING))),
+                ("libarchive", LibArchive.version), ("sqlite", SQLite.libraryVersion),
+                ("zstd", ZstandardCompressor.libraryVersion), ("openssl", SHA256Hasher.libraryVersion),
             ]
             if call.output.isJSON {
                 call.output.report([

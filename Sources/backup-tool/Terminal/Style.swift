@@ -1,5 +1,4 @@
 import BackupKit
-import CSystem
 import Glibc
 
 /// Colors, or none. One hue a meaning; nothing is said by color alone.
@@ -36,7 +35,7 @@ struct Stream: Sendable {
         let terminal = environment["TERM"]
         style = Style(
             isOn: color && isTerminal && environment["NO_COLOR"] == nil && terminal != nil && terminal != "dumb")
-        let asked = environment["COLUMNS"].flatMap { Int($0) } ?? Int(csystem_terminal_columns(descriptor))
+        let asked = environment["COLUMNS"].flatMap { Int($0) } ?? Terminal.columns(descriptor)
         columns = isTerminal ? (asked > 0 ? asked : 80) : nil
     }
 

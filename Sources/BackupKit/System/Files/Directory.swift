@@ -9,11 +9,11 @@ public enum Directory {
     }
 
     /// Makes a folder and those above it.
-    public static func createAll(_ path: String) throws {
+    public static func createAll(_ path: String, mode: mode_t = 0o700) throws {
         if try FileStatus.ofTarget(path)?.isDirectory == true { return }
         let above = parent(of: path)
-        if above != path { try createAll(above) }
-        guard mkdir(path, 0o700) == 0 || errno == EEXIST else {
+        if above != path { try createAll(above, mode: mode) }
+        guard mkdir(path, mode) == 0 || errno == EEXIST else {
             throw BackupError.fromErrno("cannot be created", at: path)
         }
     }
