@@ -10,7 +10,9 @@ struct LayoutViews {
     }
 
     func takeRecords(into intake: Intake, wanted: (Record) -> Bool) throws {
-        if let file = sound(Layout.records) { return try takeLossless(file, intake, wanted) }
+        if let file = sound(Layout.records) {
+            return try FileIntake(intake, limits).takeRecords(path: file, name: Layout.records, wanted: wanted)
+        }
         if case .own = prepared.layout.manifest {
             intake.note(
                 Finding(
@@ -36,25 +38,6 @@ struct LayoutViews {
         }
     }
 
-    private func takeLossless(_ file: String, _ intake: Intake, _ wanted: (Record) -> Bool) throws {
-        var reader = LineReader(limit: limits.lineBytes)
-        func take(_ line: LineReader.Line) throws {
-            guard let bytes = line.bytes else {
-                return intake.reject("\(Layout.records):\(line.number)", "is longer than a line may be")
-            }
-            guard bytes.count > 0 else { return }
-            do {
-                let record = try Record(parsing: bytes)
-                _ = try Fields.parse(record.fields)
-                if wanted(record) { try intake.take(record) }
-            } catch let error as BackupError where error.code == .damaged && error.subject == nil {
-                intake.reject("\(Layout.records):\(line.number)", error.message)
-            }
-        }
-        try FileHandle.openForReading(file).forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
-    }
-
     /// imbib links by `Bdsk-File-n` alone; the files are in the backup.
     private func linkAttachments(_ intake: Intake) throws {
         let paths = prepared.staged.files.keys
@@ -77,6 +60,25 @@ struct FileIntake {
     init(_ intake: Intake, _ limits: ReadLimits) {
         self.intake = intake
         self.limits = limits
+    }
+
+    func takeRecords(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
+        var reader = LineReader(limit: limits.lineBytes)
+        func take(_ line: LineReader.Line) throws {
+            guard let bytes = line.bytes else {
+                return intake.reject("\(name):\(line.number)", "is longer than a line may be")
+            }
+            guard bytes.count > 0 else { return }
+            do {
+                let record = try Record(parsing: bytes)
+                _ = try Fields.parse(record.fields)
+                if wanted(record) { try intake.take(record) }
+            } catch let error as BackupError where error.code == .damaged && error.subject == nil {
+                intake.reject("\(name):\(line.number)", error.message)
+            }
+        }
+        try FileHandle.openForReading(path).forEachChunk { try reader.feed($0, take) }
+        try reader.finish(take)
     }
 
     func takeEvents(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
@@ -126,7 +128,7 @@ struct FileIntake {
 
     private func document(_ path: String) throws -> [UInt8] {
         let file = try FileHandle.openForReading(path)
-        guard try file.status().size <= OpenedLayout.manifestLimit else {
+        guard try file.status().size <= Int64(limits.lineBytes) else {
             throw BackupError(.refused, "is larger than any file of its kind should be", at: path)
         }
         var bytes: [UInt8] = []
