@@ -110,7 +110,9 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
         // Not by the shell: what it starts in the background ignores SIGINT.
         try bench.python(
             """
-            import os, subprocess, sys, time
+            import os, signal as signals, subprocess, sys, time
+            # The test's own thread takes no signals, and what it starts inherits that.
+            signals.pthread_sigmask(signals.SIG_SETMASK, [])
             tool, target, signal = sys.argv[1], sys.argv[2], int(sys.argv[3])
             run = subprocess.Popen([tool, 'export', '-o', target], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
             while not any('.tmp-' in name for name in os.listdir('.')): time.sleep(0.01)

@@ -85,7 +85,8 @@ public enum Importer {
             case .settings(let path):
                 intake.note(
                     Finding(
-                        .skipped, named.contains(path) ? .warning : .note, path, "was left out: settings are only taken when asked for",
+                        .skipped, named.contains(path) ? .warning : .note, path,
+                        "was left out: settings are only taken when asked for",
                         remedy: "name the kind: --only settings"))
             case .leftOut(let path, let count, let first):
                 intake.note(

@@ -5,7 +5,8 @@ extension Command {
         "import", "Take files of apps and other tools into the store", in: .moveData,
         discussion: """
             PATH is a .bib file, an event log (a .jsonl file or a folder of them), an imbib backup (folder or zip), \
-            an exported library, or a folder that holds such things. Everything is taken in one step that 'undo' takes \
+            an exported library, or a folder that holds such things. It may be left out when --attachments names \
+            a folder. Everything is taken in one step that 'undo' takes \
             back. What the store has already is recognised, so importing the same thing twice writes nothing.
 
             Settings are taken only with --only settings. The store is made if there is none.

@@ -43,7 +43,7 @@ extension Command {
             Argument("ENTRY", "A name as 'list' shows it", .text, .optional),
         ],
         examples: [
-            Example("backup-tool show library.tar.zst", "What is this?"),
+            Example("backup-tool show library.tar.zst", "See what it is and how much it holds"),
             Example("backup-tool show library.tar.zst library.bib", "Print one file"),
         ],
         reports: true,
@@ -78,8 +78,8 @@ extension Command {
             """,
         arguments: [Argument("A", "The old side", .file), Argument("B", "The new side", .file)],
         examples: [
-            Example("backup-tool diff monday.tar.zst tuesday.tar.zst", "What happened on Monday?"),
-            Example("backup-tool diff library.tar.zst store.db", "What changed since the backup?"),
+            Example("backup-tool diff monday.tar.zst tuesday.tar.zst", "See what happened in between"),
+            Example("backup-tool diff library.tar.zst store.db", "See what changed since the backup"),
         ],
         reports: true,
         run: { call in

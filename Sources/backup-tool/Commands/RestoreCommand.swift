@@ -8,7 +8,8 @@ extension Command {
             and lists the rest. Then everything happens in one step that 'undo' takes back.
 
             merge, the usual mode, adds what is missing and never overwrites a newer field, and what was deleted after \
-            the backup stays deleted unless --resurrect. replace makes the store what the backup says. Settings are \
+            the backup stays deleted unless --resurrect. replace makes the store what the backup says, \
+            but for what was deleted later or is kept on this device only. Settings are \
             restored only with --only settings (or a list that names them).
 
             With --to DIR the files of the backup are written into a new folder and the store is not touched.

@@ -10,7 +10,7 @@ extension Command {
             .store, .value("since", "TOKEN", "Begin after this point"),
             .value("limit", "N", "At most so many; the token printed goes on behind them"),
         ],
-        examples: [Example("backup-tool store changes --since bt1:4f6d…:120", "What is new?")],
+        examples: [Example("backup-tool store changes --since bt1:4f6d…:120", "See what is new")],
         reports: true,
         run: { call in
             let text = call.value("since")

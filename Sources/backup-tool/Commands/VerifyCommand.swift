@@ -8,7 +8,8 @@ extension Command {
             with the manifest, counts, finds what is missing or was added, and parses every format. deep restores into \
             a scratch store as well, which must arrive at the manifest's content digest.
 
-            The exit code is 4 when damage was found.
+            The exit code is 4 when damage was found, and 3 when what was found is no damage but keeps the result from \
+            being a proof, such as a missing manifest.
             """,
         options: [
             .value(
