@@ -27,7 +27,9 @@ public enum Fields {
             fields.append(Field(jsonUnescape(bytes, key), String(decoding: bytes[range], as: UTF8.self)))
         }
         try scanner.expectEnd()
-        if let twice = firstDuplicate(fields) { throw BackupError(.damaged, "names the field '\(printable(twice))' twice") }
+        if let twice = firstDuplicate(fields) {
+            throw BackupError(.damaged, "names the field '\(printable(twice))' twice")
+        }
         return fields
     }
 

@@ -64,17 +64,17 @@ public struct MergePolicy: Sendable {
     }
 
     private func decideReturn(of incoming: Record, over tombstone: Record) throws -> Decision {
+        // A local copy carries the time of the tombstone that it left behind for everybody else.
+        let isCopy = incoming.isLocalOnly && incoming.id != tombstone.id
         var back = incoming
-        if incoming.latestTime <= tombstone.modifiedAt {
+        if incoming.latestTime < tombstone.modifiedAt || (incoming.latestTime == tombstone.modifiedAt && !isCopy) {
             guard resurrect else { return .protect(.newerTombstone) }
             // Later than the tombstone, or the next sync would delete it again.
             back.modifiedAt = max(now, Timestamp(milliseconds: tombstone.modifiedAt.milliseconds + 1))
             back.fieldTimes = [:]
         }
         let changed = changes(from: [], to: try Fields.parse(incoming.fields))
-        // A tombstone under the cloud's name goes on saying to everybody else what a local copy does not.
-        if incoming.isLocalOnly && incoming.id != tombstone.id { return .add(back) }
-        return .update(withIdentity(of: tombstone, back), changed)
+        return isCopy ? .add(back) : .update(withIdentity(of: tombstone, back), changed)
     }
 
     private func decideDelete(_ existing: Record, _ tombstone: Record) -> Decision {
