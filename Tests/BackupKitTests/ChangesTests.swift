@@ -69,7 +69,9 @@ extension Store {
                 #expect(error?.code == .refused)
             }
             #expect(ChangeToken(token.description) == token)
-            for text in ["", "bt1", "bt1:a", "bt1:a:-1", "bt1:a:x", "bt2:a:1", "bt1:a:1:2", "bt1:a:99999999999999999999"] {
+            for text in [
+                "", "bt1", "bt1:a", "bt1:a:-1", "bt1:a:x", "bt2:a:1", "bt1:a:1:2", "bt1:a:99999999999999999999",
+            ] {
                 #expect(ChangeToken(text) == nil)
             }
         }

@@ -51,9 +51,15 @@ import Testing
     @Test(arguments: ["authors", "keywords", "tags", "collections"])
     func setsMergeByUnionInTheOrderOfTheNewerSide(name: String) throws {
         let mine = record("a", "{\"\(name)\":[\"p\", \"q\"]}", at: 5)
-        #expect(try merged(mine, record("a", "{\"\(name)\":[\"r\",\"p\"]}", at: 4))?.fields == "{\"\(name)\":[\"p\",\"q\",\"r\"]}")
-        #expect(try merged(mine, record("a", "{\"\(name)\":[\"r\",\"p\"]}", at: 6))?.fields == "{\"\(name)\":[\"r\",\"p\",\"q\"]}")
-        #expect(try merged(mine, record("a", "{\"\(name)\":[\"q\",\"p\"]}", at: 6))?.fields == "{\"\(name)\":[\"q\",\"p\"]}")
+        #expect(
+            try merged(mine, record("a", "{\"\(name)\":[\"r\",\"p\"]}", at: 4))?.fields
+                == "{\"\(name)\":[\"p\",\"q\",\"r\"]}")
+        #expect(
+            try merged(mine, record("a", "{\"\(name)\":[\"r\",\"p\"]}", at: 6))?.fields
+                == "{\"\(name)\":[\"r\",\"p\",\"q\"]}")
+        #expect(
+            try merged(mine, record("a", "{\"\(name)\":[\"q\",\"p\"]}", at: 6))?.fields == "{\"\(name)\":[\"q\",\"p\"]}"
+        )
         // What adds nothing changes nothing, spaces in the text included.
         #expect(try decide(mine, record("a", "{\"\(name)\":[\"q\"]}", at: 4)) == .protect(.newer))
     }
@@ -209,7 +215,8 @@ import Testing
             let final = try #require(state)
             var text: [UInt8] = []
             try final.appendJSON(to: &text, canonical: true)
-            digests.insert(final.isDeleted ? "deleted at \(final.modifiedAt.milliseconds)" : final.fields.sorted().description)
+            digests.insert(
+                final.isDeleted ? "deleted at \(final.modifiedAt.milliseconds)" : final.fields.sorted().description)
         }
         #expect(digests.count == 1)
     }

@@ -167,7 +167,9 @@ import Testing
 
     @Test func aRecordThatCannotBeReadIsRefusedByName() throws {
         try withStore { (test) throws in
-            let error = #expect(throws: BackupError.self) { try test.store.take(record("good"), record("bad", "{\"a\":}")) }
+            let error = #expect(throws: BackupError.self) {
+                try test.store.take(record("good"), record("bad", "{\"a\":}"))
+            }
             #expect(error?.subject == "Z/bad")
             #expect(try test.store.all().isEmpty)
         }

@@ -17,7 +17,8 @@ extension Store {
 @Suite struct UndoTests {
     @Test func anUndoBringsTheContentDigestBackExactly() throws {
         try withStore { test in
-            try test.store.take(record("a", "{\"x\":1}", at: 1, times: ["x": -1]), record("b", "{\"x\":1}"), record("c"))
+            try test.store.take(
+                record("a", "{\"x\":1}", at: 1, times: ["x": -1]), record("b", "{\"x\":1}"), record("c"))
             try test.store.bring(record("old"))
             let before = try test.store.digest()
             _ = try test.store.batch(kind: "restore", source: "test") {
@@ -115,7 +116,8 @@ extension Store {
         try withStore { test in
             try test.store.take(record("updated", "{\"x\":1}"), record("other", "{\"x\":1}"))
             try test.store.bring(
-                record("updated", "{\"x\":2}", at: 2), record("other", "{\"x\":2}", at: 2), record("added", "{\"x\":2}"),
+                record("updated", "{\"x\":2}", at: 2), record("other", "{\"x\":2}", at: 2),
+                record("added", "{\"x\":2}"),
                 record("added too"))
             try test.store.take(record("updated", "{\"x\":3}", at: 3))
             try test.store.take(record("added", "{\"x\":3}", at: 3))
@@ -163,7 +165,9 @@ extension Store {
         try withStore { test in
             let path = test.store.path
             try test.store.bring(record("a", "{\"x\":1}"), record("b"))
-            _ = try test.store.batch(kind: "import", source: "") { (try place("a.pdf", "A", in: test.store), summary: "") }
+            _ = try test.store.batch(kind: "import", source: "") {
+                (try place("a.pdf", "A", in: test.store), summary: "")
+            }
             let before = try contents(of: test.folder)
             let times = try [path, path + "-wal"].map { try FileStatus.ofName($0) }
             #expect(try test.store.bring(record("a", "{ \"x\" : 1 }", at: 9), record("b", at: -1)) == nil)

@@ -58,13 +58,14 @@ extension Store {
         try finishUndoneAssets()
         let kept = "\(assetFolder)/\(Self.keptFolder)"
         guard try FileStatus.ofName(kept)?.isDirectory == true else { return }
-        let known = try batches().map(\.id)
+        let batches = try batches()
+        let wanted = Set(batches.filter { $0.undoneAt == nil }.map(\.id))
         for name in try Directory.names(in: kept) {
             guard let id = Int64(name.split(separator: ".").first ?? "") else { continue }
-            if id > known.last ?? 0 {
+            if id > batches.last?.id ?? 0 {
                 // The transaction that moved these files was never committed.
                 try takeBackFiles(of: id)
-            } else if !known.contains(id) || name.hasSuffix(Self.placedEnding) {
+            } else if !wanted.contains(id) || name.hasSuffix(Self.placedEnding) {
                 try Directory.removeTree("\(kept)/\(name)")
             }
         }
