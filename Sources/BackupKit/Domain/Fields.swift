@@ -27,8 +27,33 @@ public enum Fields {
             fields.append(Field(jsonUnescape(bytes, key), String(decoding: bytes[range], as: UTF8.self)))
         }
         try scanner.expectEnd()
-        if let twice = firstDuplicate(fields) { throw BackupError(.damaged, "names the field '\(twice)' twice") }
+        if let twice = firstDuplicate(fields) {
+            throw BackupError(.damaged, "names the field '\(printable(twice))' twice")
+        }
         return fields
+    }
+
+    /// Whether `text` is what `parse` takes, at the price of a scan.
+    static func check(_ text: String) throws {
+        var text = text
+        try text.withUTF8 { utf8 in
+            let bytes = UnsafeRawBufferPointer(utf8)
+            var scanner = JSONScanner(bytes)
+            var keys: [Range<Int>] = []
+            var plain = true
+            try scanner.forEachMember { key, _, _ in
+                keys.append(key)
+                // Escaped or accented names can be equal without being the same bytes.
+                plain = plain && bytes[key].allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "\\") }
+            }
+            try scanner.expectEnd()
+            guard plain, keys.count <= 32 else { return _ = try parse(bytes) }
+            for (index, key) in keys.enumerated() {
+                for other in keys[..<index] where other.count == key.count && bytes[other].elementsEqual(bytes[key]) {
+                    throw BackupError(.damaged, "names the field '\(printable(jsonUnescape(bytes, key)))' twice")
+                }
+            }
+        }
     }
 
     private static func firstDuplicate(_ fields: [Field]) -> String? {
@@ -70,7 +95,7 @@ public enum Fields {
 
     /// Whether two JSON texts say the same.
     static func same(_ left: String, _ right: String) throws -> Bool {
-        if left == right { return true }
+        if sameBytes(left, right) { return true }
         return try canonical(left) == canonical(right)
     }
 

@@ -17,6 +17,14 @@ extension Store {
     public func ingest(_ record: Record, resurrect: Bool = false, derive: Derivation = { _, merged, _, _ in merged })
         throws -> Outcome
     {
+        do {
+            return try take(record, resurrect, derive)
+        } catch let error as BackupError where error.subject == nil {
+            throw BackupError(error.code, error.message, at: record.id.description, remedy: error.remedy)
+        }
+    }
+
+    private func take(_ record: Record, _ resurrect: Bool, _ derive: Derivation) throws -> Outcome {
         let policy = MergePolicy(resurrect: resurrect, now: clock.now())
         let (incoming, clamped) = clamp(record, to: policy.now)
         let existing = try match(incoming)
@@ -26,7 +34,7 @@ extension Store {
         var id = existing.main?.record.id ?? incoming.id
         switch decision {
         case .add(var new):
-            if existing.nameTaken { new.id = RecordID(zone: new.id.zone, name: "\(new.type):\(new.id.name)") }
+            if existing.nameTaken { new.id = try freeName(new.id, type: new.type) }
             new.fields = Self.oneLine(new.fields)
             id = new.id
             try put(new, replacing: nil)
@@ -42,27 +50,26 @@ extension Store {
     func match(_ incoming: Record) throws -> (main: StoredRecord?, nameTaken: Bool) {
         let sameLocalID = try records(localID: incoming.localID)
         let sameType = sameLocalID.filter { $0.record.type == incoming.type }
-        // A local-only copy stands for the record, whatever arrives under its old name; but that name's tombstone may
-        // still grow newer.
-        if let local = sameType.first(where: { $0.record.isLocalOnly && !$0.record.isDeleted }) {
-            let tombstone =
-                incoming.isDeleted ? sameType.first { $0.record.isDeleted && $0.record.id == incoming.id } : nil
-            return (tombstone ?? local, false)
-        }
-        if let same = sameType.first(where: { $0.record.id == incoming.id }) { return (same, false) }
-        if incoming.id.name != incoming.localID || sameLocalID.isEmpty {
-            if let named = try record(incoming.id) {
-                if named.record.type == incoming.type { return (named, false) }
-                return (sameType.first, true)
-            }
-        }
-        let taken = sameLocalID.contains { $0.record.id == incoming.id }
-        return (sameType.first, taken)
+        let same = sameType.first { $0.record.id == incoming.id }
+        // A live local-only copy stands for the record, whatever arrives under its old name. Tombstones are for that
+        // name alone: they are kept beside the copy, for everybody else.
+        let local = sameType.first { $0.record.isLocalOnly && !$0.record.isDeleted }
+        if let local, same != nil || !incoming.isDeleted { return (incoming.isDeleted ? same : local, false) }
+        // What is folded into a live record under another name goes on to be that record.
+        let live = sameType.first { !$0.record.isDeleted }
+        if let same { return (same.record.isDeleted && !incoming.isDeleted ? live ?? same : same, false) }
+        var named = sameLocalID.first { $0.record.id == incoming.id }
+        if named == nil { named = try namedRecord(incoming.id) }
+        if named == nil, incoming.id.name != incoming.localID { named = try self.record(incoming.id) }
+        if let named, named.record.type == incoming.type { return (named, false) }
+        if local != nil { return (nil, named != nil) }
+        let dead = sameType.max { $0.record.modifiedAt < $1.record.modifiedAt }
+        return (live ?? dead, named != nil)
     }
 
     private func clamp(_ record: Record, to now: Timestamp) -> (Record, Bool) {
-        let future = record.modifiedAt > now || record.fieldTimes.values.contains { $0 > now }
-        guard future else { return (record, false) }
+        let latest = max(record.latestTime, record.createdAt, record.deletedAt ?? record.createdAt)
+        guard latest > now else { return (record, false) }
         var record = record
         record.modifiedAt = min(record.modifiedAt, now)
         record.createdAt = min(record.createdAt, now)

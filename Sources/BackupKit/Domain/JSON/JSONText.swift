@@ -7,6 +7,11 @@ func appendJSONString(_ text: String, to out: inout [UInt8]) {
 /// Appends UTF-8 text as a JSON string.
 func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     out.append(UInt8(ascii: "\""))
+    appendEscaped(text, to: &out)
+    out.append(UInt8(ascii: "\""))
+}
+
+private func appendEscaped(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     var plain = 0
     for index in 0..<text.count {
         let byte = text[index]
@@ -24,7 +29,6 @@ func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
         }
     }
     out += UnsafeRawBufferPointer(rebasing: text[plain...])
-    out.append(UInt8(ascii: "\""))
 }
 
 private func lowerHex(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 48 + nibble : 87 + nibble }
@@ -36,6 +40,14 @@ func jsonUnescape(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Strin
     guard body.contains(UInt8(ascii: "\\")) else { return String(decoding: body, as: UTF8.self) }
     var out: [UInt8] = []
     out.reserveCapacity(body.count)
+    unescape(body, to: &out) { _, out in out += UTF8.encodedReplacementCharacter }
+    return String(decoding: out, as: UTF8.self)
+}
+
+/// Appends what the escapes in `body` stand for; `half` is called with each half of a surrogate pair that stands alone.
+private func unescape(
+    _ body: UnsafeRawBufferPointer, to out: inout [UInt8], half: (UInt16, inout [UInt8]) -> Void
+) {
     var index = 0
     while index < body.count {
         guard body[index] == UInt8(ascii: "\\"), index + 1 < body.count else {
@@ -52,30 +64,31 @@ func jsonUnescape(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Strin
         case UInt8(ascii: "r"): out.append(0x0D)
         case UInt8(ascii: "t"): out.append(0x09)
         case UInt8(ascii: "u"):
-            let (scalar, length) = escapedScalar(body, at: index)
-            out += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
-            index += length
+            let unit = hexUnit(body, at: index) ?? 0xD800
+            if let (scalar, length) = escapedScalar(unit, body, at: index) {
+                out += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
+                index += length
+            } else {
+                half(unit, &out)
+                index += min(4, body.count - index)
+            }
         default: out.append(escape)
         }
     }
-    return String(decoding: out, as: UTF8.self)
 }
 
-/// The scalar behind `\u`, which may take a second `\uXXXX`, and how many bytes it took.
-private func escapedScalar(_ body: UnsafeRawBufferPointer, at index: Int) -> (Unicode.Scalar, Int) {
-    guard let unit = hexUnit(body, at: index) else { return ("\u{FFFD}", min(4, body.count - index)) }
+/// The scalar behind `\u`, which may take a second `\uXXXX`, and how many bytes it took; nil for half a pair.
+private func escapedScalar(_ unit: UInt16, _ body: UnsafeRawBufferPointer, at index: Int) -> (Unicode.Scalar, Int)? {
     if let scalar = Unicode.Scalar(unit) { return (scalar, 4) }
-    if unit < 0xDC00, body.count - index >= 10, body[index + 4] == UInt8(ascii: "\\"),
-        body[index + 5] == UInt8(ascii: "u"), let low = hexUnit(body, at: index + 6), 0xDC00...0xDFFF ~= low
-    {
-        let value = 0x10000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(low) - 0xDC00)
-        return (Unicode.Scalar(value) ?? "\u{FFFD}", 10)
-    }
-    return ("\u{FFFD}", 4)
+    guard unit < 0xDC00, body.count - index >= 10, body[index + 4] == UInt8(ascii: "\\"),
+        body[index + 5] == UInt8(ascii: "u"), let low = hexUnit(body, at: index + 6), 0xDC00...0xDFFF ~= low,
+        let scalar = Unicode.Scalar(0x10000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(low) - 0xDC00))
+    else { return nil }
+    return (scalar, 10)
 }
 
 /// The canonical form that digests are made of: members sorted by the bytes of their names, no white space, strings
-/// escaped as we escape them, numbers as they were written. Equal content gives equal bytes, whoever wrote it.
+/// escaped as we escape them (half a surrogate pair stays `\udxxx`), numbers as they were written. Equal content gives equal bytes, whoever wrote it.
 public enum CanonicalJSON {
     /// Appends the canonical form of one value. The caller guarantees nothing: broken text throws.
     public static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) throws {
@@ -118,10 +131,23 @@ public enum CanonicalJSON {
     }
 
     private static func appendString(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]) {
-        if bytes[range].contains(UInt8(ascii: "\\")) {
-            appendJSONString(jsonUnescape(bytes, range), to: &out)
-        } else {
-            out += bytes[range.lowerBound - 1..<range.upperBound + 1]
+        let body = UnsafeRawBufferPointer(rebasing: bytes[range])
+        guard body.contains(UInt8(ascii: "\\")) else {
+            out += UnsafeRawBufferPointer(rebasing: bytes[range.lowerBound - 1..<range.upperBound + 1])
+            return
         }
+        var text: [UInt8] = []
+        out.append(UInt8(ascii: "\""))
+        unescape(body, to: &text) { unit, text in
+            text.withUnsafeBytes { appendEscaped($0, to: &out) }
+            text.removeAll()
+            let digits = stride(from: 12, through: 0, by: -4).map {
+                lowerHex(UInt8(truncatingIfNeeded: unit >> $0) & 15)
+            }
+            out += "\\u".utf8
+            out += digits
+        }
+        text.withUnsafeBytes { appendEscaped($0, to: &out) }
+        out.append(UInt8(ascii: "\""))
     }
 }
