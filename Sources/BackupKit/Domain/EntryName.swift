@@ -73,6 +73,22 @@ public enum EntryName {
     private static func isLetter(_ byte: UInt8) -> Bool { (65...90).contains(byte & 0xDF) }
 }
 
+/// A name as archives store it: folders end in a slash, and packers of "." put "./" in front of everything.
+struct StoredName {
+    /// Checked; "." for the folder that was packed.
+    let path: String
+    let isFolder: Bool
+
+    init(_ bytes: some Collection<UInt8>) throws {
+        var rest = bytes[...]
+        while rest.starts(with: [UInt8(ascii: "."), UInt8(ascii: "/")]) { rest = rest.dropFirst(2) }
+        let isRoot = rest.isEmpty && !bytes.isEmpty
+        isFolder = isRoot || Array(rest.suffix(1)) == [UInt8(ascii: "/")]
+        let name = isFolder ? Array(rest.dropLast()) : Array(rest)
+        path = try isRoot ? "." : name.withUnsafeBytes { try EntryName.checked($0) }
+    }
+}
+
 /// The names of one carrier, which must stay apart on every file system: also on one that folds case or Unicode forms.
 /// Holds 8 bytes a name: keyed 64-bit hashes, which nobody outside can aim at.
 public struct EntryNameSet {
