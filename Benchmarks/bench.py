@@ -400,9 +400,15 @@ def parsed_entries(path):
         if isinstance(block, (model.DuplicateBlockKeyBlock, model.DuplicateFieldKeyBlock)):
             block = block.ignore_error_block
         if isinstance(block, model.Entry):
-            fields = [(field.key.lower(), " ".join(field.value.split())) for field in block.fields]
+            fields = [(field.key.lower(), undelimited(" ".join(field.value.split()))) for field in block.fields]
             fields = tuple(field for field in fields if field[0] != "file")
             yield block.entry_type.lower(), block.key, fields
+
+
+def undelimited(value):
+    """`{2020}`, `"2020"` and `2020` say the same; a piece of a concatenation stays as it is."""
+    pair = value[:1] + value[-1:]
+    return value[1:-1].strip() if pair in ("{}", '""') and "#" not in value else value
 
 
 def events(paths):
