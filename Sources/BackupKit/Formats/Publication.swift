@@ -13,7 +13,7 @@ public enum Publication {
 
     /// The record's fields for an entry, as JSON text.
     static func fields(of block: BibBlock, macros: BibMacros) -> String {
-        let isUTF8 = BibText.decode(block.raw).wasUTF8
+        let isUTF8 = BibText.isUTF8(block.raw)
         var out: [UInt8] = []
         out.reserveCapacity(block.raw.count * 2 + 256)
         func member(_ name: String, _ value: String) {

@@ -80,8 +80,8 @@ final class BibliographyIntake {
 
     /// Text between blocks: our own marks are understood, blank lines mean nothing, the rest is the user's and is kept.
     private func takeText(_ block: BibBlock, _ state: inout FileState, _ wanted: (Record) -> Bool) throws {
+        guard block.raw.contains(where: { $0 > 0x20 }) else { return }
         let text = BibText.decode(block.raw).text
-        guard text.contains(where: { !$0.isWhitespace }) else { return }
         guard text.contains(BibliographyWriter.mark) else { return try takePart(block, &state, wanted) }
         var rest: [Substring] = []
         for line in text.split(separator: "\n", omittingEmptySubsequences: false) {

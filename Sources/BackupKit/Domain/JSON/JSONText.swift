@@ -11,24 +11,51 @@ func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     out.append(UInt8(ascii: "\""))
 }
 
+/// Escapes through a buffer on the stack: appending single bytes to an array costs several times as much.
 private func appendEscaped(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
-    var plain = 0
-    for index in 0..<text.count {
-        let byte = text[index]
-        guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
-        out += UnsafeRawBufferPointer(rebasing: text[plain..<index])
-        plain = index + 1
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"): out += [UInt8(ascii: "\\"), byte]
-        case 0x08: out += "\\b".utf8
-        case 0x0C: out += "\\f".utf8
-        case 0x0A: out += "\\n".utf8
-        case 0x0D: out += "\\r".utf8
-        case 0x09: out += "\\t".utf8
-        default: out += [0x5C, 0x75, 0x30, 0x30, lowerHex(byte >> 4), lowerHex(byte & 15)]
+    let piece = 1024
+    withUnsafeTemporaryAllocation(byteCount: piece * 6, alignment: 1) { buffer in
+        var start = 0
+        while start < text.count {
+            let end = min(start + piece, text.count)
+            var filled = 0
+            for index in start..<end {
+                let byte = text[index]
+                if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+                    buffer[filled] = byte
+                    filled += 1
+                } else {
+                    filled += escape(byte, into: buffer, at: filled)
+                }
+            }
+            out += UnsafeRawBufferPointer(rebasing: buffer[..<filled])
+            start = end
         }
     }
-    out += UnsafeRawBufferPointer(rebasing: text[plain...])
+}
+
+/// At most six bytes.
+private func escape(_ byte: UInt8, into buffer: UnsafeMutableRawBufferPointer, at index: Int) -> Int {
+    let short: UInt8? = switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"): byte
+    case 0x08: UInt8(ascii: "b")
+    case 0x0C: UInt8(ascii: "f")
+    case 0x0A: UInt8(ascii: "n")
+    case 0x0D: UInt8(ascii: "r")
+    case 0x09: UInt8(ascii: "t")
+    default: nil
+    }
+    buffer[index] = UInt8(ascii: "\\")
+    if let short {
+        buffer[index + 1] = short
+        return 2
+    }
+    buffer[index + 1] = UInt8(ascii: "u")
+    buffer[index + 2] = UInt8(ascii: "0")
+    buffer[index + 3] = UInt8(ascii: "0")
+    buffer[index + 4] = lowerHex(byte >> 4)
+    buffer[index + 5] = lowerHex(byte & 15)
+    return 6
 }
 
 private func lowerHex(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 48 + nibble : 87 + nibble }
