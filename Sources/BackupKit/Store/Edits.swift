@@ -33,7 +33,7 @@ extension Store {
         }
         guard let record = alive.first, let stored = try self.record(record.id) else {
             let what = matches.isEmpty ? "there is no such record" : "is deleted already"
-            throw BackupError(.notFound, what, at: text, remedy: "'backup-tool find' and 'store changes' show the ids")
+            throw BackupError(.failed, what, at: text, remedy: "'backup-tool store changes' lists the records and their ids")
         }
         return stored
     }
