@@ -18,18 +18,19 @@ public struct RecordID: Hashable, Sendable {
 func sameBytes(_ left: String, _ right: String) -> Bool {
     var (left, right) = (left, right)
     return left.withUTF8 { left in
-        right.withUTF8 { right in
-            guard left.count == right.count else { return false }
-            let (left, right) = (UnsafeRawBufferPointer(left), UnsafeRawBufferPointer(right))
-            var index = 0
-            while left.count - index >= 8 {
-                let word = left.loadUnaligned(fromByteOffset: index, as: UInt64.self)
-                if word != right.loadUnaligned(fromByteOffset: index, as: UInt64.self) { return false }
-                index += 8
-            }
-            return left[index...].elementsEqual(right[index...])
-        }
+        right.withUTF8 { sameBytes(UnsafeRawBufferPointer(left), UnsafeRawBufferPointer($0)) }
     }
+}
+
+func sameBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+    guard left.count == right.count else { return false }
+    var index = 0
+    while left.count - index >= 8 {
+        let word = left.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        if word != right.loadUnaligned(fromByteOffset: index, as: UInt64.self) { return false }
+        index += 8
+    }
+    return left[index...].elementsEqual(right[index...])
 }
 
 extension RecordID: Comparable, CustomStringConvertible {

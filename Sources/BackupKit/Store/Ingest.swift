@@ -27,6 +27,9 @@ extension Store {
     private func take(_ record: Record, _ resurrect: Bool, _ derive: Derivation) throws -> Outcome {
         let policy = MergePolicy(resurrect: resurrect, now: clock.now())
         let (incoming, clamped) = clamp(record, to: policy.now)
+        if try !incoming.isDeleted && holds(incoming) {
+            return Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
+        }
         let existing = try match(incoming)
         let decision = try policy.decide(existing: existing.main?.record, incoming: incoming) {
             try derive(incoming.type, $0, $1, $2)
@@ -80,7 +83,8 @@ extension Store {
 
     /// A line end in JSON can only be white space; records live on one line each.
     private static func oneLine(_ fields: String) -> String {
-        guard fields.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) else { return fields }
+        var fields = fields
+        guard fields.withUTF8({ $0.contains { $0 == 0x0A || $0 == 0x0D } }) else { return fields }
         return String(decoding: fields.utf8.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
     }
 }

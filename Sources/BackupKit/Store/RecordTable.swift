@@ -49,7 +49,7 @@ extension Store {
     }
 
     private static let byLocalID = Query(
-        "SELECT \(recordColumns) FROM record WHERE local_id = ? ORDER BY deleted_at IS NOT NULL, change")
+        "SELECT \(recordColumns) FROM record WHERE local_id = ? ORDER BY change")
     private static let byName = Query("SELECT \(recordColumns) FROM record WHERE name = ? AND zone = ?")
     private static let byImpliedName = Query(
         "SELECT \(recordColumns) FROM record WHERE local_id = ? AND name IS NULL AND zone = ?")
@@ -64,7 +64,18 @@ extension Store {
         defer { query.reset() }
         var found: [StoredRecord] = []
         while try query.step() { found.append(try Self.storedRecord(query)) }
-        return found
+        return found.count < 2 ? found : found.filter { !$0.record.isDeleted } + found.filter { $0.record.isDeleted }
+    }
+
+    /// Whether the store holds this very content and nothing else under its local id: what most of a second import
+    /// comes to, found without building a record.
+    func holds(_ record: Record) throws -> Bool {
+        let query = try database.statement(Self.byLocalID).bind(1, record.localID)
+        defer { query.reset() }
+        guard try query.step(), query.isNull(12), query.equals(5, record.fields), query.equals(3, record.type),
+            query.equals(1, record.id.zone), query.equals(query.isNull(2) ? 4 : 2, record.id.name)
+        else { return false }
+        return try !query.step()
     }
 
     /// The record of this identity.

@@ -230,6 +230,13 @@ public final class Statement {
     public func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
     public func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
 
+    /// Whether the column holds exactly this text.
+    func equals(_ column: Int32, _ text: String) -> Bool {
+        var text = text
+        let stored = bytes(column)
+        return text.withUTF8 { sameBytes(UnsafeRawBufferPointer($0), stored) }
+    }
+
     /// The column's bytes; valid until the statement moves.
     public func bytes(_ column: Int32) -> UnsafeRawBufferPointer {
         // The pointer must be asked for before the length: the other order may convert in between.

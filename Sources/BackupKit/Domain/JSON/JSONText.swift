@@ -120,17 +120,23 @@ public enum CanonicalJSON {
     /// Appends the canonical form of one value. The caller guarantees nothing: broken text throws.
     public static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) throws {
         var scanner = JSONScanner(bytes)
+        scanner.skipSpace()
+        if scanner.position < bytes.count, bytes[scanner.position] == UInt8(ascii: "{") {
+            return try appendObject(bytes, to: &out)
+        }
         let (kind, range) = try scanner.value()
         try scanner.expectEnd()
-        try append(kind, UnsafeRawBufferPointer(rebasing: bytes[range]), to: &out)
+        try append(kind, bytes, range, to: &out)
     }
 
     private static func append(
-        _ kind: JSONScanner.Kind, _ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]
+        _ kind: JSONScanner.Kind, _ all: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]
     ) throws {
+        let bytes = UnsafeRawBufferPointer(rebasing: all[range])
         switch kind {
         case .null, .bool, .number: out += bytes
         case .string: appendString(bytes, 1..<bytes.count - 1, to: &out)
+        case .object: try appendObject(bytes, to: &out)
         case .array:
             var scanner = JSONScanner(bytes)
             out.append(UInt8(ascii: "["))
@@ -138,23 +144,50 @@ public enum CanonicalJSON {
             try scanner.forEachElement { kind, range in
                 if !first { out.append(UInt8(ascii: ",")) }
                 first = false
-                try append(kind, UnsafeRawBufferPointer(rebasing: bytes[range]), to: &out)
+                try append(kind, bytes, range, to: &out)
             }
             out.append(UInt8(ascii: "]"))
-        case .object:
-            var scanner = JSONScanner(bytes)
-            var members: [(key: String, kind: JSONScanner.Kind, range: Range<Int>)] = []
-            try scanner.forEachMember { members.append((jsonUnescape(bytes, $0), $1, $2)) }
-            members.sort { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
-            out.append(UInt8(ascii: "{"))
-            for (index, member) in members.enumerated() {
-                if index > 0 { out.append(UInt8(ascii: ",")) }
-                appendJSONString(member.key, to: &out)
-                out.append(UInt8(ascii: ":"))
-                try append(member.kind, UnsafeRawBufferPointer(rebasing: bytes[member.range]), to: &out)
-            }
-            out.append(UInt8(ascii: "}"))
         }
+    }
+
+    private struct Member {
+        let key: Range<Int>
+        let kind: JSONScanner.Kind
+        let value: Range<Int>
+    }
+
+    private static func appendObject(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) throws {
+        var scanner = JSONScanner(bytes)
+        var members: [Member] = []
+        members.reserveCapacity(16)
+        var escaped = false
+        try scanner.forEachMember { key, kind, value in
+            members.append(Member(key: key, kind: kind, value: value))
+            escaped = escaped || bytes[key].contains(UInt8(ascii: "\\"))
+        }
+        try scanner.expectEnd()
+        if escaped {
+            let named = members.map { (name: jsonUnescape(bytes, $0.key), member: $0) }
+            members = named.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }.map(\.member)
+        } else {
+            members.sort { precedes(bytes, $0.key, $1.key) }
+        }
+        out.append(UInt8(ascii: "{"))
+        for (index, member) in members.enumerated() {
+            if index > 0 { out.append(UInt8(ascii: ",")) }
+            appendString(bytes, member.key, to: &out)
+            out.append(UInt8(ascii: ":"))
+            try append(member.kind, bytes, member.value, to: &out)
+        }
+        out.append(UInt8(ascii: "}"))
+    }
+
+    private static func precedes(_ bytes: UnsafeRawBufferPointer, _ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        for offset in 0..<min(left.count, right.count) {
+            let (one, two) = (bytes[left.lowerBound + offset], bytes[right.lowerBound + offset])
+            if one != two { return one < two }
+        }
+        return left.count < right.count
     }
 
     private static func appendString(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]) {
