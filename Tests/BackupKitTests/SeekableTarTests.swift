@@ -95,6 +95,56 @@ import Testing
         }
     }
 
+    /// An index as the format's description has it, in a zstd frame that stores it (single segment, one raw block).
+    private static func index(_ members: [(offset: Int, size: Int, name: String)], end: Int) -> [UInt8] {
+        func little(_ number: Int, _ width: Int) -> [UInt8] { (0..<width).map { UInt8(number >> (8 * $0) & 255) } }
+        var content = little(members.count, 4) + little(end, 8)
+        for member in members {
+            content += little(member.offset, 8) + little(member.size, 8) + little(1_700_000_000, 8)
+            content += little(member.name.utf8.count, 2) + Array(member.name.utf8)
+        }
+        let frame = [0x28, 0xB5, 0x2F, 0xFD, 0x20, UInt8(content.count)] + little(content.count << 3 | 1, 3) + content
+        let payload = Array("BKTINDX1".utf8) + frame
+        return little(0x184D_2A5D, 4) + little(payload.count, 4) + payload
+    }
+
+    private static func seekTable(_ frames: [(packed: Int, unpacked: Int)]) -> [UInt8] {
+        func little(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(number >> (8 * $0) & 255) } }
+        return little(0x184D_2A5E) + little(frames.count * 8 + 9)
+            + frames.flatMap { little($0.packed) + little($0.unpacked) }
+            + little(frames.count) + [0] + little(0x8F92_EAB1)
+    }
+
+    @Test func aMemberThatTheIndexHidesIsNotOverlooked() throws {
+        try withScratch { folder in
+            let pieces = ["one", "hid", "two"].map { Piece(path: $0, bytes: [1, 2, 3]) }
+            try writeCarrier("\(folder)/a", .tarZstandard, pieces)
+            let bytes = try readFile("\(folder)/a")
+            let frame = Self.frames(bytes)[0]
+            let all = (0..<3).map { (offset: $0 * 1024, size: 3, name: pieces[$0].path) }
+            for (members, end, isSound) in [
+                (all, 3072, true), ([all[0], all[2]], 3072, false), (Array(all.prefix(2)), 2048, false),
+                (Array(all.prefix(2)), 3072, false), ([all[0], all[1], all[2], all[2]], 3072, false),
+            ] {
+                let index = Self.index(members, end: end)
+                let table = Self.seekTable([frame, (index.count, 0)])
+                try writeFile("\(folder)/b", bytes.prefix(frame.packed) + index + table)
+                let reader = try ArchiveReader(path: "\(folder)/b")
+                if isSound {
+                    #expect(reader.findsEntriesQuickly)
+                    #expect(try visitAll(reader).pieces.count == 3)
+                } else if reader.findsEntriesQuickly {
+                    #expect(code { _ = try visitAll(reader) } == .refused)
+                    #expect(code { _ = try reader.checkStructure() } == .refused)
+                } else {
+                    // Found out at once: read from front to back, where nothing is hidden.
+                    let visited = try visitAll(reader)
+                    #expect(visited.pieces.count == 3 && !visited.isClean)
+                }
+            }
+        }
+    }
+
     @Test func foreignZstandardIsReadToo() throws {
         guard hasTool("zstd"), hasTool("tar") else { return }
         try withScratch { folder in
