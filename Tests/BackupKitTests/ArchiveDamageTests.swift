@@ -1,5 +1,6 @@
 import BackupKit
 import Glibc
+import TestSupport
 import Testing
 
 /// Bytes that change, are missing or are too many: noticed, and never a trap.

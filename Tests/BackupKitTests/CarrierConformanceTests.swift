@@ -1,6 +1,7 @@
 import BackupKit
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 /// The contract of `Carrier.swift`, for every form alike.

@@ -78,12 +78,21 @@ import Testing
         #expect(partly?.fields == "{\"odd\":{\"b\": 1.50, \"a\":\"\\u0041\"},\"x\":2}")
     }
 
-    @Test func aFieldThatTheNewerSideRemovedGoesAndStaysAway() throws {
+    @Test func aFieldThatOneSideDoesNotKnowIsKept() throws {
         let mine = record("a", "{\"x\":1,\"y\":1}", at: 5)
-        let result = try #require(try merged(mine, record("a", "{\"x\":1}", at: 6)))
-        #expect(result.fields == "{\"x\":1}")
-        #expect(try decide(result, mine) == .protect(.newer))
+        #expect(try decide(mine, record("a", "{\"x\":1}", at: 6)) == .protect(.newer))
         #expect(try decide(mine, record("a", "{\"x\":1}", at: 4)) == .protect(.newer))
+        #expect(try merged(mine, record("a", "{\"x\":1,\"z\":2}", at: 4))?.fields == "{\"x\":1,\"y\":1,\"z\":2}")
+        #expect(try merged(mine, record("a", "{\"x\":3}", at: 6))?.fields == "{\"x\":3,\"y\":1}")
+    }
+
+    @Test func aFieldWhoseRemovalIsNewerGoesAndStaysAway() throws {
+        let mine = record("a", "{\"x\":1,\"y\":1}", at: 5)
+        let result = try #require(try merged(mine, record("a", "{\"x\":1}", at: 6, times: ["y": 6])))
+        #expect(result.fields == "{\"x\":1}")
+        #expect(result.fieldTimes["y"] == time(6))
+        #expect(try decide(result, mine) == .protect(.newer))
+        #expect(try decide(mine, record("a", "{\"x\":1}", at: 6, times: ["y": 4])) == .protect(.newer))
     }
 
     @Test func theTimeOfARemovalOutlivesLaterMerges() throws {

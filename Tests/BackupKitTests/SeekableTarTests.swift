@@ -1,5 +1,6 @@
 import BackupKit
 import Glibc
+import TestSupport
 import Testing
 
 /// The `.tar.zst` of ours: frames, index and seek table.

@@ -117,8 +117,8 @@ public struct MergePolicy: Sendable {
         var merged = Merged()
         let theirs = Dictionary(other.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         func settle(_ name: String, _ mine: String?, _ theirs: String?) throws {
-            let myTime = existing.fieldTimes[name] ?? existing.modifiedAt
-            let theirTime = incoming.fieldTimes[name] ?? incoming.modifiedAt
+            let myTime = time(of: name, in: existing, isThere: mine != nil)
+            let theirTime = time(of: name, in: incoming, isThere: theirs != nil)
             merged.times[name] = max(myTime, theirTime)
             var chosen = mine
             if try !same(mine, theirs) {
@@ -145,6 +145,12 @@ public struct MergePolicy: Sendable {
         return merged
     }
 
+    /// A field without a time of its own is as old as its record. A field that is not there says nothing unless a time says
+    /// when it was removed: most sources of records do not know every field, and their silence must not delete.
+    private func time(of name: String, in record: Record, isThere: Bool) -> Timestamp {
+        record.fieldTimes[name] ?? (isThere ? record.modifiedAt : Timestamp(milliseconds: .min))
+    }
+
     private func record(
         _ existing: Record, _ incoming: Record, _ merged: [Field], _ times: [String: Timestamp]
     ) throws -> Record {
@@ -156,8 +162,9 @@ public struct MergePolicy: Sendable {
         result.createdAt = min(existing.createdAt, incoming.createdAt)
         result.schemaVersion = max(existing.schemaVersion, incoming.schemaVersion)
         if incoming.modifiedAt > existing.modifiedAt { result.deviceID = incoming.deviceID }
-        // A time that equals the record's own says nothing new.
-        result.fieldTimes = times.filter { $0.value != result.modifiedAt }
+        // A time that equals the record's own says nothing new, but for a field that was removed.
+        let present = Set(merged.map(\.name))
+        result.fieldTimes = times.filter { $0.value != result.modifiedAt || !present.contains($0.key) }
         return result
     }
 

@@ -101,18 +101,3 @@ public enum Verifier {
         }
     }
 }
-
-/// A store for one purpose, gone afterwards.
-enum ScratchStore {
-    static func with<Result>(clock: Clock, _ body: (Store) throws -> Result) throws -> Result {
-        let folder = "\(SpoolFile.folder)/backup-tool-scratch-\(RandomID.make())"
-        try Directory.create(folder)
-        let result: Result
-        do { result = try body(try Store.create("\(folder)/store.db", clock: clock)) } catch {
-            try Directory.removeTree(folder)
-            throw error
-        }
-        try Directory.removeTree(folder)
-        return result
-    }
-}

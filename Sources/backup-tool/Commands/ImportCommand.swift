@@ -32,7 +32,9 @@ extension Command {
             options.progress = call.output.progress()
             let paths = call.arguments("PATH")
             if paths.isEmpty, options.attachments == nil { throw call.usage("PATH is missing") }
-            let result = try Importer.run(paths, into: try Store.openOrCreate(try call.storePath()), options)
+            let result = try Store.withTarget(try call.storePath(), dryRun: options.dryRun) { store in
+                try Importer.run(paths, into: store, options)
+            }
             return call.report(result, as: "import", dryRun: options.dryRun)
         })
 }
