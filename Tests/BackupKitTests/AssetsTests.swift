@@ -199,6 +199,8 @@ private func withStoreAndRoom(_ body: (TestStore, String) throws -> Void) throws
                         try kill()
                     }
                 }
+                try place("new/c.pdf", "C", in: store)
+                try kill()
                 // Its name was noted, the rename was not reached; and a line cut short.
                 try store.notePlaced("never.pdf")
                 try kill()

@@ -35,7 +35,7 @@ import Testing
     @Test(arguments: 1...20 as ClosedRange<UInt64>)
     func whatIsWrittenIsReadAgain(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
-        for _ in 0..<500 {
+        for _ in 0..<100 {
             let milliseconds = Int64.random(in: -62_135_596_800_000...253_402_300_799_999, using: &random)
             let time = Timestamp(milliseconds: milliseconds)
             #expect(time.milliseconds == milliseconds)
@@ -69,11 +69,14 @@ import Testing
 
     @Test func everyDayOf400YearsHasItsOwnDate() {
         var last = CivilDate(daysSinceEpoch: -141_428)
+        var wrong: [Int64] = []
         for day in Int64(-141_427)...4_670 {
             let date = CivilDate(daysSinceEpoch: day)
-            #expect(last < date)
-            #expect(CivilDate(year: date.year, month: date.month, day: date.day) == date)
+            if last >= date || CivilDate(year: date.year, month: date.month, day: date.day) != date {
+                wrong.append(day)
+            }
             last = date
         }
+        #expect(wrong.isEmpty)
     }
 }

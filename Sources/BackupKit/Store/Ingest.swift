@@ -27,10 +27,11 @@ extension Store {
     private func take(_ record: Record, _ resurrect: Bool, _ derive: Derivation) throws -> Outcome {
         let policy = MergePolicy(resurrect: resurrect, now: clock.now())
         let (incoming, clamped) = clamp(record, to: policy.now)
-        if try !incoming.isDeleted && holds(incoming) {
+        let look = try firstLook(incoming)
+        if look == .sameContent {
             return Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
         }
-        let existing = try match(incoming)
+        let existing = try match(incoming, among: look == .nothing ? [] : records(localID: incoming.localID))
         let decision = try policy.decide(existing: existing.main?.record, incoming: incoming) {
             try derive(incoming.type, $0, $1, $2)
         }
@@ -50,8 +51,9 @@ extension Store {
     }
 
     /// The record that an incoming one is a version of: the same identity, or the same type and local id.
-    func match(_ incoming: Record) throws -> (main: StoredRecord?, nameTaken: Bool) {
-        let sameLocalID = try records(localID: incoming.localID)
+    private func match(_ incoming: Record, among sameLocalID: [StoredRecord]) throws -> (
+        main: StoredRecord?, nameTaken: Bool
+    ) {
         let sameType = sameLocalID.filter { $0.record.type == incoming.type }
         let same = sameType.first { $0.record.id == incoming.id }
         // A live local-only copy stands for the record, whatever arrives under its old name. Tombstones are for that
@@ -96,7 +98,7 @@ extension Store {
     public func overwrite(with record: Record, resurrect: Bool) throws -> Outcome {
         let merged = try ingestDecision(record, resurrect: resurrect)
         if case .protect(let reason) = merged.decision, reason != .newer { return merged }
-        guard let existing = try match(record).main else { return try ingest(record, resurrect: resurrect) }
+        guard let existing = try match(record, among: try records(localID: record.localID)).main else { return try ingest(record, resurrect: resurrect) }
         var new = record
         new.id = existing.record.id
         if existing.record.isDeleted, !record.isDeleted { return try ingest(record, resurrect: resurrect) }
@@ -109,7 +111,7 @@ extension Store {
 
     private func ingestDecision(_ record: Record, resurrect: Bool) throws -> Outcome {
         let policy = MergePolicy(resurrect: resurrect, now: clock.now())
-        let existing = try match(record).main?.record
+        let existing = try match(record, among: try records(localID: record.localID)).main?.record
         let decision = try policy.decide(existing: existing, incoming: record)
         return Outcome(id: existing?.id ?? record.id, localID: record.localID, decision: decision)
     }

@@ -67,15 +67,18 @@ extension Store {
         return found.count < 2 ? found : found.filter { !$0.record.isDeleted } + found.filter { $0.record.isDeleted }
     }
 
-    /// Whether the store holds this very content and nothing else under its local id: what most of a second import
-    /// comes to, found without building a record.
-    func holds(_ record: Record) throws -> Bool {
+    /// What a first look at a record's local id shows.
+    enum FirstLook { case nothing, sameContent, other }
+
+    /// Tells what most of an import comes to, new records and known ones, without building a record.
+    func firstLook(_ record: Record) throws -> FirstLook {
         let query = try database.statement(Self.byLocalID).bind(1, record.localID)
         defer { query.reset() }
-        guard try query.step(), query.isNull(12), query.equals(5, record.fields), query.equals(3, record.type),
-            query.equals(1, record.id.zone), query.equals(query.isNull(2) ? 4 : 2, record.id.name)
-        else { return false }
-        return try !query.step()
+        guard try query.step() else { return .nothing }
+        let same =
+            !record.isDeleted && query.isNull(12) && query.equals(5, record.fields) && query.equals(3, record.type)
+            && query.equals(1, record.id.zone) && query.equals(query.isNull(2) ? 4 : 2, record.id.name)
+        return same ? .sameContent : .other
     }
 
     /// The record of this identity.
