@@ -111,6 +111,14 @@ import Testing
         }
     }
 
+    @Test func whatFollowsAGzipFileIsCalledTrailing() throws {
+        try withScratch { folder in
+            try writeCarrier("\(folder)/a", .tarGzip, Self.smallPieces())
+            try writeFile("\(folder)/b", readFile("\(folder)/a") + Array("junk at the end".utf8))
+            #expect(try visitAll("\(folder)/b").findings.map(\.code) == [.trailingData])
+        }
+    }
+
     @Test(arguments: [CarrierFormat.tar, .tarGzip, .tarXZ, .tarZstandard])
     func whatLiesBeforeTheCutIsStillHandedOut(_ format: CarrierFormat) throws {
         try withScratch { folder in

@@ -80,6 +80,7 @@ import Testing
     ]
 
     static let damaged: [(String, [UInt8])] = [
+        ("wrong checksum", file("a") + [UInt8(ascii: "c")] + header(Array("b".utf8)).dropFirst()),
         ("negative size", file("a") + withChecksum(negative(header(Array("b".utf8))))),
         ("octal overflow", file("a") + header(Array("b".utf8), size: "777777777778")),
         ("size beyond the end", pax([("size", "99999999999")]) + file("a")),
