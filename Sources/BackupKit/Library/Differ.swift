@@ -35,7 +35,7 @@ public enum Differ {
         _ path: String, _ limits: ReadLimits, _ clock: Clock, _ body: (Store) throws -> Void
     ) throws {
         if Store.isStore(path) { return try body(try Store(path, .read, clock: clock)) }
-        try ScratchStore.with(clock: clock) { store in
+        try ScratchStore.with(clock: .endOfTime) { store in
             var options = RestoreOptions()
             options.kinds = Set(Kind.allCases)
             options.limits = limits

@@ -37,18 +37,31 @@ struct LayoutViews {
     }
 
     private func takeLossless(_ file: String, _ intake: Intake, _ wanted: (Record) -> Bool) throws {
+        // Tombstones first: one that belongs to a local-only copy must be known before the copy arrives.
+        for wantsTombstones in [true, false] {
+            try takeLossless(file, tombstones: wantsTombstones, intake, wanted)
+        }
+    }
+
+    private func takeLossless(
+        _ file: String, tombstones: Bool, _ intake: Intake, _ wanted: (Record) -> Bool
+    ) throws {
         var reader = LineReader(limit: limits.lineBytes)
         func take(_ line: LineReader.Line) throws {
             guard let bytes = line.bytes else {
-                return intake.reject("\(Layout.records):\(line.number)", "is longer than a line may be")
+                if !tombstones { intake.reject("\(Layout.records):\(line.number)", "is longer than a line may be") }
+                return
             }
             guard bytes.count > 0 else { return }
+            // The pass for tombstones parses only lines that may be one.
+            if tombstones, !contains("\"deletedAt\"", in: bytes) { return }
             do {
                 let record = try Record(parsing: bytes)
+                guard record.isDeleted == tombstones else { return }
                 _ = try Fields.parse(record.fields)
                 if wanted(record) { try intake.take(record) }
             } catch let error as BackupError where error.code == .damaged && error.subject == nil {
-                intake.reject("\(Layout.records):\(line.number)", error.message)
+                if !tombstones { intake.reject("\(Layout.records):\(line.number)", error.message) }
             }
         }
         try FileHandle.openForReading(file).forEachChunk { try reader.feed($0, take) }

@@ -80,7 +80,7 @@ public enum Verifier {
     private static func deep(
         _ path: String, _ layout: OpenedLayout, _ limits: ReadLimits, _ progress: Progress, _ clock: Clock
     ) throws -> [Finding] {
-        try ScratchStore.with(clock: clock) { store in
+        try ScratchStore.with(clock: .endOfTime) { store in
             var options = RestoreOptions()
             options.kinds = Set(Kind.allCases)
             options.limits = limits
