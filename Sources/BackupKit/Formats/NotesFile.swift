@@ -4,14 +4,15 @@ public enum NotesFile {
     public static func read(
         _ bytes: UnsafeRawBufferPointer, time: Timestamp, problem: (BackupError) -> Void
     ) throws -> [Record] {
-        guard let notes = try JSON(parsing: bytes).array else {
-            throw BackupError(.damaged, "is no list of notes")
-        }
         var records: [Record] = []
-        for (index, note) in notes.enumerated() {
+        var number = 0
+        var scanner = JSONScanner(bytes)
+        try scanner.forEachElement { _, range in
+            number += 1
+            // One note at a time: a document of the whole file would take many times its size.
+            let note = try JSON(parsing: UnsafeRawBufferPointer(rebasing: bytes[range]))
             guard let members = note.members, let key = note["citeKey"]?.string, note["note"]?.string != nil else {
-                problem(BackupError(.damaged, "note \(index + 1) has no 'citeKey' or no 'note'"))
-                continue
+                return problem(BackupError(.damaged, "note \(number) has no 'citeKey' or no 'note'"))
             }
             let own = ["localId", "createdAt", "modifiedAt"]
             let fields = members.filter { !own.contains($0.key) }.map { Field($0.key, $0.value) }
@@ -24,6 +25,7 @@ public enum NotesFile {
                     modifiedAt: modified
                 ).identified(as: note["localId"]?.string ?? DeterministicID.make(RecordType.note, key)))
         }
+        try scanner.expectEnd()
         return records
     }
 

@@ -73,6 +73,11 @@ public enum Publication {
     /// edited that the merge changed.
     static func derive(merged: [Field], local: [Field], other: [Field]) throws -> [Field] {
         let bibTeX = merged.filter { isSource($0.name) }
+        if same(bibTeX, local), same(bibTeX, other) {
+            // The two say the same in other words: the merge has chosen the newer text.
+            return merged.count { $0.name == raw || $0.name == rawBase64 } == 1
+                ? merged : replaceRaw(in: merged, by: local)
+        }
         if same(bibTeX, local), !same(local.filter { isSource($0.name) }, other) {
             return replaceRaw(in: merged, by: local)
         }

@@ -8,9 +8,23 @@ final class BibliographyIntake {
     /// Local ids of the live publications with each cite key; filled on first use.
     private var known: [String: [String]] = [:]
     private var filesSeen: [String: Int] = [:]
+    /// Local ids of the live parts with each text.
+    private var knownParts: [String: [String]] = [:]
+    /// What each file held, and in which order, when it was imported last.
+    private var orders: [String: Set<String>] = [:]
 
     init(_ intake: Intake) throws {
         self.intake = intake
+        try store.forEachLive(type: RecordType.bibliographyPart) { stored in
+            let fields = try Fields.parse(stored.record.fields)
+            let kind = Fields.string("kind", in: fields) ?? ""
+            if kind == BibliographyPart.order {
+                orders[Fields.string("file", in: fields) ?? ""] = Set(Fields.strings("items", in: fields))
+            } else {
+                let text = try Publication.bytes(of: fields).withUnsafeBytes(SHA256Digest.of).hex
+                knownParts[kind + text, default: []].append(stored.record.localID)
+            }
+        }
         try store.forEachLive(type: RecordType.publication) { stored in
             let fields = try Fields.parse(stored.record.fields)
             known[Fields.string(Publication.citeKey, in: fields) ?? "", default: []].append(stored.record.localID)
@@ -19,7 +33,10 @@ final class BibliographyIntake {
 
     /// What is known while one file is read.
     private struct FileState {
-        let name: String
+        var name: String
+        /// Written by us: what it holds came from elsewhere, and most of it is known.
+        var isExport = false
+        var hasNewParts = false
         let path: String
         let time: Timestamp
         var macros = BibMacros.standard
@@ -27,18 +44,20 @@ final class BibliographyIntake {
         /// How often each key, and each text, was met.
         var keys: [String: Int] = [:]
         var texts: [String: Int] = [:]
+        /// Publications of the store that entries of this file are.
+        var matched: Set<String> = []
         var links: [String] = []
     }
 
     /// `time` is when the file was last changed: what its entries say is as old as that.
     func take(path: String, name: String, time: Timestamp, wanted: (Record) -> Bool = { _ in true }) throws {
-        var state = FileState(name: distinct(name), path: path, time: time)
+        var state = FileState(name: try identity(of: path, distinct(name)), path: path, time: time)
         var reader = BibReader()
         try FileHandle.openForReading(path).forEachChunk { chunk in
             try reader.feed(chunk) { try take($0, &state, wanted) }
         }
         try reader.finish { try take($0, &state, wanted) }
-        guard !state.items.isEmpty else { return }
+        guard !state.items.isEmpty, !state.isExport || state.hasNewParts else { return }
         let fields = [
             Field("kind", .string(BibliographyPart.order)), Field("file", .string(state.name)),
             Field("items", .array(state.items.map { .string($0) })),
@@ -54,16 +73,48 @@ final class BibliographyIntake {
         return count == 1 ? name : "\(name)#\(count)"
     }
 
+    /// The name that a file goes by: its own, unless another file of that name was imported before, with which it has
+    /// nothing in common.
+    private func identity(of path: String, _ name: String) throws -> String {
+        guard orders[name] != nil else { return name }
+        var keys: Set<String> = []
+        var parts: Set<[String]> = []
+        var reader = BibReader()
+        func note(_ block: BibBlock) {
+            if block.kind == .entry {
+                keys.insert("key:" + block.key)
+            } else if block.kind != .byteOrderMark {
+                let raw = block.kind == .text ? Self.trimmed(block.raw) : block.raw
+                parts.insert([block.kind.rawValue, SHA256Digest.of(raw).hex])
+            }
+        }
+        try FileHandle.openForReading(path).forEachChunk { reader.feed($0, emit: note) }
+        reader.finish(emit: note)
+        var candidate = name
+        var number = 1
+        while let known = orders[candidate] {
+            let ids = parts.map { "part:" + Self.partID(kind: $0[0], file: candidate, text: $0[1], number: 1) }
+            if !known.isDisjoint(with: keys) || !known.isDisjoint(with: ids) { break }
+            number += 1
+            candidate = "\(name)#\(number)"
+        }
+        return candidate
+    }
+
+    private static func partID(kind: String, file: String, text: String, number: Int) -> String {
+        DeterministicID.make(RecordType.bibliographyPart, kind, file, text, String(number))
+    }
+
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: (Record) -> Bool) throws {
         for problem in block.problems { report(problem, block, state) }
         switch block.kind {
         case .entry: try takeEntry(block, &state, wanted)
         case .byteOrderMark: break
-        case .text: try takeText(block, &state, wanted)
+        case .text: try takeText(block.raw, &state, wanted)
         case .string:
             state.macros.define(from: block)
-            try takePart(block, &state, wanted)
-        case .preamble, .comment, .unreadable: try takePart(block, &state, wanted)
+            try takePart(kind: .string, block.raw, &state, wanted)
+        case .preamble, .comment, .unreadable: try takePart(kind: block.kind, block.raw, &state, wanted)
         }
     }
 
@@ -79,22 +130,38 @@ final class BibliographyIntake {
     }
 
     /// Text between blocks: our own marks are understood, blank lines mean nothing, the rest is the user's and is kept.
-    private func takeText(_ block: BibBlock, _ state: inout FileState, _ wanted: (Record) -> Bool) throws {
-        guard block.raw.contains(where: { $0 > 0x20 }) else { return }
-        let text = BibText.decode(block.raw).text
-        guard text.contains(BibliographyWriter.mark) else { return try takePart(block, &state, wanted) }
-        var rest: [Substring] = []
-        for line in text.split(separator: "\n", omittingEmptySubsequences: false) {
-            if line.hasPrefix(BibliographyWriter.fileMark) {
-                let path = line.dropFirst(BibliographyWriter.fileMark.count)
-                state.links.append(BibliographyIntake.unescaped(path))
-            } else if !line.hasPrefix(BibliographyWriter.mark) {
-                rest.append(line)
+    private func takeText(_ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: (Record) -> Bool) throws {
+        let mark = Array(BibliographyWriter.mark.utf8)
+        var start = 0
+        var lineStart = 0
+        while lineStart < raw.count {
+            let rest = UnsafeRawBufferPointer(rebasing: raw[lineStart...])
+            let lineEnd = rest.firstIndex(of: 0x0A).map { lineStart + $0 + 1 } ?? raw.count
+            if rest.starts(with: mark) {
+                try takePlainText(UnsafeRawBufferPointer(rebasing: raw[start..<lineStart]), &state, wanted)
+                let line = UnsafeRawBufferPointer(rebasing: raw[lineStart + mark.count..<lineEnd])
+                takeMark(String(decoding: Self.trimmed(line), as: UTF8.self), &state)
+                start = lineEnd
             }
+            lineStart = lineEnd
         }
-        var kept = trimmed(rest.joined(separator: "\n"))
-        guard !kept.isEmpty else { return }
-        try kept.withUTF8 { try takePart(kind: .text, UnsafeRawBufferPointer($0), &state, wanted) }
+        try takePlainText(UnsafeRawBufferPointer(rebasing: raw[start...]), &state, wanted)
+    }
+
+    private func takeMark(_ text: String, _ state: inout FileState) {
+        if text.hasPrefix("file = ") {
+            state.links.append(Self.unescaped(text.dropFirst("file = ".count)))
+        } else if text.hasPrefix("publications"), state.items.isEmpty {
+            state.isExport = true
+            state.name = "exported \(state.name)"
+        }
+    }
+
+    private func takePlainText(
+        _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: (Record) -> Bool
+    ) throws {
+        let text = Self.trimmed(raw)
+        if text.count > 0 { try takePart(kind: .text, text, &state, wanted) }
     }
 
     private static func unescaped(_ path: Substring) -> String {
@@ -102,19 +169,11 @@ final class BibliographyIntake {
             .split(separator: "%25", omittingEmptySubsequences: false).joined(separator: "%")
     }
 
-    private func trimmed(_ text: String) -> String {
-        let start = text.firstIndex { !$0.isWhitespace } ?? text.endIndex
-        let end = text.lastIndex { !$0.isWhitespace }.map { text.index(after: $0) } ?? text.endIndex
-        return start < end ? String(text[start..<end]) : ""
-    }
-
-    private func takePart(_ block: BibBlock, _ state: inout FileState, _ wanted: (Record) -> Bool) throws {
-        guard block.kind == .text else { return try takePart(kind: block.kind, block.raw, &state, wanted) }
-        let isBlank = { (byte: UInt8) in byte <= 0x20 }
-        guard let start = block.raw.firstIndex(where: { !isBlank($0) }),
-            let end = block.raw.lastIndex(where: { !isBlank($0) })
-        else { return }
-        try takePart(kind: .text, UnsafeRawBufferPointer(rebasing: block.raw[start...end]), &state, wanted)
+    private static func trimmed(_ raw: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        guard let start = raw.firstIndex(where: { $0 > 0x20 }), let end = raw.lastIndex(where: { $0 > 0x20 }) else {
+            return UnsafeRawBufferPointer(rebasing: raw[..<0])
+        }
+        return UnsafeRawBufferPointer(rebasing: raw[start...end])
     }
 
     private func takePart(
@@ -123,9 +182,19 @@ final class BibliographyIntake {
         let fields = BibliographyPart.fields(kind: kind.rawValue, file: state.name, raw: raw)
         let text = SHA256Digest.of(raw).hex
         state.texts[text, default: 0] += 1
-        let localID = DeterministicID.make(
-            RecordType.bibliographyPart, kind.rawValue, state.name, text, String(state.texts[text] ?? 1))
+        let number = state.texts[text] ?? 1
+        if state.isExport {
+            // An export repeats definitions where they are needed, and names no file that its parts came from.
+            let known = knownParts[kind.rawValue + text] ?? []
+            if let localID = known.dropFirst(kind == .string ? 0 : number - 1).first {
+                state.items.append("part:" + localID)
+                return intake.passKnown()
+            }
+            state.hasNewParts = true
+        }
+        let localID = Self.partID(kind: kind.rawValue, file: state.name, text: text, number: number)
         state.items.append("part:" + localID)
+        if state.isExport { knownParts[kind.rawValue + text, default: []].append(localID) }
         try takePart(fields, localID: localID, state.time, wanted)
     }
 
@@ -150,62 +219,61 @@ final class BibliographyIntake {
             id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
             fields: fields, createdAt: state.time, modifiedAt: state.time)
         guard wanted(record) else { return }
-        if key.isEmpty || state.keys[key] != 1 {
-            try takeTwin(record, key: key, &state)
-        } else if let candidates = known[key] {
-            try takeKnown(record, key: key, candidates)
+        if known[key] == nil, !key.isEmpty {
+            let new = record.identified(as: DeterministicID.make(RecordType.publication, key))
+            return try takeNew(new, key: key, &state)
+        }
+        let incoming = try Fields.parse(fields)
+        if let known = try match(key, incoming, state) {
+            state.matched.insert(known.localID)
+            try intake.take(carryLinks(from: known.fields, to: record, incoming).identified(as: known.localID))
         } else {
-            try takeNew(record.identified(as: DeterministicID.make(RecordType.publication, key)), key: key)
+            try takeTwin(record, incoming, key: key, &state)
         }
     }
 
-    private func takeNew(_ record: Record, key: String) throws {
+    private func takeNew(_ record: Record, key: String, _ state: inout FileState) throws {
         let outcome = try intake.take(record)
+        state.matched.insert(record.localID)
         if case .protect = outcome.decision { return }
         known[key, default: []].append(record.localID)
     }
 
-    /// A second entry with one key in one file, or one without a key: its id is made from its text.
-    private func takeTwin(_ record: Record, key: String, _ state: inout FileState) throws {
-        let twin = record.identified(as: contentID(record, key, &state.texts))
-        let outcome = try intake.take(twin)
-        guard !key.isEmpty, case .add = outcome.decision, let first = known[key]?.first else { return }
-        known[key]?.append(twin.localID)
-        try intake.conflict(kind: "publication", subject: key, existing: first, incoming: twin.localID)
+    /// Another work under a known key, or an entry without a key: its id is made from its text.
+    private func takeTwin(_ record: Record, _ incoming: [Field], key: String, _ state: inout FileState) throws {
+        let text = SHA256Digest.of(Fields.text(bibTeX(incoming))).hex
+        state.texts[text, default: 0] += 1
+        let id = DeterministicID.make(RecordType.publication, key, text, String(state.texts[text] ?? 1))
+        state.matched.insert(id)
+        let outcome = try intake.take(record.identified(as: id))
+        guard case .add = outcome.decision else { return }
+        let first = known[key]?.first
+        known[key, default: []].append(id)
+        if let first, !key.isEmpty {
+            try intake.conflict(kind: "publication", subject: key, existing: first, incoming: id)
+        }
     }
 
-    private func contentID(_ record: Record, _ key: String, _ texts: inout [String: Int]) -> String {
-        let text = SHA256Digest.of(record.fields).hex
-        texts[text, default: 0] += 1
-        return DeterministicID.make(RecordType.publication, key, text, String(texts[text] ?? 1))
-    }
-
-    /// The store has that key: the same entry, an edited one, or another work.
-    private func takeKnown(_ record: Record, key: String, _ candidates: [String]) throws {
-        let incoming = try Fields.parse(record.fields)
+    /// The store's publication that an entry is: the same text, else, for the first entry of that key in its file, the
+    /// same work. One that another entry of the file was already is nobody else's.
+    private func match(
+        _ key: String, _ incoming: [Field], _ state: FileState
+    ) throws -> (localID: String, fields: [Field])? {
+        guard let candidates = known[key] else { return nil }
+        let mine = bibTeX(incoming)
         var work: (localID: String, fields: [Field])?
-        for localID in candidates {
+        for localID in candidates where !state.matched.contains(localID) {
             guard
                 let existing = try store.records(localID: localID)
                     .first(where: { $0.record.type == RecordType.publication && !$0.record.isDeleted })
             else { continue }
             let fields = try Fields.parse(existing.record.fields)
-            if bibTeX(fields) == bibTeX(incoming) {
+            if bibTeX(fields) == mine { return (localID, fields) }
+            if work == nil, !key.isEmpty, state.keys[key] == 1, Publication.isSameWork(fields, incoming) {
                 work = (localID, fields)
-                break
             }
-            if work == nil, Publication.isSameWork(fields, incoming) { work = (localID, fields) }
         }
-        if let work {
-            try intake.take(carryLinks(from: work.fields, to: record, incoming).identified(as: work.localID))
-            return
-        }
-        var texts: [String: Int] = [:]
-        let other = record.identified(as: contentID(record, key, &texts))
-        let outcome = try intake.take(other)
-        guard case .add = outcome.decision else { return }
-        known[key]?.append(other.localID)
-        try intake.conflict(kind: "publication", subject: key, existing: candidates[0], incoming: other.localID)
+        return work
     }
 
     private func bibTeX(_ fields: [Field]) -> [Field] { fields.filter { $0.name != Publication.linkedFiles } }

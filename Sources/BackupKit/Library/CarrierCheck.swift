@@ -10,12 +10,9 @@ enum CarrierCheck {
         var findings = try reader.visit { entry, bytes in
             let hasher = SHA256Hasher()
             do {
-                try bytes.forEachChunk { chunk in
-                    try Interrupt.check()
-                    hasher.update(chunk)
-                }
+                try UnreadableEntry.guarding(bytes) { hasher.update($0) }
                 tally.seen(entry, hasher.finish())
-            } catch let error as BackupError where error.code == .damaged {
+            } catch let error as UnreadableEntry {
                 tally.damaged(entry, error)
             }
         }
@@ -54,10 +51,10 @@ enum CarrierCheck {
                 ProgressEvent("verifying", done: UInt64(done), of: UInt64(max(total, done)), item: entry.path))
         }
 
-        func damaged(_ entry: EntryInfo, _ error: BackupError) {
+        func damaged(_ entry: EntryInfo, _ error: UnreadableEntry) {
             state.withLock { state in
                 state.seen.insert(entry.path)
-                state.findings.append(Finding(.entryDamaged, .damage, entry.path, error.message))
+                state.findings.append(error.finding(entry))
             }
         }
 

@@ -5,7 +5,7 @@ enum ContentCheck {
     static func run(_ layout: OpenedLayout, _ limits: ReadLimits, _ progress: Progress) throws -> [Finding] {
         let tally = CarrierCheck.Tally(expected: layout.expected, progress: progress)
         let state = Mutex((findings: [Finding](), counts: Counts(), folds: [String: String]()))
-        let isImbib = if case .imbib = layout.manifest { true } else { false }
+        let isImbib = layout.isImbib
         let carrier: [Finding]
         do {
             carrier = try layout.reader.visit { entry, bytes in
@@ -14,17 +14,16 @@ enum ContentCheck {
                 var fold = XORFold()
                 var parser = FormatParser(role: role, path: entry.path, lineLimit: limits.lineBytes)
                 do {
-                    try bytes.forEachChunk { chunk in
-                        try Interrupt.check()
+                    try UnreadableEntry.guarding(bytes) { chunk in
                         hasher.update(chunk)
                         if isImbib { fold.update(chunk) }
-                        try parser.feed(chunk)
+                        parser.feed(chunk)
                     }
-                    try parser.finish()
                     tally.seen(entry, hasher.finish())
-                } catch let error as BackupError where error.code == .damaged {
+                } catch let error as UnreadableEntry {
                     tally.damaged(entry, error)
                 }
+                parser.finish()
                 state.withLock { state in
                     state.findings += parser.findings
                     state.counts.add(parser.counts)
@@ -40,29 +39,34 @@ enum ContentCheck {
             var findings = carrier + state.findings.sorted { ($0.subject, $0.message) < ($1.subject, $1.message) }
             switch layout.manifest {
             case .own(let manifest): findings += tally.finish() + state.counts.compare(with: manifest)
-            case .imbib(let manifest): findings += compare(manifest, state.folds, layout)
-            case .none: break
+            case .imbib(let manifest):
+                findings += [weakness(layout)] + compare(manifest, state.folds, layout)
+                findings += state.counts.compare(with: manifest)
+            case .none: findings += layout.expected.isEmpty ? [] : tally.finish()
             }
             return findings
         }
     }
 
-    private static func compare(_ manifest: ImbibManifest, _ folds: [String: String], _ layout: OpenedLayout)
-        -> [Finding]
-    {
-        var findings = [
-            Finding(
-                .weakChecksum, .warning, layout.prefix + Manifest.fileName,
-                "gives imbib's XOR checksums, which miss swapped blocks: that they agree proves little",
-                remedy: "restore this backup and export it again to have real ones")
-        ]
+    private static func weakness(_ layout: OpenedLayout) -> Finding {
+        Finding(
+            .weakChecksum, .warning, layout.prefix + Manifest.fileName,
+            "gives imbib's XOR checksums, which miss swapped blocks: that they agree proves little",
+            remedy: "restore this backup and export it again to have real ones")
+    }
+
+    static func compare(_ manifest: ImbibManifest, _ folds: [String: String], _ layout: OpenedLayout) -> [Finding] {
+        var findings: [Finding] = []
         for (path, sum) in manifest.checksums.sorted(by: { $0.key < $1.key }) {
             guard let found = folds[layout.prefix + path] else {
-                findings.append(Finding(.entryMissing, .damage, path, "is in the manifest and not here"))
+                findings.append(
+                    Finding(.entryMissing, .damage, layout.prefix + path, "is in the manifest and not here"))
                 continue
             }
             if found.lowercased() != sum.lowercased() {
-                findings.append(Finding(.digestMismatch, .damage, path, "does not have the checksum of the manifest"))
+                findings.append(
+                    Finding(
+                        .digestMismatch, .damage, layout.prefix + path, "does not have the checksum of the manifest"))
             }
         }
         for path in folds.keys.sorted() where path != layout.prefix + Manifest.fileName && !Layout.isClutter(path) {
@@ -94,6 +98,21 @@ struct Counts: Sendable {
         events += other.events
     }
 
+    /// imbib counts what it wrote; fewer means that something is gone.
+    func compare(with manifest: ImbibManifest) -> [Finding] {
+        var findings: [Finding] = []
+        for (what, file, wanted, found) in [
+            ("publications", Layout.bibliography, manifest.publicationCount, entries),
+            ("attachments", Manifest.fileName, manifest.attachmentCount, attachments),
+        ] where wanted != found {
+            findings.append(
+                Finding(
+                    .countMismatch, found < wanted ? .damage : .warning, file,
+                    "the backup holds \(found) \(what) instead of \(wanted)"))
+        }
+        return findings
+    }
+
     func compare(with manifest: Manifest) -> [Finding] {
         var findings: [Finding] = []
         func check(_ what: String, _ file: String, _ found: Int) {
@@ -119,18 +138,21 @@ struct FormatParser {
     private var lines: LineReader?
     private var bibliography: BibReader?
     private var document: [UInt8] = []
+    private let lineLimit: Int
+    private var isTooLarge = false
     private(set) var counts = Counts()
     private(set) var findings: [Finding] = []
 
     init(role: Layout.Role, path: String, lineLimit: Int) {
         self.role = role
         self.path = path
+        self.lineLimit = lineLimit
         lines = LineReader(limit: lineLimit)
         if role == .bibliography { bibliography = BibReader() }
         if role == .records { counts.hasRecords = true }
     }
 
-    mutating func feed(_ chunk: UnsafeRawBufferPointer) throws {
+    mutating func feed(_ chunk: UnsafeRawBufferPointer) {
         switch role {
         case .bibliography:
             // Taken out while it works, so that its buffer is not copied.
@@ -139,26 +161,41 @@ struct FormatParser {
             bibliography = reader
         case .records, .events:
             var reader = lines.take()
-            try reader?.feed(chunk) { line($0) }
+            reader?.feed(chunk) { line($0) }
             lines = reader
         case .notes, .settings:
-            guard document.count + chunk.count <= OpenedLayout.manifestLimit else {
-                throw BackupError(.damaged, "is larger than any file of its kind should be")
-            }
-            document += chunk
+            isTooLarge = isTooLarge || document.count + chunk.count > lineLimit
+            if isTooLarge { document = [] } else { document += chunk }
         default: break
         }
     }
 
-    mutating func finish() throws {
+    mutating func finish() {
         var blocks = bibliography.take()
         blocks?.finish { block($0) }
         var reader = lines.take()
-        try reader?.finish { line($0) }
+        reader?.finish { line($0) }
         guard role == .notes || role == .settings else { return }
-        let parsed = try document.withUnsafeBytes { try JSON(parsing: $0) }
-        if role == .notes { counts.notes = parsed.array?.count ?? 0 }
-        if role == .settings, parsed.members == nil { malformed("is no JSON object") }
+        if isTooLarge { return malformed("is larger than any file of its kind should be") }
+        do { try checkDocument() } catch let error as BackupError { malformed(error.message) } catch {
+            malformed("\(error)")
+        }
+    }
+
+    /// Looks at every byte and builds nothing, however the document is nested.
+    private mutating func checkDocument() throws {
+        let isNotes = role == .notes
+        counts.notes = try document.withUnsafeBytes { bytes in
+            var count = 0
+            var scanner = JSONScanner(bytes)
+            if isNotes {
+                try scanner.forEachElement { _, _ in count += 1 }
+            } else {
+                try scanner.forEachMember { _, _, _ in }
+            }
+            try scanner.expectEnd()
+            return count
+        }
     }
 
     private mutating func malformed(_ message: String, line: Int? = nil) {

@@ -15,11 +15,12 @@ public struct Difference: Sendable, Equatable {
 /// store first, so both sides are read in one way.
 public enum Differ {
     public static func diff(
-        _ left: String, _ right: String, limits: ReadLimits = ReadLimits(), clock: Clock = .system,
+        _ left: String, _ right: String, limits: ReadLimits = ReadLimits(),
         _ body: (Difference) throws -> Void
-    ) throws {
-        try withStore(left, limits, clock) { left in
-            try withStore(right, limits, clock) { right in
+    ) throws -> [Finding] {
+        var findings: [Finding] = []
+        try withStore(left, limits, &findings) { left, findings in
+            try withStore(right, limits, &findings) { right, _ in
                 try left.read {
                     try right.read {
                         try records(left, right, body)
@@ -29,18 +30,20 @@ public enum Differ {
                 }
             }
         }
+        return findings
     }
 
     private static func withStore(
-        _ path: String, _ limits: ReadLimits, _ clock: Clock, _ body: (Store) throws -> Void
+        _ path: String, _ limits: ReadLimits, _ findings: inout [Finding],
+        _ body: (Store, inout [Finding]) throws -> Void
     ) throws {
-        if Store.isStore(path) { return try body(try Store(path, .read, clock: clock)) }
-        try ScratchStore.with(clock: .endOfTime) { store in
+        if Store.isStore(path) { return try body(try Store(path, .read), &findings) }
+        try ScratchStore.with { store in
             var options = RestoreOptions()
             options.kinds = Set(Kind.allCases)
             options.limits = limits
-            _ = try Restorer.restore(path, into: store, options)
-            try body(store)
+            findings += try Restorer.restore(path, into: store, options).findings.filter { $0.severity != .note }
+            try body(store, &findings)
         }
     }
 

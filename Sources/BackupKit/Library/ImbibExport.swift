@@ -42,12 +42,17 @@ enum ImbibExport {
     /// imbib knows one folder for attachments; where two of ours would meet in it, the older folder's name stays.
     private final class Names {
         private var taken: [String: String] = [:]
+        /// Folded, because two names that differ in case alone cannot lie side by side everywhere.
+        private var names: Set<String> = []
 
         func path(of asset: Asset) -> String {
             if let known = taken[asset.path] { return known }
             let folder = Layout.attachmentFolders.first(where: asset.path.hasPrefix) ?? ""
             var name = "Attachments/" + asset.path.dropFirst(folder.count)
-            if taken.values.contains(name) { name = "Attachments/" + asset.path }
+            if !names.insert(name.lowercased()).inserted {
+                name = "Attachments/" + asset.path
+                names.insert(name.lowercased())
+            }
             taken[asset.path] = name
             return name
         }

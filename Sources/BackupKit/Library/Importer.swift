@@ -20,12 +20,18 @@ public enum Importer {
         case events(String)
         case notes(String)
         case settings(String)
+        /// `records.jsonl`, every record whole.
+        case records(String)
+        /// Files of a folder that are of no kind that an import takes.
+        case leftOut(String, count: Int, first: String)
         /// A layout or an imbib backup, in a folder or an archive.
         case backup(String)
     }
 
     public static func run(_ paths: [String], into store: Store, _ options: ImportOptions) throws -> IntakeResult {
-        let sources = try paths.flatMap { try Self.sources(of: $0, limits: options.limits) }
+        let sources = try paths.flatMap { path in
+            try Self.sources(of: path, limits: options.limits, attachments: options.attachments)
+        }
         return try store.withIncomingFolder { folder in
             var backups: [(path: String, prepared: Restorer.Prepared)] = []
             for case .backup(let path) in sources {
@@ -71,10 +77,23 @@ public enum Importer {
                 try reader.take(path: path, name: lastComponent(of: path), time: try time(of: path))
             case .events(let path) where options.kinds.contains(.events):
                 try files.takeEvents(path: path, name: path)
+            case .records(let path):
+                try files.takeRecords(path: path, name: path) { options.kinds.contains(Kind(recordType: $0.type)) }
             case .notes(let path) where options.kinds.contains(.notes):
                 try files.takeNotes(path: path, name: path, time: try time(of: path))
             case .settings(let path) where options.kinds.contains(.settings):
                 try files.takeSettings(path: path, name: path, time: try time(of: path))
+            case .settings(let path):
+                intake.note(
+                    Finding(
+                        .skipped, .warning, path, "was left out: settings are only taken when asked for",
+                        remedy: "name the kind: --only settings"))
+            case .leftOut(let path, let count, let first):
+                intake.note(
+                    Finding(
+                        .skipped, .warning, path,
+                        "holds \(count) \(count == 1 ? "file" : "files") that import does not take, such as \(first)",
+                        remedy: "--attachments DIR takes files of any kind"))
             default: break
             }
         }
@@ -89,14 +108,14 @@ public enum Importer {
     }
 
     /// Finds out what a path is; a folder may hold several things.
-    static func sources(of path: String, limits: ReadLimits) throws -> [Source] {
+    static func sources(of path: String, limits: ReadLimits, attachments: String? = nil) throws -> [Source] {
         guard let status = try FileStatus.ofTarget(path) else {
             throw BackupError(.notFound, "does not exist", at: path)
         }
         if status.isDirectory {
             if try isBackupFolder(path) { return [.backup(path)] }
-            let found = try sourcesBelow(path, limits)
-            guard !found.isEmpty else {
+            let found = try sourcesBelow(path, attachments)
+            guard found.contains(where: { if case .leftOut = $0 { false } else { true } }) else {
                 throw BackupError(
                     .failed, "holds nothing that can be imported", at: path,
                     remedy: "import takes .bib files, .jsonl event logs, imbib backups and exported libraries")
@@ -108,8 +127,15 @@ public enum Importer {
         return [.backup(path)]
     }
 
+    /// Whether `path` is a file that an import takes by its name: a bibliography, an event log.
+    static func isSingleFile(_ path: String) -> Bool {
+        guard fileSource(path) != nil, let status = try? FileStatus.ofTarget(path) else { return false }
+        return status.isRegular
+    }
+
     private static func fileSource(_ path: String) -> Source? {
         let name = lastComponent(of: path).lowercased()
+        if name == Layout.records { return .records(path) }
         if name.hasSuffix(".bib") { return .bibliography(path) }
         if name.hasSuffix(".jsonl") { return .events(path) }
         if name == Layout.notes { return .notes(path) }
@@ -122,19 +148,28 @@ public enum Importer {
             || FileStatus.ofTarget("\(path)/\(Layout.records)")?.isRegular == true
     }
 
-    private static func sourcesBelow(_ root: String, _ limits: ReadLimits) throws -> [Source] {
+    private static func sourcesBelow(_ root: String, _ attachments: String?) throws -> [Source] {
         var sources: [Source] = []
         var backups: [String] = []
+        var leftOut: (count: Int, first: String)?
+        let taken = try attachments.flatMap { try FileStatus.ofTarget($0) }
+        var takenFolder: String?
         try Directory.walk(root) { relative, status in
             let path = "\(root)/\(relative)"
             if backups.contains(where: { path.hasPrefix($0 + "/") }) || Layout.isClutter(relative) { return }
-            if status.isDirectory, try isBackupFolder(path) {
+            if let takenFolder, path.hasPrefix(takenFolder + "/") { return }
+            if status.isDirectory, status.inode == taken?.inode, status.device == taken?.device {
+                takenFolder = path
+            } else if status.isDirectory, try isBackupFolder(path) {
                 backups.append(path)
                 sources.append(.backup(path))
             } else if status.isRegular, let source = fileSource(path) {
                 sources.append(source)
+            } else if !status.isDirectory {
+                leftOut = ((leftOut?.count ?? 0) + 1, leftOut?.first ?? relative)
             }
         }
+        if let leftOut { sources.append(.leftOut(root, count: leftOut.count, first: leftOut.first)) }
         return sources
     }
 }
@@ -167,7 +202,8 @@ struct AttachmentFolder {
             let known = try store.asset(path)
             var digest = known?.size == status.size ? try hash(source) : nil
             var staged: String?
-            if digest == nil || digest != known?.digest, !dryRun {
+            let isLost = try known != nil && FileStatus.ofName("\(store.assetFolder)/\(path)") == nil
+            if digest == nil || digest != known?.digest || isLost, !dryRun {
                 digest = try target.copy(source, to: path)
                 staged = "\(staging)/\(path)"
             }
@@ -190,8 +226,7 @@ struct AttachmentFolder {
     func take(into intake: Intake) throws {
         var paths: [String] = []
         for (asset, staged) in assets {
-            let outcome = try intake.take(asset, from: staged)
-            if case .conflict(let kept) = outcome { paths.append(kept) } else { paths.append(asset.path) }
+            if let kept = try intake.take(asset, from: staged) { paths.append(kept) }
         }
         for path in try AttachmentLinks(intake.store).link(paths) {
             intake.note(

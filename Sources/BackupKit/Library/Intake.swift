@@ -11,6 +11,8 @@ public struct IntakeResult: Sendable {
     public var removed = 0
     public var attachmentsAdded = 0
     public var attachmentsUnchanged = 0
+    /// Files that the store had lost and that were put back.
+    public var attachmentsMended = 0
     public var settingsChanged = 0
     /// How many changes the store numbered; 0 means that not a byte of it was written.
     public var writes = 0
@@ -48,6 +50,7 @@ final class Intake {
     private(set) var result = IntakeResult()
     /// Identities that the source named; only kept where replace needs them.
     private var touched: Set<RecordID> = []
+    private var assetNames: EntryNameSet?
 
     init(_ store: Store) { self.store = store }
 
@@ -56,6 +59,12 @@ final class Intake {
     func reject(_ subject: String, _ message: String) {
         result.rejected += 1
         note(Finding(.malformed, .warning, subject, message))
+    }
+
+    /// Counts something that the store has already, under another identity.
+    func passKnown() {
+        result.read += 1
+        result.unchanged += 1
     }
 
     @discardableResult func take(_ record: Record) throws -> Outcome {
@@ -110,18 +119,22 @@ final class Intake {
                 remedy: "rename one of them"))
     }
 
-    /// Takes an attachment that waits, durable, in the incoming folder; nil in a dry run.
-    @discardableResult func take(_ asset: Asset, from staged: String?) throws -> Store.AssetOutcome {
+    /// Takes an attachment that waits, durable, in the incoming folder; nil in a dry run. Returns the path that it has in
+    /// the store.
+    @discardableResult func take(_ asset: Asset, from staged: String?) throws -> String? {
         if asset.size > CloudLimits.assetBytes {
             note(Finding(.oversize, .note, asset.path, "is larger than 250 MB: it is kept on this device only"))
         }
         if overwrite, let existing = try store.asset(asset.path), existing.digest != asset.digest, staged != nil {
             try store.removeAsset(existing)
         }
+        guard let asset = try separated(asset) else { return nil }
         let outcome = try staged.map { try store.placeAsset(asset, from: $0) } ?? store.planAsset(asset)
         switch outcome {
         case .added: result.attachmentsAdded += 1
-        case .unchanged: result.attachmentsUnchanged += 1
+        case .unchanged:
+            result.attachmentsUnchanged += 1
+            try mend(asset, from: staged)
         case .conflict(let path):
             result.attachmentsAdded += 1
             result.conflicts += 1
@@ -129,8 +142,59 @@ final class Intake {
                 Finding(
                     .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(path)")
             )
+            return path
         }
-        return outcome
+        return asset.path
+    }
+
+    /// The asset, under another name when its own would fall together with one of the store's on a file system that folds
+    /// case or Unicode forms: no export could hold both.
+    private func separated(_ asset: Asset) throws -> Asset? {
+        if assetNames == nil {
+            var names = EntryNameSet()
+            try store.forEachAsset { known in
+                // What collides already is the export's to report.
+                do { try names.insert(known.path) } catch is BackupError {}
+            }
+            assetNames = names
+        }
+        if try store.asset(asset.path) != nil { return asset }
+        let dot = asset.path.lastIndex(of: ".").map { asset.path[$0...].contains("/") ? asset.path.endIndex : $0 }
+        let end = dot ?? asset.path.endIndex
+        for number in 1..<1000 {
+            let path = number == 1 ? asset.path : "\(asset.path[..<end])_\(number)\(asset.path[end...])"
+            if number > 1, try store.asset(path)?.digest == asset.digest { return asset.renamed(path) }
+            guard (try? assetNames?.insert(path)) != nil else { continue }
+            if number > 1 {
+                note(
+                    Finding(
+                        .conflict, .warning, asset.path,
+                        "differs from another file's name only in case or Unicode form; kept as \(path)"))
+            }
+            return asset.renamed(path)
+        }
+        note(Finding(.skipped, .warning, asset.path, "cannot lie beside the files that the store has"))
+        return nil
+    }
+
+    /// The store has this asset, but not its file: it is put back.
+    private func mend(_ asset: Asset, from staged: String?) throws {
+        guard let known = try store.asset(asset.path) else { return }
+        let target = "\(store.assetFolder)/\(asset.path)"
+        guard let status = try FileStatus.ofName(target) else {
+            result.attachmentsMended += 1
+            guard let staged else { return }
+            try Directory.createAll(parent(of: target))
+            try AtomicFile.publish(staged, as: target, replace: false)
+            return
+        }
+        if status.size != known.size {
+            note(
+                Finding(
+                    .sizeMismatch, .warning, asset.path,
+                    "has \(status.size) bytes in the store's folder instead of \(known.size); it was left as it is",
+                    remedy: "move it away and run this again to get back what the store remembers"))
+        }
     }
 
     func takeSetting(_ key: String, _ value: String, at time: Timestamp) throws {
@@ -179,6 +243,13 @@ final class Intake {
             JSON.Member("removed", JSON(result.removed)), JSON.Member("attachments", JSON(result.attachmentsAdded)),
             JSON.Member("settings", JSON(result.settingsChanged)),
         ]).compact
+    }
+}
+
+extension Asset {
+    fileprivate func renamed(_ path: String) -> Asset {
+        Asset(
+            path: path, size: size, digest: digest, isLocalOnly: isLocalOnly, modifiedNanoseconds: modifiedNanoseconds)
     }
 }
 

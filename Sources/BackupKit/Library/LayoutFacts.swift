@@ -49,10 +49,22 @@ struct OpenedLayout: Sendable {
                 expected[Manifest.fileName] = FileFacts(
                     size: entry.size, digest: bytes.withUnsafeBytes(SHA256Digest.of))
                 findings += try checkSums(own, prefix, entries, reader, &expected)
-                if !prefix.isEmpty {
-                    expected = Dictionary(expected.map { (prefix + $0.key, $0.value) }, uniquingKeysWith: { $1 })
-                }
             }
+        }
+        if case .none = manifest {
+            let known = Set(entries.map(\.path))
+            if findings.isEmpty,
+                known.contains(prefix + ChecksumFile.fileName) || known.contains(prefix + Layout.records)
+            {
+                findings.append(
+                    Finding(
+                        .manifestMissing, .damage, prefix + Manifest.fileName,
+                        "is missing: nothing says when this was written and how much there should be"))
+            }
+            expected = try expectedBySums(prefix, entries, reader)
+        }
+        if !prefix.isEmpty {
+            expected = Dictionary(expected.map { (prefix + $0.key, $0.value) }, uniquingKeysWith: { $1 })
         }
         return OpenedLayout(
             reader: reader, entries: entries, prefix: prefix, manifest: manifest, findings: findings, expected: expected
@@ -68,9 +80,13 @@ struct OpenedLayout: Sendable {
     private static func prefix(of entries: [EntryInfo]) -> String {
         let names = entries.map(\.path).filter { !Layout.isClutter($0) }
         if names.contains(where: { Layout.role(of: $0) != .unknown }) { return "" }
-        guard let first = names.first, let slash = first.firstIndex(of: "/") else { return "" }
-        let folder = first[...slash]
-        return names.allSatisfy { $0.hasPrefix(folder) } ? String(folder) : ""
+        let inner = [Manifest.fileName, Layout.records, Layout.bibliography, ChecksumFile.fileName]
+        var folders: Set<Substring> = []
+        for name in names {
+            guard let slash = name.firstIndex(of: "/") else { continue }
+            if inner.contains(String(name[name.index(after: slash)...])) { folders.insert(name[...slash]) }
+        }
+        return folders.count == 1 ? String(folders.first ?? "") : ""
     }
 
     /// `SHA256SUMS` is checked against the manifest, word by word: the two must not tell different stories.
@@ -95,6 +111,25 @@ struct OpenedLayout: Sendable {
         }
     }
 
+    /// Without a manifest, `SHA256SUMS` still says what each file was; sizes it does not give.
+    private static func expectedBySums(
+        _ prefix: String, _ entries: [EntryInfo], _ reader: any CarrierReader
+    ) throws -> [String: FileFacts] {
+        guard let entry = entries.first(where: { $0.path == prefix + ChecksumFile.fileName }) else { return [:] }
+        let bytes = try contents(of: entry.path, size: entry.size, reader)
+        guard let sums = ChecksumFile.parse(String(decoding: bytes, as: UTF8.self)) else { return [:] }
+        let sizes = Dictionary(entries.map { ($0.path, $0.size) }, uniquingKeysWith: { first, _ in first })
+        var expected = Dictionary(
+            uniqueKeysWithValues: sums.map { path, digest in
+                (path, FileFacts(size: sizes[prefix + path] ?? 0, digest: digest))
+            })
+        expected[ChecksumFile.fileName] = FileFacts(
+            size: entry.size, digest: bytes.withUnsafeBytes(SHA256Digest.of))
+        // That it is missing was said already.
+        if sizes[prefix + Manifest.fileName] == nil { expected[Manifest.fileName] = nil }
+        return expected
+    }
+
     static func contents(of path: String, size: Int64, _ reader: any CarrierReader) throws -> [UInt8] {
         guard size <= manifestLimit else {
             throw BackupError(.refused, "is larger than any file of its kind should be (\(size) bytes)", at: path)
@@ -103,6 +138,8 @@ struct OpenedLayout: Sendable {
         try reader.read(path) { bytes += $0 }
         return bytes
     }
+
+    var isImbib: Bool { if case .imbib = manifest { true } else { false } }
 
     func role(of path: String) -> Layout.Role {
         path.hasPrefix(prefix) ? Layout.role(of: String(path.dropFirst(prefix.count))) : .unknown

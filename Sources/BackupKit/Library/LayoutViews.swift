@@ -10,7 +10,9 @@ struct LayoutViews {
     }
 
     func takeRecords(into intake: Intake, wanted: (Record) -> Bool) throws {
-        if let file = sound(Layout.records) { return try takeLossless(file, intake, wanted) }
+        if let file = sound(Layout.records) {
+            return try FileIntake(intake, limits).takeRecords(path: file, name: Layout.records, wanted: wanted)
+        }
         if case .own = prepared.layout.manifest {
             intake.note(
                 Finding(
@@ -36,38 +38,6 @@ struct LayoutViews {
         }
     }
 
-    private func takeLossless(_ file: String, _ intake: Intake, _ wanted: (Record) -> Bool) throws {
-        // Tombstones first: one that belongs to a local-only copy must be known before the copy arrives.
-        for wantsTombstones in [true, false] {
-            try takeLossless(file, tombstones: wantsTombstones, intake, wanted)
-        }
-    }
-
-    private func takeLossless(
-        _ file: String, tombstones: Bool, _ intake: Intake, _ wanted: (Record) -> Bool
-    ) throws {
-        var reader = LineReader(limit: limits.lineBytes)
-        func take(_ line: LineReader.Line) throws {
-            guard let bytes = line.bytes else {
-                if !tombstones { intake.reject("\(Layout.records):\(line.number)", "is longer than a line may be") }
-                return
-            }
-            guard bytes.count > 0 else { return }
-            // The pass for tombstones parses only lines that may be one.
-            if tombstones, !contains("\"deletedAt\"", in: bytes) { return }
-            do {
-                let record = try Record(parsing: bytes)
-                guard record.isDeleted == tombstones else { return }
-                _ = try Fields.parse(record.fields)
-                if wanted(record) { try intake.take(record) }
-            } catch let error as BackupError where error.code == .damaged && error.subject == nil {
-                if !tombstones { intake.reject("\(Layout.records):\(line.number)", error.message) }
-            }
-        }
-        try FileHandle.openForReading(file).forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
-    }
-
     /// imbib links by `Bdsk-File-n` alone; the files are in the backup.
     private func linkAttachments(_ intake: Intake) throws {
         let paths = prepared.staged.files.keys
@@ -90,6 +60,39 @@ struct FileIntake {
     init(_ intake: Intake, _ limits: ReadLimits) {
         self.intake = intake
         self.limits = limits
+    }
+
+    /// `records.jsonl`. Tombstones first: one that belongs to a local-only copy must be known before the copy arrives.
+    func takeRecords(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
+        for wantsTombstones in [true, false] {
+            var reader = LineReader(limit: limits.lineBytes)
+            func take(_ line: LineReader.Line) throws {
+                try takeRecord(line, name, tombstones: wantsTombstones, wanted)
+            }
+            try FileHandle.openForReading(path).forEachChunk { try reader.feed($0, take) }
+            try reader.finish(take)
+        }
+    }
+
+    /// Takes the line if it is of the wanted sort; what is wrong with it is said once, in the second pass.
+    private func takeRecord(
+        _ line: LineReader.Line, _ name: String, tombstones: Bool, _ wanted: (Record) -> Bool
+    ) throws {
+        let place = "\(name):\(line.number)"
+        guard let bytes = line.bytes else {
+            if !tombstones { intake.reject(place, "is longer than a line may be") }
+            return
+        }
+        if bytes.count == 0 || tombstones && !contains("\"deletedAt\"", in: bytes) { return }
+        let record: Record
+        do {
+            record = try Record(parsing: bytes)
+            _ = try Fields.parse(record.fields)
+        } catch let error as BackupError {
+            if !tombstones { intake.reject(place, error.message) }
+            return
+        }
+        if record.isDeleted == tombstones, wanted(record) { try intake.take(record) }
     }
 
     func takeEvents(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
@@ -139,7 +142,7 @@ struct FileIntake {
 
     private func document(_ path: String) throws -> [UInt8] {
         let file = try FileHandle.openForReading(path)
-        guard try file.status().size <= OpenedLayout.manifestLimit else {
+        guard try file.status().size <= Int64(limits.lineBytes) else {
             throw BackupError(.refused, "is larger than any file of its kind should be", at: path)
         }
         var bytes: [UInt8] = []

@@ -55,6 +55,11 @@ public enum Restorer {
     }
 
     static func prepare(_ path: String, in folder: String, _ options: RestoreOptions) throws -> Prepared {
+        if Importer.isSingleFile(path) {
+            throw BackupError(
+                .usage, "is a single file of an app, not a backup", at: path,
+                remedy: "'backup-tool import' takes it, with the same care for what is newer")
+        }
         let layout = try OpenedLayout.open(path, limits: options.limits)
         guard layout.isLayout else {
             throw BackupError(
@@ -63,7 +68,9 @@ public enum Restorer {
         }
         if let version = layout.manifest.schemaVersion { try checkSchema(version, path) }
         let wantsAssets = options.kinds.contains(.attachments) && !options.dryRun
-        let staged = try Staging.extract(layout.reader, into: folder, progress: options.progress) { entry in
+        let staged = try Staging.extract(
+            layout.reader, into: folder, progress: options.progress, folding: layout.isImbib
+        ) { entry in
             layout.role(of: entry.path) != .attachment || wantsAssets
         }
         let findings = layout.findings + judge(layout, staged)
@@ -72,7 +79,7 @@ public enum Restorer {
             let more = damage.count > 1 ? " (and \(damage.count - 1) more)" : ""
             throw BackupError(
                 .damaged, "is damaged: \(damage[0].subject): \(damage[0].message)\(more)", at: path,
-                remedy: "'backup-tool verify' lists everything; --allow-damage restores what is sound")
+                remedy: "'backup-tool verify' lists everything; 'restore --allow-damage' restores what is sound")
         }
         return Prepared(
             layout: layout, folder: folder, staged: staged, findings: findings, time: time(of: layout, staged))
@@ -94,7 +101,11 @@ public enum Restorer {
 
     private static func judge(_ layout: OpenedLayout, _ staged: Staging.Result) -> [Finding] {
         var findings = staged.findings
-        guard case .own = layout.manifest else { return findings }
+        if case .imbib(let manifest) = layout.manifest {
+            return findings
+                + ContentCheck.compare(manifest, staged.folds, layout).filter { !staged.damaged.contains($0.subject) }
+        }
+        guard !layout.expected.isEmpty else { return findings }
         let tally = CarrierCheck.Tally(expected: layout.expected, progress: .none)
         for entry in layout.entries where !staged.damaged.contains(entry.path) {
             tally.seen(entry, staged.files[entry.path]?.digest)
@@ -158,7 +169,8 @@ public enum Restorer {
     {
         let layout = try OpenedLayout.open(path, limits: options.limits)
         return try AtomicFile.writeDirectory(target, replace: replace) { folder in
-            let staged = try Staging.extract(layout.reader, into: folder, progress: options.progress)
+            let staged = try Staging.extract(
+                layout.reader, into: folder, progress: options.progress, folding: layout.isImbib)
             let findings = layout.findings + judge(layout, staged)
             let damage = findings.filter { $0.severity == .damage }
             if let first = damage.first, !options.allowDamage {
@@ -166,7 +178,12 @@ public enum Restorer {
                     .damaged, "is damaged: \(first.subject): \(first.message)", at: path,
                     remedy: "'backup-tool verify' lists everything; --allow-damage restores what is sound")
             }
-            return (staged.files.count, staged.files.values.reduce(0) { $0 + $1.size }, findings)
+            var files = staged.files
+            // What is not sound is not restored; 'show' still gives its bytes.
+            for path in Set(damage.map(\.subject)) where files.removeValue(forKey: path) != nil {
+                try Directory.removeTree("\(folder)/\(path)")
+            }
+            return (files.count, files.values.reduce(0) { $0 + $1.size }, findings)
         }
     }
 }

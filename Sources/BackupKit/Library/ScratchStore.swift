@@ -1,7 +1,14 @@
+import Glibc
+
 /// A store for one purpose, gone afterwards.
-enum ScratchStore {
-    static func with<Result>(clock: Clock, _ body: (Store) throws -> Result) throws -> Result {
-        let folder = "\(SpoolFile.folder)/backup-tool-scratch-\(RandomID.make())"
+public enum ScratchStore {
+    /// In a scratch store no time lies in the future: what a backup says is to come out as it says it.
+    private static let clock = Clock.fixed(Timestamp(iso8601: "9999-12-31T00:00:00Z") ?? Clock.system.now())
+
+    public static func with<Result>(_ body: (Store) throws -> Result) throws -> Result {
+        let name = "\(SpoolFile.folder)/backup-tool-scratch"
+        removeLeftovers(of: name)
+        let folder = AtomicFile.temporaryName(for: name)
         try Directory.create(folder)
         let result: Result
         do { result = try body(try Store.create("\(folder)/store.db", clock: clock)) } catch {
@@ -11,15 +18,36 @@ enum ScratchStore {
         try Directory.removeTree(folder)
         return result
     }
+
+    /// What runs of ours that were killed left behind. The folder is everybody's: what others left is theirs.
+    private static func removeLeftovers(of name: String) {
+        let prefix = ".\(lastComponent(of: name))\(AtomicFile.temporaryMark)"
+        // Where the folder cannot be listed there is nothing that we could remove.
+        for leftover in (try? Directory.names(in: parent(of: name))) ?? [] where leftover.hasPrefix(prefix) {
+            guard let pid = Int32(leftover.dropFirst(prefix.count).prefix { $0.isNumber }), pid > 0 else { continue }
+            let path = "\(parent(of: name))/\(leftover)"
+            var status = stat()
+            guard lstat(path, &status) == 0, status.st_uid == geteuid(), kill(pid, 0) != 0, errno == ESRCH else {
+                continue
+            }
+            try? Directory.removeTree(path)
+        }
+    }
 }
 
 extension Store {
-    /// Opens the store that an import or restore goes into, and makes it where there is none; a dry run, which must leave
-    /// nothing behind, is then made on a scratch store.
-    public static func withTarget<Result>(
-        _ path: String, dryRun: Bool, clock: Clock = .system, _ body: (Store) throws -> Result
+    /// Runs `body` on the store at `path`. Where there is none, one is made, and taken away again when `body` fails; a
+    /// dry run gets a scratch store instead, so that it leaves nothing.
+    public static func withStore<Result>(
+        _ path: String, dryRun: Bool, _ body: (Store) throws -> Result
     ) throws -> Result {
-        if try dryRun && FileStatus.ofTarget(path) == nil { return try ScratchStore.with(clock: clock, body) }
-        return try body(try openOrCreate(path, clock: clock))
+        if try FileStatus.ofTarget(path) != nil { return try body(try Store(path, .write)) }
+        if dryRun { return try ScratchStore.with(body) }
+        let hadFolder = try FileStatus.ofName(assetFolder(of: path)) != nil
+        do { return try body(try Store.create(path)) } catch {
+            for ending in ["", "-wal", "-shm"] { unlink(path + ending) }
+            if !hadFolder { rmdir(assetFolder(of: path)) }
+            throw error
+        }
     }
 }

@@ -9,13 +9,15 @@ enum Staging {
         /// Seconds since 1970.
         var modified: [String: Int64] = [:]
         var findings: [Finding] = []
+        /// imbib's checksums, where they were asked for.
+        var folds: [String: String] = [:]
         /// Entries whose bytes could not be read whole; they were not written.
         var damaged: Set<String> = []
     }
 
     /// Every entry is hashed; those that `keep` names are written, too.
     static func extract(
-        _ reader: any CarrierReader, into folder: String, progress: Progress = .none,
+        _ reader: any CarrierReader, into folder: String, progress: Progress = .none, folding: Bool = false,
         keep: @escaping @Sendable (EntryInfo) -> Bool = { _ in true }
     ) throws -> Result {
         let root = try RootDirectory(folder)
@@ -23,19 +25,26 @@ enum Staging {
         let findings = try reader.visit { entry, bytes in
             guard !Layout.isClutter(entry.path) else { return }
             do {
-                let digest = try keep(entry) ? write(entry, bytes, below: root) : hash(bytes)
+                var digests = Digests(folding: folding)
+                let file = try keep(entry) ? root.create(entry.path) : nil
+                try pass(bytes, to: file, &digests)
+                try file?.setModified(seconds: entry.modified)
+                try file?.sync()
+                let digest = digests.sha256.finish()
+                let fold = digests.fold?.hex
                 let done = state.withLock { state in
                     state.result.files[entry.path] = FileFacts(size: entry.size, digest: digest)
                     state.result.modified[entry.path] = entry.modified
+                    state.result.folds[entry.path] = fold
                     state.bytes += entry.size
                     return state.bytes
                 }
                 progress.report(ProgressEvent("extracting", done: UInt64(done), item: entry.path))
-            } catch let error as BackupError where error.code == .damaged {
+            } catch let problem as UnreadableEntry {
                 unlink("\(folder)/\(entry.path)")
                 state.withLock { state in
                     state.result.damaged.insert(entry.path)
-                    state.result.findings.append(Finding(.entryDamaged, .damage, entry.path, error.message))
+                    state.result.findings.append(problem.finding(entry))
                 }
             }
         }
@@ -45,27 +54,50 @@ enum Staging {
         }
     }
 
-    private static func hash(_ bytes: any EntryBytes) throws -> SHA256Digest {
-        let hasher = SHA256Hasher()
-        try bytes.forEachChunk { chunk in
-            try Interrupt.check()
-            hasher.update(chunk)
-        }
-        return hasher.finish()
+    private struct Digests {
+        let sha256 = SHA256Hasher()
+        var fold: XORFold?
+
+        init(folding: Bool) { fold = folding ? XORFold() : nil }
     }
 
-    private static func write(
-        _ entry: EntryInfo, _ bytes: any EntryBytes, below root: RootDirectory
-    ) throws -> SHA256Digest {
-        let file = try root.create(entry.path)
-        let hasher = SHA256Hasher()
-        try bytes.forEachChunk { chunk in
-            try Interrupt.check()
-            hasher.update(chunk)
-            try file.write(chunk)
+    private static func pass(_ bytes: any EntryBytes, to file: FileHandle?, _ digests: inout Digests) throws {
+        try UnreadableEntry.guarding(bytes) { chunk in
+            digests.sha256.update(chunk)
+            digests.fold?.update(chunk)
+            try file?.write(chunk)
         }
-        try file.setModified(seconds: entry.modified)
-        try file.sync()
-        return hasher.finish()
+    }
+}
+
+/// An entry whose bytes cannot be had, because they are damaged or because the disk or its permissions refuse them. The
+/// others may still be sound.
+struct UnreadableEntry: Error {
+    let error: BackupError
+
+    func finding(_ entry: EntryInfo) -> Finding {
+        Finding(
+            error.code == .damaged ? .entryDamaged : .unreadable, .damage, entry.path, error.message,
+            remedy: error.remedy)
+    }
+
+    /// Hands over the entry's bytes; throws this error when they could not be read, and what `body` throws as it is.
+    static func guarding(_ bytes: any EntryBytes, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        var own: (any Error)?
+        do {
+            try bytes.forEachChunk { chunk in
+                do {
+                    try Interrupt.check()
+                    try body(chunk)
+                } catch {
+                    own = error
+                    throw error
+                }
+            }
+        } catch let error as BackupError where own == nil && isOfTheEntry(error) { throw UnreadableEntry(error: error) }
+    }
+
+    private static func isOfTheEntry(_ error: BackupError) -> Bool {
+        [.damaged, .failed, .notFound, .temporary].contains(error.code)
     }
 }

@@ -6,18 +6,20 @@ struct StoreLayout {
 
     private var digest = ContentDigest()
     private var bibliography = BibliographyWriter()
-    private var notes: [(key: String, change: Int64)] = []
+    private var notes: [(key: String, localID: String, change: Int64)] = []
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
     private var records: SpoolFile
 
     init(_ store: Store, _ options: ExportOptions) throws {
         self.store = store
         self.options = options
+        time = options.clock.now()
         records = try SpoolFile()
         try gatherRecords()
     }
 
-    var time: Timestamp { options.clock.now() }
+    /// When the export was made: one moment for all of it.
+    let time: Timestamp
 
     /// One pass over the records: the lossless form is written, and what the views need is noted.
     private mutating func gatherRecords() throws {
@@ -52,7 +54,8 @@ struct StoreLayout {
         case .publications: try bibliography.note(stored.record, change: stored.change)
         case .notes:
             let fields = try Fields.parse(stored.record.fields)
-            notes.append((Fields.string(Publication.citeKey, in: fields) ?? "", stored.change))
+            notes.append(
+                (Fields.string(Publication.citeKey, in: fields) ?? "", stored.record.localID, stored.change))
         case .events:
             guard let time = EventLine.time(in: try Fields.parse(stored.record.fields)) else {
                 result.warnings.append(
@@ -83,7 +86,7 @@ struct StoreLayout {
         guard options.kinds.contains(.notes) else { return nil }
         var spool = try SpoolFile()
         var separator = "[\n  "
-        for note in notes.sorted(by: { ($0.key, $0.change) < ($1.key, $1.change) }) {
+        for note in notes.sorted(by: { ($0.key, $0.localID) < ($1.key, $1.localID) }) {
             let line = try text(try store.record(change: note.change))
             try spool.append { $0 += (separator + line).utf8 }
             separator = ",\n  "
@@ -146,31 +149,44 @@ struct StoreLayout {
     ) throws {
         guard options.kinds.contains(.attachments) else { return }
         let root = try RootDirectory(store.assetFolder)
+        var names = EntryNameSet()
+        for name in writer.files.keys { try names.insert(name) }
         try store.forEachAsset { asset in
+            try Interrupt.check()
             if asset.size > CloudLimits.assetBytes, try leaveOutOversize(asset) { return }
+            let name = path(asset)
             let file: FileHandle
             let status: FileStatus
             do {
+                try EntryName.check(name)
+                try names.insert(name)
                 file = try root.openForReading(asset.path)
                 status = try file.status()
             } catch let error as BackupError where error.code != .interrupted {
                 result.omitted.append(Omission(path: asset.path, reason: error.message))
                 return
             }
-            let name = path(asset)
+            var problem: BackupError?
             let found = try writer.add(
                 name, size: status.size, modified: asset.modifiedNanoseconds / 1_000_000_000,
                 isLocalOnly: asset.isLocalOnly, also: also?(asset)
-            ) { sink in try copy(file, size: status.size, sink) }
-            let exported = Asset(path: asset.path, size: status.size, digest: found, isLocalOnly: asset.isLocalOnly)
+            ) { sink in problem = try copy(file, size: status.size, sink) }
+            let exported = Asset(path: name, size: status.size, digest: found, isLocalOnly: asset.isLocalOnly)
             digest.add(exported)
-            if found != asset.digest {
-                result.warnings.append(
-                    Finding(
-                        .digestMismatch, .warning, asset.path,
-                        "is not what the store remembers; it was exported as it is now",
-                        remedy: "look whether the file was damaged; an older backup may have it whole"))
-            }
+            judge(asset, found: found, problem)
+        }
+    }
+
+    private mutating func judge(_ asset: Asset, found: SHA256Digest, _ problem: BackupError?) {
+        if let problem {
+            result.omitted.append(
+                Omission(path: asset.path, reason: "\(problem.message); what could not be read is zeros in the export"))
+        } else if found != asset.digest {
+            result.warnings.append(
+                Finding(
+                    .digestMismatch, .warning, asset.path,
+                    "is not what the store remembers; it was exported as it is now",
+                    remedy: "look whether the file was damaged; an older backup may have it whole"))
         }
     }
 
@@ -189,22 +205,32 @@ struct StoreLayout {
         }
     }
 
-    /// Exactly `size` bytes: what is appended meanwhile waits for the next export.
-    private func copy(_ file: FileHandle, size: Int64, _ sink: (UnsafeRawBufferPointer) throws -> Void) throws {
+    /// Exactly `size` bytes: what is appended meanwhile waits for the next export. One bad sector must not keep everything
+    /// else from being exported, and the size was announced already: from where the file cannot be read, zeros stand for
+    /// it, and the problem is returned.
+    private func copy(
+        _ file: FileHandle, size: Int64, _ sink: (UnsafeRawBufferPointer) throws -> Void
+    ) throws -> BackupError? {
         var left = size
+        var problem: BackupError?
         let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 64)
         defer { buffer.deallocate() }
         while left > 0 {
-            let wanted = Int(min(left, Int64(buffer.count)))
-            let count = try file.read(
-                into: UnsafeMutableRawBufferPointer(rebasing: buffer[..<wanted]), at: size - left)
-            guard count == wanted else {
-                throw BackupError(
-                    .temporary, "became shorter while it was read", at: file.path, remedy: "run the export again")
+            let wanted = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(left, Int64(buffer.count)))])
+            var count = 0
+            if problem == nil {
+                do {
+                    count = try file.read(into: wanted, at: size - left)
+                    if count < wanted.count {
+                        problem = BackupError(.temporary, "became shorter while it was read", at: file.path)
+                    }
+                } catch let error as BackupError { problem = error }
             }
-            try sink(UnsafeRawBufferPointer(rebasing: buffer[..<count]))
-            left -= Int64(count)
+            UnsafeMutableRawBufferPointer(rebasing: wanted[count...]).initializeMemory(as: UInt8.self, repeating: 0)
+            try sink(UnsafeRawBufferPointer(wanted))
+            left -= Int64(wanted.count)
         }
+        return problem
     }
 
     /// The content digest of what was exported; call it once, last.

@@ -16,13 +16,17 @@ public struct VerifyResult: Sendable {
     public var bytes: Int64 = 0
     public var contentDigest: SHA256Digest?
     public var findings: [Finding] = []
+    /// Whether something was found that is no damage and yet keeps the result from being a proof.
+    public var needsAttention: Bool {
+        findings.contains { $0.severity == .warning && $0.code != .weakChecksum }
+    }
     public var isOK: Bool { !findings.contains { $0.severity == .damage } }
 }
 
 public enum Verifier {
     public static func verify(
         _ path: String, level: VerifyResult.Level = .full, limits: ReadLimits = ReadLimits(),
-        progress: Progress = .none, clock: Clock = .system
+        progress: Progress = .none
     ) throws -> VerifyResult {
         var result = VerifyResult()
         result.level = level
@@ -41,18 +45,26 @@ public enum Verifier {
         result.bytes = layout.entries.reduce(0) { $0 &+ $1.size }
         result.findings = layout.findings
         if case .own(let manifest) = layout.manifest { result.contentDigest = manifest.contentDigest }
-        if case .none = layout.manifest {
+        if case .none = layout.manifest, !layout.findings.contains(where: { $0.severity == .damage }) {
             result.findings.append(
                 Finding(
                     .manifestMissing, .warning, path, "has no manifest: nothing says what should be here",
                     remedy: "what is here was checked for itself only"))
+        }
+        let isNewer = isNewer(layout)
+        if isNewer {
+            result.findings.append(
+                Finding(
+                    .newerSchema, .warning, path,
+                    "holds data of schema \(layout.manifest.schemaVersion ?? 0), which this backup-tool cannot restore",
+                    remedy: "use a newer backup-tool; 'restore --to DIR' gives you the plain files"))
         }
         switch level {
         case .quick: result.findings += try quick(layout)
         case .full: result.findings += try ContentCheck.run(layout, limits, progress)
         case .deep:
             result.findings += try ContentCheck.run(layout, limits, progress)
-            if result.isOK { result.findings += try deep(path, layout, limits, progress, clock) }
+            if result.isOK, !isNewer { result.findings += try deep(path, layout, limits, progress) }
         }
         return result
     }
@@ -68,8 +80,21 @@ public enum Verifier {
         }
     }
 
+    private static func isNewer(_ layout: OpenedLayout) -> Bool {
+        guard let version = layout.manifest.schemaVersion else { return false }
+        switch SchemaVersion.check(version) {
+        case .newerThanApp, .incompatible: return true
+        case .current, .needsMigration: return false
+        }
+    }
+
     private static func quick(_ layout: OpenedLayout) throws -> [Finding] {
-        guard case .own = layout.manifest else { return [] }
+        if case .imbib(let manifest) = layout.manifest {
+            let present = Set(layout.entries.map(\.path))
+            return manifest.checksums.keys.sorted().map { layout.prefix + $0 }.filter { !present.contains($0) }
+                .map { Finding(.entryMissing, .damage, $0, "is in the manifest and not here") }
+        }
+        guard !layout.expected.isEmpty else { return [] }
         let tally = CarrierCheck.Tally(expected: layout.expected, progress: .none)
         for entry in layout.entries { tally.seen(entry, nil) }
         var findings = tally.finish()
@@ -78,9 +103,9 @@ public enum Verifier {
     }
 
     private static func deep(
-        _ path: String, _ layout: OpenedLayout, _ limits: ReadLimits, _ progress: Progress, _ clock: Clock
+        _ path: String, _ layout: OpenedLayout, _ limits: ReadLimits, _ progress: Progress
     ) throws -> [Finding] {
-        try ScratchStore.with(clock: .endOfTime) { store in
+        try ScratchStore.with { store in
             var options = RestoreOptions()
             options.kinds = Set(Kind.allCases)
             options.limits = limits

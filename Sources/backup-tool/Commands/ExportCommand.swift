@@ -34,6 +34,9 @@ extension Command {
         run: { call in
             let target = try call.argumentless(call.value("output") ?? "")
             let options = try exportOptions(call, target)
+            if target == "-", call.output.out.isTerminal {
+                throw call.usage("an archive is not for a terminal; pipe it")
+            }
             let store = try Store(try call.storePath(), .read)
             if call.flag("dry-run") { return try rehearse(store, target, options, call) }
             return report(try Exporter.export(store, to: target, options), call, toOutput: target == "-")

@@ -32,7 +32,7 @@ extension Command {
             options.progress = call.output.progress()
             let paths = call.arguments("PATH")
             if paths.isEmpty, options.attachments == nil { throw call.usage("PATH is missing") }
-            let result = try Store.withTarget(try call.storePath(), dryRun: options.dryRun) { store in
+            let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
                 try Importer.run(paths, into: store, options)
             }
             return call.report(result, as: "import", dryRun: options.dryRun)

@@ -83,12 +83,14 @@ extension Command {
         reports: true,
         run: { call in
             var count = 0
-            try Differ.diff(try call.argument("A"), try call.argument("B"), limits: try call.limits()) { difference in
+            let findings = try Differ.diff(try call.argument("A"), try call.argument("B"), limits: try call.limits()) {
+                difference in
                 count += 1
                 printDifference(difference, call)
             }
+            call.say(findings)
             call.output.note(count == 0 ? "No difference." : HumanText.count(count, "difference") + ".")
-            return .done
+            return findings.isEmpty ? .done : .incomplete
         })
 }
 

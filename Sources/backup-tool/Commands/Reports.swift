@@ -119,6 +119,7 @@ extension IntakeResult {
         part(rejected, "rejected")
         part(conflicts, conflicts == 1 ? "conflict" : "conflicts")
         part(attachmentsAdded, attachmentsAdded == 1 ? "attachment added" : "attachments added")
+        part(attachmentsMended, attachmentsMended == 1 ? "lost attachment put back" : "lost attachments put back")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
         let list = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
         return dryRun ? "Would be: \(list). Nothing was written." : "\(list)."
@@ -129,7 +130,10 @@ extension IntakeResult {
             "message_type": .string(what), "dryRun": .bool(dryRun), "read": .int(read), "added": .int(added),
             "updated": .int(updated), "unchanged": .int(unchanged), "protected": .int(protected),
             "conflicts": .int(conflicts), "rejected": .int(rejected), "removed": .int(removed),
-            "attachments": ["added": .int(attachmentsAdded), "unchanged": .int(attachmentsUnchanged)],
+            "attachments": [
+                "added": .int(attachmentsAdded), "unchanged": .int(attachmentsUnchanged),
+                "mended": .int(attachmentsMended),
+            ],
             "settings": .int(settingsChanged), "writes": .int(writes),
             "batch": batch.map { .int(Int($0)) } ?? .null, "findings": .array(findings.map(\.json)),
             "plan": .array(

@@ -43,7 +43,7 @@ extension Command {
             options.progress = call.output.progress()
             if let folder = call.value("to") { return try extract(path, to: folder, options, call) }
             if call.flag("force") { throw call.usage("--force goes with --to") }
-            let result = try Store.withTarget(try call.storePath(), dryRun: options.dryRun) { store in
+            let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
                 try Restorer.restore(path, into: store, options)
             }
             return call.report(result, as: "restore", dryRun: options.dryRun)

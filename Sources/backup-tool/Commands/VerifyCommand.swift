@@ -42,6 +42,7 @@ extension Command {
                     call.output.say("\(HumanText.count(damage, "piece")) of damage in \(what)")
                 }
             }
-            return result.isOK ? .done : .damaged
+            if !result.isOK { return .damaged }
+            return result.needsAttention ? .incomplete : .done
         })
 }

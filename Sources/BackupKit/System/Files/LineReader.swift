@@ -17,7 +17,7 @@ public struct LineReader {
 
     public init(limit: Int) { self.limit = limit }
 
-    public mutating func feed(_ chunk: UnsafeRawBufferPointer, _ body: (Line) throws -> Void) throws {
+    public mutating func feed(_ chunk: UnsafeRawBufferPointer, _ body: (Line) throws -> Void) rethrows {
         var start = 0
         while let end = newline(in: chunk, from: start) {
             try take(UnsafeRawBufferPointer(rebasing: chunk[start..<end]), body)
@@ -33,7 +33,7 @@ public struct LineReader {
     }
 
     /// The last line may have no end.
-    public mutating func finish(_ body: (Line) throws -> Void) throws {
+    public mutating func finish(_ body: (Line) throws -> Void) rethrows {
         if !rest.isEmpty || skipping { try take(UnsafeRawBufferPointer(start: nil, count: 0), body) }
     }
 
@@ -42,7 +42,7 @@ public struct LineReader {
         return memchr(base + start, 0x0A, chunk.count - start).map { base.distance(to: $0) }
     }
 
-    private mutating func take(_ piece: UnsafeRawBufferPointer, _ body: (Line) throws -> Void) throws {
+    private mutating func take(_ piece: UnsafeRawBufferPointer, _ body: (Line) throws -> Void) rethrows {
         number += 1
         defer {
             rest.removeAll(keepingCapacity: true)

@@ -1,0 +1,208 @@
+/// What the `@string` macros of a library mean to each of its entries.
+///
+/// Files that were written apart meet in one `library.bib`, where a macro has one meaning at a time, from its definition
+/// on. Each entry's fields say what its macros meant where it came from, so the meaning it needs is found by trying. A
+/// macro of one meaning is defined at the head of the file; one that is contested is defined where it is needed, after
+/// the entries that knew no definition of it (as those that say `month = apr` do, where another file defines `apr`).
+struct MacroMeanings {
+    /// For each contested macro that an entry uses, the definition it needs; nil where it knew none.
+    typealias Choice = [String: Int?]
+
+    struct Definition {
+        let name: String
+        let value: String
+        let bytes: [UInt8]
+        /// What the macros within the definition meant.
+        let uses: Choice
+    }
+
+    private(set) var definitions: [Definition] = []
+    private var byName: [String: [Int]] = [:]
+    private var contestedNames: Set<String> = []
+    private var heldBack: Set<[UInt8]> = []
+
+    /// `parts` are those of all files, each file's in their order.
+    init(_ parts: [[Field]]) throws {
+        var file: String?
+        var macros = BibMacros.standard
+        var current: [String: Int] = [:]
+        for part in parts where Fields.string("kind", in: part) == BibBlock.Kind.string.rawValue {
+            if Fields.string("file", in: part) != file {
+                file = Fields.string("file", in: part)
+                macros = .standard
+                current = [:]
+            }
+            let bytes = try Publication.bytes(of: part)
+            bytes.withUnsafeBytes { raw in
+                BibParser.parse(raw) { block in
+                    guard block.kind == .string else { return }
+                    let uses = Choice(uniqueKeysWithValues: block.macroNames().map { ($0, current[$0]) })
+                    for field in block.fields {
+                        let name = block.name(of: field).lowercased()
+                        current[name] = add(name, block.value(of: field, macros: macros), bytes, uses)
+                    }
+                    macros.define(from: block)
+                }
+            }
+        }
+    }
+
+    private mutating func add(_ name: String, _ value: String, _ bytes: [UInt8], _ uses: Choice) -> Int {
+        if let known = byName[name]?.first(where: { definitions[$0].value == value && definitions[$0].bytes == bytes })
+        {
+            return known
+        }
+        definitions.append(Definition(name: name, value: value, bytes: bytes, uses: uses))
+        byName[name, default: []].append(definitions.count - 1)
+        return definitions.count - 1
+    }
+
+    var isEmpty: Bool { definitions.isEmpty }
+
+    static func usesMacros(_ fields: [Field]) throws -> Bool {
+        var found = false
+        try forEachMacroField(of: fields) { _, _, _ in found = true }
+        return found
+    }
+
+    private static func forEachMacroField(
+        of fields: [Field], _ body: (_ written: UnsafeRawBufferPointer, _ stored: String?, _ names: [String]) -> Void
+    ) throws {
+        guard fields.contains(where: { $0.name == Publication.raw || $0.name == Publication.rawBase64 }) else { return }
+        try Publication.bytes(of: fields).withUnsafeBytes { raw in
+            BibParser.parse(raw) { block in
+                guard block.kind == .entry else { return }
+                var seen: Set<String> = []
+                for field in block.fields {
+                    let name = block.name(of: field).lowercased()
+                    guard seen.insert(name).inserted, field.style == .bare || field.style == .joined else { continue }
+                    let names = macroNames(in: block.rawValue(of: field))
+                    if !names.isEmpty { body(block.rawValue(of: field), Fields.string(name, in: fields), names) }
+                }
+            }
+        }
+    }
+
+    private static func macroNames(in written: UnsafeRawBufferPointer) -> [String] {
+        var names: [String] = []
+        var pieces = BibValuePieces(written)
+        while let piece = pieces.next() {
+            if piece.isMacro { names.append(BibText.decode(piece.bytes).text.lowercased()) }
+        }
+        return names
+    }
+
+    /// Which definitions give an entry's fields the values that are stored.
+    func choice(for fields: [Field]) throws -> Choice {
+        var choice = Choice()
+        try Self.forEachMacroField(of: fields) { written, stored, names in
+            let defined = Set(names).filter { byName[$0] != nil }.sorted()
+            guard let stored, !defined.isEmpty, defined.count <= 4 else { return }
+            var trial = choice
+            if find(stored, written, defined[...], &trial) { choice = trial }
+        }
+        return choice
+    }
+
+    /// Tries the meanings of one macro after the other; what an earlier field settled stays.
+    private func find(
+        _ stored: String, _ written: UnsafeRawBufferPointer, _ names: ArraySlice<String>, _ trial: inout Choice
+    ) -> Bool {
+        guard let name = names.first else {
+            var macros = BibMacros.standard
+            for case (let name, let index?) in trial { macros.define(name, as: definitions[index].value) }
+            return macros.resolve(written) == stored
+        }
+        let settled = trial[name]
+        let meanings = settled.map { [$0] } ?? (byName[name] ?? []).map(Optional.some) + [nil]
+        for meaning in meanings {
+            trial[name] = .some(meaning)
+            if find(stored, written, names.dropFirst(), &trial) { return true }
+        }
+        trial[name] = settled
+        return false
+    }
+
+    /// Decides, once all entries have chosen, which macros are contested.
+    mutating func settle(_ choices: some Sequence<Choice>) {
+        for (name, indices) in byName where Set(indices.map { definitions[$0].value }).count > 1 {
+            contestedNames.insert(name)
+        }
+        for choice in choices { for case (let name, nil) in choice { contestedNames.insert(name) } }
+        var before = -1
+        // A definition that uses a contested macro stands or falls with it.
+        while before != contestedNames.count {
+            before = contestedNames.count
+            for definition in definitions where !contestedNames.isDisjoint(with: definition.uses.keys) {
+                contestedNames.insert(definition.name)
+            }
+        }
+        heldBack = Set(definitions.filter { contestedNames.contains($0.name) }.map(\.bytes))
+    }
+
+    /// Whether a part is a definition that cannot stand at the head of the file.
+    func holdsBack(_ bytes: [UInt8]) -> Bool { heldBack.contains(bytes) }
+
+    func contested(_ choice: Choice?) -> Choice {
+        (choice ?? [:]).filter { contestedNames.contains($0.key) }
+    }
+
+    static func precedes(_ left: Choice, _ right: Choice) -> Bool { rank(left).lexicographicallyPrecedes(rank(right)) }
+
+    private static func rank(_ choice: Choice) -> [String] {
+        let unknown = choice.values.count { $0 == nil }
+        return [String(1000 - min(unknown, 999) + 1000)]
+            + choice.sorted { $0.key < $1.key }.map { "\($0.key) \(1_000_000 + ($0.value ?? -1))" }
+    }
+
+    func writer() -> Writer { Writer(self) }
+
+    /// Follows what each contested macro means at the point of the file that was reached.
+    struct Writer {
+        private let meanings: MacroMeanings
+        private var current: [String: Int] = [:]
+        private var written: Set<[UInt8]> = []
+
+        init(_ meanings: MacroMeanings) { self.meanings = meanings }
+
+        /// Whether an entry with this choice can be written right here.
+        func isInForce(_ choice: Choice) -> Bool { choice.allSatisfy { current[$0.key] == $0.value } }
+
+        /// The definitions that entries with this choice need and that are not in force.
+        mutating func definitions(for choice: Choice) -> [[UInt8]] {
+            var out: [[UInt8]] = []
+            for (name, index) in choice.sorted(by: { $0.key < $1.key }) {
+                if let index {
+                    define(index, &out, depth: 0)
+                } else if current[name] != nil {
+                    // No definition can be taken back; this one says what an unknown macro is read as.
+                    out.append(Array("@string{\(name) = {\(name)}}".utf8))
+                    current[name] = nil
+                }
+            }
+            return out
+        }
+
+        private mutating func define(_ index: Int, _ out: inout [[UInt8]], depth: Int) {
+            let definition = meanings.definitions[index]
+            guard current[definition.name] != index, depth < 64 else { return }
+            for case (let name, let needed?) in definition.uses.sorted(by: { $0.key < $1.key })
+            where meanings.contestedNames.contains(name) {
+                define(needed, &out, depth: depth + 1)
+            }
+            out.append(definition.bytes)
+            written.insert(definition.bytes)
+            // One block may define several.
+            for (other, candidate) in meanings.definitions.enumerated() where candidate.bytes == definition.bytes {
+                current[candidate.name] = other
+            }
+            current[definition.name] = index
+        }
+
+        /// What nothing needed, at the end: it is the user's all the same.
+        func unwritten() -> [[UInt8]] {
+            var seen = written
+            return meanings.definitions.map(\.bytes).filter { meanings.holdsBack($0) && seen.insert($0).inserted }
+        }
+    }
+}
