@@ -49,7 +49,7 @@ public enum Importer {
                 dryRun: options.dryRun
             ) {
                 for backup in backups { try Restorer.apply(backup.prepared, to: intake, restoreOptions(options)) }
-                try takeFiles(sources, intake, options)
+                try takeFiles(sources, named: Set(paths), intake, options)
                 if let attachments { try attachments.take(into: intake) }
                 return ((), summary: intake.summary)
             }
@@ -66,7 +66,9 @@ public enum Importer {
         return restore
     }
 
-    private static func takeFiles(_ sources: [Source], _ intake: Intake, _ options: ImportOptions) throws {
+    private static func takeFiles(
+        _ sources: [Source], named: Set<String>, _ intake: Intake, _ options: ImportOptions
+    ) throws {
         var bibliography: BibliographyIntake?
         let files = FileIntake(intake, options.limits)
         for source in sources {
@@ -86,7 +88,7 @@ public enum Importer {
             case .settings(let path):
                 intake.note(
                     Finding(
-                        .skipped, .warning, path, "was left out: settings are only taken when asked for",
+                        .skipped, named.contains(path) ? .warning : .note, path, "was left out: settings are only taken when asked for",
                         remedy: "name the kind: --only settings"))
             case .leftOut(let path, let count, let first):
                 intake.note(

@@ -1,3 +1,5 @@
+import Synchronization
+
 /// What a backup says of itself: our manifest, imbib's, or nothing.
 enum LayoutManifest: Sendable {
     case own(Manifest)
@@ -32,14 +34,15 @@ struct OpenedLayout: Sendable {
     }
 
     static func read(_ reader: any CarrierReader, at path: String) throws -> OpenedLayout {
-        let entries = try reader.list()
+        let (entries, damage) = try list(reader)
         let prefix = prefix(of: entries)
-        var findings: [Finding] = []
+        var findings = damage
         var manifest = LayoutManifest.none
         var expected: [String: FileFacts] = [:]
         if let entry = entries.first(where: { $0.path == prefix + Manifest.fileName }) {
-            let bytes = try contents(of: entry.path, size: entry.size, reader)
+            var bytes: [UInt8] = []
             do {
+                bytes = try contents(of: entry.path, size: entry.size, reader)
                 manifest = try bytes.withUnsafeBytes { try parse($0) }
             } catch let error as BackupError where error.code == .damaged {
                 findings.append(Finding(.manifestInvalid, .damage, entry.path, error.message))
@@ -53,7 +56,7 @@ struct OpenedLayout: Sendable {
         }
         if case .none = manifest {
             let known = Set(entries.map(\.path))
-            if findings.isEmpty,
+            if findings.count == damage.count,
                 known.contains(prefix + ChecksumFile.fileName) || known.contains(prefix + Layout.records)
             {
                 findings.append(
@@ -69,6 +72,20 @@ struct OpenedLayout: Sendable {
         return OpenedLayout(
             reader: reader, entries: entries, prefix: prefix, manifest: manifest, findings: findings, expected: expected
         )
+    }
+
+    /// What the carrier lists; where its damage keeps it from that, what a walk through it finds.
+    private static func list(_ reader: any CarrierReader) throws -> (entries: [EntryInfo], damage: [Finding]) {
+        do { return (try reader.list(), []) } catch let error as BackupError where error.code == .damaged {
+            let found = Mutex<[EntryInfo]>([])
+            let findings: [Finding]
+            do {
+                findings = try reader.visit { entry, _ in found.withLock { $0.append(entry) } }
+            } catch is BackupError { throw error }
+            let entries = found.withLock { $0 }
+            if entries.isEmpty { throw error }
+            return (entries, findings.isEmpty ? [error.asFinding] : findings)
+        }
     }
 
     private static func parse(_ bytes: UnsafeRawBufferPointer) throws -> LayoutManifest {
@@ -105,6 +122,9 @@ struct OpenedLayout: Sendable {
         }
         var wanted = manifest.files.mapValues(\.digest)
         wanted[Manifest.fileName] = expected[Manifest.fileName]?.digest
+        if wanted == sums, !bytes.elementsEqual(ChecksumFile.text(wanted.map { (path: $0.key, digest: $0.value) }).utf8) {
+            return [Finding(.malformed, .damage, path, "says the same as the manifest, but was changed since")]
+        }
         let differing = Set(wanted.keys).union(sums.keys).filter { wanted[$0] != sums[$0] }.sorted()
         return differing.map {
             Finding(.digestMismatch, .damage, path, "and the manifest disagree about \(printable($0))")

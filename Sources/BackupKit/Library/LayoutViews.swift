@@ -13,7 +13,8 @@ struct LayoutViews {
         if let file = sound(Layout.records) {
             return try FileIntake(intake, limits).takeRecords(path: file, name: Layout.records, wanted: wanted)
         }
-        if case .own = prepared.layout.manifest {
+        // A bare bibliography never had records; a backup that is whole but for them did.
+        if !prepared.layout.isImbib, !prepared.layout.expected.isEmpty || !unsound.isEmpty {
             intake.note(
                 Finding(
                     .malformed, .warning, Layout.records,

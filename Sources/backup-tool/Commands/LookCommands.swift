@@ -19,7 +19,7 @@ extension Command {
                         "sha256": entry.digest.map { .string($0.hex) } ?? .null,
                     ])
                 }
-                return .done
+                return listing.findings.isEmpty ? .done : .damaged
             }
             var table = Table([.right("SIZE"), .left("MODIFIED"), .left("NAME")])
             for entry in listing.entries {
@@ -28,7 +28,8 @@ extension Command {
                 table.add([HumanText.bytes(Int(entry.size)), time, entry.path + digest])
             }
             table.print(to: call.output)
-            return .done
+            call.say(listing.findings)
+            return listing.findings.isEmpty ? .done : .damaged
         })
 
     static let show = Command(
