@@ -26,22 +26,20 @@ struct BibliographyWriter {
     private var parents: Set<String> = []
     private var parts: [(file: String, localID: String, fields: [Field])] = []
     private var orders: [String: [String]] = [:]
-    /// Change numbers of the entries that use macros.
-    private var macroUsers: Set<Int64> = []
 
     /// Takes note of a live record of kind `publications`.
     mutating func note(_ record: Record, change: Int64) throws {
-        let fields = try Fields.parse(record.fields)
         if record.type == RecordType.publication {
-            let key = Fields.string(Publication.citeKey, in: fields) ?? ""
+            let found = try Fields.strings(named: [Publication.citeKey, "crossref"], of: record.fields)
+            let key = found[0] ?? ""
             entries.append(
                 Entry(
                     key: key, isFirst: record.localID == DeterministicID.make(RecordType.publication, key),
                     localID: record.localID, change: change))
-            if let parent = Fields.string("crossref", in: fields) { parents.insert(parent.lowercased()) }
-            if try MacroMeanings.usesMacros(fields) { macroUsers.insert(change) }
+            if let parent = found[1] { parents.insert(parent.lowercased()) }
             return
         }
+        let fields = try Fields.parse(record.fields)
         let file = Fields.string("file", in: fields) ?? ""
         if Fields.string("kind", in: fields) == BibliographyPart.order {
             orders[file] = Fields.strings("items", in: fields)
@@ -51,7 +49,7 @@ struct BibliographyWriter {
     }
 
     /// Writes everything to `spool`; `load` gives the fields of the record with that change number.
-    func write(to spool: inout SpoolFile, load: (Int64) throws -> [Field], problem: (BackupError) -> Void) throws {
+    func write(to spool: inout SpoolFile, load: (Int64) throws -> String, problem: (BackupError) -> Void) throws {
         try spool.append { out in
             out += "\(Self.mark)publications, sorted by cite key. Text before the entries is kept as it was.\n\n".utf8
         }
@@ -59,7 +57,7 @@ struct BibliographyWriter {
         var macros = try MacroMeanings(parts.map(\.fields))
         var groups: [Int64: MacroMeanings.Choice] = [:]
         if !macros.isEmpty {
-            for entry in entries where macroUsers.contains(entry.change) {
+            for entry in entries {
                 groups[entry.change] = try macros.choice(for: load(entry.change))
             }
         }
@@ -123,15 +121,17 @@ struct BibliographyWriter {
         return placed.sorted { ($0.file, $0.place, $0.localID) < ($1.file, $1.place, $1.localID) }
     }
 
-    private func appendEntry(_ fields: [Field], to spool: inout SpoolFile, _ problem: (BackupError) -> Void) throws {
+    private func appendEntry(_ fields: String, to spool: inout SpoolFile, _ problem: (BackupError) -> Void) throws {
         let bytes: [UInt8]
-        do { bytes = try Publication.bytes(of: fields) } catch let error as BackupError {
-            let key = Fields.string(Publication.citeKey, in: fields) ?? ""
+        do { bytes = try Publication.bytes(ofText: fields) } catch let error as BackupError {
+            let key = try Fields.strings(named: [Publication.citeKey], of: fields)[0] ?? ""
             problem(BackupError(.incomplete, "\(error.message); the entry is in records.jsonl only", at: key))
             return
         }
         try spool.append { out in
-            for path in Fields.strings(Publication.linkedFiles, in: fields) {
+            // Most entries have no files, and looking is cheaper than parsing.
+            let hasLinks = Self.mentionsLinks(fields)
+            for path in hasLinks ? Fields.strings(Publication.linkedFiles, in: try Fields.parse(fields)) : [] {
                 out += Self.fileMark.utf8
                 out += Self.escaped(path)
                 out.append(0x0A)
@@ -139,6 +139,11 @@ struct BibliographyWriter {
             out += bytes
             out += "\n\n".utf8
         }
+    }
+
+    private static func mentionsLinks(_ fields: String) -> Bool {
+        var fields = fields
+        return fields.withUTF8 { contains("\"linkedFiles\"", in: UnsafeRawBufferPointer($0)) }
     }
 
     /// BibTeX would take an @ for the start of an entry, even here.

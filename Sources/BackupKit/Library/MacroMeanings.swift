@@ -59,25 +59,21 @@ struct MacroMeanings {
 
     var isEmpty: Bool { definitions.isEmpty }
 
-    static func usesMacros(_ fields: [Field]) throws -> Bool {
-        var found = false
-        try forEachMacroField(of: fields) { _, _, _ in found = true }
-        return found
-    }
-
+    /// Visits the fields of an entry, the first of each name, whose value is written with macros.
     private static func forEachMacroField(
-        of fields: [Field], _ body: (_ written: UnsafeRawBufferPointer, _ stored: String?, _ names: [String]) -> Void
+        of fields: String, _ body: (_ written: UnsafeRawBufferPointer, _ name: String, _ macros: [String]) throws -> Void
     ) throws {
-        guard fields.contains(where: { $0.name == Publication.raw || $0.name == Publication.rawBase64 }) else { return }
-        try Publication.bytes(of: fields).withUnsafeBytes { raw in
-            BibParser.parse(raw) { block in
+        try Publication.bytes(ofText: fields).withUnsafeBytes { raw in
+            try BibParser.parse(raw) { block in
                 guard block.kind == .entry else { return }
-                var seen: Set<String> = []
-                for field in block.fields {
-                    let name = block.name(of: field).lowercased()
-                    guard seen.insert(name).inserted, field.style == .bare || field.style == .joined else { continue }
-                    let names = macroNames(in: block.rawValue(of: field))
-                    if !names.isEmpty { body(block.rawValue(of: field), Fields.string(name, in: fields), names) }
+                for (index, field) in block.fields.enumerated() where field.style == .bare || field.style == .joined {
+                    let macros = macroNames(in: block.rawValue(of: field))
+                    if macros.isEmpty { continue }
+                    let name = block.name(of: field)
+                    let isFirst = !block.fields[..<index].contains {
+                        BibText.sameIgnoringCase(block.nameBytes(of: $0), name)
+                    }
+                    if isFirst { try body(block.rawValue(of: field), name.lowercased(), macros) }
                 }
             }
         }
@@ -93,11 +89,12 @@ struct MacroMeanings {
     }
 
     /// Which definitions give an entry's fields the values that are stored.
-    func choice(for fields: [Field]) throws -> Choice {
+    func choice(for fields: String) throws -> Choice {
         var choice = Choice()
-        try Self.forEachMacroField(of: fields) { written, stored, names in
-            let defined = Set(names).filter { byName[$0] != nil }.sorted()
-            guard let stored, !defined.isEmpty, defined.count <= 4 else { return }
+        try Self.forEachMacroField(of: fields) { written, name, macros in
+            let defined = Set(macros).filter { byName[$0] != nil }.sorted()
+            guard !defined.isEmpty, defined.count <= 4 else { return }
+            guard let stored = try Fields.strings(named: [name], of: fields)[0] else { return }
             var trial = choice
             if find(stored, written, defined[...], &trial) { choice = trial }
         }

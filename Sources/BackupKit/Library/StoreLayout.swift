@@ -69,7 +69,7 @@ struct StoreLayout {
         }
     }
 
-    private func fields(_ change: Int64) throws -> [Field] { try Fields.parse(try store.record(change: change).fields) }
+    private func fields(_ change: Int64) throws -> String { try store.record(change: change).fields }
 
     /// `library.bib`
     mutating func bibliographyFile() throws -> SpoolFile? {
