@@ -50,7 +50,9 @@ public enum EventLine {
 
     private static func checkMedia(_ key: String, _ fields: [Field]) throws {
         guard let path = Fields.string(key, in: fields), !path.contains("://") else { return }
-        if path.hasPrefix("/") || path.split(separator: "/").contains("..") {
+        // A backslash parts names on some systems.
+        let parts = path.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }
+        if !path.isEmpty, parts.first == "" || parts.contains("..") || parts.first?.hasSuffix(":") == true {
             throw BackupError(.refused, "'\(key)' leads outside: \(path)")
         }
     }

@@ -87,7 +87,8 @@ public enum Publication {
         if same(bibTeX, local), !same(local.filter { isSource($0.name) }, other) {
             return replaceRaw(in: merged, by: local)
         }
-        if same(bibTeX, other) { return replaceRaw(in: merged, by: other) }
+        // An app that changed a field and not the text has left that to us.
+        if same(bibTeX, other), text(of: other) != text(of: local) { return replaceRaw(in: merged, by: other) }
         var changes: [BibEditor.Change] = []
         for name in Set(bibTeX.map(\.name) + local.map(\.name)).sorted() where isSource(name) {
             let before = Fields.string(name, in: local)
@@ -104,6 +105,10 @@ public enum Publication {
         guard let edited = try? BibEditor.apply(changes, to: bytes(of: local)) else { return rest }
         let (text, isUTF8) = BibText.decode(edited)
         return rest + [isUTF8 ? Field(raw, .string(text)) : Field(rawBase64, .string(BibBase64.encode(edited)))]
+    }
+
+    private static func text(of side: [Field]) -> String? {
+        side.first { $0.name == raw || $0.name == rawBase64 }?.value
     }
 
     /// What the entry's text is made of.

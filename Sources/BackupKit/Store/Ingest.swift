@@ -98,7 +98,10 @@ extension Store {
     public func overwrite(with record: Record, resurrect: Bool) throws -> Outcome {
         let merged = try ingestDecision(record, resurrect: resurrect)
         if case .protect(let reason) = merged.decision, reason != .newer { return merged }
-        guard let existing = try match(record, among: try records(localID: record.localID)).main else { return try ingest(record, resurrect: resurrect) }
+        let known = try records(localID: record.localID)
+        guard let existing = try match(record, among: known).main else { return try ingest(record, resurrect: resurrect) }
+        // Equal fields are no reason to give it back to the cloud.
+        if existing.record.isLocalOnly { return merged }
         var new = record
         new.id = existing.record.id
         if existing.record.isDeleted, !record.isDeleted { return try ingest(record, resurrect: resurrect) }

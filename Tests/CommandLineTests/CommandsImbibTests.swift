@@ -1,0 +1,111 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// An independent reader of imbib's format: what its decoder insists on.
+private let judge = """
+    import base64, json, os, sys
+    root = sys.argv[1]
+    manifest = json.load(open(root + '/manifest.json'))
+    assert list(sorted(manifest)) == sorted(['version', 'createdAt', 'appVersion', 'schemaVersion',
+        'publicationCount', 'attachmentCount', 'fileChecksums']), manifest
+    assert manifest['version'] == 1 and type(manifest['createdAt']) in (int, float)
+    assert type(manifest['appVersion']) is str and type(manifest['schemaVersion']) is int
+    found = {}
+    for folder, _, names in os.walk(root):
+        for name in names:
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if path == 'manifest.json': continue
+            fold = bytearray(32)
+            for index, byte in enumerate(open(os.path.join(folder, name), 'rb').read()): fold[index % 32] ^= byte
+            found[path] = fold.hex()
+    assert found == manifest['fileChecksums'], (found, manifest['fileChecksums'])
+    attachments = [path for path in found if path.startswith('Attachments/')]
+    assert manifest['attachmentCount'] == len(attachments)
+    assert set(path.split('/')[0] for path in found) <= {'library.bib', 'notes.json', 'settings.json', 'Attachments'}
+    notes = json.load(open(root + '/notes.json'))
+    assert all(set(note) == {'citeKey', 'note'} for note in notes), notes
+    assert type(json.load(open(root + '/settings.json'))) is dict
+    """
+
+@Test func whatWeWriteForImbib_itsDecoderAccepts() throws {
+    let bench = try Workbench(["SOURCE_DATE_EPOCH": "1700000000"])
+    try bench.importSamples()
+    try bench.write("pdfs/PDFs/scan0042.pdf", "%PDF of the older folder")
+    try bench.tool(exit: 3, "import", "--attachments", "pdfs")
+    try bench.tool(exit: 0, "export", "--format", "imbib", "-o", "folder")
+    try bench.tool(exit: 0, "export", "--format", "imbib", "-o", "backup.zip")
+    try bench.shell("mkdir unzipped && cd unzipped && unzip -q ../backup.zip && diff -r . ../folder")
+    try bench.python(judge, "folder")
+    #expect(try bench.text("folder/manifest.json").contains("\"createdAt\": 721692800,"))
+    let verified = try bench.tool(exit: 0, "verify", "folder")
+    #expect(verified.stderr.contains("XOR checksums, which miss swapped blocks"))
+    try bench.tool(exit: 0, "verify", "backup.zip", "--level", "deep")
+    let back = try bench.json(exit: 0, "restore", "backup.zip", "--store", "b.db")
+    let info = try bench.json(exit: 0, "store", "info", "--store", "b.db")
+    let own = try bench.json(exit: 0, "store", "info")
+    #expect(info["records"]?["publications"] == own["records"]?["publications"], "\(back)")
+    #expect(info["records"]?["notes"] == own["records"]?["notes"] && info["assets"] == own["assets"])
+}
+
+/// Both generations, as a folder and as macOS zips it.
+@Test(arguments: [true, false])
+func imbibBackups_ofBothGenerations_areRead(_ isOld: Bool) throws {
+    let bench = try Workbench()
+    try bench.shell("cp -a $SAMPLES/imbib-backup-2026-03-08 new")
+    if isOld {
+        try bench.python(
+            """
+            import json, os
+            os.rename('new/Attachments', 'new/PDFs')
+            library = open('new/library.bib').read()
+            fold = lambda path: (lambda f: [f.__setitem__(i % 32, f[i % 32] ^ b) for i, b in
+                enumerate(open(path, 'rb').read())] and f.hex())(bytearray(32))
+            manifest = json.load(open('new/manifest.json'))
+            manifest['pdfCount'] = manifest.pop('attachmentCount')
+            manifest['createdAt'] = '2026-03-08T10:10:00Z'
+            manifest['fileChecksums'] = {(p.replace('Attachments/', 'PDFs/')): s
+                for p, s in manifest['fileChecksums'].items()}
+            json.dump(manifest, open('new/manifest.json', 'w'))
+            """)
+    }
+    try bench.python(
+        """
+        import os, zipfile
+        with zipfile.ZipFile('mac.zip', 'w') as archive:
+            for folder, _, names in os.walk('new'):
+                for name in names:
+                    path = os.path.join(folder, name)
+                    archive.write(path, 'imbib-backup/' + os.path.relpath(path, 'new'))
+                    archive.writestr('__MACOSX/imbib-backup/._' + name, b'resource fork')
+            archive.writestr('imbib-backup/.DS_Store', b'finder')
+            archive.writestr('imbib-backup/._library.bib', b'resource fork')
+        """)
+    for path in ["new", "mac.zip"] {
+        for level in ["quick", "full", "deep"] { try bench.tool(exit: 0, "verify", path, "--level", level) }
+    }
+    try bench.tool("import", "new", "--store", "a.db")
+    try bench.tool("restore", "mac.zip", "--store", "b.db")
+    #expect(try bench.digest("a.db") == bench.digest("b.db"))
+    let info = try bench.json(exit: 0, "store", "info", "--store", "b.db")
+    #expect(info["records"]?["publications"]?.integer ?? 0 >= 3 && info["assets"]?.integer == 1)
+    #expect(try bench.files("b.db.assets") == [(isOld ? "PDFs/" : "Attachments/") + "Vale 2023.pdf"])
+    let linked = try bench.shell(
+        "sqlite3 b.db \"SELECT count(*) FROM record WHERE fields LIKE '%linkedFiles%Vale 2023.pdf%'\"")
+    #expect(linked == "1\n")
+}
+
+@Test func aDamagedImbibBackup_isFoundByItsOwnChecksums_andNotRestored() throws {
+    let bench = try Workbench()
+    try bench.shell("cp -a $SAMPLES/imbib-backup-2026-03-08 bad; printf x >> 'bad/Attachments/Vale 2023.pdf'")
+    let verified = try bench.tool(exit: 4, "verify", "bad")
+    #expect(verified.stderr.contains("Attachments/Vale 2023.pdf: does not have the checksum"))
+    try bench.tool(exit: 4, "restore", "bad")
+    #expect(try !bench.exists("store.db"))
+    try bench.tool(exit: 3, "restore", "bad", "--allow-damage")
+    #expect(try bench.files("store.db.assets").isEmpty)
+    try bench.shell("rm 'bad/Attachments/Vale 2023.pdf'")
+    for level in ["quick", "full"] {
+        #expect(try bench.tool(exit: 4, "verify", "bad", "--level", level).stderr.contains("Vale 2023.pdf"))
+    }
+}
