@@ -33,7 +33,9 @@ private func smallBench() throws -> Workbench {
     try bench.tool(exit: 0, "import", "refs.bib")
     let before = try bench.digest()
     let result = try bench.json(exit: 0, "restore", "backup.tar.zst")
-    #expect(result["updated"]?.integer == 0 && result["protected"]?.integer == 1)
+    #expect(result["updated"]?.integer == 0 && result["writes"]?.integer == 0)
+    let kept = (result["plan"]?.array ?? []).filter { $0["label"]?.string == "one: First" }
+    #expect(kept.first?["reason"]?.string == "is newer in the store")
     #expect(try bench.digest() == before)
 }
 

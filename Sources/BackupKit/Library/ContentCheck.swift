@@ -140,6 +140,7 @@ struct FormatParser {
     private var document: [UInt8] = []
     private let lineLimit: Int
     private var isTooLarge = false
+    private var malformedCount = 0
     private(set) var counts = Counts()
     private(set) var findings: [Finding] = []
 
@@ -200,6 +201,9 @@ struct FormatParser {
 
     private mutating func malformed(_ message: String, line: Int? = nil) {
         let place = line.map { "\(path):\($0)" } ?? path
+        // Enough to know what is wrong; a file of nothing but bad lines must not fill the memory.
+        malformedCount += 1
+        guard malformedCount <= Intake.rejectionLimit else { return }
         findings.append(Finding(.malformed, .damage, place, message))
     }
 
@@ -224,7 +228,7 @@ struct FormatParser {
             _ = try Fields.parse(record.fields)
             if record.isDeleted {
                 counts.tombstones += 1
-            } else {
+            } else if record.type != RecordType.bibliographyPart {
                 counts.records[Kind(recordType: record.type), default: 0] += 1
             }
         } catch let error as BackupError {

@@ -40,6 +40,8 @@ public struct PlanItem: Sendable, Equatable {
 /// Takes records, attachments and settings into a store inside one batch, and keeps the books.
 final class Intake {
     static let planLimit = 2000
+    /// How many rejections are told one by one.
+    static let rejectionLimit = 1000
 
     let store: Store
     var resurrect = false
@@ -58,7 +60,7 @@ final class Intake {
 
     func reject(_ subject: String, _ message: String) {
         result.rejected += 1
-        note(Finding(.malformed, .warning, subject, message))
+        if result.rejected <= Intake.rejectionLimit { note(Finding(.malformed, .warning, subject, message)) }
     }
 
     /// Counts something that the store has already, under another identity.
@@ -232,6 +234,10 @@ final class Intake {
     /// The result with what the batch itself knows.
     func finished(_ batch: Batch?) -> IntakeResult {
         var result = self.result
+        if result.rejected > Intake.rejectionLimit {
+            let more = result.rejected - Intake.rejectionLimit
+            result.findings.append(Finding(.malformed, .warning, "rejected", "\(more) more were rejected"))
+        }
         result.batch = batch?.id
         result.writes = batch.map { Int($0.lastChange - $0.firstChange + 1) } ?? 0
         return result

@@ -44,7 +44,8 @@ struct StoreLayout {
             if record.isDeleted {
                 result.tombstones += 1
             } else {
-                result.records[kind, default: 0] += 1
+                // What stands between the entries of a bibliography is no publication.
+                if record.type != RecordType.bibliographyPart { result.records[kind, default: 0] += 1 }
                 try noteForViews(stored, kind)
             }
         }

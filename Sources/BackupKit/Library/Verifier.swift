@@ -111,7 +111,10 @@ public enum Verifier {
             options.limits = limits
             options.progress = progress
             let restored = try Restorer.restore(path, into: store, options)
-            var findings = restored.findings.filter { $0.severity != .note }
+            var findings = restored.findings.filter { finding in
+                // What a restore asks a person to decide says nothing about the backup.
+                finding.severity != .note && ![.conflict, .unlinked, .oversize].contains(finding.code)
+            }
             if case .own(let manifest) = layout.manifest {
                 let digest = try store.read { try store.contentDigest(kinds: manifest.kinds) }
                 if digest != manifest.contentDigest {

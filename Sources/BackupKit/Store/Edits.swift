@@ -141,7 +141,10 @@ extension Store {
         while try query.step() {
             let live = Int(query.integer(1))
             info.types.append((query.text(0), live))
-            info.records[Kind(recordType: query.text(0)), default: 0] += live
+            // What stands between the entries of a bibliography is no publication.
+            if query.text(0) != RecordType.bibliographyPart {
+                info.records[Kind(recordType: query.text(0)), default: 0] += live
+            }
             info.tombstones += Int(query.integer(2))
             info.localOnly += Int(query.integer(3))
         }

@@ -1,0 +1,201 @@
+import BackupKit
+import Glibc
+import TestSupport
+import Testing
+
+/// What is done to a store while it is killed.
+enum CrashedCommand: String, CaseIterable, Sendable {
+    case export, importWithAttachments, restore, undo
+
+    func words(_ bench: Workbench, target: String) -> [String] {
+        switch self {
+        case .export: ["export", "-q", "-o", "out.\(target)"]
+        case .importWithAttachments: ["import", "-q", "new.bib", "--attachments", "new"]
+        case .restore: ["restore", "-q", "backup.tar.zst", "--mode", "replace"]
+        case .undo: ["undo", "-q"]
+        }
+    }
+}
+
+/// A store whose four commands all have something to do.
+private func crashBench() throws -> Workbench {
+    let bench = try Workbench()
+    try bench.write("old.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n")
+    for name in ["a", "b"] { try bench.write("old/\(name).pdf", String(repeating: name, count: 100_000)) }
+    try bench.tool(exit: 0, "import", "old.bib", "--attachments", "old")
+    try bench.tool(exit: 0, "export", "-q", "-o", "backup.tar.zst")
+    try bench.write("old/a.pdf", "another a")
+    try bench.write("mid.bib", "@misc{c, title={C}}\n")
+    try bench.tool("import", "mid.bib", "--attachments", "old")
+    try bench.write("new.bib", "@misc{d, title={D}}\n@misc{e, title={E}}\n")
+    for name in ["d", "e"] { try bench.write("new/\(name).pdf", String(repeating: name, count: 100_000)) }
+    try bench.shell("cp -a store.db keep.db; cp -a store.db.assets keep.assets")
+    return bench
+}
+
+private func assets(_ bench: Workbench) throws -> Set<String> {
+    Set(try bench.files("store.db.assets").filter { !$0.hasPrefix(".") })
+}
+
+/// SIGKILL at a system call, chosen by number and so at places that no timer finds.
+@Test(arguments: CrashedCommand.allCases)
+func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedCommand) throws {
+    let bench = try crashBench()
+    let calls =
+        "openat,openat2,write,pwrite64,fsync,fdatasync,renameat2,rename,unlink,unlinkat,mkdir,mkdirat,ftruncate,utimensat,rmdir"
+    let words = command.words(bench, target: "x") + ["--store", "store.db"]
+    let tool = try productsDirectory() + "/backup-tool"
+    func run(_ options: [String]) throws -> ProcessResult {
+        try runProcess(
+            ["strace", "-f", "-qq", "-o", "trace"] + options + [tool] + words,
+            environment: testEnvironment(["TMPDIR": bench.path("tmp")]), in: bench.folder)
+    }
+    func reset() throws {
+        try bench.shell(
+            "rm -rf store.db* out.* .out*; cp -a keep.db store.db; cp -a keep.assets store.db.assets")
+    }
+    let before = (digest: try bench.digest(), assets: try assets(bench))
+    let whole = try run(["-e", "trace=\(calls)"])
+    #expect([0, 3].contains(whole.status), "\(whole.stderr)")
+    let after = (digest: try bench.digest(), assets: try assets(bench))
+    let total = try bench.text("trace").split(separator: "\n").count
+
+    var seed = UInt64.random(in: .min ... .max)
+    let rounds = Workbench.isTorture ? 125 : 8
+    for round in 0..<rounds {
+        seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        let number = 1 + Int(seed >> 33) % total
+        let place = "\(command.rawValue), call \(number) of \(total), round \(round)"
+        try reset()
+        _ = try run(["-e", "inject=\(calls):signal=KILL:when=\(number)"])
+        // A reader finds one of the two states at once, without any repair.
+        let found = try bench.digest()
+        #expect(found == before.digest || found == after.digest, "\(place)")
+        #expect(try bench.shell("sqlite3 store.db 'PRAGMA integrity_check'") == "ok\n", "\(place)")
+        if command == .export, try bench.exists("out.x") {
+            try bench.tool(exit: 0, "verify", "out.x", "--level", "deep")
+        }
+        // The next run needs no help, and cleans up. A delete of nothing opens the store for writing.
+        try bench.tool("store", "delete", "none")
+        let expected = found == before.digest ? before.assets : after.assets
+        #expect(try assets(bench) == expected, "\(place)")
+        try bench.tool("export", "-q", "-o", "out.x", "--force")
+        let omitted = try bench.json(exit: 0, "export", "-o", "out.y")
+        #expect(omitted["omitted"]?.array?.isEmpty == true, "\(place)")
+        let left =
+            try Directory.names(in: bench.folder).filter { $0.contains(".tmp-") }
+            + Directory.names(in: bench.path("store.db.assets")).filter { $0.hasPrefix(".incoming") }
+        #expect(left.isEmpty, "\(place): \(left)")
+        try bench.shell("rm -rf out.y")
+    }
+}
+
+@Test func aKilledDeepCheck_isCleanedUpByTheNext() throws {
+    let bench = try crashBench()
+    _ = try runProcess(
+        [
+            "strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fdatasync,fsync:signal=KILL:when=3",
+            try productsDirectory() + "/backup-tool", "verify", "backup.tar.zst", "--level", "deep",
+        ], environment: testEnvironment(["TMPDIR": bench.path("tmp")]), in: bench.folder)
+    #expect(try !Directory.names(in: bench.path("tmp")).isEmpty)
+    try bench.tool(exit: 0, "verify", "backup.tar.zst", "--level", "deep")
+    #expect(try Directory.names(in: bench.path("tmp")).isEmpty)
+}
+
+@Test func anInterruptedExport_leavesNothing_andSays130() throws {
+    let bench = try Workbench()
+    try bench.shell("mkdir big; truncate -s 100000000 big/a.bin big/b.bin")
+    try bench.tool(exit: 3, "import", "--attachments", "big")
+    for (target, signal) in [("out.tar.gz", SIGINT), ("out", SIGTERM)] {
+        // Not by the shell: what it starts in the background ignores SIGINT.
+        try bench.python(
+            """
+            import os, subprocess, sys, time
+            tool, target, signal = sys.argv[1], sys.argv[2], int(sys.argv[3])
+            run = subprocess.Popen([tool, 'export', '-o', target], stderr=subprocess.PIPE, stdout=subprocess.PIPE)
+            while not any('.tmp-' in name for name in os.listdir('.')): time.sleep(0.01)
+            time.sleep(0.05)
+            run.send_signal(signal)
+            out, err = run.communicate()
+            assert run.returncode == 128 + signal and out == b'' and b'stopped on request' in err, (run.returncode, err)
+            assert not os.path.exists(target) and not any('.tmp-' in name for name in os.listdir('.'))
+            """, try productsDirectory() + "/backup-tool", target, String(signal))
+    }
+}
+
+/// A disk that is full is called that, and nothing half written stays.
+@Test func aFullDisk_isSaid_andLeavesEverythingAsItWas() throws {
+    guard geteuid() == 0 else { return }
+    let bench = try crashBench()
+    guard try runProcess(["mount", "-t", "tmpfs", "-o", "size=128k", "tmpfs", bench.path("tmp")]).status == 0 else {
+        return
+    }
+    defer { _ = try? runProcess(["umount", "-l", bench.path("tmp")]) }
+    let before = try bench.state()
+    for format in ["dir", "tar", "zip"] {
+        let result = try bench.tool(
+            exit: 1, "export", "-o", "tmp/out", "--format", format, environment: ["TMPDIR": "/var/tmp"])
+        #expect(result.stderr.contains("No space left on device") && result.stderr.contains("free some space"))
+        #expect(try Directory.names(in: bench.path("tmp")).isEmpty, "\(format)")
+    }
+    let deep = try bench.tool("verify", "backup.tar.zst", "--level", "deep")
+    #expect(deep.status == 1 && deep.stderr.contains("No space left on device"), "\(deep.status) \(deep.stderr)")
+    #expect(try Directory.names(in: bench.path("tmp")).isEmpty)
+    #expect(try bench.state() == before)
+}
+
+@Test func aStoreOnAFullDisk_keepsItsOldState() throws {
+    guard geteuid() == 0 else { return }
+    let bench = try crashBench()
+    try bench.shell("mkdir small")
+    guard try runProcess(["mount", "-t", "tmpfs", "-o", "size=700k", "tmpfs", bench.path("small")]).status == 0 else {
+        return
+    }
+    defer { _ = try? runProcess(["umount", "-l", bench.path("small")]) }
+    try bench.shell("cp -a keep.db small/store.db; cp -a keep.assets small/store.db.assets")
+    let before = try bench.digest("small/store.db")
+    try bench.write("more/f.pdf", String(repeating: "f", count: 1_000_000))
+    let result = try bench.tool(exit: 1, "import", "new.bib", "--attachments", "more", "--store", "small/store.db")
+    #expect(result.stderr.contains("No space left on device"), "\(result.stderr)")
+    #expect(try bench.digest("small/store.db") == before)
+    #expect(try bench.shell("sqlite3 small/store.db 'PRAGMA integrity_check'") == "ok\n")
+    try bench.tool(exit: 0, "export", "--store", "small/store.db", "-o", "fine")
+}
+
+@Test func anExport_whileAnotherWrites_isOfOneMoment() throws {
+    let bench = try Workbench()
+    try bench.write("a.jsonl", "{\"id\":\"0\",\"time\":\"2026-01-01T00:00Z\",\"type\":\"x\"}\n")
+    try bench.tool(exit: 0, "import", "a.jsonl")
+    // Each import adds ten events in one transaction, so an export that saw part of one has an odd count.
+    try bench.shell(
+        """
+        (for i in $(seq 12); do
+            for j in 0 1 2 3 4 5 6 7 8 9; do
+                echo "{\\"id\\":\\"$i-$j\\",\\"time\\":\\"2026-01-0${j}T00:00Z\\",\\"type\\":\\"x\\"}"
+            done | sed 's/-00T/-10T/' > in$i.jsonl
+            "$T" import -q in$i.jsonl
+        done; touch done) &
+        n=0
+        while [ ! -e done ]; do n=$((n+1)); "$T" export -q -o e$n.tar; done
+        wait
+        for ((i = 1; i <= n; i++)); do
+            "$T" verify -q e$i.tar --level deep
+            count=$("$T" show e$i.tar records.jsonl | wc -l)
+            [ $((count % 10)) = 1 ] || { echo "e$i has $count"; exit 1; }
+        done
+        """)
+}
+
+@Test func twoWriters_takeTurns_orTheSecondSaysLocked() throws {
+    let bench = try Workbench()
+    try bench.tool(exit: 0, "store", "init")
+    for number in 1...6 { try bench.write("f\(number).bib", "@misc{k\(number), title={T}}\n") }
+    try bench.shell(
+        "for i in 1 2 3 4 5 6; do \"$T\" import -q f$i.bib & pids+=($!); done; for p in ${pids[@]}; do wait $p; done")
+    #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == 6)
+    guard Workbench.isTorture else { return }
+    let result = try bench.shell(
+        "flock store.db.assets sleep 15 & sleep 0.3; code=0; \"$T\" import f1.bib 2> said || code=$?; echo $code; wait")
+    #expect(result == "11\n")
+    #expect(try bench.text("said").contains("another backup-tool"))
+}
