@@ -25,6 +25,7 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+MEASURE = str(ROOT / "Benchmarks" / "measure.py")
 RESULTS = ROOT / "Benchmarks" / "results"
 DOCUMENT = ROOT / "docs" / "BENCHMARKS.md"
 MEMORY_BAR = 200  # MB
@@ -42,19 +43,15 @@ def run(command, allowed=(0,), folder=None, keep_output=False):
     """Runs a program to its end: its time, its peak memory in MB, what it printed."""
     shell = isinstance(command, str)
     words = ["bash", "-c", "set -o pipefail; " + command] if shell else [str(word) for word in command]
-    with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        begin = time.perf_counter()
-        child = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=folder)
-        _, status, usage = os.wait4(child.pid, 0)
-        seconds = time.perf_counter() - begin
-        child.returncode = os.waitstatus_to_exitcode(status)
-        if child.returncode not in allowed:
-            err.seek(0)
+    with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
+        measure = [sys.executable, "-S", "-E", MEASURE, out.name, err.name, *words]
+        measured = subprocess.run(measure, cwd=folder, stdout=subprocess.PIPE, check=True).stdout
+        result = json.loads(measured)
+        if result["code"] not in allowed:
             text = err.read().decode(errors="replace")[-2000:]
-            raise Wrong(f"{' '.join(words)}\nended with {child.returncode}\n{text}")
-        out.seek(0)
+            raise Wrong(f"{' '.join(words)}\nended with {result['code']}\n{text}")
         output = out.read().decode(errors="replace") if keep_output else ""
-    return Run(seconds, usage.ru_maxrss / 1024, output)
+    return Run(result["seconds"], result["memory"], output)
 
 
 def remove(*paths):
@@ -136,6 +133,8 @@ class Bench:
         self.pdfs, self.bib = data / "pdfs", data / "all.bib"
         self.store, self.archive = work / "library.db", work / "ours.tar.zst"
         self.peer_archive = work / "peer.tar.zst"
+        self.layout = work / "layout"
+        self.is_prepared = False
         self.table = Table()
         self.checks = []
 
@@ -156,16 +155,16 @@ class Bench:
 
     def prepare(self):
         """A store with all the publications and PDFs, its export, and the same files packed by the peer."""
-        if self.archive.exists():
+        if self.is_prepared:
             return
         say("preparing: a store with all the publications and PDFs")
         remove(self.store, f"{self.store}.assets")
         self.command("store", "init", "--store", self.store)
         self.command("import", "--store", self.store, self.bib, "--attachments", self.pdfs, "--quiet", allowed=(0, 3))
         self.command("export", "--store", self.store, "-o", self.archive, "--quiet")
-        self.layout = self.work / "layout"
         self.command("restore", self.archive, "--to", self.layout, "--quiet")
         run(f"tar -cf - -C '{self.layout}' . | zstd -q -T2 -3 -o '{self.peer_archive}'")
+        self.is_prepared = True
 
     def export(self):
         def ours():
@@ -235,6 +234,7 @@ class Bench:
             return self.command("import", "--store", store, self.bib, "--quiet", allowed=(0, 3))
 
         def parser():
+            # Not in the help: a command for this very row.
             return self.command("bench", "bibtex-parse", self.bib)
 
         def bibtexparser():
@@ -400,9 +400,15 @@ def parsed_entries(path):
         if isinstance(block, (model.DuplicateBlockKeyBlock, model.DuplicateFieldKeyBlock)):
             block = block.ignore_error_block
         if isinstance(block, model.Entry):
-            fields = [(field.key.lower(), " ".join(field.value.split())) for field in block.fields]
+            fields = [(field.key.lower(), undelimited(" ".join(field.value.split()))) for field in block.fields]
             fields = tuple(field for field in fields if field[0] != "file")
             yield block.entry_type.lower(), block.key, fields
+
+
+def undelimited(value):
+    """`{2020}`, `"2020"` and `2020` say the same; a piece of a concatenation stays as it is."""
+    pair = value[:1] + value[-1:]
+    return value[1:-1].strip() if pair in ("{}", '""') and "#" not in value else value
 
 
 def events(paths):
@@ -489,16 +495,16 @@ def main():
         os.environ["HOME"] = work
         bench = Bench(chosen.tool.resolve(), chosen.data.resolve(), pathlib.Path(work), chosen.rounds)
         steps = ["start", "bibtex", "export", "verify", "restore", "one_file", "memory", "correctness"]
-        try:
-            for step in steps:
-                if chosen.only and not any(part in step for part in chosen.only):
-                    continue
+        for step in steps:
+            if chosen.only and not any(part in step for part in chosen.only):
+                continue
+            say(step.replace("_", " "))
+            try:
                 if step not in ("start", "bibtex"):
                     bench.prepare()
-                say(step.replace("_", " "))
                 getattr(bench, step)()
-        except Wrong as problem:
-            bench.check(f"{step} can be measured", False, str(problem))
+            except Wrong as problem:
+                bench.check(f"{step} can be measured", False, str(problem))
 
     report = {"machine": machine(), "rounds": chosen.rounds, "rows": bench.table.rows, "checks": bench.checks}
     RESULTS.mkdir(parents=True, exist_ok=True)

@@ -11,7 +11,7 @@ work=$(mktemp -d "${TMPDIR:-/tmp}/backup-tool-demo.XXXXXX")
 trap 'rm -rf "$work"' EXIT
 cd "$work"
 # A short name for the commands below, and nothing of the user's own settings.
-cp -R "$samples" samples
+cp -Rp "$samples" samples
 export XDG_CONFIG_HOME=$work/config XDG_DATA_HOME=$work/data
 unset BACKUP_TOOL_STORE
 

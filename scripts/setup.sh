@@ -9,7 +9,7 @@ purpose=${1:-build}
 
 build_packages="libarchive-dev libsqlite3-dev libssl-dev libzstd-dev pkg-config"
 # The tests let others read what we write, and read what others wrote.
-test_packages="sqlite3 zstd xz-utils zip unzip libarchive-tools jq python3 strace man-db bash zsh fish"
+test_packages="sqlite3 zstd xz-utils zip unzip libarchive-tools jq python3 strace groff-base bash zsh fish"
 # The peers of the benchmarks. Their data comes through scripts/bench-data.sh and is not installed.
 bench_packages="zstd libarchive-tools unzip bibtool restic python3 python3-venv"
 

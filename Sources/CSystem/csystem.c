@@ -8,6 +8,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -62,3 +63,7 @@ void csystem_catch_interrupts(void) {
 int csystem_caught_signal(void) { return atomic_load(&caught); }
 
 int csystem_open_nameless(const char *folder) { return open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600); }
+
+int csystem_contains(const void *bytes, size_t count, const void *needle, size_t needle_count) {
+    return memmem(bytes, count, needle, needle_count) != NULL;
+}

@@ -1,6 +1,7 @@
 import BackupKit
 import Glibc
 import Synchronization
+import TestSupport
 import Testing
 
 /// The contract of `Carrier.swift`, for every form alike.
@@ -13,7 +14,8 @@ import Testing
         var pieces = [
             Piece(path: "empty", bytes: []), Piece(path: "one", bytes: [1]),
             Piece(path: "511", bytes: random.bytes(511)), Piece(path: "512.pdf", bytes: random.bytes(512)),
-            Piece(path: "513", bytes: random.bytes(513)), Piece(path: "zeros", bytes: .init(repeating: 0, count: 9_000)),
+            Piece(path: "513", bytes: random.bytes(513)),
+            Piece(path: "zeros", bytes: .init(repeating: 0, count: 9_000)),
             Piece(path: "with space/ lead and trail ", bytes: Array("spaces".utf8)),
             Piece(path: "nfc-\u{E9}", bytes: [2]), Piece(path: "nfd-e\u{301}", bytes: [3]),
             Piece(path: "emoji 😀/👨‍👩‍👧‍👦.txt", bytes: [4]), Piece(path: "-rf", bytes: [5]),

@@ -1,5 +1,6 @@
 import BackupKit
 import Glibc
+import TestSupport
 import Synchronization
 import Testing
 
@@ -14,18 +15,7 @@ struct Piece: Equatable {
     var info: EntryInfo { EntryInfo(path: path, size: Int64(bytes.count), modified: modified) }
 }
 
-/// Numbers that look random and come again for the same seed (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = (state ^ state >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
-    }
-
+extension SeededGenerator {
     mutating func bytes(_ count: Int) -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: (count + 7) / 8 * 8)
         bytes.withUnsafeMutableBytes { buffer in

@@ -5,15 +5,18 @@ import Testing
     static let long = String(repeating: "x", count: 255)
 
     @Test(arguments: [
-        "a", "a/b", ".hidden", " leading and trailing ", "trailing dot.", "-rf", "a\\b", "naïve/e\u{301}.pdf", "😀/👨‍👩‍👧.txt",
+        "a", "a/b", ".hidden", " leading and trailing ", "trailing dot.", "-rf", "a\\b", "naïve/e\u{301}.pdf",
+        "😀/👨‍👩‍👧.txt",
         "\u{202E}gpj.exe", "a:b", "C:notes.pdf", "...", "..x/x..", long, "CON", "a\"b'c$d`e",
         Array(repeating: "d", count: 64).joined(separator: "/"),
     ])
     func namesThatPeopleGiveToFilesAreAllowed(_ name: String) throws { try EntryName.check(name) }
 
     @Test(arguments: [
-        "", "/abs", "//x", "a//b", "a/", ".", "./a", "a/./b", "..", "../x", "a/../b", "a/..", "\\abs", "\\\\host\\share",
-        "..\\x", "a\\..\\b", "a/..\\b", "C:\\x", "c:/x", "Z:", "a\0b", "a\nb", "a\u{1B}[31m", "a\u{7F}", "a\u{85}b", long + "x",
+        "", "/abs", "//x", "a//b", "a/", ".", "./a", "a/./b", "..", "../x", "a/../b", "a/..", "\\abs",
+        "\\\\host\\share",
+        "..\\x", "a\\..\\b", "a/..\\b", "C:\\x", "c:/x", "Z:", "a\0b", "a\nb", "a\u{1B}[31m", "a\u{7F}", "a\u{85}b",
+        long + "x",
         "a/" + long + "y/b", Array(repeating: "d", count: 65).joined(separator: "/"),
         Array(repeating: long, count: 17).joined(separator: "/"),
     ])
@@ -24,7 +27,8 @@ import Testing
     }
 
     @Test(arguments: [
-        ["a", "a"], ["File", "file"], ["é", "e\u{301}"], ["É/x", "e\u{301}/X"], ["x", "x/y"], ["x/y", "x"], ["x/y/z", "X"],
+        ["a", "a"], ["File", "file"], ["é", "e\u{301}"], ["É/x", "e\u{301}/X"], ["x", "x/y"], ["x/y", "x"],
+        ["x/y/z", "X"],
         ["straße", "STRASSE"], ["\u{212A}elvin", "kelvin"], ["ς", "σ"], ["a/b", "a/c", "A/B"],
     ])
     func namesThatFallTogetherOnSomeFileSystemAreRefused(_ names: [String]) throws {

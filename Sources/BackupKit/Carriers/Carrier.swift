@@ -11,7 +11,9 @@ public protocol EntryBytes {
 /// - `visit` calls `body` once for every file, in any order and MAY call it from several threads at once;
 /// - an error that `body` throws ends the visit and is thrown on. A body that catches the error of `forEachChunk` and
 ///   returns lets the visit go on with the next entry that can be found;
-/// - damage of the carrier itself (a torn end, an unreadable stretch, bytes after the end) comes back as findings.
+/// - damage of the carrier itself (a torn end, an unreadable stretch, bytes after the end) comes back as findings of
+///   `visit`; `list`, which has none to give, throws `.damaged` where it meets such damage;
+/// - folders are not listed, but their names are checked like the others. Names are compared byte by byte.
 public protocol CarrierReader: Sendable {
     func list() throws -> [EntryInfo]
     func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding]

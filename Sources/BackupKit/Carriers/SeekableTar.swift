@@ -132,6 +132,11 @@ struct SeekableTar: CarrierReader {
         }
     }
 
+    private func checkNames() throws {
+        var meter = LimitMeter(limits)
+        for number in 0..<index.count { try meter.admit(index.info(number)) }
+    }
+
     func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         let numbers = index.numbers(named: path)
         guard let number = numbers.first else { throw BackupError(.notFound, "is not in \(file.path)", at: path) }
@@ -141,8 +146,8 @@ struct SeekableTar: CarrierReader {
     }
 
     func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
-        // Names and limits first: nothing is handed out of an archive that is refused.
-        _ = try list()
+        // Nothing is handed out of an archive that is refused.
+        try checkNames()
         let damage = DamageList()
         let others = Mutex<[Finding]>([])
         let runs = runs
@@ -178,7 +183,7 @@ struct SeekableTar: CarrierReader {
     /// Unpacks every frame once, which checks its checksum, and checks every header, on all cores: what proves soon
     /// after writing that the archive can be read. Digests are not looked at.
     func checkFrames() throws -> [Finding] {
-        _ = try list()
+        try checkNames()
         let damage = DamageList()
         try Parallel.forEach(table.count - 1, state: { try FrameReader(self, damage) }) { reader, frame in
             try Interrupt.check()

@@ -9,6 +9,9 @@ struct TarMember {
     /// Mode bits, access control lists or attributes that nothing we write to disk will have.
     var hasExtras: Bool
 
+    /// The folder that was packed, as `tar -cf - .` puts it in front.
+    var isRoot: Bool { isFolder && info.path == "." }
+
     /// Where the next member begins.
     var end: Int64 { dataOffset + (info.size + 511) / 512 * 512 }
 }
@@ -104,7 +107,7 @@ final class TarCursor {
         var filled = first.count
         while filled < TarHeader.blockSize {
             let piece = try take(upTo: Int64(TarHeader.blockSize - filled))
-            if piece.isEmpty { throw truncated() }
+            if piece.isEmpty { throw position < TarHeader.blockSize ? notAHeader(at: 0) : truncated() }
             UnsafeMutableRawBufferPointer(rebasing: scratch[filled...]).copyMemory(from: piece)
             filled += piece.count
         }
@@ -133,10 +136,10 @@ final class TarCursor {
         var extra = TarExtension()
         while true {
             let offset = position
-            guard let block = try block() else { throw truncated() }
+            guard let block = try block() else { throw offset == 0 ? notAHeader(at: 0) : truncated() }
             if TarHeader.isZero(block) {
                 guard offset == start else { throw damaged("extended headers belong to no member") }
-                try finish()
+                try finish(isEmpty: offset == 0)
                 return nil
             }
             guard let header = TarHeader(block) else { throw notAHeader(at: offset) }
@@ -186,18 +189,12 @@ final class TarCursor {
     }
 
     private func member(_ header: TarHeader, _ extra: TarExtension, start: Int64) throws -> TarMember {
-        var name = extra.name ?? header.name
+        let name = extra.name ?? header.name
         let shown = String(decoding: name, as: UTF8.self)
         try refuseSpecial(header.type, shown)
-        var isFolder = header.type == UInt8(ascii: "5")
-        while name.starts(with: [UInt8(ascii: "."), UInt8(ascii: "/")]) { name.removeFirst(2) }
-        if name.last == UInt8(ascii: "/") {
-            isFolder = true
-            name.removeLast()
-        }
-        // `tar -C DIR -cf - .` begins with the folder itself.
-        let isRoot = isFolder && (name.isEmpty || name == [UInt8(ascii: ".")])
-        let path = try isRoot ? "." : name.withUnsafeBytes { try EntryName.checked($0) }
+        let stored = try StoredName(name)
+        let isFolder = stored.isFolder || header.type == UInt8(ascii: "5")
+        let path = stored.path
         let size = isFolder ? 0 : extra.size ?? header.size
         guard size <= Self.sizeMax else { throw BackupError(.refused, "claims to have \(size) bytes", at: shown) }
         return TarMember(
@@ -240,7 +237,7 @@ final class TarCursor {
     }
 
     /// After the first zero block: there must be a second one, and nothing but zeros up to the end.
-    private func finish() throws {
+    private func finish(isEmpty: Bool) throws {
         guard let second = try block() else { throw truncated() }
         var stray = TarHeader.isZero(second) ? nil : position - 512
         while true {
@@ -250,6 +247,8 @@ final class TarCursor {
                 stray = position - Int64(piece.count) + Int64(index)
             }
         }
+        // A disk image begins with zeros, too.
+        if stray != nil && isEmpty { throw notAHeader(at: 0) }
         if let stray {
             findings.append(
                 Finding(

@@ -13,9 +13,12 @@ struct TarSequence: CarrierReader {
         var entries: [EntryInfo] = []
         while let member = try cursor.next() {
             try Interrupt.check()
-            if member.info.path != "." { try meter.admit(member.info, isFolder: member.isFolder) }
+            if !member.isRoot { try meter.admit(member.info, isFolder: member.isFolder) }
             if !member.isFolder { entries.append(member.info) }
             try cursor.leave(member, unread: member.info.size)
+        }
+        if let finding = cursor.findings.first(where: { $0.severity == .damage }) {
+            throw BackupError(.damaged, finding.message, at: finding.subject, remedy: finding.remedy)
         }
         return entries
     }
@@ -26,7 +29,7 @@ struct TarSequence: CarrierReader {
         do {
             while let member = try step({ try cursor.next() }) {
                 try Interrupt.check()
-                if member.info.path != "." { try meter.admit(member.info, isFolder: member.isFolder) }
+                if !member.isRoot { try meter.admit(member.info, isFolder: member.isFolder) }
                 let bytes = TarEntryBytes(cursor, member)
                 if !member.isFolder { try body(member.info, bytes) }
                 if let failure = cursor.failure { throw Torn(cause: failure) }

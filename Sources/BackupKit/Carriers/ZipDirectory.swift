@@ -10,6 +10,8 @@ struct ZipDirectory: Sendable {
         var name: [UInt8] = []
         var flags: UInt16 = 0
         var method: UInt16 = 0
+        /// MS-DOS date and time.
+        var time: UInt32 = 0
         var crc: UInt32 = 0
         var packedSize: Int64 = 0
         var offset: Int64 = 0
@@ -29,7 +31,7 @@ struct ZipDirectory: Sendable {
         for _ in 0..<end.count {
             try Interrupt.check()
             let entry = try ZipRecords.centralEntry(&fields, file)
-            try meter.admit(entry.info, isFolder: entry.isFolder)
+            if entry.info.path != "." { try meter.admit(entry.info, isFolder: entry.isFolder) }
             entries.append(entry)
         }
         guard fields.remaining == 0 else {
@@ -179,14 +181,13 @@ private enum ZipRecords {
         guard disk == 0 else { throw BackupError(.refused, "the zip is one of several volumes", at: file.path) }
         var entry = ZipDirectory.Entry()
         entry.name = Array(name)
-        entry.isFolder = name.last == UInt8(ascii: "/")
-        let path = try (entry.isFolder ? entry.name.dropLast() : entry.name[...]).withUnsafeBytes {
-            try EntryName.checked($0)
-        }
+        let stored = try StoredName(name)
+        entry.isFolder = stored.isFolder
+        entry.time = UInt32(date) << 16 | UInt32(time)
         (entry.flags, entry.method, entry.crc) = (flags, method, crc)
         (entry.packedSize, entry.offset) = (extras.packed, extras.offset)
         entry.info = EntryInfo(
-            path: path, size: extras.size, modified: extras.modified ?? Self.seconds(date: date, time: time))
+            path: stored.path, size: extras.size, modified: extras.modified ?? Self.seconds(date: date, time: time))
         try refuseSpecial(entry, madeBy: madeBy, attributes: attributes)
         return entry
     }
@@ -216,7 +217,7 @@ private enum ZipRecords {
         let torn = BackupError(.damaged, "its header in the zip is damaged", at: entry.info.path)
         guard fields.number(UInt32.self) == 0x0403_4B50, fields.number(UInt16.self) != nil,
             let flags = fields.number(UInt16.self), let method = fields.number(UInt16.self),
-            fields.number(UInt32.self) != nil, let crc = fields.number(UInt32.self),
+            let time = fields.number(UInt32.self), let crc = fields.number(UInt32.self),
             let packed = fields.number(UInt32.self), let size = fields.number(UInt32.self),
             let nameLength = fields.number(UInt16.self), let extraLength = fields.number(UInt16.self),
             let name = fields.slice(Int(nameLength)), let extra = fields.slice(Int(extraLength))
@@ -228,7 +229,9 @@ private enum ZipRecords {
             || entry.hasDescriptor && (crc == 0 || crc == entry.crc)
                 && (extras.packed == 0 || extras.packed == entry.packedSize)
                 && (extras.size == 0 || extras.size == entry.info.size)
-        guard name.elementsEqual(entry.name), method == entry.method, flags == entry.flags, numbersAgree else {
+        guard name.elementsEqual(entry.name), method == entry.method, flags == entry.flags, numbersAgree,
+            time == entry.time, extras.modified == nil || extras.modified == entry.info.modified
+        else {
             throw BackupError(.refused, "the zip says two different things about it", at: entry.info.path)
         }
         return entry.offset + 30 + Int64(nameLength) + Int64(extraLength)

@@ -36,7 +36,7 @@ extension BackupError: CustomStringConvertible {
     public var description: String {
         let place = subject.map { "\(printable($0)): " } ?? ""
         let next = remedy.map { "; \($0)" } ?? ""
-        return place + message + next
+        return place + printable(message) + next
     }
 }
 

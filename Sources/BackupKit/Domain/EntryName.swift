@@ -73,11 +73,30 @@ public enum EntryName {
     private static func isLetter(_ byte: UInt8) -> Bool { (65...90).contains(byte & 0xDF) }
 }
 
+/// A name as archives store it: folders end in a slash, and packers of "." put "./" in front of everything.
+struct StoredName {
+    /// Checked; "." for the folder that was packed.
+    let path: String
+    let isFolder: Bool
+
+    init(_ bytes: some Collection<UInt8>) throws {
+        var rest = bytes[...]
+        while rest.starts(with: [UInt8(ascii: "."), UInt8(ascii: "/")]) { rest = rest.dropFirst(2) }
+        let isRoot = rest.isEmpty && !bytes.isEmpty
+        isFolder = isRoot || Array(rest.suffix(1)) == [UInt8(ascii: "/")]
+        let name = isFolder ? Array(rest.dropLast()) : Array(rest)
+        path = try isRoot ? "." : name.withUnsafeBytes { try EntryName.checked($0) }
+    }
+}
+
 /// The names of one carrier, which must stay apart on every file system: also on one that folds case or Unicode forms.
 /// Holds 8 bytes a name: keyed 64-bit hashes, which nobody outside can aim at.
 public struct EntryNameSet {
     private var files: Set<UInt64> = []
     private var folders: Set<UInt64> = []
+    /// The folder of the last name, slash included, and the hash so far: neighbours share it.
+    private var lastFolder = ""
+    private var lastHasher = Hasher()
 
     public init() {}
 
@@ -88,8 +107,12 @@ public struct EntryNameSet {
         // because that is where ß and SS, ς and σ meet.
         let isASCII = path.utf8.allSatisfy { $0 < 0x80 }
         let folded = isASCII ? path.lowercased() : path.uppercased().lowercased()
-        var hasher = Hasher()
         var rest = folded[...]
+        var hasher = Hasher()
+        if !lastFolder.isEmpty && folded.utf8.starts(with: lastFolder.utf8) {
+            hasher = lastHasher
+            rest = folded[folded.utf8.index(folded.startIndex, offsetBy: lastFolder.utf8.count)...]
+        }
         while let end = rest.utf8.firstIndex(of: UInt8(ascii: "/")) {
             hasher.combine(rest[..<end])
             rest = rest[rest.utf8.index(after: end)...]
@@ -97,6 +120,10 @@ public struct EntryNameSet {
             if folders.insert(folder).inserted && files.contains(folder) {
                 throw BackupError(.refused, "lies below a name that is also a file's", at: path)
             }
+        }
+        if rest.startIndex != folded.startIndex && !folded[..<rest.startIndex].utf8.elementsEqual(lastFolder.utf8) {
+            lastFolder = String(folded[..<rest.startIndex])
+            lastHasher = hasher
         }
         hasher.combine(rest)
         let name = UInt64(bitPattern: Int64(hasher.finalize()))

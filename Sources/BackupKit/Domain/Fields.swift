@@ -27,8 +27,53 @@ public enum Fields {
             fields.append(Field(jsonUnescape(bytes, key), String(decoding: bytes[range], as: UTF8.self)))
         }
         try scanner.expectEnd()
-        if let twice = firstDuplicate(fields) { throw BackupError(.damaged, "names the field '\(twice)' twice") }
+        if let twice = firstDuplicate(fields) {
+            throw BackupError(.damaged, "names the field '\(printable(twice))' twice")
+        }
         return fields
+    }
+
+    /// The text of some string members, found in one scan that builds nothing else; nil where there is none.
+    static func strings(named names: [String], of text: String) throws -> [String?] {
+        var text = text
+        return try text.withUTF8 { utf8 in
+            let bytes = UnsafeRawBufferPointer(utf8)
+            var found = [String?](repeating: nil, count: names.count)
+            var scanner = JSONScanner(bytes)
+            try scanner.forEachMember { key, kind, range in
+                guard kind == .string else { return }
+                let written = UnsafeRawBufferPointer(rebasing: bytes[key])
+                let isEscaped = written.contains(UInt8(ascii: "\\"))
+                for (index, name) in names.enumerated()
+                where isEscaped ? jsonUnescape(bytes, key) == name : written.elementsEqual(name.utf8) {
+                    found[index] = jsonUnescape(bytes, range.dropFirst().dropLast())
+                }
+            }
+            return found
+        }
+    }
+
+    /// Whether `text` is what `parse` takes, at the price of a scan.
+    static func check(_ text: String) throws {
+        var text = text
+        try text.withUTF8 { utf8 in
+            let bytes = UnsafeRawBufferPointer(utf8)
+            var scanner = JSONScanner(bytes)
+            var keys: [Range<Int>] = []
+            var plain = true
+            try scanner.forEachMember { key, _, _ in
+                keys.append(key)
+                // Escaped or accented names can be equal without being the same bytes.
+                plain = plain && bytes[key].allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "\\") }
+            }
+            try scanner.expectEnd()
+            guard plain, keys.count <= 32 else { return _ = try parse(bytes) }
+            for (index, key) in keys.enumerated() {
+                for other in keys[..<index] where other.count == key.count && bytes[other].elementsEqual(bytes[key]) {
+                    throw BackupError(.damaged, "names the field '\(printable(jsonUnescape(bytes, key)))' twice")
+                }
+            }
+        }
     }
 
     private static func firstDuplicate(_ fields: [Field]) -> String? {
@@ -58,8 +103,11 @@ public enum Fields {
 
     /// A string member's text, or nil.
     public static func string(_ name: String, in fields: [Field]) -> String? {
-        guard let value = fields.first(where: { $0.name == name })?.value, value.hasPrefix("\"") else { return nil }
-        return (try? JSON(parsing: value))?.string
+        guard var value = fields.first(where: { $0.name == name })?.value, value.utf8.count >= 2 else { return nil }
+        return value.withUTF8 { utf8 in
+            guard utf8[0] == UInt8(ascii: "\"") else { return nil }
+            return jsonUnescape(UnsafeRawBufferPointer(utf8), 1..<utf8.count - 1)
+        }
     }
 
     /// An array member's strings; none when it is no such array.
@@ -70,7 +118,7 @@ public enum Fields {
 
     /// Whether two JSON texts say the same.
     static func same(_ left: String, _ right: String) throws -> Bool {
-        if left == right { return true }
+        if sameBytes(left, right) { return true }
         return try canonical(left) == canonical(right)
     }
 

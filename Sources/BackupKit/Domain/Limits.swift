@@ -9,7 +9,7 @@ public enum CloudLimits {
 public struct ReadLimits: Sendable, Equatable {
     public var entryBytes: Int64 = 1 << 40
     public var totalBytes: Int64 = 1 << 42
-    public var entries = 5_000_000
+    public var entries = 1_500_000
     /// Unpacked bytes per packed byte, asked once more than `ratioGrace` bytes have come out.
     public var ratio: Int64 = 250
     public var ratioGrace: Int64 = 1 << 30

@@ -40,84 +40,115 @@ public struct MergePolicy: Sendable {
         derive: (_ merged: [Field], _ local: [Field], _ incoming: [Field]) throws -> [Field] = { merged, _, _ in merged
         }
     ) throws -> Decision {
-        guard let existing else { return .add(incoming) }
+        let incoming = incoming.withoutRemains()
+        guard let existing else {
+            // What is merged later must be readable later, so it is read once now.
+            if !incoming.isDeleted { try Fields.check(incoming.fields) }
+            return .add(incoming)
+        }
+        // The cloud has no say in what is kept on this device; another copy of the local record has.
+        let protected = existing.isLocalOnly && !incoming.isLocalOnly
         switch (existing.isDeleted, incoming.isDeleted) {
         case (true, true): return decideTombstones(existing, incoming)
         case (true, false): return try decideReturn(of: incoming, over: existing)
-        case (false, true): return decideDelete(existing, incoming)
+        case (false, true): return protected ? .protect(.localOnly) : decideDelete(existing, incoming)
         case (false, false):
             let decision = try decideFields(existing, incoming, derive)
-            if existing.isLocalOnly, decision != .unchanged { return .protect(.localOnly) }
-            return decision
+            return protected && decision != .unchanged ? .protect(.localOnly) : decision
         }
     }
 
     private func decideTombstones(_ existing: Record, _ incoming: Record) -> Decision {
         guard incoming.modifiedAt > existing.modifiedAt else { return .unchanged }
-        var merged = incoming
-        merged.id = existing.id
-        return .update(merged, [])
+        return .update(withIdentity(of: existing, incoming), [])
     }
 
     private func decideReturn(of incoming: Record, over tombstone: Record) throws -> Decision {
+        // A local copy carries the time of the tombstone that it left behind for everybody else.
+        let isCopy = incoming.isLocalOnly && incoming.id != tombstone.id
         var back = incoming
-        back.id = tombstone.id
-        if latest(incoming) <= tombstone.modifiedAt {
+        if incoming.latestTime < tombstone.modifiedAt || (incoming.latestTime == tombstone.modifiedAt && !isCopy) {
             guard resurrect else { return .protect(.newerTombstone) }
             // Later than the tombstone, or the next sync would delete it again.
             back.modifiedAt = max(now, Timestamp(milliseconds: tombstone.modifiedAt.milliseconds + 1))
             back.fieldTimes = [:]
         }
-        return .update(back, changes(from: [], to: try Fields.parse(incoming.fields)))
+        let changed = changes(from: [], to: try Fields.parse(incoming.fields))
+        return isCopy ? .add(back) : .update(withIdentity(of: tombstone, back), changed)
     }
 
     private func decideDelete(_ existing: Record, _ tombstone: Record) -> Decision {
-        if existing.isLocalOnly { return .protect(.localOnly) }
-        guard tombstone.modifiedAt >= latest(existing) else { return .protect(.newer) }
-        var merged = tombstone
-        merged.id = existing.id
-        return .update(merged, [])
+        guard tombstone.modifiedAt >= existing.latestTime else { return .protect(.newer) }
+        return .update(withIdentity(of: existing, tombstone), [])
     }
 
-    private func latest(_ record: Record) -> Timestamp {
-        record.fieldTimes.values.reduce(record.modifiedAt, max)
+    /// A save of a known record keeps its name and its local id.
+    private func withIdentity(of known: Record, _ record: Record) -> Record {
+        var record = record
+        record.id = known.id
+        record.localID = known.localID
+        return record
     }
 
     private func decideFields(
         _ existing: Record, _ incoming: Record, _ derive: ([Field], [Field], [Field]) throws -> [Field]
     ) throws -> Decision {
-        if existing.fields == incoming.fields { return .unchanged }
+        if sameBytes(existing.fields, incoming.fields) { return .unchanged }
         let local = try Fields.parse(existing.fields)
         let other = try Fields.parse(incoming.fields)
-        var merged = local
-        var times: [String: Timestamp] = [:]
-        var differs = false
-        let incomingByName = Dictionary(other.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        for name in local.map(\.name) + other.map(\.name).filter({ name in !local.contains { $0.name == name } }) {
-            let mine = local.first { $0.name == name }?.value
-            let theirs = incomingByName[name]
-            let myTime = existing.fieldTimes[name] ?? existing.modifiedAt
-            let theirTime = incoming.fieldTimes[name] ?? incoming.modifiedAt
-            if try same(mine, theirs) {
-                times[name] = max(myTime, theirTime)
-                continue
-            }
-            differs = true
-            let chosen: String?
-            if Self.setFields.contains(name), let mine, let theirs, let union = try union(mine, theirs) {
-                chosen = union
-                times[name] = max(myTime, theirTime)
-            } else {
-                chosen = theirTime > myTime ? theirs : mine
-                times[name] = max(myTime, theirTime)
-            }
-            set(name, chosen, in: &merged)
-        }
-        guard differs else { return .unchanged }
-        merged = try derive(merged, local, other)
-        let changed = changes(from: local, to: merged)
+        let merged = try merge(existing, local, incoming, other)
+        guard merged.differs else { return .unchanged }
+        guard merged.takes else { return .protect(.newer) }
+        let fields = try derive(merged.fields, local, other)
+        let changed = changes(from: local, to: fields)
         if changed.isEmpty { return .protect(.newer) }
-        return .update(try record(existing, incoming, merged, times), changed)
+        return .update(try record(existing, incoming, fields, merged.times), changed)
+    }
+
+    private struct Merged {
+        var fields: [Field] = []
+        var times: [String: Timestamp] = [:]
+        /// Whether the two sides say different things, and whether any of theirs was taken.
+        var differs = false
+        var takes = false
+    }
+
+    private func merge(_ existing: Record, _ local: [Field], _ incoming: Record, _ other: [Field]) throws -> Merged {
+        var merged = Merged()
+        let theirs = Dictionary(other.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        func settle(_ name: String, _ mine: String?, _ theirs: String?) throws {
+            let myTime = time(of: name, in: existing, isThere: mine != nil)
+            let theirTime = time(of: name, in: incoming, isThere: theirs != nil)
+            merged.times[name] = max(myTime, theirTime)
+            var chosen = mine
+            if try !same(mine, theirs) {
+                merged.differs = true
+                let newer = theirTime > myTime
+                chosen = newer ? theirs : mine
+                if Self.setFields.contains(name), let mine, let theirs {
+                    chosen = try union(newer ? theirs : mine, newer ? mine : theirs) ?? chosen
+                }
+                if mine == nil || !sameBytes(chosen, mine ?? "") { merged.takes = true }
+            }
+            if let chosen { merged.fields.append(Field(name, chosen)) }
+        }
+        var settled: Set<String> = []
+        for field in local where settled.insert(field.name).inserted {
+            try settle(field.name, field.value, theirs[field.name])
+        }
+        for field in other where settled.insert(field.name).inserted { try settle(field.name, nil, field.value) }
+        // What both sides have removed keeps the time of its removal.
+        for name in Array(existing.fieldTimes.keys) + Array(incoming.fieldTimes.keys)
+        where settled.insert(name).inserted {
+            try settle(name, nil, nil)
+        }
+        return merged
+    }
+
+    /// A field without a time of its own is as old as its record. A field that is not there says nothing unless a time says
+    /// when it was removed: most sources of records do not know every field, and their silence must not delete.
+    private func time(of name: String, in record: Record, isThere: Bool) -> Timestamp {
+        record.fieldTimes[name] ?? (isThere ? record.modifiedAt : Timestamp(milliseconds: .min))
     }
 
     private func record(
@@ -131,8 +162,9 @@ public struct MergePolicy: Sendable {
         result.createdAt = min(existing.createdAt, incoming.createdAt)
         result.schemaVersion = max(existing.schemaVersion, incoming.schemaVersion)
         if incoming.modifiedAt > existing.modifiedAt { result.deviceID = incoming.deviceID }
-        // A time that equals the record's own says nothing new.
-        result.fieldTimes = times.filter { $0.value != result.modifiedAt }
+        // A time that equals the record's own says nothing new, but for a field that was removed.
+        let present = Set(merged.map(\.name))
+        result.fieldTimes = times.filter { $0.value != result.modifiedAt || !present.contains($0.key) }
         return result
     }
 
@@ -141,31 +173,29 @@ public struct MergePolicy: Sendable {
         return try Fields.same(left, right)
     }
 
-    /// The union of two arrays, in order of first appearance; nil when one is no array.
-    private func union(_ mine: String, _ theirs: String) throws -> String? {
-        guard let left = try JSON(parsing: mine).array, let right = try JSON(parsing: theirs).array else { return nil }
-        return JSON.array(left + right.filter { !left.contains($0) }).compact
-    }
-
-    private func set(_ name: String, _ value: String?, in fields: inout [Field]) {
-        let index = fields.firstIndex { $0.name == name }
-        switch (index, value) {
-        case (let index?, let value?): fields[index].value = value
-        case (let index?, nil): fields.remove(at: index)
-        case (nil, let value?): fields.append(Field(name, value))
-        case (nil, nil): break
-        }
+    /// The union of two arrays: the first in its order, then what only the second has. Nil when one is no array.
+    private func union(_ first: String, _ second: String) throws -> String? {
+        guard let left = try JSON(parsing: first).array, let right = try JSON(parsing: second).array else { return nil }
+        var known = Set(try left.map { try Fields.canonical($0.compact) })
+        let more = try right.filter { known.insert(try Fields.canonical($0.compact)).inserted }
+        return more.isEmpty ? first : JSON.array(left + more).compact
     }
 
     private func changes(from before: [Field], to after: [Field]) -> [FieldChange] {
+        let old = Dictionary(before.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let new = Dictionary(after.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         var changes: [FieldChange] = []
-        for field in before {
-            let now = after.first { $0.name == field.name }?.value
-            if now != field.value { changes.append(FieldChange(name: field.name, before: field.value, after: now)) }
+        for field in before where !sameBytes(new[field.name], field.value) {
+            changes.append(FieldChange(name: field.name, before: field.value, after: new[field.name]))
         }
-        for field in after where !before.contains(where: { $0.name == field.name }) {
+        for field in after where old[field.name] == nil {
             changes.append(FieldChange(name: field.name, before: nil, after: field.value))
         }
         return changes
+    }
+
+    private func sameBytes(_ left: String?, _ right: String) -> Bool {
+        guard let left else { return false }
+        return BackupKit.sameBytes(left, right)
     }
 }

@@ -7,12 +7,36 @@ public struct RecordID: Hashable, Sendable {
         self.zone = zone
         self.name = name
     }
+
+    // Bytes decide, as they do in the database: Swift would take two spellings of "é" for one name.
+    public static func == (left: Self, right: Self) -> Bool {
+        sameBytes(left.zone, right.zone) && sameBytes(left.name, right.name)
+    }
+}
+
+/// Whether two texts are the same bytes. `==` would also accept canonically equivalent ones.
+func sameBytes(_ left: String, _ right: String) -> Bool {
+    var (left, right) = (left, right)
+    return left.withUTF8 { left in
+        right.withUTF8 { sameBytes(UnsafeRawBufferPointer(left), UnsafeRawBufferPointer($0)) }
+    }
+}
+
+func sameBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
+    guard left.count == right.count else { return false }
+    var index = 0
+    while left.count - index >= 8 {
+        let word = left.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+        if word != right.loadUnaligned(fromByteOffset: index, as: UInt64.self) { return false }
+        index += 8
+    }
+    return left[index...].elementsEqual(right[index...])
 }
 
 extension RecordID: Comparable, CustomStringConvertible {
     /// By the bytes of the zone, then of the name: the order of `records.jsonl`.
     public static func < (left: Self, right: Self) -> Bool {
-        if left.zone != right.zone { return left.zone.utf8.lexicographicallyPrecedes(right.zone.utf8) }
+        if !sameBytes(left.zone, right.zone) { return left.zone.utf8.lexicographicallyPrecedes(right.zone.utf8) }
         return left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
     }
 
@@ -62,6 +86,17 @@ public struct Record: Sendable, Equatable {
         Record(
             id: id, type: type, localID: localID, fields: "{}", createdAt: time, modifiedAt: time,
             schemaVersion: schemaVersion, deletedAt: time)
+    }
+
+    /// The last time that anything about the record was set.
+    var latestTime: Timestamp { fieldTimes.values.reduce(modifiedAt, max) }
+
+    /// A tombstone without whatever somebody left in it; other records as they are.
+    func withoutRemains() -> Record {
+        guard let deletedAt else { return self }
+        var bare = tombstone(at: modifiedAt)
+        (bare.createdAt, bare.deletedAt) = (deletedAt, deletedAt)
+        return bare
     }
 }
 

@@ -9,9 +9,19 @@ extension Record {
             out += "\":".utf8
             appendJSONString(text, to: &out)
         }
+        func time(_ name: String, _ time: Timestamp) {
+            out += (out.last == UInt8(ascii: "{") ? "\"" : ",\"").utf8
+            out += name.utf8
+            out += "\":\"".utf8
+            withUnsafeTemporaryAllocation(byteCount: Timestamp.textLength, alignment: 1) {
+                time.write(to: $0)
+                out += $0
+            }
+            out.append(UInt8(ascii: "\""))
+        }
         out.append(UInt8(ascii: "{"))
-        if deletedAt == nil { member("createdAt", createdAt.iso8601) }
-        if let deletedAt { member("deletedAt", deletedAt.iso8601) }
+        if deletedAt == nil { time("createdAt", createdAt) }
+        if let deletedAt { time("deletedAt", deletedAt) }
         if let deviceID { member("deviceId", deviceID) }
         if !fieldTimes.isEmpty {
             out += (out.last == UInt8(ascii: "{") ? "\"fieldTimes\":" : ",\"fieldTimes\":").utf8
@@ -33,7 +43,7 @@ extension Record {
         }
         member("localId", localID)
         if isLocalOnly { out += ",\"localOnly\":true".utf8 }
-        member("modifiedAt", modifiedAt.iso8601)
+        time("modifiedAt", modifiedAt)
         member("recordName", id.name)
         member("recordType", type)
         out += ",\"schemaVersion\":\(schemaVersion)".utf8
@@ -59,9 +69,12 @@ extension Record {
             case ("localOnly", .bool): localOnly = value.first == UInt8(ascii: "t")
             case ("createdAt", .string), ("deletedAt", .string), ("deviceId", .string), ("localId", .string),
                 ("modifiedAt", .string), ("recordName", .string), ("recordType", .string), ("zone", .string):
-                texts[name] = jsonUnescape(value, 1..<value.count - 1)
+                guard texts.updateValue(jsonUnescape(value, 1..<value.count - 1), forKey: name) == nil else {
+                    throw BackupError(.damaged, "holds '\(name)' twice")
+                }
             default:
-                throw BackupError(.damaged, "holds a member '\(name)' of a kind that this version does not know")
+                let shown = printable(name)
+                throw BackupError(.damaged, "holds a member '\(shown)' of a kind that this version does not know")
             }
         }
         try scanner.expectEnd()
@@ -72,7 +85,7 @@ extension Record {
         func time(_ name: String) throws -> Timestamp? {
             guard let text = texts[name] else { return nil }
             guard let time = Timestamp(iso8601: text) else {
-                throw BackupError(.damaged, "'\(name)' is no time: \(text)")
+                throw BackupError(.damaged, "'\(name)' is no time: \(printable(text))")
             }
             return time
         }
@@ -91,7 +104,7 @@ extension Record {
         var times: [String: Timestamp] = [:]
         for field in try Fields.parse(object) {
             guard let text = try JSON(parsing: field.value).string, let time = Timestamp(iso8601: text) else {
-                throw BackupError(.damaged, "the field time of '\(field.name)' is no time")
+                throw BackupError(.damaged, "the field time of '\(printable(field.name))' is no time")
             }
             times[field.name] = time
         }

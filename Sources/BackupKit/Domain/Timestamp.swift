@@ -1,8 +1,11 @@
-/// An instant in milliseconds since 1970, the precision that CloudKit keeps.
+/// An instant in milliseconds since 1970, the precision that CloudKit keeps. Always in the years 1…9999: what lies
+/// outside becomes the nearest that can be written down and read again, so arithmetic on foreign values cannot overflow.
 public struct Timestamp: Hashable, Sendable, Comparable {
     public let milliseconds: Int64
 
-    public init(milliseconds: Int64) { self.milliseconds = milliseconds }
+    public init(milliseconds: Int64) {
+        self.milliseconds = min(max(milliseconds, Self.range.lowerBound), Self.range.upperBound)
+    }
 
     /// Seconds since 2001-01-01, as Apple's encoders write dates. Nil when that is no date of ours (years 1…9999).
     public init?(appleReference seconds: Double) {
@@ -16,17 +19,36 @@ public struct Timestamp: Hashable, Sendable, Comparable {
 
     private static let appleEpoch: Int64 = 978_307_200_000
     /// 0001-01-01 to 9999-12-31.
-    private static let range: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
+    static let range: ClosedRange<Int64> = -62_135_596_800_000...253_402_300_799_999
 
     public static func < (left: Self, right: Self) -> Bool { left.milliseconds < right.milliseconds }
 
     /// `2026-02-14T14:00:00.000Z`
     public var iso8601: String {
+        String(unsafeUninitializedCapacity: Self.textLength) { buffer in
+            write(to: UnsafeMutableRawBufferPointer(buffer))
+            return Self.textLength
+        }
+    }
+
+    /// The length of `iso8601`, which is the same for every instant.
+    static let textLength = 24
+
+    /// Writes `iso8601` to a buffer of `textLength` bytes.
+    func write(to buffer: UnsafeMutableRawBufferPointer) {
         let day = floorDivide(milliseconds, 86_400_000)
         let rest = milliseconds - day * 86_400_000
         let date = CivilDate(daysSinceEpoch: day)
-        return date.text + "T" + digits(rest / 3_600_000, 2) + ":" + digits(rest / 60_000 % 60, 2) + ":"
-            + digits(rest / 1000 % 60, 2) + "." + digits(rest % 1000, 3) + "Z"
+        date.write(to: buffer)
+        buffer[10] = UInt8(ascii: "T")
+        writeDigits(rest / 3_600_000, 2, to: buffer, at: 11)
+        buffer[13] = UInt8(ascii: ":")
+        writeDigits(rest / 60_000 % 60, 2, to: buffer, at: 14)
+        buffer[16] = UInt8(ascii: ":")
+        writeDigits(rest / 1000 % 60, 2, to: buffer, at: 17)
+        buffer[19] = UInt8(ascii: ".")
+        writeDigits(rest % 1000, 3, to: buffer, at: 20)
+        buffer[23] = UInt8(ascii: "Z")
     }
 
     public init?(iso8601 text: some StringProtocol) {
@@ -35,7 +57,7 @@ public struct Timestamp: Hashable, Sendable, Comparable {
     }
 }
 
-/// A date of the Gregorian calendar.
+/// A date of the Gregorian calendar, in the years 1…9999.
 public struct CivilDate: Hashable, Sendable, Comparable {
     public let year: Int64
     public let month: Int64
@@ -43,7 +65,7 @@ public struct CivilDate: Hashable, Sendable, Comparable {
 
     /// Days since 1970-01-01, by Howard Hinnant's `civil_from_days` arithmetic: eras of 400 years from 1 March.
     public init(daysSinceEpoch days: Int64) {
-        let shifted = days + 719_468
+        let shifted = min(max(days, -719_162), 2_932_896) + 719_468
         let era = floorDivide(shifted, 146_097)
         let dayOfEra = shifted - era * 146_097
         let yearOfEra = (dayOfEra - dayOfEra / 1460 + dayOfEra / 36_524 - dayOfEra / 146_096) / 365
@@ -71,7 +93,20 @@ public struct CivilDate: Hashable, Sendable, Comparable {
     }
 
     /// `2026-02-14`
-    public var text: String { digits(year, 4) + "-" + digits(month, 2) + "-" + digits(day, 2) }
+    public var text: String {
+        String(unsafeUninitializedCapacity: 10) { buffer in
+            write(to: UnsafeMutableRawBufferPointer(buffer))
+            return 10
+        }
+    }
+
+    fileprivate func write(to buffer: UnsafeMutableRawBufferPointer) {
+        writeDigits(year, 4, to: buffer, at: 0)
+        buffer[4] = UInt8(ascii: "-")
+        writeDigits(month, 2, to: buffer, at: 5)
+        buffer[7] = UInt8(ascii: "-")
+        writeDigits(day, 2, to: buffer, at: 8)
+    }
 
     public static func < (left: Self, right: Self) -> Bool {
         (left.year, left.month, left.day) < (right.year, right.month, right.day)
@@ -84,7 +119,7 @@ public struct LocalTime: Sendable, Equatable {
     public let instant: Timestamp
 
     /// `2026-02-14T15:00+01:00`, with or without seconds, fraction, colon in the offset; no offset means UTC. A bare
-    /// date is its midnight.
+    /// date is its midnight. Nil also when the offset leads out of the years 1…9999.
     public init?(_ text: some StringProtocol) {
         var reader = DigitReader(Array(text.utf8))
         guard let year = reader.number(4), reader.take("-"), let month = reader.number(2), reader.take("-"),
@@ -97,8 +132,10 @@ public struct LocalTime: Sendable, Equatable {
             guard let offset = reader.offset(), reader.atEnd else { return nil }
             milliseconds -= offset * 60_000
         }
+        milliseconds += day.daysSinceEpoch * 86_400_000
+        guard Timestamp.range.contains(milliseconds) else { return nil }
         self.day = day
-        instant = Timestamp(milliseconds: day.daysSinceEpoch * 86_400_000 + milliseconds)
+        instant = Timestamp(milliseconds: milliseconds)
     }
 }
 
@@ -160,10 +197,13 @@ private struct DigitReader {
 }
 
 private func floorDivide(_ value: Int64, _ by: Int64) -> Int64 {
-    value >= 0 ? value / by : -((-value + by - 1) / by)
+    value % by < 0 ? value / by - 1 : value / by
 }
 
-private func digits(_ value: Int64, _ count: Int) -> String {
-    let text = String(value)
-    return String(repeating: "0", count: max(0, count - text.utf8.count)) + text
+private func writeDigits(_ value: Int64, _ count: Int, to buffer: UnsafeMutableRawBufferPointer, at start: Int) {
+    var value = value
+    for index in (start..<start + count).reversed() {
+        buffer[index] = UInt8(truncatingIfNeeded: 48 + value % 10)
+        value /= 10
+    }
 }

@@ -11,16 +11,22 @@ public enum DeterministicID {
                 hasher.update(UnsafeRawBufferPointer(bytes))
             }
         }
-        var digits = Array(hasher.finish().hex.utf8.prefix(32))
-        digits[12] = UInt8(ascii: "8")
-        // The two variant bits are 10.
-        digits[16] = Array("89ab".utf8)[Int(hexValue(digits[16]) ?? 0) & 3]
-        let text = String(decoding: digits, as: UTF8.self).uppercased()
-        var uuid = ""
-        for (index, digit) in text.enumerated() {
-            if [8, 12, 16, 20].contains(index) { uuid.append("-") }
-            uuid.append(digit)
+        let digest = hasher.finish()
+        return String(unsafeUninitializedCapacity: 36) { text in
+            var place = 0
+            for index in 0..<32 {
+                if index == 8 || index == 12 || index == 16 || index == 20 {
+                    text[place] = UInt8(ascii: "-")
+                    place += 1
+                }
+                var nibble = UInt8(truncatingIfNeeded: digest.words[index / 16] >> UInt64(60 - index % 16 * 4)) & 15
+                if index == 12 { nibble = 8 }
+                // The two variant bits are 10.
+                if index == 16 { nibble = 8 | nibble & 3 }
+                text[place] = nibble < 10 ? 48 + nibble : 55 + nibble
+                place += 1
+            }
+            return place
         }
-        return uuid
     }
 }

@@ -13,7 +13,7 @@ public enum Publication {
 
     /// The record's fields for an entry, as JSON text.
     static func fields(of block: BibBlock, macros: BibMacros) -> String {
-        let isUTF8 = BibText.decode(block.raw).wasUTF8
+        let isUTF8 = BibText.isUTF8(block.raw)
         var out: [UInt8] = []
         out.reserveCapacity(block.raw.count * 2 + 256)
         func member(_ name: String, _ value: String) {
@@ -67,6 +67,12 @@ public enum Publication {
         return try BibWriter.entry(
             type: Fields.string(entryType, in: fields) ?? "misc", key: Fields.string(citeKey, in: fields) ?? "",
             fields: values)
+    }
+
+    /// The same from the record's text; of one that has its raw text nothing else is built.
+    static func bytes(ofText fields: String) throws -> [UInt8] {
+        if let text = try Fields.strings(named: [raw], of: fields)[0] { return Array(text.utf8) }
+        return try bytes(of: Fields.parse(fields))
     }
 
     /// After a merge: the raw text of the side that the merged fields agree with, or the local text with just the fields

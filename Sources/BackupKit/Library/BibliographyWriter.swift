@@ -12,6 +12,8 @@ struct BibliographyWriter {
         /// Of the entries with one key, the one that the key itself identifies comes first.
         let isFirst: Bool
         let localID: String
+        /// Where what is written for it lies in `texts`; empty when it cannot be written as BibTeX.
+        let text: Range<Int64>
         let change: Int64
     }
 
@@ -23,25 +25,21 @@ struct BibliographyWriter {
     }
 
     private var entries: [Entry] = []
+    /// The entries' texts in the order they came; sorted, they are copied from here.
+    private var texts: SpoolFile
+    /// For the entries whose fields are written with macros: what is needed to find out what these meant.
+    private var macroUses: [Int64: [MacroUse]] = [:]
+    private(set) var problems: [BackupError] = []
     private var parents: Set<String> = []
     private var parts: [(file: String, localID: String, fields: [Field])] = []
     private var orders: [String: [String]] = [:]
-    /// Change numbers of the entries that use macros.
-    private var macroUsers: Set<Int64> = []
+
+    init() throws { texts = try SpoolFile() }
 
     /// Takes note of a live record of kind `publications`.
     mutating func note(_ record: Record, change: Int64) throws {
+        if record.type == RecordType.publication { return try noteEntry(record, change: change) }
         let fields = try Fields.parse(record.fields)
-        if record.type == RecordType.publication {
-            let key = Fields.string(Publication.citeKey, in: fields) ?? ""
-            entries.append(
-                Entry(
-                    key: key, isFirst: record.localID == DeterministicID.make(RecordType.publication, key),
-                    localID: record.localID, change: change))
-            if let parent = Fields.string("crossref", in: fields) { parents.insert(parent.lowercased()) }
-            if try MacroMeanings.usesMacros(fields) { macroUsers.insert(change) }
-            return
-        }
         let file = Fields.string("file", in: fields) ?? ""
         if Fields.string("kind", in: fields) == BibliographyPart.order {
             orders[file] = Fields.strings("items", in: fields)
@@ -50,39 +48,80 @@ struct BibliographyWriter {
         }
     }
 
-    /// Writes everything to `spool`; `load` gives the fields of the record with that change number.
-    func write(to spool: inout SpoolFile, load: (Int64) throws -> [Field], problem: (BackupError) -> Void) throws {
+    private mutating func noteEntry(_ record: Record, change: Int64) throws {
+        let found = try Fields.strings(named: [Publication.citeKey, "crossref", Publication.raw], of: record.fields)
+        let key = found[0] ?? ""
+        if let parent = found[1] { parents.insert(parent.lowercased()) }
+        let start = texts.position
+        do {
+            let bytes = try found[2].map { Array($0.utf8) } ?? Publication.bytes(of: Fields.parse(record.fields))
+            try append(bytes, links: links(of: record.fields))
+            let uses = try MacroUse.of(bytes, fields: record.fields)
+            if !uses.isEmpty { macroUses[change] = uses }
+        } catch let error as BackupError where error.code == .failed && error.subject == nil {
+            problems.append(
+                BackupError(.incomplete, "\(error.message); the entry is in records.jsonl only", at: key))
+        }
+        entries.append(
+            Entry(
+                key: key, isFirst: record.localID == DeterministicID.make(RecordType.publication, key),
+                localID: record.localID, text: start..<texts.position, change: change))
+    }
+
+    private func links(of fields: String) throws -> [String] {
+        var fields = fields
+        // Most entries have none, and looking is cheaper than parsing.
+        guard fields.withUTF8({ contains("\"linkedFiles\"", in: UnsafeRawBufferPointer($0)) }) else { return [] }
+        return Fields.strings(Publication.linkedFiles, in: try Fields.parse(fields))
+    }
+
+    private mutating func append(_ bytes: [UInt8], links: [String]) throws {
+        try texts.append { out in
+            for path in links {
+                out += Self.fileMark.utf8
+                out += Self.escaped(path)
+                out.append(0x0A)
+            }
+            out += bytes
+            out += "\n\n".utf8
+        }
+    }
+
+    /// Writes everything to `spool`.
+    mutating func write(to spool: inout SpoolFile) throws {
+        try texts.flush()
         try spool.append { out in
             out += "\(Self.mark)publications, sorted by cite key. Text before the entries is kept as it was.\n\n".utf8
         }
         let parts = sortedParts()
         var macros = try MacroMeanings(parts.map(\.fields))
-        var groups: [Int64: MacroMeanings.Choice] = [:]
-        if !macros.isEmpty {
-            for entry in entries where macroUsers.contains(entry.change) {
-                groups[entry.change] = try macros.choice(for: load(entry.change))
-            }
-        }
+        let groups = macros.isEmpty ? [:] : macroUses.mapValues { macros.choice(for: $0) }
         macros.settle(groups.values)
         try appendHead(parts.map(\.fields), macros, to: &spool)
         var writer = macros.writer()
+        let sorted = sortedEntries()
         for isParent in [false, true] {
-            var later: [MacroMeanings.Choice: [Int64]] = [:]
-            for entry in sortedEntries() where self.isParent(entry.key) == isParent {
+            var later: [MacroMeanings.Choice: [Entry]] = [:]
+            for entry in sorted where self.isParent(entry.key) == isParent {
                 let choice = macros.contested(groups[entry.change])
                 if writer.isInForce(choice) {
-                    try appendEntry(load(entry.change), to: &spool, problem)
+                    try copy(entry, to: &spool)
                 } else {
-                    later[choice, default: []].append(entry.change)
+                    later[choice, default: []].append(entry)
                 }
             }
-            for (choice, changes) in later.sorted(by: { MacroMeanings.precedes($0.key, $1.key) }) {
+            for (choice, entries) in later.sorted(by: { MacroMeanings.precedes($0.key, $1.key) }) {
                 for definition in writer.definitions(for: choice) { try append(definition, to: &spool) }
-                for change in changes { try appendEntry(load(change), to: &spool, problem) }
+                for entry in entries { try copy(entry, to: &spool) }
             }
         }
         for definition in writer.unwritten() { try append(definition, to: &spool) }
         try spool.flush()
+    }
+
+    private func copy(_ entry: Entry, to spool: inout SpoolFile) throws {
+        let bytes = try texts.read(entry.text)
+        try spool.append { $0 += bytes }
     }
 
     private func appendHead(_ parts: [[Field]], _ macros: MacroMeanings, to spool: inout SpoolFile) throws {
@@ -121,24 +160,6 @@ struct BibliographyWriter {
                 fields: part.fields)
         }
         return placed.sorted { ($0.file, $0.place, $0.localID) < ($1.file, $1.place, $1.localID) }
-    }
-
-    private func appendEntry(_ fields: [Field], to spool: inout SpoolFile, _ problem: (BackupError) -> Void) throws {
-        let bytes: [UInt8]
-        do { bytes = try Publication.bytes(of: fields) } catch let error as BackupError {
-            let key = Fields.string(Publication.citeKey, in: fields) ?? ""
-            problem(BackupError(.incomplete, "\(error.message); the entry is in records.jsonl only", at: key))
-            return
-        }
-        try spool.append { out in
-            for path in Fields.strings(Publication.linkedFiles, in: fields) {
-                out += Self.fileMark.utf8
-                out += Self.escaped(path)
-                out.append(0x0A)
-            }
-            out += bytes
-            out += "\n\n".utf8
-        }
     }
 
     /// BibTeX would take an @ for the start of an entry, even here.

@@ -4,6 +4,8 @@ public struct ImportOptions: Sendable {
     public var attachments: String?
     public var kinds: Set<Kind> = Set(Kind.allCases).subtracting([.settings])
     public var dryRun = false
+    /// List what is done record by record; a dry run does so anyway.
+    public var keepsPlan = false
     public var limits = ReadLimits()
     public var progress = Progress.none
 
@@ -41,6 +43,7 @@ public enum Importer {
                 try AttachmentFolder.stage(root, for: store, in: folder, dryRun: options.dryRun, options.progress)
             }
             let intake = Intake(store)
+            intake.keepsPlan = options.keepsPlan || options.dryRun
             let (_, batch) = try store.batch(
                 kind: "import", source: (paths + (options.attachments.map { [$0] } ?? [])).joined(separator: " "),
                 dryRun: options.dryRun

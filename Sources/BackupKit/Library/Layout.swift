@@ -41,24 +41,28 @@ enum Layout {
     }
 
     static let readmeText = """
-        This is a library exported by backup-tool. You do not need backup-tool to read it.
+        This is a library exported by backup-tool. You do not need backup-tool to read
+        it.
 
-        library.bib     publications, BibTeX: any reference manager opens it.
-        notes.json      notes on publications, one object each: citeKey and note.
-        settings.json   settings and feature flags, one JSON object.
-        events/         a diary, one file a day, one JSON object a line.
-        records.jsonl   everything above and all other records, one JSON object a line, whole: "fields" is what the
-                        app stored; deletedAt marks a record that was deleted (nothing else is kept of it).
-        PDFs/, Attachments/   the files themselves, under their own names.
-        manifest.json   when this was written and by what, how much there is, and each file's size and SHA-256.
-        SHA256SUMS      the same SHA-256 values. To check every file:   sha256sum -c SHA256SUMS
+        library.bib    publications, BibTeX: any reference manager opens it
+        notes.json     notes on publications, one object each: citeKey and note
+        settings.json  settings and feature flags, one JSON object
+        events/        a diary, one file a day, one JSON object a line
+        records.jsonl  everything above and all other records, one JSON object a line,
+                       whole: "fields" is what the app stored; "deletedAt" marks a
+                       record that was deleted (nothing else is kept of it)
+        PDFs/, Attachments/   the files themselves, under their own names
+        manifest.json  when this was written and by what, how much there is, and each
+                       file's size and SHA-256
+        SHA256SUMS     the same SHA-256 values; this checks every file:
+                       sha256sum -c SHA256SUMS
 
-        An archive of this folder is opened by:
-            tar -xf NAME.tar.zst        (also .tar.gz, .tar.xz, .tar; needs zstd for .zst)
+        An archive of this folder is opened by
+            tar -xf NAME.tar.zst    (also .tar.gz, .tar.xz, .tar; .zst needs zstd)
             unzip NAME.zip
 
-        All text is UTF-8 and lines end in LF, but for BibTeX entries that came in another encoding or with other line
-        ends: they are kept byte for byte.
+        All text is UTF-8 and lines end in LF, but for BibTeX entries that came in
+        another encoding or with other line ends: they are kept byte for byte.
 
         """
 }

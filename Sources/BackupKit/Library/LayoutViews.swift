@@ -63,23 +63,37 @@ struct FileIntake {
         self.limits = limits
     }
 
+    /// `records.jsonl`. Tombstones first: one that belongs to a local-only copy must be known before the copy arrives.
     func takeRecords(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
-        var reader = LineReader(limit: limits.lineBytes)
-        func take(_ line: LineReader.Line) throws {
-            guard let bytes = line.bytes else {
-                return intake.reject("\(name):\(line.number)", "is longer than a line may be")
+        for wantsTombstones in [true, false] {
+            var reader = LineReader(limit: limits.lineBytes)
+            func take(_ line: LineReader.Line) throws {
+                try takeRecord(line, name, tombstones: wantsTombstones, wanted)
             }
-            guard bytes.count > 0 else { return }
-            do {
-                let record = try Record(parsing: bytes)
-                _ = try Fields.parse(record.fields)
-                if wanted(record) { try intake.take(record) }
-            } catch let error as BackupError where error.code == .damaged && error.subject == nil {
-                intake.reject("\(name):\(line.number)", error.message)
-            }
+            try FileHandle.openForReading(path).forEachChunk { try reader.feed($0, take) }
+            try reader.finish(take)
         }
-        try FileHandle.openForReading(path).forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
+    }
+
+    /// Takes the line if it is of the wanted sort; what is wrong with it is said once, in the second pass.
+    private func takeRecord(
+        _ line: LineReader.Line, _ name: String, tombstones: Bool, _ wanted: (Record) -> Bool
+    ) throws {
+        let place = "\(name):\(line.number)"
+        guard let bytes = line.bytes else {
+            if !tombstones { intake.reject(place, "is longer than a line may be") }
+            return
+        }
+        if bytes.count == 0 || tombstones && !contains("\"deletedAt\"", in: bytes) { return }
+        let record: Record
+        do {
+            record = try Record(parsing: bytes)
+            _ = try Fields.parse(record.fields)
+        } catch let error as BackupError {
+            if !tombstones { intake.reject(place, error.message) }
+            return
+        }
+        if record.isDeleted == tombstones, wanted(record) { try intake.take(record) }
     }
 
     func takeEvents(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {

@@ -59,47 +59,15 @@ struct MacroMeanings {
 
     var isEmpty: Bool { definitions.isEmpty }
 
-    static func usesMacros(_ fields: [Field]) throws -> Bool {
-        var found = false
-        try forEachMacroField(of: fields) { _, _, _ in found = true }
-        return found
-    }
-
-    private static func forEachMacroField(
-        of fields: [Field], _ body: (_ written: UnsafeRawBufferPointer, _ stored: String?, _ names: [String]) -> Void
-    ) throws {
-        guard fields.contains(where: { $0.name == Publication.raw || $0.name == Publication.rawBase64 }) else { return }
-        try Publication.bytes(of: fields).withUnsafeBytes { raw in
-            BibParser.parse(raw) { block in
-                guard block.kind == .entry else { return }
-                var seen: Set<String> = []
-                for field in block.fields {
-                    let name = block.name(of: field).lowercased()
-                    guard seen.insert(name).inserted, field.style == .bare || field.style == .joined else { continue }
-                    let names = macroNames(in: block.rawValue(of: field))
-                    if !names.isEmpty { body(block.rawValue(of: field), Fields.string(name, in: fields), names) }
-                }
-            }
-        }
-    }
-
-    private static func macroNames(in written: UnsafeRawBufferPointer) -> [String] {
-        var names: [String] = []
-        var pieces = BibValuePieces(written)
-        while let piece = pieces.next() {
-            if piece.isMacro { names.append(BibText.decode(piece.bytes).text.lowercased()) }
-        }
-        return names
-    }
-
     /// Which definitions give an entry's fields the values that are stored.
-    func choice(for fields: [Field]) throws -> Choice {
+    func choice(for uses: [MacroUse]) -> Choice {
         var choice = Choice()
-        try Self.forEachMacroField(of: fields) { written, stored, names in
-            let defined = Set(names).filter { byName[$0] != nil }.sorted()
-            guard let stored, !defined.isEmpty, defined.count <= 4 else { return }
+        for use in uses {
+            let defined = Set(use.macros).filter { byName[$0] != nil }.sorted()
+            guard !defined.isEmpty, defined.count <= 4 else { continue }
             var trial = choice
-            if find(stored, written, defined[...], &trial) { choice = trial }
+            let isFound = use.written.withUnsafeBytes { find(use.stored, $0, defined[...], &trial) }
+            if isFound { choice = trial }
         }
         return choice
     }
@@ -204,5 +172,48 @@ struct MacroMeanings {
             var seen = written
             return meanings.definitions.map(\.bytes).filter { meanings.holdsBack($0) && seen.insert($0).inserted }
         }
+    }
+}
+
+/// A field that is written with macros, and what it said where it came from.
+struct MacroUse {
+    let written: [UInt8]
+    let stored: String
+    let macros: [String]
+
+    /// The fields of an entry, the first of each name, that are written with macros. `fields` are the stored ones.
+    static func of(_ entry: [UInt8], fields: String) throws -> [MacroUse] {
+        var names: [String] = []
+        var found: [(written: [UInt8], macros: [String])] = []
+        entry.withUnsafeBytes { raw in
+            BibParser.parse(raw) { block in
+                guard block.kind == .entry else { return }
+                for (index, field) in block.fields.enumerated() where field.style == .bare || field.style == .joined {
+                    let macros = macroNames(in: block.rawValue(of: field))
+                    if macros.isEmpty { continue }
+                    let name = block.name(of: field)
+                    let isRepeated = block.fields[..<index].contains {
+                        BibText.sameIgnoringCase(block.nameBytes(of: $0), name)
+                    }
+                    if isRepeated { continue }
+                    names.append(name.lowercased())
+                    found.append((Array(block.rawValue(of: field)), macros))
+                }
+            }
+        }
+        if names.isEmpty { return [] }
+        let stored = try Fields.strings(named: names, of: fields)
+        return zip(found, stored).compactMap { use, stored in
+            stored.map { MacroUse(written: use.written, stored: $0, macros: use.macros) }
+        }
+    }
+
+    private static func macroNames(in written: UnsafeRawBufferPointer) -> [String] {
+        var names: [String] = []
+        var pieces = BibValuePieces(written)
+        while let piece = pieces.next() {
+            if piece.isMacro { names.append(BibText.decode(piece.bytes).text.lowercased()) }
+        }
+        return names
     }
 }

@@ -8,6 +8,8 @@ public struct RestoreOptions: Sendable {
     public var match: RecordQuery?
     public var resurrect = false
     public var dryRun = false
+    /// List what is done record by record; a dry run does so anyway.
+    public var keepsPlan = false
     public var allowDamage = false
     public var limits = ReadLimits()
     public var progress = Progress.none
@@ -26,6 +28,7 @@ public enum Restorer {
         try store.withIncomingFolder { folder in
             let prepared = try prepare(path, in: folder, options)
             let intake = Intake(store)
+            intake.keepsPlan = options.keepsPlan || options.dryRun
             let (_, batch) = try store.batch(
                 kind: options.kindOfBatch, source: path, dryRun: options.dryRun
             ) {

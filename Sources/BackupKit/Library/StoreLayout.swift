@@ -5,7 +5,7 @@ struct StoreLayout {
     var result = ExportResult()
 
     private var digest = ContentDigest()
-    private var bibliography = BibliographyWriter()
+    private var bibliography: BibliographyWriter
     private var notes: [(key: String, localID: String, change: Int64)] = []
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
     private var records: SpoolFile
@@ -15,6 +15,7 @@ struct StoreLayout {
         self.options = options
         time = options.clock.now()
         records = try SpoolFile()
+        bibliography = try BibliographyWriter()
         try gatherRecords()
     }
 
@@ -70,15 +71,12 @@ struct StoreLayout {
         }
     }
 
-    private func fields(_ change: Int64) throws -> [Field] { try Fields.parse(try store.record(change: change).fields) }
-
     /// `library.bib`
     mutating func bibliographyFile() throws -> SpoolFile? {
         guard options.kinds.contains(.publications) else { return nil }
         var spool = try SpoolFile()
-        var problems: [BackupError] = []
-        try bibliography.write(to: &spool, load: fields) { problems.append($0) }
-        result.warnings += problems.map { Finding(.malformed, .warning, $0.subject ?? "", $0.message) }
+        try bibliography.write(to: &spool)
+        result.warnings += bibliography.problems.map { Finding(.malformed, .warning, $0.subject ?? "", $0.message) }
         return spool
     }
 

@@ -24,18 +24,22 @@ extension Store {
         let query = try database.prepare(
             """
             SELECT batch, path, size, kept FROM batch_asset JOIN batch ON batch.id = batch_asset.batch
-            WHERE undone_at IS NOT NULL
+            WHERE undone_at IS NOT NULL ORDER BY batch DESC
             """)
         var finished: Set<Int64> = []
         while try query.step() {
-            let target = "\(assetFolder)/\(query.text(1))"
+            let path = query.text(1)
+            let target = "\(assetFolder)/\(path)"
             if let kept = query.optionalText(3) {
-                if try FileStatus.ofName("\(assetFolder)/\(kept)") != nil {
-                    try AtomicFile.publish("\(assetFolder)/\(kept)", as: target, replace: true)
+                let source = "\(assetFolder)/\(kept)"
+                if kept != path, try FileStatus.ofName(source) != nil {
+                    try Directory.createAll(parent(of: target))
+                    try AtomicFile.publish(source, as: target, replace: true)
                 }
-            } else if query.isNull(2), try asset(query.text(1)) == nil {
+            } else {
+                // There was no such asset before, or its file was missing.
                 try Directory.removeTree(target)
-                removeEmptyFolders(above: query.text(1))
+                removeEmptyFolders(above: path)
             }
             finished.insert(query.integer(0))
         }
@@ -43,35 +47,95 @@ extension Store {
             try database.write {
                 try database.statement("DELETE FROM batch_asset WHERE batch = ?").bind(1, id).run()
             }
-            try Directory.removeTree("\(assetFolder)/\(Self.keptFolder)/\(id)")
+            try Directory.removeTree(keptFolder(of: id))
         }
+        if !finished.isEmpty { removeKeptFolderIfEmpty() }
     }
 
     /// Runs when a writer opens the store, under its lock: whoever left these things is gone.
     func removeLeftovers() throws {
-        for name in try Directory.names(in: assetFolder) where name.hasPrefix(Self.incomingPrefix) {
-            try Directory.removeTree("\(assetFolder)/\(name)")
-        }
+        try Directory.removeTree("\(assetFolder)/\(Self.incomingFolder)")
         try finishUndoneAssets()
         let kept = "\(assetFolder)/\(Self.keptFolder)"
         guard try FileStatus.ofName(kept)?.isDirectory == true else { return }
-        let newest = try database.integer("SELECT ifnull(max(id), 0) FROM batch")
+        let batches = try batches()
+        let wanted = Set(batches.filter { $0.undoneAt == nil }.map(\.id))
         for name in try Directory.names(in: kept) {
-            guard let id = Int64(name), id > newest else { continue }
-            // The transaction that moved these files away was never committed: they come back.
-            try Directory.walk("\(kept)/\(name)") { relative, status in
-                guard status.isRegular else { return }
-                let target = "\(assetFolder)/\(relative)"
-                try Directory.createAll(parent(of: target))
-                try AtomicFile.publish("\(kept)/\(name)/\(relative)", as: target, replace: true)
+            guard let id = Int64(name.split(separator: ".").first ?? "") else { continue }
+            if id > batches.last?.id ?? 0 {
+                // The transaction that moved these files was never committed.
+                try takeBackFiles(of: id)
+            } else if !wanted.contains(id) || name.hasSuffix(Self.placedEnding) {
+                try Directory.removeTree("\(kept)/\(name)")
             }
-            try Directory.removeTree("\(kept)/\(name)")
         }
+        removeKeptFolderIfEmpty()
     }
 
+    private func removeKeptFolderIfEmpty() { rmdir("\(assetFolder)/\(Self.keptFolder)") }
+
+    /// rmdir refuses a folder that is not empty, which is the test.
     private func removeEmptyFolders(above path: String) {
         var folder = parent(of: path)
-        // rmdir refuses a folder that is not empty, which is the test.
         while folder != ".", rmdir("\(assetFolder)/\(folder)") == 0 { folder = parent(of: folder) }
+    }
+}
+
+/// The list of placed files, and taking back what a batch did to the folder.
+extension Store {
+    static let placedEnding = ".placed"
+
+    func keptFolder(of batch: Int64) -> String { "\(assetFolder)/\(Self.keptFolder)/\(batch)" }
+
+    /// Says that a file is about to be put in place. The kernel has the line when this returns, so a killed run leaves
+    /// it; a power cut may lose it, and then leaves whole files that no row names.
+    func notePlaced(_ path: String) throws {
+        guard let batch = currentBatch else { return }
+        if placedFiles == nil {
+            let list = keptFolder(of: batch.id) + Self.placedEnding
+            try Directory.createAll(parent(of: list))
+            placedFiles = try FileHandle.create(list)
+        }
+        try placedFiles?.write(path + "\0")
+    }
+
+    /// The batch is committed: its files stay.
+    func dropJournal() throws {
+        guard let list = placedFiles else { return }
+        placedFiles = nil
+        try Directory.removeTree(list.path)
+        removeKeptFolderIfEmpty()
+    }
+
+    /// Undoes what the files of a batch that was not committed went through. Can be cut short and repeated.
+    func takeBackFiles(of batch: Int64) throws {
+        let list = keptFolder(of: batch) + Self.placedEnding
+        if try FileStatus.ofName(list) != nil {
+            for path in try Self.paths(in: list) {
+                try Directory.removeTree("\(assetFolder)/\(path)")
+                removeEmptyFolders(above: path)
+            }
+            // Before anything comes back under one of these names.
+            try Directory.removeTree(list)
+        }
+        let kept = keptFolder(of: batch)
+        if try FileStatus.ofName(kept) != nil {
+            try Directory.walk(kept) { relative, status in
+                guard !status.isDirectory else { return }
+                let target = "\(assetFolder)/\(relative)"
+                try Directory.createAll(parent(of: target))
+                try AtomicFile.publish("\(kept)/\(relative)", as: target, replace: true)
+            }
+            try Directory.removeTree(kept)
+        }
+        removeKeptFolderIfEmpty()
+    }
+
+    private static func paths(in list: String) throws -> [String] {
+        var bytes: [UInt8] = []
+        try FileHandle.openForReading(list).forEachChunk { bytes += $0 }
+        // A name that was not written to its end was not used either.
+        return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
+            .map { String(decoding: $0, as: UTF8.self) }
     }
 }

@@ -23,12 +23,13 @@ public struct Asset: Sendable, Equatable {
 
 /// Rows of the table `asset`, and the files they speak of.
 ///
-/// A database rolls back, a folder does not. So: new files are put in place before the commit, where a leftover harms
-/// nobody; files that go are moved to `.kept/<batch>` before the commit, and come back when the next writer finds that
-/// folder without its batch; an undo moves files after its commit, and the next writer finishes what was cut short.
+/// A database rolls back, a folder does not. So, before the commit, new files are put in place after their names were
+/// written to `.kept/<batch>.placed`, and files that go are moved to `.kept/<batch>/`. When the batch fails, or the next
+/// writer finds these without their batch, the new files go and the old ones come back. An undo moves files after its
+/// commit, and the next writer finishes what was cut short.
 extension Store {
     /// Incoming assets wait here for their transaction.
-    static let incomingPrefix = ".incoming-"
+    static let incomingFolder = ".incoming"
     /// Replaced assets wait here for an undo.
     static let keptFolder = ".kept"
     private static let columns = "path, size, sha256, local_only, modified_ns"
@@ -56,11 +57,14 @@ extension Store {
     /// A folder in which files can be gathered before the transaction that adds them; on the assets' own file system,
     /// so that a rename is enough. The next writer removes it when its owner was killed.
     public func withIncomingFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
-        let folder = "\(assetFolder)/\(Self.incomingPrefix)\(RandomID.make())"
-        try Directory.create(folder)
+        let all = "\(assetFolder)/\(Self.incomingFolder)"
+        let folder = "\(all)/\(RandomID.make())"
+        try Directory.createAll(folder)
+        defer { rmdir(all) }
         let result: Result
         do { result = try body(folder) } catch {
-            try Directory.removeTree(folder)
+            // What went wrong first is what the caller must hear of; the next writer cleans up.
+            try? Directory.removeTree(folder)
             throw error
         }
         try Directory.removeTree(folder)
@@ -76,7 +80,8 @@ extension Store {
     /// Says what `placeAsset` will do, without doing it.
     public func planAsset(_ incoming: Asset) throws -> AssetOutcome {
         guard let existing = try asset(incoming.path) else { return .added }
-        if existing.digest == incoming.digest { return .unchanged }
+        // A file that is gone or cut short is brought back, though its row is known.
+        if existing.digest == incoming.digest { return try isInPlace(existing) ? .unchanged : .added }
         let (stem, ending) = Self.conflictName(of: incoming.path)
         let query = try database.statement(
             "SELECT sha256 FROM asset WHERE path >= ?1 AND path < ?1 || x'f48fbfbf' AND sha256 = ?2")
@@ -93,6 +98,11 @@ extension Store {
         return .conflict(keptAs: path)
     }
 
+    private func isInPlace(_ asset: Asset) throws -> Bool {
+        guard let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)") else { return false }
+        return status.isRegular && status.size == asset.size
+    }
+
     /// `a/b.pdf` → `a/b_conflict_` and `.pdf`
     private static func conflictName(of path: String) -> (stem: String, ending: String) {
         let name = lastComponent(of: path)
@@ -105,8 +115,10 @@ extension Store {
     public func placeAsset(_ incoming: Asset, from staged: String) throws -> AssetOutcome {
         let outcome = try planAsset(incoming)
         switch outcome {
-        case .unchanged: return outcome
-        case .added: try insert(incoming, from: staged)
+        case .unchanged: break
+        case .added:
+            if let broken = try asset(incoming.path) { try removeAsset(broken) }
+            try insert(incoming, from: staged)
         case .conflict(let path):
             let kept = Asset(
                 path: path, size: incoming.size, digest: incoming.digest, isLocalOnly: incoming.isLocalOnly,
@@ -118,44 +130,73 @@ extension Store {
     }
 
     private func insert(_ asset: Asset, from staged: String) throws {
+        guard let batch = currentBatch else { throw Self.needsBatch(asset.path) }
+        try Self.check(asset.path)
+        let inTheWay = try !rehearsal && !place(asset, from: staged)
+        try database.statement("INSERT INTO asset (\(Self.columns), change) VALUES (?, ?, ?, ?, ?, ?)")
+            .bind(1, asset.path).bind(2, asset.size).bind(3, asset.digest.hex)
+            .bind(4, asset.isLocalOnly ? Int64(1) : 0).bind(5, asset.modifiedNanoseconds).bind(6, nextChange()).run()
+        // When this batch removed an asset of that path before, what it was stays remembered.
+        try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path, kept) VALUES (?, ?, ?)")
+            .bind(1, batch.id).bind(2, asset.path).bind(3, inTheWay ? asset.path : nil).run()
+    }
+
+    /// Gives a staged file its name. False when the same bytes have that name already, put there by somebody else: they
+    /// are adopted, and an undo leaves them.
+    private func place(_ asset: Asset, from staged: String) throws -> Bool {
         let target = "\(assetFolder)/\(asset.path)"
-        try Directory.createAll(parent(of: target))
         if try FileStatus.ofName(target) != nil {
-            // No row names this file: a crash left it, or the app put it there. Equal bytes are adopted; others are
-            // not ours to overwrite.
             guard try Store.digest(ofFile: target) == asset.digest else {
                 throw BackupError(
                     .exists, "is in the way: the store does not know this file", at: target,
                     remedy: "move it away, or import it with --attachments")
             }
-        } else {
-            try AtomicFile.publish(staged, as: target, replace: false)
+            try FileHandle.openForReading(target).sync()
+            return false
         }
-        try database.statement("INSERT INTO asset (\(Self.columns), change) VALUES (?, ?, ?, ?, ?, ?)")
-            .bind(1, asset.path).bind(2, asset.size).bind(3, asset.digest.hex)
-            .bind(4, asset.isLocalOnly ? Int64(1) : 0).bind(5, asset.modifiedNanoseconds).bind(6, nextChange()).run()
-        guard let batch = currentBatch else { return }
-        // When this batch removed an asset of that path before, what it was stays remembered.
-        try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path) VALUES (?, ?)")
-            .bind(1, batch.id).bind(2, asset.path).run()
+        try notePlaced(asset.path)
+        try Directory.createAll(parent(of: target))
+        try AtomicFile.publish(staged, as: target, replace: false)
+        return true
+    }
+
+    /// Whether a path stays below the assets' folder and out of what the store keeps there for itself.
+    private static func check(_ path: String) throws {
+        let parts = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Array($0) }
+        let refused: [[UInt8]] = [[], Array(".".utf8), Array("..".utf8)]
+        let own = [incomingFolder, keptFolder].map { Array($0.utf8) }
+        guard !path.utf8.contains(0), !parts.contains(where: refused.contains), let first = parts.first,
+            !own.contains(first)
+        else { throw BackupError(.refused, "is no path for an attachment", at: path) }
+    }
+
+    private static func needsBatch(_ path: String) -> BackupError {
+        BackupError(.failed, "an asset can only be added or removed by a batch", at: path)
     }
 
     /// Takes an asset out of the store; its bytes are kept for an undo. Must run inside `batch`.
     public func removeAsset(_ asset: Asset) throws {
-        guard let batch = currentBatch else {
-            throw BackupError(.failed, "an asset can only be removed by a batch", at: asset.path)
-        }
+        guard let batch = currentBatch else { throw Self.needsBatch(asset.path) }
+        let query = try database.statement("SELECT 1 FROM batch_asset WHERE batch = ? AND path = ?")
+            .bind(1, batch.id).bind(2, asset.path)
+        let isOurs = try query.step()
+        query.reset()
         let kept = "\(Self.keptFolder)/\(batch.id)/\(asset.path)"
         let source = "\(assetFolder)/\(asset.path)"
         let isThere = try FileStatus.ofName(source) != nil
-        if isThere {
-            try Directory.createAll(parent(of: "\(assetFolder)/\(kept)"))
-            try AtomicFile.publish(source, as: "\(assetFolder)/\(kept)", replace: false)
+        if isOurs {
+            // Put there by this very batch; what was before is remembered already.
+            if !rehearsal { try Directory.removeTree(source) }
+        } else {
+            if isThere && !rehearsal {
+                try Directory.createAll(parent(of: "\(assetFolder)/\(kept)"))
+                try AtomicFile.publish(source, as: "\(assetFolder)/\(kept)", replace: false)
+            }
+            try database.statement("INSERT INTO batch_asset VALUES (?, ?, ?, ?, ?, ?, ?)")
+                .bind(1, batch.id).bind(2, asset.path).bind(3, asset.size).bind(4, asset.digest.hex)
+                .bind(5, asset.isLocalOnly ? Int64(1) : 0).bind(6, asset.modifiedNanoseconds)
+                .bind(7, isThere ? kept : nil).run()
         }
-        try database.statement("INSERT INTO batch_asset VALUES (?, ?, ?, ?, ?, ?, ?)")
-            .bind(1, batch.id).bind(2, asset.path).bind(3, asset.size).bind(4, asset.digest.hex)
-            .bind(5, asset.isLocalOnly ? Int64(1) : 0).bind(6, asset.modifiedNanoseconds)
-            .bind(7, isThere ? kept : nil).run()
         try database.statement("DELETE FROM asset WHERE path = ?").bind(1, asset.path).run()
         _ = nextChange()
     }

@@ -37,29 +37,42 @@ extension Store {
     ) throws -> (result: Result, batch: Batch?) {
         var outcome: Result?
         var recorded: Batch?
+        var forgotten: [Int64] = []
+        // Left only when taking back the files of a batch before this one failed.
+        try takeBackFiles(of: try database.integer(Self.nextBatch))
         do {
             try write {
-                let id = try database.integer("SELECT ifnull(max(id), 0) + 1 FROM batch")
-                try database.statement("INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?, '', NULL)")
-                    .bind(1, id).bind(2, kind).bind(3, source).bind(4, clock.now().milliseconds)
-                    .bind(5, changeCounter + 1).bind(6, changeCounter).run()
-                var batch = Batch(
-                    id: id, kind: kind, source: source, startedAt: clock.now(), firstChange: changeCounter + 1,
-                    lastChange: changeCounter, summary: "", undoneAt: nil)
+                var batch = try begin(kind, source)
                 currentBatch = batch
-                defer { currentBatch = nil }
+                rehearsal = dryRun
+                defer {
+                    currentBatch = nil
+                    rehearsal = false
+                }
                 let (result, summary) = try body()
                 outcome = result
                 if dryRun || changeCounter < batch.firstChange { throw NothingToKeep() }
                 batch.lastChange = changeCounter
                 batch.summary = summary
                 try database.statement("UPDATE batch SET last_change = ?, summary = ? WHERE id = ?")
-                    .bind(1, changeCounter).bind(2, summary).bind(3, id).run()
+                    .bind(1, changeCounter).bind(2, summary).bind(3, batch.id).run()
+                forgotten = try forgetOldBatches()
                 recorded = batch
             }
-        } catch is NothingToKeep {}
+        } catch {
+            // The rows are back. Files that cannot come back now do so when the next writer opens the store.
+            placedFiles = nil
+            let id = try database.integer(Self.nextBatch)
+            guard error is NothingToKeep else {
+                try? takeBackFiles(of: id)
+                throw error
+            }
+            try takeBackFiles(of: id)
+        }
+        // The batch is done, whatever happens here; the next writer sweeps what is left.
+        try? dropJournal()
+        for id in forgotten { try? Directory.removeTree(keptFolder(of: id)) }
         guard let outcome else { throw BackupError(.failed, "the batch ended without a result", at: path) }
-        if recorded != nil { try forgetOldBatches() }
         return (outcome, recorded)
     }
 
@@ -76,20 +89,57 @@ extension Store {
         return outcome
     }
 
+    private static let nextBatch = "SELECT ifnull(max(id), 0) + 1 FROM batch"
+
+    private func begin(_ kind: String, _ source: String) throws -> Batch {
+        let id = try database.integer(Self.nextBatch)
+        let batch = Batch(
+            id: id, kind: kind, source: source, startedAt: clock.now(), firstChange: changeCounter + 1,
+            lastChange: changeCounter, summary: "", undoneAt: nil)
+        try database.statement("INSERT INTO batch VALUES (?, ?, ?, ?, ?, ?, '', NULL)")
+            .bind(1, id).bind(2, kind).bind(3, source).bind(4, batch.startedAt.milliseconds)
+            .bind(5, batch.firstChange).bind(6, batch.lastChange).run()
+        return batch
+    }
+
     /// Keeps the row as it was before the current batch changed it for the first time.
     func remember(_ old: StoredRecord, becomes change: Int64?) throws {
-        guard let batch = currentBatch else { return }
+        guard let batch = currentBatch else { return try noteEdit(of: old.change, becomes: change) }
         if old.change >= batch.firstChange {
             // Changed a second time by the same batch: only its newest number is needed.
             try database.statement("UPDATE batch_record SET after = ? WHERE batch = ? AND after = ?")
                 .bind(1, change).bind(2, batch.id).bind(3, old.change).run()
             return
         }
-        let insert = try database.statement(
-            "INSERT INTO batch_record (batch, after, \(Self.recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        let insert = try database.statement(Self.rememberRow)
         insert.bind(1, batch.id).bind(2, change)
         Self.bind(old.record, change: old.change, to: insert, from: 3)
         try insert.run()
+    }
+
+    private static let rememberRow = Query(
+        "INSERT INTO batch_record (batch, after, \(recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+
+    /// A person changes a row. When a batch added it, the undo of that batch has to say that it stays.
+    private func noteEdit(of old: Int64, becomes change: Int64?) throws {
+        // A row that is gone for good needs no word.
+        guard let change else { return }
+        try database.statement("UPDATE batch_added SET change = ?, edited = 1 WHERE change = ?")
+            .bind(1, change).bind(2, old).run()
+        if database.changes > 0 { return }
+        let replaced = try database.statement("SELECT 1 FROM batch_record WHERE after = ?").bind(1, old)
+        defer { replaced.reset() }
+        if try !replaced.step() { try noteAdded(old, becomes: change, edited: true) }
+    }
+
+    /// Follows a row that a batch added to its new number.
+    private func noteAdded(_ old: Int64, becomes change: Int64, edited: Bool) throws {
+        try database.statement(
+            """
+            INSERT INTO batch_added (change, edited, batch) SELECT ?1, ?2, id FROM batch
+            WHERE undone_at IS NULL AND first_change <= ?3 AND last_change >= ?3
+            """
+        ).bind(1, change).bind(2, edited ? Int64(1) : 0).bind(3, old).run()
     }
 
     public func batches() throws -> [Batch] {
@@ -115,11 +165,14 @@ extension Store {
         var result = UndoResult(batch: batch)
         do {
             try write {
-                try revertRecords(batch, &result)
+                try revertChanged(batch, &result)
                 try removeAdded(batch, &result)
+                try reinsertRemoved(batch, &result)
                 try revertSettings(batch, &result)
                 try revertAssetRows(batch, &result)
-                try database.statement("DELETE FROM conflict WHERE batch = ?").bind(1, batch.id).run()
+                for table in ["conflict", "batch_record", "batch_added"] {
+                    try database.statement("DELETE FROM \(table) WHERE batch = ?").bind(1, batch.id).run()
+                }
                 try database.statement("UPDATE batch SET undone_at = ? WHERE id = ?")
                     .bind(1, clock.now().milliseconds).bind(2, batch.id).run()
                 if dryRun { throw NothingToKeep() }
@@ -129,37 +182,76 @@ extension Store {
         return result
     }
 
-    private func revertRecords(_ batch: Batch, _ result: inout UndoResult) throws {
+    /// Rows that the batch changed get their old content under a new number, unless somebody changed them since.
+    private func revertChanged(_ batch: Batch, _ result: inout UndoResult) throws {
         let query = try database.prepare(
-            "SELECT \(Self.recordColumns), after FROM batch_record WHERE batch = ? ORDER BY after"
+            "SELECT \(Self.recordColumns), after FROM batch_record WHERE batch = ? AND after IS NOT NULL ORDER BY rowid"
         ).bind(1, batch.id)
         while try query.step() {
-            let before = try Self.storedRecord(query).record
-            guard let after = query.optionalInteger(13) else {
-                try put(before, replacing: nil)
+            let before = try Self.storedRecord(query)
+            let change = nextChange()
+            if try overwrite(query.integer(13), with: before.record, change) {
+                try follow(before.change, to: change)
                 result.reverted += 1
-                continue
+            } else {
+                result.keptNewer.append(before.record.id)
             }
-            let update = try database.statement(
-                "UPDATE record SET (\(Self.recordColumns)) = (?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?")
-            Self.bind(before, change: nextChange(), to: update)
-            try update.bind(14, after).run()
-            if database.changes == 0 { result.keptNewer.append(before.id) } else { result.reverted += 1 }
         }
     }
 
+    /// Rows that the batch took out come back, unless somebody has put another in their place.
+    private func reinsertRemoved(_ batch: Batch, _ result: inout UndoResult) throws {
+        let query = try database.prepare(
+            "SELECT \(Self.recordColumns) FROM batch_record WHERE batch = ? AND after IS NULL ORDER BY rowid"
+        ).bind(1, batch.id)
+        while try query.step() {
+            let before = try Self.storedRecord(query)
+            if try record(before.record.id) != nil {
+                result.keptNewer.append(before.record.id)
+                continue
+            }
+            try put(before.record, replacing: nil)
+            try follow(before.change, to: changeCounter)
+            result.reverted += 1
+        }
+    }
+
+    /// An earlier batch may have written what this undo has just brought back: its own undo must find it.
+    private func follow(_ old: Int64, to change: Int64) throws {
+        for table in [
+            "UPDATE batch_record SET after = ? WHERE after = ?", "UPDATE batch_added SET change = ? WHERE change = ?",
+        ] {
+            try database.statement(table).bind(1, change).bind(2, old).run()
+            if database.changes > 0 { return }
+        }
+        try noteAdded(old, becomes: change, edited: false)
+    }
+
     private func removeAdded(_ batch: Batch, _ result: inout UndoResult) throws {
-        // Rows of the batch that replaced none are those it added; rows that were changed since have newer numbers.
-        let range = "change BETWEEN \(batch.firstChange) AND \(batch.lastChange)"
+        // Rows of the batch that replaced none are those it added; the others have newer numbers by now.
         let added = try database.prepare(
-            "SELECT zone, ifnull(name, local_id), type, local_id FROM record WHERE \(range)")
-        let note = try database.prepare("INSERT INTO removed VALUES (?, ?, ?, ?, ?)")
+            """
+            SELECT zone, ifnull(name, local_id), type, local_id FROM record WHERE change BETWEEN ?2 AND ?3
+            UNION ALL SELECT zone, ifnull(name, local_id), type, local_id FROM batch_added JOIN record USING (change)
+            WHERE batch = ?1 AND NOT edited
+            """
+        ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
         while try added.step() {
-            try note.bind(1, nextChange()).bind(2, added.text(0)).bind(3, added.text(1)).bind(4, added.text(2))
-                .bind(5, added.text(3)).run()
+            let id = RecordID(zone: added.text(0), name: added.text(1))
+            try noteRemoved(id, type: added.text(2), localID: added.text(3))
             result.removed += 1
         }
-        try database.execute("DELETE FROM record WHERE \(range)")
+        try database.statement("DELETE FROM record WHERE change BETWEEN ? AND ?")
+            .bind(1, batch.firstChange).bind(2, batch.lastChange).run()
+        try database.statement(
+            "DELETE FROM record WHERE change IN (SELECT change FROM batch_added WHERE batch = ? AND NOT edited)"
+        ).bind(1, batch.id).run()
+        let edited = try database.prepare(
+            "SELECT zone, ifnull(name, local_id) FROM batch_added JOIN record USING (change) WHERE batch = ? AND edited"
+        ).bind(1, batch.id)
+        while try edited.step() {
+            result.keptNewer.append(RecordID(zone: edited.text(0), name: edited.text(1)))
+        }
     }
 
     private func revertSettings(_ batch: Batch, _ result: inout UndoResult) throws {
@@ -176,14 +268,13 @@ extension Store {
         }
     }
 
-    private func forgetOldBatches() throws {
-        let known = try batches()
-        guard known.count > Self.undoDepth else { return }
-        for batch in known.dropLast(Self.undoDepth) {
-            try database.write {
-                try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
-            }
-            try Directory.removeTree("\(assetFolder)/\(Self.keptFolder)/\(batch.id)")
-        }
+    /// Returns the batches whose kept files may go once this is committed.
+    private func forgetOldBatches() throws -> [Int64] {
+        let query = try database.prepare("SELECT id FROM batch ORDER BY id DESC LIMIT -1 OFFSET ?")
+            .bind(1, Int64(Self.undoDepth))
+        var old: [Int64] = []
+        while try query.step() { old.append(query.integer(0)) }
+        for id in old { try database.statement("DELETE FROM batch WHERE id = ?").bind(1, id).run() }
+        return old
     }
 }

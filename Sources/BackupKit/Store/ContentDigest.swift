@@ -41,10 +41,16 @@ public struct ContentDigest {
 
     public func finish() -> SHA256Digest {
         let total = SHA256Hasher()
+        var text: [UInt8] = []
         for item in items.sorted() {
-            var text = item.hex + "\n"
-            text.withUTF8 { total.update(UnsafeRawBufferPointer($0)) }
+            item.appendHex(to: &text)
+            text.append(0x0A)
+            if text.count > 1 << 16 {
+                text.withUnsafeBytes { total.update($0) }
+                text.removeAll(keepingCapacity: true)
+            }
         }
+        text.withUnsafeBytes { total.update($0) }
         return total.finish()
     }
 }

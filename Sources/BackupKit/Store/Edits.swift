@@ -19,14 +19,21 @@ extension Store {
     /// The one live record that `text` names.
     private func live(_ text: String) throws -> StoredRecord {
         let matches = try find(text)
-        let alive = matches.filter { !$0.isDeleted }
+        var alive = matches.filter { !$0.isDeleted }
+        if alive.isEmpty {
+            // The cloud's name of a record that is kept here only.
+            for tombstone in matches {
+                alive += try records(localID: tombstone.localID).map(\.record)
+                    .filter { $0.isLocalOnly && !$0.isDeleted && $0.type == tombstone.type && !alive.contains($0) }
+            }
+        }
         if alive.count > 1 {
             let names = alive.map(\.id.description).joined(separator: ", ")
             throw BackupError(.failed, "names more than one record: \(names)", at: text, remedy: "use zone/name")
         }
         guard let record = alive.first, let stored = try self.record(record.id) else {
             let what = matches.isEmpty ? "there is no such record" : "is deleted already"
-            throw BackupError(.notFound, what, at: text, remedy: "'backup-tool find' and 'store changes' show the ids")
+            throw BackupError(.failed, what, at: text, remedy: "'backup-tool store changes' lists the records and their ids")
         }
         return stored
     }
@@ -36,8 +43,15 @@ extension Store {
         try write {
             try ids.map { text in
                 let stored = try live(text)
-                let after = Timestamp(milliseconds: stored.record.modifiedAt.milliseconds + 1)
-                try put(stored.record.tombstone(at: max(clock.now(), after)), replacing: stored)
+                let known = stored.record.isLocalOnly ? try cloudTombstone(of: stored.record) : nil
+                let time = timeAfter(stored.record, known?.record)
+                if let known {
+                    // The cloud has its tombstone; a newer one keeps old backups from bringing the copy back.
+                    try removeRow(stored)
+                    try put(known.record.tombstone(at: time), replacing: known)
+                } else {
+                    try put(stored.record.tombstone(at: time), replacing: stored)
+                }
                 return stored.record.id
             }
         }
@@ -49,11 +63,17 @@ extension Store {
             try ids.map { text in
                 let stored = try live(text)
                 guard !stored.record.isLocalOnly else { return stored.record.id }
-                let after = Timestamp(milliseconds: stored.record.modifiedAt.milliseconds + 1)
-                try put(stored.record.tombstone(at: max(clock.now(), after)), replacing: stored)
+                let time = timeAfter(stored.record)
+                try put(stored.record.tombstone(at: time), replacing: stored)
                 var local = stored.record
-                local.id = RecordID(zone: local.id.zone, name: "local:\(local.localID)")
+                let name = RecordID(zone: local.id.zone, name: Self.localPrefix + local.localID)
+                local.id = try freeName(name, type: local.type)
                 local.isLocalOnly = true
+                // Not older than the tombstone beside it, so that a backup of both restores both.
+                local.fieldTimes = try Fields.parse(local.fields).reduce(into: local.fieldTimes) { times, field in
+                    times[field.name] = times[field.name] ?? stored.record.modifiedAt
+                }
+                local.modifiedAt = time
                 try put(local, replacing: nil)
                 return local.id
             }
@@ -66,19 +86,36 @@ extension Store {
             try ids.map { text in
                 let stored = try live(text)
                 guard stored.record.isLocalOnly else { return stored.record.id }
-                let tombstone = try records(localID: stored.record.localID)
-                    .first { $0.record.isDeleted && $0.record.type == stored.record.type }
+                let tombstone = try cloudTombstone(of: stored.record)
                 var record = stored.record
                 record.isLocalOnly = false
-                let past = max(tombstone?.record.modifiedAt ?? record.modifiedAt, record.modifiedAt)
-                record.modifiedAt = max(clock.now(), Timestamp(milliseconds: past.milliseconds + 1))
+                record.modifiedAt = timeAfter(record, tombstone?.record)
                 record.fieldTimes = [:]
-                record.id = tombstone?.record.id ?? RecordID(zone: record.id.zone, name: record.localID)
-                try removeRow(stored)
-                try put(record, replacing: tombstone)
+                if let tombstone {
+                    record.id = tombstone.record.id
+                    try removeRow(stored)
+                } else if record.id.name.hasPrefix(Self.localPrefix) {
+                    let name = RecordID(zone: record.id.zone, name: record.localID)
+                    record.id = try freeName(name, type: record.type)
+                }
+                try put(record, replacing: tombstone ?? stored)
                 return record.id
             }
         }
+    }
+
+    private static let localPrefix = "local:"
+
+    /// The newest tombstone that the cloud knows a local-only record by.
+    private func cloudTombstone(of local: Record) throws -> StoredRecord? {
+        try records(localID: local.localID).filter { $0.record.isDeleted && $0.record.type == local.type }
+            .max { $0.record.modifiedAt < $1.record.modifiedAt }
+    }
+
+    /// Now, but later than anything that is known of these.
+    private func timeAfter(_ record: Record, _ other: Record? = nil) -> Timestamp {
+        let known = max(record.latestTime, other?.latestTime ?? record.latestTime)
+        return max(clock.now(), Timestamp(milliseconds: known.milliseconds + 1))
     }
 
     /// How much the store holds.

@@ -17,16 +17,28 @@ extension Store {
     public func ingest(_ record: Record, resurrect: Bool = false, derive: Derivation = { _, merged, _, _ in merged })
         throws -> Outcome
     {
+        do {
+            return try take(record, resurrect, derive)
+        } catch let error as BackupError where error.subject == nil {
+            throw BackupError(error.code, error.message, at: record.id.description, remedy: error.remedy)
+        }
+    }
+
+    private func take(_ record: Record, _ resurrect: Bool, _ derive: Derivation) throws -> Outcome {
         let policy = MergePolicy(resurrect: resurrect, now: clock.now())
         let (incoming, clamped) = clamp(record, to: policy.now)
-        let existing = try match(incoming)
+        let look = try firstLook(incoming)
+        if look == .sameContent {
+            return Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
+        }
+        let existing = try match(incoming, among: look == .nothing ? [] : records(localID: incoming.localID))
         let decision = try policy.decide(existing: existing.main?.record, incoming: incoming) {
             try derive(incoming.type, $0, $1, $2)
         }
         var id = existing.main?.record.id ?? incoming.id
         switch decision {
         case .add(var new):
-            if existing.nameTaken { new.id = RecordID(zone: new.id.zone, name: "\(new.type):\(new.id.name)") }
+            if existing.nameTaken { new.id = try freeName(new.id, type: new.type) }
             new.fields = Self.oneLine(new.fields)
             id = new.id
             try put(new, replacing: nil)
@@ -39,30 +51,30 @@ extension Store {
     }
 
     /// The record that an incoming one is a version of: the same identity, or the same type and local id.
-    func match(_ incoming: Record) throws -> (main: StoredRecord?, nameTaken: Bool) {
-        let sameLocalID = try records(localID: incoming.localID)
+    private func match(_ incoming: Record, among sameLocalID: [StoredRecord]) throws -> (
+        main: StoredRecord?, nameTaken: Bool
+    ) {
         let sameType = sameLocalID.filter { $0.record.type == incoming.type }
-        // A local-only copy stands for the record, whatever arrives under its old name; but that name's tombstone may
-        // still grow newer.
-        if let local = sameType.first(where: { $0.record.isLocalOnly && !$0.record.isDeleted }) {
-            let tombstone =
-                incoming.isDeleted ? sameType.first { $0.record.isDeleted && $0.record.id == incoming.id } : nil
-            return (tombstone ?? local, false)
-        }
-        if let same = sameType.first(where: { $0.record.id == incoming.id }) { return (same, false) }
-        if incoming.id.name != incoming.localID || sameLocalID.isEmpty {
-            if let named = try record(incoming.id) {
-                if named.record.type == incoming.type { return (named, false) }
-                return (sameType.first, true)
-            }
-        }
-        let taken = sameLocalID.contains { $0.record.id == incoming.id }
-        return (sameType.first, taken)
+        let same = sameType.first { $0.record.id == incoming.id }
+        // A live local-only copy stands for the record, whatever arrives under its old name. Tombstones are for that
+        // name alone: they are kept beside the copy, for everybody else.
+        let local = sameType.first { $0.record.isLocalOnly && !$0.record.isDeleted }
+        if let local, same != nil || !incoming.isDeleted { return (incoming.isDeleted ? same : local, false) }
+        // What is folded into a live record under another name goes on to be that record.
+        let live = sameType.first { !$0.record.isDeleted }
+        if let same { return (same.record.isDeleted && !incoming.isDeleted ? live ?? same : same, false) }
+        var named = sameLocalID.first { $0.record.id == incoming.id }
+        if named == nil { named = try namedRecord(incoming.id) }
+        if named == nil, incoming.id.name != incoming.localID { named = try self.record(incoming.id) }
+        if let named, named.record.type == incoming.type { return (named, false) }
+        if local != nil { return (nil, named != nil) }
+        let dead = sameType.max { $0.record.modifiedAt < $1.record.modifiedAt }
+        return (live ?? dead, named != nil)
     }
 
     private func clamp(_ record: Record, to now: Timestamp) -> (Record, Bool) {
-        let future = record.modifiedAt > now || record.fieldTimes.values.contains { $0 > now }
-        guard future else { return (record, false) }
+        let latest = max(record.latestTime, record.createdAt, record.deletedAt ?? record.createdAt)
+        guard latest > now else { return (record, false) }
         var record = record
         record.modifiedAt = min(record.modifiedAt, now)
         record.createdAt = min(record.createdAt, now)
@@ -73,7 +85,8 @@ extension Store {
 
     /// A line end in JSON can only be white space; records live on one line each.
     private static func oneLine(_ fields: String) -> String {
-        guard fields.utf8.contains(where: { $0 == 0x0A || $0 == 0x0D }) else { return fields }
+        var fields = fields
+        guard fields.withUTF8({ $0.contains { $0 == 0x0A || $0 == 0x0D } }) else { return fields }
         return String(decoding: fields.utf8.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
     }
 }
@@ -85,7 +98,8 @@ extension Store {
     public func overwrite(with record: Record, resurrect: Bool) throws -> Outcome {
         let merged = try ingestDecision(record, resurrect: resurrect)
         if case .protect(let reason) = merged.decision, reason != .newer { return merged }
-        guard let existing = try match(record).main else { return try ingest(record, resurrect: resurrect) }
+        let known = try records(localID: record.localID)
+        guard let existing = try match(record, among: known).main else { return try ingest(record, resurrect: resurrect) }
         // Equal fields are no reason to give it back to the cloud.
         if existing.record.isLocalOnly { return merged }
         var new = record
@@ -100,7 +114,7 @@ extension Store {
 
     private func ingestDecision(_ record: Record, resurrect: Bool) throws -> Outcome {
         let policy = MergePolicy(resurrect: resurrect, now: clock.now())
-        let existing = try match(record).main?.record
+        let existing = try match(record, among: try records(localID: record.localID)).main?.record
         let decision = try policy.decide(existing: existing, incoming: record)
         return Outcome(id: existing?.id ?? record.id, localID: record.localID, decision: decision)
     }

@@ -48,51 +48,91 @@ extension Store {
             .bind(first + 12, record.deletedAt?.milliseconds)
     }
 
+    private static let byLocalID = Query(
+        "SELECT \(recordColumns) FROM record WHERE local_id = ? ORDER BY change")
+    private static let byName = Query("SELECT \(recordColumns) FROM record WHERE name = ? AND zone = ?")
+    private static let byImpliedName = Query(
+        "SELECT \(recordColumns) FROM record WHERE local_id = ? AND name IS NULL AND zone = ?")
+    private static let insert = Query(
+        "INSERT INTO record (\(recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)")
+    private static let update = Query(
+        "UPDATE record SET (\(recordColumns)) = (?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?")
+
     /// All records with this local id, of whatever type; the live ones first.
     func records(localID: String) throws -> [StoredRecord] {
-        let query = try database.statement(
-            "SELECT \(Self.recordColumns) FROM record WHERE local_id = ? ORDER BY deleted_at IS NOT NULL, change")
-        query.bind(1, localID)
+        let query = try database.statement(Self.byLocalID).bind(1, localID)
         defer { query.reset() }
         var found: [StoredRecord] = []
         while try query.step() { found.append(try Self.storedRecord(query)) }
-        return found
+        return found.count < 2 ? found : found.filter { !$0.record.isDeleted } + found.filter { $0.record.isDeleted }
+    }
+
+    /// What a first look at a record's local id shows.
+    enum FirstLook { case nothing, sameContent, other }
+
+    /// Tells what most of an import comes to, new records and known ones, without building a record.
+    func firstLook(_ record: Record) throws -> FirstLook {
+        let query = try database.statement(Self.byLocalID).bind(1, record.localID)
+        defer { query.reset() }
+        guard try query.step() else { return .nothing }
+        let same =
+            !record.isDeleted && query.isNull(12) && query.equals(5, record.fields) && query.equals(3, record.type)
+            && query.equals(1, record.id.zone) && query.equals(query.isNull(2) ? 4 : 2, record.id.name)
+        return same ? .sameContent : .other
     }
 
     /// The record of this identity.
     func record(_ id: RecordID) throws -> StoredRecord? {
-        let query = try database.statement(
-            """
-            SELECT \(Self.recordColumns) FROM record WHERE name = ?1 AND zone = ?2
-            UNION ALL SELECT \(Self.recordColumns) FROM record WHERE local_id = ?1 AND name IS NULL AND zone = ?2
-            """
-        ).bind(1, id.name).bind(2, id.zone)
+        try namedRecord(id) ?? only(Self.byImpliedName, id)
+    }
+
+    /// The record of this identity, if its name is not just its local id.
+    func namedRecord(_ id: RecordID) throws -> StoredRecord? { try only(Self.byName, id) }
+
+    private func only(_ query: Query, _ id: RecordID) throws -> StoredRecord? {
+        let query = try database.statement(query).bind(1, id.name).bind(2, id.zone)
         defer { query.reset() }
         return try query.step() ? try Self.storedRecord(query) : nil
+    }
+
+    /// `id`, or where another record has that name, one like it that is free.
+    func freeName(_ id: RecordID, type: String) throws -> RecordID {
+        var free = id
+        while try record(free) != nil { free = RecordID(zone: id.zone, name: "\(type):\(free.name)") }
+        return free
     }
 
     /// Writes a record under a new change number; `replacing` is the row that it takes the place of.
     func put(_ record: Record, replacing old: StoredRecord?) throws {
         let change = nextChange()
-        if let old {
-            try remember(old, becomes: change)
-            let update = try database.statement(
-                """
-                UPDATE record SET (\(Self.recordColumns)) = (?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?
-                """)
-            Self.bind(record, change: change, to: update)
-            try update.bind(14, old.change).run()
-        } else {
-            let insert = try database.statement(
-                "INSERT INTO record (\(Self.recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        guard let old else {
+            let insert = try database.statement(Self.insert)
             Self.bind(record, change: change, to: insert)
-            try insert.run()
+            return try insert.run()
         }
+        try remember(old, becomes: change)
+        try overwrite(old.change, with: record, change)
     }
 
+    /// Whether there was a row of the old number.
+    @discardableResult
+    func overwrite(_ old: Int64, with record: Record, _ change: Int64) throws -> Bool {
+        let update = try database.statement(Self.update)
+        Self.bind(record, change: change, to: update)
+        try update.bind(14, old).run()
+        return database.changes > 0
+    }
+
+    /// Takes a row out without a tombstone; readers of the changes are told.
     func removeRow(_ stored: StoredRecord) throws {
         try remember(stored, becomes: nil)
         try database.statement("DELETE FROM record WHERE change = ?").bind(1, stored.change).run()
+        try noteRemoved(stored.record.id, type: stored.record.type, localID: stored.record.localID)
+    }
+
+    func noteRemoved(_ id: RecordID, type: String, localID: String) throws {
+        try database.statement("INSERT INTO removed VALUES (?, ?, ?, ?, ?)")
+            .bind(1, nextChange()).bind(2, id.zone).bind(3, id.name).bind(4, type).bind(5, localID).run()
     }
 
     public enum Order { case identity, change }

@@ -14,6 +14,10 @@ public final class Store {
     var changeCounter: Int64 = 0
     /// The import or restore that is being recorded, if one is.
     var currentBatch: Batch?
+    /// Whether that batch is a dry run: rows come and go, files stay where they are.
+    var rehearsal = false
+    /// The list of the files that the batch has put in place so far.
+    var placedFiles: FileHandle?
 
     public static func assetFolder(of path: String) -> String { path + ".assets" }
     public var assetFolder: String { Store.assetFolder(of: path) }
@@ -24,37 +28,46 @@ public final class Store {
             throw BackupError(.exists, "already exists", at: path, remedy: "choose another path, or use this store")
         }
         try Directory.createAll(parent(of: path))
+        AtomicFile.removeLeftovers(of: path)
         if try FileStatus.ofTarget(assetFolder(of: path)) == nil { try Directory.create(assetFolder(of: path)) }
         let temporary = AtomicFile.temporaryName(for: path)
         do {
-            let new = try SQLite(temporary, .create)
-            try new.execute("PRAGMA application_id = \(StoreSchema.applicationID)")
-            try StoreSchema.migrate(new)
-            try new.write {
-                let insert = try new.statement("INSERT INTO meta VALUES (?, ?)")
-                for (key, value) in [
-                    ("store_id", RandomID.make()), ("created_at", clock.now().iso8601),
-                    ("schema_version", String(SchemaVersion.current)),
-                ] {
-                    try insert.bind(1, key).bind(2, value).run()
-                }
+            try fill(temporary, clock)
+            try FileHandle.openForReading(temporary).sync()
+            guard chmod(temporary, 0o600) == 0 else {
+                throw BackupError.fromErrno("cannot be made private", at: temporary)
             }
-            try new.execute("PRAGMA journal_mode = WAL")
+            try AtomicFile.publish(temporary, as: path, replace: false)
         } catch {
-            unlink(temporary)
+            for ending in ["", "-journal", "-wal", "-shm"] { unlink(temporary + ending) }
             throw error
         }
-        try FileHandle.openForReading(temporary).sync()
-        guard chmod(temporary, 0o600) == 0 else { throw BackupError.fromErrno("cannot be made private", at: temporary) }
-        try AtomicFile.publish(temporary, as: path, replace: false)
         return try Store(path, .write, clock: clock)
     }
 
-    public init(_ path: String, _ access: Access, clock: Clock = .system) throws {
+    /// Writes the tables of a new store; the connection is closed when this returns.
+    private static func fill(_ path: String, _ clock: Clock) throws {
+        let new = try SQLite(path, .create)
+        try new.execute("PRAGMA application_id = \(StoreSchema.applicationID)")
+        try StoreSchema.migrate(new)
+        try new.write {
+            let insert = try new.statement("INSERT INTO meta VALUES (?, ?)")
+            for (key, value) in [
+                ("store_id", RandomID.make()), ("created_at", clock.now().iso8601),
+                ("schema_version", String(SchemaVersion.current)),
+            ] {
+                try insert.bind(1, key).bind(2, value).run()
+            }
+        }
+        try new.execute("PRAGMA journal_mode = WAL")
+    }
+
+    /// Opens a store. A writer waits for another one, up to `patience` tenths of a second.
+    public init(_ path: String, _ access: Access, clock: Clock = .system, patience: Int = 100) throws {
         try Store.mustBeStore(path)
         self.path = path
         self.clock = clock
-        writerLock = access == .write ? try Store.lock(path) : nil
+        writerLock = access == .write ? try Store.lock(path, patience) : nil
         database = try Store.connect(path, access)
         if access == .write {
             // FULL: a transaction that was reported as done survives a power cut.
@@ -110,20 +123,20 @@ public final class Store {
     }
 
     /// SQLite up to 3.51.2 can corrupt a database when two connections write and checkpoint at once, so a second writer
-    /// waits here, up to ten seconds, and then gives up.
-    private static func lock(_ path: String) throws -> FileHandle {
+    /// waits here and then gives up.
+    private static func lock(_ path: String, _ patience: Int) throws -> FileHandle {
         let folder = assetFolder(of: path)
         if try FileStatus.ofTarget(folder) == nil { try Directory.create(folder) }
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: folder) }
         let handle = FileHandle(owning: descriptor, path: folder)
-        for _ in 0..<200 {
+        for attempt in 0...max(0, patience) {
+            if attempt > 0 { usleep(100_000) }
             if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return handle }
             guard errno == EWOULDBLOCK || errno == EINTR else {
                 throw BackupError.fromErrno("cannot be locked", at: folder)
             }
             try Interrupt.check()
-            usleep(50_000)
         }
         throw BackupError(
             .locked, "is being written by another backup-tool", at: path, remedy: "try again when it has finished")

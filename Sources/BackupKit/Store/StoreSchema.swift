@@ -45,8 +45,14 @@ enum StoreSchema {
             change INTEGER NOT NULL, zone TEXT NOT NULL, name TEXT, type TEXT NOT NULL, local_id TEXT NOT NULL,
             fields TEXT NOT NULL, field_times TEXT, created_at INTEGER NOT NULL, modified_at INTEGER NOT NULL,
             device_id TEXT, schema_version INTEGER NOT NULL, local_only INTEGER NOT NULL, deleted_at INTEGER) STRICT;
-        CREATE INDEX batch_record_by_batch ON batch_record (batch, after);
-        -- size IS NULL: there was no such asset before. kept: where its bytes wait, below <store>.assets.
+        CREATE INDEX batch_record_by_batch ON batch_record (batch);
+        CREATE INDEX batch_record_by_after ON batch_record (after);
+        -- Rows that a batch added and that have got another number since: from a person's edit, which stays, or from
+        -- the undo of a later batch.
+        CREATE TABLE batch_added (change INTEGER PRIMARY KEY, edited INTEGER NOT NULL,
+            batch INTEGER NOT NULL REFERENCES batch ON DELETE CASCADE) STRICT;
+        -- size IS NULL: there was no such asset before. kept: where its bytes wait, below <store>.assets; the path
+        -- itself when the batch found the file in place.
         CREATE TABLE batch_asset (batch INTEGER NOT NULL REFERENCES batch ON DELETE CASCADE, path TEXT NOT NULL,
             size INTEGER, sha256 TEXT, local_only INTEGER, modified_ns INTEGER, kept TEXT,
             PRIMARY KEY (batch, path)) STRICT, WITHOUT ROWID;

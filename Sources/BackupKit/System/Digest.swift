@@ -25,12 +25,19 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
     }
 
     public var hex: String {
-        String(unsafeUninitializedCapacity: 64) { buffer in
-            for index in 0..<64 {
-                let nibble = UInt8(truncatingIfNeeded: words[index / 16] >> UInt64(60 - index % 16 * 4)) & 15
-                buffer[index] = nibble < 10 ? 48 + nibble : 87 + nibble
+        var text: [UInt8] = []
+        appendHex(to: &text)
+        return String(decoding: text, as: UTF8.self)
+    }
+
+    /// Appends the 64 digits.
+    func appendHex(to text: inout [UInt8]) {
+        text.reserveCapacity(text.count + 64)
+        for word in 0..<4 {
+            for shift in stride(from: UInt64(60), through: 0, by: -4) {
+                let nibble = UInt8(truncatingIfNeeded: words[word] >> shift) & 15
+                text.append(nibble < 10 ? 48 + nibble : 87 + nibble)
             }
-            return 64
         }
     }
 

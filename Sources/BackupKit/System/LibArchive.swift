@@ -12,7 +12,10 @@ public enum LibArchive {
 
     /// libarchive converts names through the C library's locale, and cron runs in "C", where every letter outside
     /// ASCII would fail. LC_CTYPE alone changes neither numbers nor sorting.
-    static let localeIsSet: Bool = setlocale(LC_CTYPE, "C.UTF-8") != nil || setlocale(LC_CTYPE, "en_US.UTF-8") != nil
+    ///
+    /// A zip's old time fields are local time; with the zone set to UTC the same store gives the same bytes everywhere.
+    /// (Its modern field, which unzip prefers, is UTC anyway, and nothing here shows local time.)
+    static let localeIsSet: Bool = setenv("TZ", "UTC0", 1) == 0 && setlocale(LC_CTYPE, "C.UTF-8") != nil
 
     static func reason(_ archive: OpaquePointer) -> String {
         guard let text = archive_error_string(archive) else { return "unknown reason" }

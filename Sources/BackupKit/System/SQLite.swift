@@ -7,6 +7,7 @@ public final class SQLite {
 
     private let handle: OpaquePointer
     private var cache: [String: Statement] = [:]
+    private var queries: [ObjectIdentifier: Statement] = [:]
     public let path: String
 
     public enum Mode {
@@ -55,6 +56,7 @@ public final class SQLite {
 
     deinit {
         cache.removeAll()
+        queries.removeAll()
         sqlite3_close_v2(handle)
     }
 
@@ -72,6 +74,17 @@ public final class SQLite {
         }
         let new = try prepare(sql)
         cache[sql] = new
+        return new
+    }
+
+    /// The same for statements that run once a record: found without looking at their text.
+    func statement(_ query: Query) throws -> Statement {
+        if let known = queries[ObjectIdentifier(query)] {
+            known.reset()
+            return known
+        }
+        let new = try prepare(query.sql)
+        queries[ObjectIdentifier(query)] = new
         return new
     }
 
@@ -100,8 +113,9 @@ public final class SQLite {
             try execute("COMMIT")
             return result
         } catch {
-            // Some errors (a full disk) have rolled back already; then there is nothing left to do.
-            if sqlite3_get_autocommit(handle) == 0 { try execute("ROLLBACK") }
+            // Some errors (a full disk) have rolled back already; then there is nothing left to do. What went wrong
+            // first is what the caller must hear of: a rollback that fails leaves nothing behind either.
+            if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK") }
             throw error
         }
     }
@@ -118,7 +132,8 @@ public final class SQLite {
     public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
     func error(_ status: Int32) -> BackupError {
-        let text = String(cString: sqlite3_errmsg(handle))
+        let text = String(
+            cString: sqlite3_errcode(handle) == SQLITE_OK ? sqlite3_errstr(status) : sqlite3_errmsg(handle))
         switch status & 0xFF {
         case SQLITE_BUSY, SQLITE_LOCKED:
             return BackupError(
@@ -133,10 +148,18 @@ public final class SQLite {
     }
 }
 
+/// The text of a statement that lives as long as the program.
+final class Query: Sendable {
+    let sql: String
+
+    init(_ sql: String) { self.sql = sql }
+}
+
 /// A prepared statement. Columns and parameters are read and bound by position, from 0 and from 1 as in C.
 public final class Statement {
     private let handle: OpaquePointer
     private unowned let database: SQLite
+    private var bindStatus = SQLITE_OK
 
     fileprivate init(_ handle: OpaquePointer, _ database: SQLite) {
         self.handle = handle
@@ -148,10 +171,13 @@ public final class Statement {
     public func reset() {
         sqlite3_reset(handle)
         sqlite3_clear_bindings(handle)
+        bindStatus = SQLITE_OK
     }
 
     /// Moves to the next row; false after the last.
     public func step() throws -> Bool {
+        // An unbound parameter would be NULL, which is not what the caller said.
+        guard bindStatus == SQLITE_OK else { throw database.error(bindStatus) }
         let status = sqlite3_step(handle)
         switch status {
         case SQLITE_ROW: return true
@@ -169,27 +195,32 @@ public final class Statement {
         sqlite3_reset(handle)
     }
 
-    @discardableResult public func bind(_ index: Int32, _ value: Int64) -> Statement {
-        sqlite3_bind_int64(handle, index, value)
+    private func note(_ status: Int32) -> Statement {
+        if status != SQLITE_OK { bindStatus = status }
         return self
+    }
+
+    @discardableResult public func bind(_ index: Int32, _ value: Int64) -> Statement {
+        note(sqlite3_bind_int64(handle, index, value))
     }
 
     @discardableResult public func bind(_ index: Int32, _ value: Int64?) -> Statement {
-        if let value { sqlite3_bind_int64(handle, index, value) } else { sqlite3_bind_null(handle, index) }
-        return self
+        note(value.map { sqlite3_bind_int64(handle, index, $0) } ?? sqlite3_bind_null(handle, index))
     }
 
     @discardableResult public func bind(_ index: Int32, _ text: String?) -> Statement {
-        guard var text else {
-            sqlite3_bind_null(handle, index)
-            return self
-        }
-        text.withUTF8 { utf8 in
-            _ = utf8.withMemoryRebound(to: CChar.self) { chars in
-                sqlite3_bind_text(handle, index, chars.baseAddress, Int32(clamping: chars.count), csqlite_transient())
+        guard var text else { return note(sqlite3_bind_null(handle, index)) }
+        return text.withUTF8 { utf8 in
+            // No pointer would mean NULL, which an empty text is not.
+            guard let start = utf8.baseAddress else {
+                return note(sqlite3_bind_text(handle, index, "", 0, csqlite_transient()))
+            }
+            return start.withMemoryRebound(to: CChar.self, capacity: utf8.count) { chars in
+                note(
+                    sqlite3_bind_text64(
+                        handle, index, chars, UInt64(utf8.count), csqlite_transient(), UInt8(SQLITE_UTF8)))
             }
         }
-        return self
     }
 
     public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
@@ -198,6 +229,13 @@ public final class Statement {
 
     public func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
     public func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+
+    /// Whether the column holds exactly this text.
+    func equals(_ column: Int32, _ text: String) -> Bool {
+        var text = text
+        let stored = bytes(column)
+        return text.withUTF8 { sameBytes(UnsafeRawBufferPointer($0), stored) }
+    }
 
     /// The column's bytes; valid until the statement moves.
     public func bytes(_ column: Int32) -> UnsafeRawBufferPointer {

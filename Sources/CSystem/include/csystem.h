@@ -29,3 +29,6 @@ int csystem_caught_signal(void);
 
 /// Opens a file without a name in `folder` (O_TMPFILE); it is gone when it is closed.
 int csystem_open_nameless(const char *folder);
+
+/// memmem(3), which glibc hides behind _GNU_SOURCE: whether `needle` occurs in `bytes`.
+int csystem_contains(const void *bytes, size_t count, const void *needle, size_t needle_count);

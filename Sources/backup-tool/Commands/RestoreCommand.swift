@@ -39,6 +39,7 @@ extension Command {
             options.resurrect = call.flag("resurrect")
             options.allowDamage = call.flag("allow-damage")
             options.dryRun = call.flag("dry-run")
+            options.keepsPlan = call.output.isVerbose || call.output.isJSON
             options.limits = try call.limits()
             options.progress = call.output.progress()
             if let folder = call.value("to") { return try extract(path, to: folder, options, call) }

@@ -132,8 +132,12 @@ public struct JSONScanner {
     private mutating func string() throws -> Range<Int> {
         try expect(UInt8(ascii: "\""))
         let start = position
-        while position < bytes.count {
-            let byte = bytes[position]
+        while true {
+            // Most of a text is this: a loop over a local runs several times as fast as one over `position`.
+            var index = position
+            while index < bytes.count, Self.isPlain(bytes[index]) { index += 1 }
+            position = index
+            guard let byte = current else { break }
             switch byte {
             case UInt8(ascii: "\""):
                 position += 1
@@ -142,14 +146,16 @@ public struct JSONScanner {
                 try escape()
             case 0..<0x20:
                 throw problem("a control character inside a string")
-            case 0x80...:
+            default:
                 guard let length = utf8Length(bytes, at: position) else { throw problem("a byte that is not UTF-8") }
                 position += length
-            default:
-                position += 1
             }
         }
         throw problem("a string is never closed")
+    }
+
+    @inline(__always) private static func isPlain(_ byte: UInt8) -> Bool {
+        byte >= 0x20 && byte < 0x80 && byte != UInt8(ascii: "\"") && byte != UInt8(ascii: "\\")
     }
 
     private mutating func escape() throws {

@@ -7,24 +7,55 @@ func appendJSONString(_ text: String, to out: inout [UInt8]) {
 /// Appends UTF-8 text as a JSON string.
 func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     out.append(UInt8(ascii: "\""))
-    var plain = 0
-    for index in 0..<text.count {
-        let byte = text[index]
-        guard byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else { continue }
-        out += UnsafeRawBufferPointer(rebasing: text[plain..<index])
-        plain = index + 1
-        switch byte {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"): out += [UInt8(ascii: "\\"), byte]
-        case 0x08: out += "\\b".utf8
-        case 0x0C: out += "\\f".utf8
-        case 0x0A: out += "\\n".utf8
-        case 0x0D: out += "\\r".utf8
-        case 0x09: out += "\\t".utf8
-        default: out += [0x5C, 0x75, 0x30, 0x30, lowerHex(byte >> 4), lowerHex(byte & 15)]
+    appendEscaped(text, to: &out)
+    out.append(UInt8(ascii: "\""))
+}
+
+/// Escapes through a buffer on the stack: appending single bytes to an array costs several times as much.
+private func appendEscaped(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+    let piece = 1024
+    withUnsafeTemporaryAllocation(byteCount: piece * 6, alignment: 1) { buffer in
+        var start = 0
+        while start < text.count {
+            let end = min(start + piece, text.count)
+            var filled = 0
+            for index in start..<end {
+                let byte = text[index]
+                if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
+                    buffer[filled] = byte
+                    filled += 1
+                } else {
+                    filled += escape(byte, into: buffer, at: filled)
+                }
+            }
+            out += UnsafeRawBufferPointer(rebasing: buffer[..<filled])
+            start = end
         }
     }
-    out += UnsafeRawBufferPointer(rebasing: text[plain...])
-    out.append(UInt8(ascii: "\""))
+}
+
+/// At most six bytes.
+private func escape(_ byte: UInt8, into buffer: UnsafeMutableRawBufferPointer, at index: Int) -> Int {
+    let short: UInt8? = switch byte {
+    case UInt8(ascii: "\""), UInt8(ascii: "\\"): byte
+    case 0x08: UInt8(ascii: "b")
+    case 0x0C: UInt8(ascii: "f")
+    case 0x0A: UInt8(ascii: "n")
+    case 0x0D: UInt8(ascii: "r")
+    case 0x09: UInt8(ascii: "t")
+    default: nil
+    }
+    buffer[index] = UInt8(ascii: "\\")
+    if let short {
+        buffer[index + 1] = short
+        return 2
+    }
+    buffer[index + 1] = UInt8(ascii: "u")
+    buffer[index + 2] = UInt8(ascii: "0")
+    buffer[index + 3] = UInt8(ascii: "0")
+    buffer[index + 4] = lowerHex(byte >> 4)
+    buffer[index + 5] = lowerHex(byte & 15)
+    return 6
 }
 
 private func lowerHex(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 48 + nibble : 87 + nibble }
@@ -36,6 +67,14 @@ func jsonUnescape(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Strin
     guard body.contains(UInt8(ascii: "\\")) else { return String(decoding: body, as: UTF8.self) }
     var out: [UInt8] = []
     out.reserveCapacity(body.count)
+    unescape(body, to: &out) { _, out in out += UTF8.encodedReplacementCharacter }
+    return String(decoding: out, as: UTF8.self)
+}
+
+/// Appends what the escapes in `body` stand for; `half` is called with each half of a surrogate pair that stands alone.
+private func unescape(
+    _ body: UnsafeRawBufferPointer, to out: inout [UInt8], half: (UInt16, inout [UInt8]) -> Void
+) {
     var index = 0
     while index < body.count {
         guard body[index] == UInt8(ascii: "\\"), index + 1 < body.count else {
@@ -52,45 +91,52 @@ func jsonUnescape(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>) -> Strin
         case UInt8(ascii: "r"): out.append(0x0D)
         case UInt8(ascii: "t"): out.append(0x09)
         case UInt8(ascii: "u"):
-            let (scalar, length) = escapedScalar(body, at: index)
-            out += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
-            index += length
+            let unit = hexUnit(body, at: index) ?? 0xD800
+            if let (scalar, length) = escapedScalar(unit, body, at: index) {
+                out += UTF8.encode(scalar) ?? UTF8.encodedReplacementCharacter
+                index += length
+            } else {
+                half(unit, &out)
+                index += min(4, body.count - index)
+            }
         default: out.append(escape)
         }
     }
-    return String(decoding: out, as: UTF8.self)
 }
 
-/// The scalar behind `\u`, which may take a second `\uXXXX`, and how many bytes it took.
-private func escapedScalar(_ body: UnsafeRawBufferPointer, at index: Int) -> (Unicode.Scalar, Int) {
-    guard let unit = hexUnit(body, at: index) else { return ("\u{FFFD}", min(4, body.count - index)) }
+/// The scalar behind `\u`, which may take a second `\uXXXX`, and how many bytes it took; nil for half a pair.
+private func escapedScalar(_ unit: UInt16, _ body: UnsafeRawBufferPointer, at index: Int) -> (Unicode.Scalar, Int)? {
     if let scalar = Unicode.Scalar(unit) { return (scalar, 4) }
-    if unit < 0xDC00, body.count - index >= 10, body[index + 4] == UInt8(ascii: "\\"),
-        body[index + 5] == UInt8(ascii: "u"), let low = hexUnit(body, at: index + 6), 0xDC00...0xDFFF ~= low
-    {
-        let value = 0x10000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(low) - 0xDC00)
-        return (Unicode.Scalar(value) ?? "\u{FFFD}", 10)
-    }
-    return ("\u{FFFD}", 4)
+    guard unit < 0xDC00, body.count - index >= 10, body[index + 4] == UInt8(ascii: "\\"),
+        body[index + 5] == UInt8(ascii: "u"), let low = hexUnit(body, at: index + 6), 0xDC00...0xDFFF ~= low,
+        let scalar = Unicode.Scalar(0x10000 + (UInt32(unit) - 0xD800) << 10 + (UInt32(low) - 0xDC00))
+    else { return nil }
+    return (scalar, 10)
 }
 
 /// The canonical form that digests are made of: members sorted by the bytes of their names, no white space, strings
-/// escaped as we escape them, numbers as they were written. Equal content gives equal bytes, whoever wrote it.
+/// escaped as we escape them (half a surrogate pair stays `\udxxx`), numbers as they were written. Equal content gives equal bytes, whoever wrote it.
 public enum CanonicalJSON {
     /// Appends the canonical form of one value. The caller guarantees nothing: broken text throws.
     public static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) throws {
         var scanner = JSONScanner(bytes)
+        scanner.skipSpace()
+        if scanner.position < bytes.count, bytes[scanner.position] == UInt8(ascii: "{") {
+            return try appendObject(bytes, to: &out)
+        }
         let (kind, range) = try scanner.value()
         try scanner.expectEnd()
-        try append(kind, UnsafeRawBufferPointer(rebasing: bytes[range]), to: &out)
+        try append(kind, bytes, range, to: &out)
     }
 
     private static func append(
-        _ kind: JSONScanner.Kind, _ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]
+        _ kind: JSONScanner.Kind, _ all: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]
     ) throws {
+        let bytes = UnsafeRawBufferPointer(rebasing: all[range])
         switch kind {
         case .null, .bool, .number: out += bytes
         case .string: appendString(bytes, 1..<bytes.count - 1, to: &out)
+        case .object: try appendObject(bytes, to: &out)
         case .array:
             var scanner = JSONScanner(bytes)
             out.append(UInt8(ascii: "["))
@@ -98,30 +144,70 @@ public enum CanonicalJSON {
             try scanner.forEachElement { kind, range in
                 if !first { out.append(UInt8(ascii: ",")) }
                 first = false
-                try append(kind, UnsafeRawBufferPointer(rebasing: bytes[range]), to: &out)
+                try append(kind, bytes, range, to: &out)
             }
             out.append(UInt8(ascii: "]"))
-        case .object:
-            var scanner = JSONScanner(bytes)
-            var members: [(key: String, kind: JSONScanner.Kind, range: Range<Int>)] = []
-            try scanner.forEachMember { members.append((jsonUnescape(bytes, $0), $1, $2)) }
-            members.sort { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
-            out.append(UInt8(ascii: "{"))
-            for (index, member) in members.enumerated() {
-                if index > 0 { out.append(UInt8(ascii: ",")) }
-                appendJSONString(member.key, to: &out)
-                out.append(UInt8(ascii: ":"))
-                try append(member.kind, UnsafeRawBufferPointer(rebasing: bytes[member.range]), to: &out)
-            }
-            out.append(UInt8(ascii: "}"))
         }
     }
 
-    private static func appendString(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]) {
-        if bytes[range].contains(UInt8(ascii: "\\")) {
-            appendJSONString(jsonUnescape(bytes, range), to: &out)
-        } else {
-            out += bytes[range.lowerBound - 1..<range.upperBound + 1]
+    private struct Member {
+        let key: Range<Int>
+        let kind: JSONScanner.Kind
+        let value: Range<Int>
+    }
+
+    private static func appendObject(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) throws {
+        var scanner = JSONScanner(bytes)
+        var members: [Member] = []
+        members.reserveCapacity(16)
+        var escaped = false
+        try scanner.forEachMember { key, kind, value in
+            members.append(Member(key: key, kind: kind, value: value))
+            escaped = escaped || bytes[key].contains(UInt8(ascii: "\\"))
         }
+        try scanner.expectEnd()
+        if escaped {
+            let named = members.map { (name: jsonUnescape(bytes, $0.key), member: $0) }
+            members = named.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }.map(\.member)
+        } else {
+            members.sort { precedes(bytes, $0.key, $1.key) }
+        }
+        out.append(UInt8(ascii: "{"))
+        for (index, member) in members.enumerated() {
+            if index > 0 { out.append(UInt8(ascii: ",")) }
+            appendString(bytes, member.key, to: &out)
+            out.append(UInt8(ascii: ":"))
+            try append(member.kind, bytes, member.value, to: &out)
+        }
+        out.append(UInt8(ascii: "}"))
+    }
+
+    private static func precedes(_ bytes: UnsafeRawBufferPointer, _ left: Range<Int>, _ right: Range<Int>) -> Bool {
+        for offset in 0..<min(left.count, right.count) {
+            let (one, two) = (bytes[left.lowerBound + offset], bytes[right.lowerBound + offset])
+            if one != two { return one < two }
+        }
+        return left.count < right.count
+    }
+
+    private static func appendString(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]) {
+        let body = UnsafeRawBufferPointer(rebasing: bytes[range])
+        guard body.contains(UInt8(ascii: "\\")) else {
+            out += UnsafeRawBufferPointer(rebasing: bytes[range.lowerBound - 1..<range.upperBound + 1])
+            return
+        }
+        var text: [UInt8] = []
+        out.append(UInt8(ascii: "\""))
+        unescape(body, to: &text) { unit, text in
+            text.withUnsafeBytes { appendEscaped($0, to: &out) }
+            text.removeAll()
+            let digits = stride(from: 12, through: 0, by: -4).map {
+                lowerHex(UInt8(truncatingIfNeeded: unit >> $0) & 15)
+            }
+            out += "\\u".utf8
+            out += digits
+        }
+        text.withUnsafeBytes { appendEscaped($0, to: &out) }
+        out.append(UInt8(ascii: "\""))
     }
 }

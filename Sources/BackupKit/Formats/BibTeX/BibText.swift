@@ -28,6 +28,16 @@ public enum BibText {
         return decode(bytes).text.utf8.elementsEqual(utf8) ? bytes : utf8
     }
 
+    static func isUTF8(_ bytes: UnsafeRawBufferPointer) -> Bool {
+        if isASCII(bytes) { return true }
+        var index = 0
+        while index < bytes.count {
+            guard let length = utf8Length(bytes, at: index) else { return false }
+            index += length
+        }
+        return true
+    }
+
     private static func isASCII(_ bytes: UnsafeRawBufferPointer) -> Bool {
         var index = 0
         while bytes.count - index >= 8 {

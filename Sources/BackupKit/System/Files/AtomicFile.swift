@@ -49,34 +49,52 @@ public enum AtomicFile {
             }
             return result
         } catch {
-            try Directory.removeTree(temporary)
+            // What went wrong first is what the caller must hear of; the next run removes what is left.
+            try? Directory.removeTree(temporary)
             throw error
         }
     }
 
     /// Gives a finished file or folder its name.
     public static func publish(_ temporary: String, as path: String, replace: Bool) throws {
-        let status = replace ? rename(temporary, path) : csystem_rename_new(temporary, path)
+        var status = replace ? rename(temporary, path) : csystem_rename_new(temporary, path)
+        if status != 0, !replace, errno == EINVAL, try FileStatus.ofName(path) == nil {
+            // Some network file systems cannot promise to find the name free; then it was free a moment ago.
+            status = rename(temporary, path)
+        }
         guard status == 0 else {
             throw errno == EEXIST ? existing(path) : BackupError.fromErrno("cannot be put in place", at: path)
         }
         try Directory.sync(parent(of: path))
     }
 
-    /// `dir/.name.tmp-<pid>-<random>`: hidden, beside the target, and with the writer's pid so that the next run can
+    /// Tells this process from an earlier one with the same number, of which containers have many.
+    private static let life = String(UInt32.random(in: .min ... .max), radix: 16)
+
+    /// `dir/.name.tmp-<pid>-<life>-<random>`: hidden, beside the target, and with its writer, so that the next run can
     /// tell a leftover from work in progress.
     public static func temporaryName(for path: String) -> String {
         let suffix = String(UInt32.random(in: .min ... .max), radix: 16)
-        return "\(parent(of: path))/.\(lastComponent(of: path))\(temporaryMark)\(getpid())-\(suffix)"
+        return "\(parent(of: path))/\(temporaryPrefix(of: path))\(getpid())-\(life)-\(suffix)"
+    }
+
+    /// A name can be 255 bytes long, so a long one leaves its end out.
+    private static func temporaryPrefix(of path: String) -> String {
+        var name = Substring(lastComponent(of: path))
+        while name.utf8.count > 200 { name.unicodeScalars.removeLast() }
+        return ".\(name)\(temporaryMark)"
     }
 
     /// Removes what a killed run left beside `path`: same name, and a writer that lives no more.
     static func removeLeftovers(of path: String) {
         let folder = parent(of: path)
-        let prefix = ".\(lastComponent(of: path))\(temporaryMark)"
+        let prefix = temporaryPrefix(of: path)
         for name in (try? Directory.names(in: folder)) ?? [] where name.hasPrefix(prefix) {
-            guard let pid = Int32(name.dropFirst(prefix.count).prefix { $0.isNumber }), pid > 0 else { continue }
-            if kill(pid, 0) != 0 && errno == ESRCH { try? Directory.removeTree("\(folder)/\(name)") }
+            let parts = name.dropFirst(prefix.count).split(separator: "-", omittingEmptySubsequences: false)
+            guard parts.count > 1, let pid = Int32(parts[0]), pid > 0 else { continue }
+            let isOurs = pid == getpid() && parts[1] == life
+            let lives = pid == getpid() ? isOurs : kill(pid, 0) == 0 || errno != ESRCH
+            if !lives { try? Directory.removeTree("\(folder)/\(name)") }
         }
     }
 

@@ -8,14 +8,15 @@ public enum Directory {
         guard mkdir(path, mode) == 0 else { throw BackupError.fromErrno("cannot be created", at: path) }
     }
 
-    /// Makes a folder and those above it.
+    /// Makes a folder and those above it, durably.
     public static func createAll(_ path: String, mode: mode_t = 0o700) throws {
         if try FileStatus.ofTarget(path)?.isDirectory == true { return }
         let above = parent(of: path)
         if above != path { try createAll(above, mode: mode) }
-        guard mkdir(path, mode) == 0 || errno == EEXIST else {
-            throw BackupError.fromErrno("cannot be created", at: path)
-        }
+        if mkdir(path, mode) == 0 { return try sync(above) }
+        let failure = BackupError.fromErrno("cannot be created", at: path)
+        // Somebody else may have made it a moment ago.
+        guard try FileStatus.ofTarget(path)?.isDirectory == true else { throw failure }
     }
 
     /// The names in a folder, sorted, without "." and "..".

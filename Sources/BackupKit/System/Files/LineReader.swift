@@ -1,3 +1,4 @@
+import CSystem
 import Glibc
 
 /// Cuts a stream of bytes into lines. Memory is bounded by the longest line that is allowed; a longer one is skipped and
@@ -56,4 +57,10 @@ public struct LineReader {
     private func withoutReturn(_ line: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         line.last == 0x0D ? UnsafeRawBufferPointer(rebasing: line.dropLast()) : line
     }
+}
+
+/// Whether the text occurs in the bytes.
+func contains(_ text: StaticString, in bytes: UnsafeRawBufferPointer) -> Bool {
+    guard let base = bytes.baseAddress else { return false }
+    return csystem_contains(base, bytes.count, text.utf8Start, text.utf8CodeUnitCount) != 0
 }

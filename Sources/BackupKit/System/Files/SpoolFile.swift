@@ -32,6 +32,18 @@ public struct SpoolFile {
         buffer.removeAll(keepingCapacity: true)
     }
 
+    /// Where the next byte will be.
+    public var position: Int64 { size + Int64(buffer.count) }
+
+    /// Reads a stretch back; `flush` first.
+    public func read(_ range: Range<Int64>) throws -> [UInt8] {
+        let bytes = try [UInt8](unsafeUninitializedCapacity: range.count) { space, used in
+            used = try file.read(into: UnsafeMutableRawBufferPointer(space), at: range.lowerBound)
+        }
+        guard bytes.count == range.count else { throw BackupError(.failed, "became shorter", at: file.path) }
+        return bytes
+    }
+
     /// Reads everything back; `flush` first.
     public func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         try file.forEachChunk(body)

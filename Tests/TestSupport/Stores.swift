@@ -1,0 +1,110 @@
+import BackupKit
+
+/// A store in a folder of its own, with a clock that the test moves.
+public struct TestStore {
+    public let store: Store
+    public let clock: TestClock
+    public let folder: String
+}
+
+/// Runs `body` with a new store, and looks over what it left.
+public func withStore<Result>(_ body: (TestStore) throws -> Result) throws -> Result {
+    try withTemporaryFolder { folder in
+        let clock = TestClock()
+        let store = try Store.create("\(folder)/store.db", clock: clock.clock)
+        let result = try body(TestStore(store: store, clock: clock, folder: folder))
+        try checkSound("\(folder)/store.db")
+        return result
+    }
+}
+
+/// Throws when a store is not as every store must be at any time.
+public func checkSound(_ path: String) throws {
+    func defect(_ what: String) -> BackupError { BackupError(.damaged, what, at: path) }
+    let database = try SQLite(path, .readOnly)
+    let check = try database.prepare("PRAGMA integrity_check")
+    guard try check.step(), check.text(0) == "ok" else { throw defect("integrity_check: \(check.text(0))") }
+    if try database.prepare("PRAGMA foreign_key_check").step() { throw defect("a foreign key leads nowhere") }
+    for (what, query) in [
+        (
+            "two records of one identity",
+            "SELECT count(*) FROM (SELECT 1 FROM record GROUP BY zone, ifnull(name, local_id) HAVING count(*) > 1)"
+        ),
+        (
+            "a tombstone that holds data",
+            """
+            SELECT count(*) FROM record WHERE deleted_at IS NOT NULL
+            AND (fields <> '{}' OR field_times IS NOT NULL OR device_id IS NOT NULL)
+            """
+        ),
+        (
+            "a change number that was not given out",
+            "SELECT count(*) FROM record WHERE change > (SELECT value FROM counter)"
+        ),
+    ] where try database.integer(query) != 0 { throw defect(what) }
+    try checkAssets(path, database)
+}
+
+private func checkAssets(_ path: String, _ database: SQLite) throws {
+    let folder = Store.assetFolder(of: path)
+    var known: Set<String> = []
+    let assets = try database.prepare("SELECT path, size, sha256 FROM asset")
+    while try assets.step() {
+        let asset = "\(folder)/\(assets.text(0))"
+        let bytes = try readFile(asset)
+        let digest = bytes.withUnsafeBytes { SHA256Digest.of($0) }
+        guard bytes.count == assets.integer(1), digest.hex == assets.text(2) else {
+            throw BackupError(.damaged, "is not what the store says", at: asset)
+        }
+        known.insert(assets.text(0))
+    }
+    let kept = try database.prepare("SELECT kept FROM batch_asset WHERE kept IS NOT NULL")
+    while try kept.step() { known.insert(kept.text(0)) }
+    try Directory.walk(folder) { relative, status in
+        if !status.isDirectory && !known.contains(relative) {
+            throw BackupError(.damaged, "is a leftover", at: "\(folder)/\(relative)")
+        }
+    }
+}
+
+extension Store {
+    /// The content digest of this moment.
+    public func digest() throws -> String { try read { try contentDigest().hex } }
+
+    /// Ingests in one transaction and returns what was decided.
+    @discardableResult
+    public func take(_ records: Record..., resurrect: Bool = false) throws -> [Decision] {
+        try write { try records.map { try ingest($0, resurrect: resurrect).decision } }
+    }
+
+    public func all() throws -> [Record] {
+        var found: [Record] = []
+        try forEachRecord(order: .identity) { found.append($0) }
+        return found
+    }
+}
+
+/// A record in short: times are seconds after the epoch of the tests.
+public func record(
+    _ name: String, _ fields: String = "{}", at seconds: Int64 = 0, times: [String: Int64] = [:], type: String = "Item",
+    zone: String = "Z", localID: String? = nil, device: String? = nil, local: Bool = false, deleted: Bool = false
+) -> Record {
+    Record(
+        id: RecordID(zone: zone, name: name), type: type, localID: localID ?? name, fields: fields,
+        fieldTimes: times.mapValues(time), createdAt: time(seconds), modifiedAt: time(seconds), deviceID: device,
+        isLocalOnly: local, deletedAt: deleted ? time(seconds) : nil)
+}
+
+/// So many seconds after 2026-01-01T00:00:00Z.
+public func time(_ seconds: Int64) -> Timestamp { Timestamp(milliseconds: 1_767_225_600_000 + seconds * 1000) }
+
+/// Stages and places one asset; must run inside `batch`.
+@discardableResult
+public func place(_ path: String, _ text: String, in store: Store) throws -> Store.AssetOutcome {
+    try store.withIncomingFolder { folder in
+        let staged = "\(folder)/file"
+        try writeFile(staged, text)
+        let asset = Asset(path: path, size: Int64(text.utf8.count), digest: .of(text))
+        return try store.placeAsset(asset, from: staged)
+    }
+}
