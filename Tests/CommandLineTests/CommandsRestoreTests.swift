@@ -149,11 +149,16 @@ func only_restoresThatKindAndNoOther(_ kind: String) throws {
     try bench.shell("rm store.db.assets/Attachments/two.pdf")
     #expect(try bench.json(exit: 3, "export", "-o", "lacking")["omitted"]?.array?.count == 1)
     let result = try bench.json(exit: 0, "restore", "backup.tar.zst")
-    #expect(result["attachments"]?["mended"]?.integer == 1 && result["writes"]?.integer == 0)
+    #expect(result["attachments"]?["added"]?.integer == 1 && result["updated"]?.integer == 0)
     #expect(try bench.text("store.db.assets/Attachments/two.pdf") == "%PDF two")
     try bench.shell("rm store.db.assets/Attachments/two.pdf")
     try bench.tool(exit: 0, "import", "--attachments", "files")
     #expect(try bench.text("store.db.assets/Attachments/two.pdf") == "%PDF two")
+    // One that an app has written into since is nobody's to put back.
+    try bench.shell("echo annotated >> store.db.assets/Attachments/two.pdf")
+    let grown = try bench.tool(exit: 3, "restore", "backup.tar.zst")
+    #expect(grown.stderr.contains("Attachments/two.pdf: has 18 bytes"))
+    #expect(try bench.text("store.db.assets/Attachments/two.pdf") == "%PDF twoannotated\n")
 }
 
 @Test func aFailedFirstImport_leavesNoStore() throws {

@@ -11,8 +11,6 @@ public struct IntakeResult: Sendable {
     public var removed = 0
     public var attachmentsAdded = 0
     public var attachmentsUnchanged = 0
-    /// Files that the store had lost and that were put back.
-    public var attachmentsMended = 0
     public var settingsChanged = 0
     /// How many changes the store numbered; 0 means that not a byte of it was written.
     public var writes = 0
@@ -131,12 +129,15 @@ final class Intake {
             try store.removeAsset(existing)
         }
         guard let asset = try separated(asset) else { return nil }
+        if try hasGrown(asset) {
+            result.attachmentsUnchanged += 1
+            return asset.path
+        }
         let outcome = try staged.map { try store.placeAsset(asset, from: $0) } ?? store.planAsset(asset)
         switch outcome {
         case .added: result.attachmentsAdded += 1
         case .unchanged:
             result.attachmentsUnchanged += 1
-            try mend(asset, from: staged)
         case .conflict(let path):
             result.attachmentsAdded += 1
             result.conflicts += 1
@@ -179,24 +180,18 @@ final class Intake {
         return nil
     }
 
-    /// The store has this asset, but not its file: it is put back.
-    private func mend(_ asset: Asset, from staged: String?) throws {
-        guard let known = try store.asset(asset.path) else { return }
-        let target = "\(store.assetFolder)/\(asset.path)"
-        guard let status = try FileStatus.ofName(target) else {
-            result.attachmentsMended += 1
-            guard let staged else { return }
-            try Directory.createAll(parent(of: target))
-            try AtomicFile.publish(staged, as: target, replace: false)
-            return
-        }
-        if status.size != known.size {
-            note(
-                Finding(
-                    .sizeMismatch, .warning, asset.path,
-                    "has \(status.size) bytes in the store's folder instead of \(known.size); it was left as it is",
-                    remedy: "move it away and run this again to get back what the store remembers"))
-        }
+    /// Whether the store knows these bytes, and its file has grown since: an app wrote into it, as readers do that keep
+    /// their annotations in a PDF. What is newer stays.
+    private func hasGrown(_ asset: Asset) throws -> Bool {
+        guard !overwrite, let known = try store.asset(asset.path), known.digest == asset.digest,
+            let status = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)"), status.size > known.size
+        else { return false }
+        note(
+            Finding(
+                .sizeMismatch, .warning, asset.path,
+                "has \(status.size) bytes in the store's folder instead of \(known.size); it was left as it is",
+                remedy: "move it away and run this again to get back what the store remembers"))
+        return true
     }
 
     func takeSetting(_ key: String, _ value: String, at time: Timestamp) throws {
