@@ -131,12 +131,13 @@ final class Intake {
             try store.removeAsset(existing)
         }
         guard let asset = try separated(asset) else { return nil }
+        // The store remembers it, so when it is added its file was lost.
+        let isKnown = try store.asset(asset.path)?.digest == asset.digest
         let outcome = try staged.map { try store.placeAsset(asset, from: $0) } ?? store.planAsset(asset)
         switch outcome {
+        case .added where isKnown: result.attachmentsMended += 1
         case .added: result.attachmentsAdded += 1
-        case .unchanged:
-            result.attachmentsUnchanged += 1
-            try mend(asset, from: staged)
+        case .unchanged: result.attachmentsUnchanged += 1
         case .conflict(let path):
             result.attachmentsAdded += 1
             result.conflicts += 1
@@ -179,27 +180,7 @@ final class Intake {
         return nil
     }
 
-    /// The store has this asset, but not its file: it is put back.
-    private func mend(_ asset: Asset, from staged: String?) throws {
-        guard let known = try store.asset(asset.path) else { return }
-        let target = "\(store.assetFolder)/\(asset.path)"
-        guard let status = try FileStatus.ofName(target) else {
-            result.attachmentsMended += 1
-            guard let staged else { return }
-            try Directory.createAll(parent(of: target))
-            try AtomicFile.publish(staged, as: target, replace: false)
-            return
-        }
-        if status.size != known.size {
-            note(
-                Finding(
-                    .sizeMismatch, .warning, asset.path,
-                    "has \(status.size) bytes in the store's folder instead of \(known.size); it was left as it is",
-                    remedy: "move it away and run this again to get back what the store remembers"))
-        }
-    }
-
-    func takeSetting(_ key: String, _ value: String, at time: Timestamp) throws {
+func takeSetting(_ key: String, _ value: String, at time: Timestamp) throws {
         if try store.putSetting(key, value, at: time) { result.settingsChanged += 1 }
     }
 
