@@ -13,7 +13,7 @@ cd "$work"
 # A short name for the commands below, and nothing of the user's own settings.
 cp -Rp "$samples" samples
 export XDG_CONFIG_HOME=$work/config XDG_DATA_HOME=$work/data
-unset BACKUP_TOOL_STORE
+export BACKUP_TOOL_STORE=first.db
 
 if [ -t 1 ] && [ -z "${NO_COLOR:-}" ]; then bold=$'\e[1m' dim=$'\e[2m' plain=$'\e[0m'; else bold='' dim='' plain=''; fi
 
@@ -34,21 +34,22 @@ run() {
 }
 
 say "1. Make a store, and import a small library and a week of events"
-run 0 store init --store first.db
+printf '%s$ export BACKUP_TOOL_STORE=first.db%s\n' "$dim" "$plain"
+run 0 store init
 # Exit code 3: done, and something needs attention. One attachment in samples/ belongs to nobody and one cite key is
 # there twice; neither may go unnoticed.
-run 3 import --store first.db samples --attachments samples/library/Attachments
-run 0 store info --store first.db
+run 3 import samples --attachments samples/library/Attachments
+run 0 store info
 
 say "2. Export everything into one file, and prove it"
-run 0 export --store first.db -o library.tar.zst
+run 0 export -o library.tar.zst
 run 0 verify library.tar.zst --level deep
 
 say "3. Restore it into a second, empty store"
 run 0 restore library.tar.zst --store second.db
 
 say "4. Both stores hold the same, to the last field"
-first=$("$tool" store digest --store first.db)
+first=$("$tool" store digest)
 second=$("$tool" store digest --store second.db)
 echo "first.db   $first"
 echo "second.db  $second"

@@ -66,7 +66,8 @@ private func bibliographies() -> [String] {
     try bench.tool(["import"] + bibliographies())
     try bench.tool(exit: 0, "export", "-q", "-o", "out")
     let exported = Set(entries(try bench.bytes("out/library.bib")))
-    // Of one work that two files wrote differently the newer text stays, so not every text is there, but every work is.
+    // Of one work that two files wrote differently the newer values stay, and the fields that only one has: not every text
+    // is there, but every work is.
     let lost = wanted.subtracting(exported)
     #expect(lost.count <= 6, "\(lost.map { String(decoding: $0, as: UTF8.self) })")
     let state = try bench.state()

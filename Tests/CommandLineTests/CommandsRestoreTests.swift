@@ -149,7 +149,7 @@ func only_restoresThatKindAndNoOther(_ kind: String) throws {
     try bench.shell("rm store.db.assets/Attachments/two.pdf")
     #expect(try bench.json(exit: 3, "export", "-o", "lacking")["omitted"]?.array?.count == 1)
     let result = try bench.json(exit: 0, "restore", "backup.tar.zst")
-    #expect(result["attachments"]?["added"]?.integer == 1 && result["updated"]?.integer == 0)
+    #expect(result["attachments"]?["mended"]?.integer == 1 && result["attachments"]?["added"]?.integer == 0)
     #expect(try bench.text("store.db.assets/Attachments/two.pdf") == "%PDF two")
     try bench.shell("rm store.db.assets/Attachments/two.pdf")
     try bench.tool(exit: 0, "import", "--attachments", "files")

@@ -11,6 +11,8 @@ public struct IntakeResult: Sendable {
     public var removed = 0
     public var attachmentsAdded = 0
     public var attachmentsUnchanged = 0
+    /// Files that the store had lost and that were put back.
+    public var attachmentsMended = 0
     public var settingsChanged = 0
     /// How many changes the store numbered; 0 means that not a byte of it was written.
     public var writes = 0
@@ -133,11 +135,13 @@ final class Intake {
             result.attachmentsUnchanged += 1
             return asset.path
         }
+        // The store remembers it, so when it is added its file was lost.
+        let isKnown = try store.asset(asset.path)?.digest == asset.digest
         let outcome = try staged.map { try store.placeAsset(asset, from: $0) } ?? store.planAsset(asset)
         switch outcome {
+        case .added where isKnown: result.attachmentsMended += 1
         case .added: result.attachmentsAdded += 1
-        case .unchanged:
-            result.attachmentsUnchanged += 1
+        case .unchanged: result.attachmentsUnchanged += 1
         case .conflict(let path):
             result.attachmentsAdded += 1
             result.conflicts += 1

@@ -119,6 +119,7 @@ extension IntakeResult {
         part(rejected, "rejected")
         part(conflicts, conflicts == 1 ? "conflict" : "conflicts")
         part(attachmentsAdded, attachmentsAdded == 1 ? "attachment added" : "attachments added")
+        part(attachmentsMended, attachmentsMended == 1 ? "lost attachment put back" : "lost attachments put back")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
         let list = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
         return dryRun ? "Would be: \(list). Nothing was written." : "\(list)."
@@ -131,6 +132,7 @@ extension IntakeResult {
             "conflicts": .int(conflicts), "rejected": .int(rejected), "removed": .int(removed),
             "attachments": [
                 "added": .int(attachmentsAdded), "unchanged": .int(attachmentsUnchanged),
+                "mended": .int(attachmentsMended),
             ],
             "settings": .int(settingsChanged), "writes": .int(writes),
             "batch": batch.map { .int(Int($0)) } ?? .null, "findings": .array(findings.map(\.json)),

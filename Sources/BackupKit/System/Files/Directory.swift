@@ -16,7 +16,10 @@ public enum Directory {
         if mkdir(path, mode) == 0 { return try sync(above) }
         let failure = BackupError.fromErrno("cannot be created", at: path)
         // Somebody else may have made it a moment ago.
-        guard try FileStatus.ofTarget(path)?.isDirectory == true else { throw failure }
+        guard let found = try FileStatus.ofTarget(path) else { throw failure }
+        guard found.isDirectory else {
+            throw BackupError(.exists, "is no folder", at: path, remedy: "choose another place")
+        }
     }
 
     /// The names in a folder, sorted, without "." and "..".
