@@ -1,3 +1,4 @@
+import BackupKit
 import TestSupport
 import Testing
 
@@ -188,3 +189,21 @@ private func runLine(_ line: Int, _ command: String, _ exit: Int32) -> String {
 }
 
 private let epilogue = "[ \"$failures\" -eq 0 ]\n"
+
+@Test func everySettingIsDocumented_andTheExampleIsOne() throws {
+    let document = try #require(readText("\(projectFolder())/docs/configuration.md"))
+    for key in Configuration.keys { #expect(document.contains("| `\(key.name)` |"), "\(key.name)") }
+    let example = try #require(document.components(after: "```toml\n", before: "```"))
+    let settings = try Configuration.parse(
+        Array(example.utf8), file: "/etc/x/config.toml", environment: Environment([:]))
+    #expect(settings.text("export.format") == "tar.zst" && settings.text("store") == "/etc/x/library.db")
+}
+
+extension String {
+    fileprivate func components(after start: String, before end: String) -> String? {
+        guard let first = firstRange(of: start), let last = self[first.upperBound...].firstRange(of: end) else {
+            return nil
+        }
+        return String(self[first.upperBound..<last.lowerBound])
+    }
+}
