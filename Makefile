@@ -46,6 +46,7 @@ torture: setup-test ## run the slow tests too: crashes, faults, hostile archives
 	BACKUP_TOOL_TORTURE=1 swift test --disable-xctest $(TEST_FLAGS)
 
 bench: setup-bench build ## measure against the peers (downloads 1.2 GB once)
+	swift build -c release --static-swift-stdlib --product bibtex-parse
 	@scripts/bench-data.sh "$(BENCH_DATA)"
 	@.build/bench-venv/bin/python Benchmarks/bench.py --tool "$(BINARY)" --data "$(BENCH_DATA)" $(BENCH_FLAGS)
 

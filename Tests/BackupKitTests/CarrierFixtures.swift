@@ -1,7 +1,7 @@
 import BackupKit
 import Glibc
-import TestSupport
 import Synchronization
+import TestSupport
 import Testing
 
 /// What the carrier tests share.

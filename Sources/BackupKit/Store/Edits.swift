@@ -33,7 +33,8 @@ extension Store {
         }
         guard let record = alive.first, let stored = try self.record(record.id) else {
             let what = matches.isEmpty ? "there is no such record" : "is deleted already"
-            throw BackupError(.failed, what, at: text, remedy: "'backup-tool store changes' lists the records and their ids")
+            throw BackupError(
+                .failed, what, at: text, remedy: "'backup-tool store changes' lists the records and their ids")
         }
         return stored
     }

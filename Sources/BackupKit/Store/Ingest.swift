@@ -99,7 +99,9 @@ extension Store {
         let merged = try ingestDecision(record, resurrect: resurrect)
         if case .protect(let reason) = merged.decision, reason != .newer { return merged }
         let known = try records(localID: record.localID)
-        guard let existing = try match(record, among: known).main else { return try ingest(record, resurrect: resurrect) }
+        guard let existing = try match(record, among: known).main else {
+            return try ingest(record, resurrect: resurrect)
+        }
         // Equal fields are no reason to give it back to the cloud.
         if existing.record.isLocalOnly { return merged }
         var new = record

@@ -36,15 +36,16 @@ private func appendEscaped(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]
 
 /// At most six bytes.
 private func escape(_ byte: UInt8, into buffer: UnsafeMutableRawBufferPointer, at index: Int) -> Int {
-    let short: UInt8? = switch byte {
-    case UInt8(ascii: "\""), UInt8(ascii: "\\"): byte
-    case 0x08: UInt8(ascii: "b")
-    case 0x0C: UInt8(ascii: "f")
-    case 0x0A: UInt8(ascii: "n")
-    case 0x0D: UInt8(ascii: "r")
-    case 0x09: UInt8(ascii: "t")
-    default: nil
-    }
+    let short: UInt8? =
+        switch byte {
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"): byte
+        case 0x08: UInt8(ascii: "b")
+        case 0x0C: UInt8(ascii: "f")
+        case 0x0A: UInt8(ascii: "n")
+        case 0x0D: UInt8(ascii: "r")
+        case 0x09: UInt8(ascii: "t")
+        default: nil
+        }
     buffer[index] = UInt8(ascii: "\\")
     if let short {
         buffer[index + 1] = short
