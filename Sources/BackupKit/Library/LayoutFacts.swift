@@ -166,6 +166,8 @@ struct OpenedLayout: Sendable {
         path.hasPrefix(prefix) ? Layout.role(of: String(path.dropFirst(prefix.count))) : .unknown
     }
 
+    var isDamaged: Bool { findings.contains { $0.severity == .damage } }
+
     /// Whether this is a library at all, and not just any folder or archive.
     var isLayout: Bool {
         if case .none = manifest {

@@ -61,7 +61,8 @@ public enum Restorer {
                 remedy: "'backup-tool import' takes it, with the same care for what is newer")
         }
         let layout = try OpenedLayout.open(path, limits: options.limits)
-        guard layout.isLayout else {
+        // What is left of a damaged one may not look like a library any more.
+        guard layout.isLayout || layout.isDamaged else {
             throw BackupError(
                 .notFound, "is not a library of backup-tool or imbib", at: path,
                 remedy: "'backup-tool list' shows what it holds; 'backup-tool import' takes .bib and .jsonl files")

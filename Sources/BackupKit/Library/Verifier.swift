@@ -36,7 +36,7 @@ public enum Verifier {
             result.findings = [finding]
             return result
         }
-        guard layout.isLayout else {
+        guard layout.isLayout || layout.isDamaged else {
             throw BackupError(
                 .notFound, "is not a library of backup-tool or imbib", at: path,
                 remedy: "'backup-tool list' shows what it holds")
