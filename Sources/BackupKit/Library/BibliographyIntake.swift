@@ -36,6 +36,9 @@ final class BibliographyIntake {
         var name: String
         /// Written by us: what it holds came from elsewhere, and most of it is known.
         var isExport = false
+        /// The same library as the store's at another time: a backup, or a file that was imported before. Only here can
+        /// an entry be another version of a known one; elsewhere another text under a known key is somebody else's.
+        var isKnown = false
         var hasNewParts = false
         let path: String
         let time: Timestamp
@@ -50,8 +53,11 @@ final class BibliographyIntake {
     }
 
     /// `time` is when the file was last changed: what its entries say is as old as that.
-    func take(path: String, name: String, time: Timestamp, wanted: (Record) -> Bool = { _ in true }) throws {
+    func take(
+        path: String, name: String, time: Timestamp, isBackup: Bool = false, wanted: (Record) -> Bool = { _ in true }
+    ) throws {
         var state = FileState(name: try identity(of: path, distinct(name)), path: path, time: time)
+        state.isKnown = isBackup || orders[state.name] != nil
         var reader = BibReader()
         try FileHandle.openForReading(path).forEachChunk { chunk in
             try reader.feed(chunk) { try take($0, &state, wanted) }
@@ -153,6 +159,7 @@ final class BibliographyIntake {
             state.links.append(Self.unescaped(text.dropFirst("file = ".count)))
         } else if text.hasPrefix("publications"), state.items.isEmpty {
             state.isExport = true
+            state.isKnown = true
             state.name = "exported \(state.name)"
         }
     }
@@ -269,7 +276,8 @@ final class BibliographyIntake {
             else { continue }
             let fields = try Fields.parse(existing.record.fields)
             if bibTeX(fields) == mine { return (localID, fields) }
-            if work == nil, !key.isEmpty, state.keys[key] == 1, Publication.isSameWork(fields, incoming) {
+            if work == nil, state.isKnown, !key.isEmpty, state.keys[key] == 1, Publication.isSameWork(fields, incoming)
+            {
                 work = (localID, fields)
             }
         }

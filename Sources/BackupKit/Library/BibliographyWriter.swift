@@ -14,7 +14,8 @@ struct BibliographyWriter {
         let localID: String
         /// Where what is written for it lies in `texts`; empty when it cannot be written as BibTeX.
         let text: Range<Int64>
-        let change: Int64
+        /// What its macros mean, as a place in `choices`.
+        let choice: Int
     }
 
     private struct Part {
@@ -27,45 +28,54 @@ struct BibliographyWriter {
     private var entries: [Entry] = []
     /// The entries' texts in the order they came; sorted, they are copied from here.
     private var texts: SpoolFile
-    /// For the entries whose fields are written with macros: what is needed to find out what these meant.
-    private var macroUses: [Int64: [MacroUse]] = [:]
+    private let parts: [Part]
+    private var macros: MacroMeanings
+    /// What macros mean to entries; most entries share a few answers.
+    private var choices: [MacroMeanings.Choice] = [[:]]
+    private var placeOfChoice: [MacroMeanings.Choice: Int] = [[:]: 0]
     private(set) var problems: [BackupError] = []
     private var parents: Set<String> = []
-    private var parts: [(file: String, localID: String, fields: [Field])] = []
-    private var orders: [String: [String]] = [:]
 
-    init() throws { texts = try SpoolFile() }
-
-    /// Takes note of a live record of kind `publications`.
-    mutating func note(_ record: Record, change: Int64) throws {
-        if record.type == RecordType.publication { return try noteEntry(record, change: change) }
-        let fields = try Fields.parse(record.fields)
-        let file = Fields.string("file", in: fields) ?? ""
-        if Fields.string("kind", in: fields) == BibliographyPart.order {
-            orders[file] = Fields.strings("items", in: fields)
-        } else {
-            parts.append((file, record.localID, fields))
+    /// `parts` are the live records of what stands between entries.
+    init(parts records: [Record]) throws {
+        texts = try SpoolFile()
+        var orders: [[String]] = []
+        var parts: [(file: String, localID: String, fields: [Field])] = []
+        for record in records {
+            let fields = try Fields.parse(record.fields)
+            if Fields.string("kind", in: fields) == BibliographyPart.order {
+                orders.append(Fields.strings("items", in: fields))
+            } else {
+                parts.append((Fields.string("file", in: fields) ?? "", record.localID, fields))
+            }
         }
+        self.parts = Self.sorted(parts, orders)
+        macros = try MacroMeanings(self.parts.map(\.fields))
     }
 
-    private mutating func noteEntry(_ record: Record, change: Int64) throws {
+    /// Takes note of a live publication.
+    mutating func note(_ record: Record) throws {
         let found = try Fields.strings(named: [Publication.citeKey, "crossref", Publication.raw], of: record.fields)
         let key = found[0] ?? ""
         if let parent = found[1] { parents.insert(parent.lowercased()) }
         let start = texts.position
+        var choice = MacroMeanings.Choice()
         do {
             let bytes = try found[2].map { Array($0.utf8) } ?? Publication.bytes(of: Fields.parse(record.fields))
             try append(bytes, links: links(of: record.fields))
-            let uses = try MacroUse.of(bytes, fields: record.fields)
-            if !uses.isEmpty { macroUses[change] = uses }
+            if !macros.isEmpty { choice = macros.choice(for: try MacroUse.of(bytes, fields: record.fields)) }
         } catch let error as BackupError where error.code == .failed && error.subject == nil {
             problems.append(
                 BackupError(.incomplete, "\(error.message); the entry is in records.jsonl only", at: key))
         }
+        if placeOfChoice[choice] == nil {
+            placeOfChoice[choice] = choices.count
+            choices.append(choice)
+        }
         entries.append(
             Entry(
                 key: key, isFirst: record.localID == DeterministicID.make(RecordType.publication, key),
-                localID: record.localID, text: start..<texts.position, change: change))
+                localID: record.localID, text: start..<texts.position, choice: placeOfChoice[choice] ?? 0))
     }
 
     private func links(of fields: String) throws -> [String] {
@@ -93,17 +103,15 @@ struct BibliographyWriter {
         try spool.append { out in
             out += "\(Self.mark)publications, sorted by cite key. Text before the entries is kept as it was.\n\n".utf8
         }
-        let parts = sortedParts()
-        var macros = try MacroMeanings(parts.map(\.fields))
-        let groups = macros.isEmpty ? [:] : macroUses.mapValues { macros.choice(for: $0) }
-        macros.settle(groups.values)
+        macros.settle(choices)
+        let contested = choices.map { macros.contested($0) }
         try appendHead(parts.map(\.fields), macros, to: &spool)
         var writer = macros.writer()
         let sorted = sortedEntries()
         for isParent in [false, true] {
             var later: [MacroMeanings.Choice: [Entry]] = [:]
             for entry in sorted where self.isParent(entry.key) == isParent {
-                let choice = macros.contested(groups[entry.change])
+                let choice = contested[entry.choice]
                 if writer.isInForce(choice) {
                     try copy(entry, to: &spool)
                 } else {
@@ -149,9 +157,11 @@ struct BibliographyWriter {
 
     private func isParent(_ key: String) -> Bool { !parents.isEmpty && parents.contains(key.lowercased()) }
 
-    private func sortedParts() -> [Part] {
+    private static func sorted(
+        _ parts: [(file: String, localID: String, fields: [Field])], _ orders: [[String]]
+    ) -> [Part] {
         var places: [String: Int] = [:]
-        for items in orders.values {
+        for items in orders {
             for (index, item) in items.enumerated() where item.hasPrefix("part:") { places[item] = index }
         }
         let placed = parts.map { part in

@@ -23,7 +23,7 @@ struct LayoutViews {
         }
         if kinds.contains(.publications), let file = sound(Layout.bibliography) {
             try BibliographyIntake(intake).take(
-                path: file, name: Layout.bibliography, time: prepared.time, wanted: wanted)
+                path: file, name: Layout.bibliography, time: prepared.time, isBackup: true, wanted: wanted)
             try linkAttachments(intake)
         }
         if kinds.contains(.notes), let file = sound(Layout.notes) {

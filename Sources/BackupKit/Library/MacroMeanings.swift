@@ -111,8 +111,8 @@ struct MacroMeanings {
     /// Whether a part is a definition that cannot stand at the head of the file.
     func holdsBack(_ bytes: [UInt8]) -> Bool { heldBack.contains(bytes) }
 
-    func contested(_ choice: Choice?) -> Choice {
-        (choice ?? [:]).filter { contestedNames.contains($0.key) }
+    func contested(_ choice: Choice) -> Choice {
+        choice.filter { contestedNames.contains($0.key) }
     }
 
     static func precedes(_ left: Choice, _ right: Choice) -> Bool { rank(left).lexicographicallyPrecedes(rank(right)) }

@@ -15,7 +15,11 @@ struct StoreLayout {
         self.options = options
         time = options.clock.now()
         records = try SpoolFile()
-        bibliography = try BibliographyWriter()
+        var parts: [Record] = []
+        if options.kinds.contains(.publications) {
+            try store.forEachLive(type: RecordType.bibliographyPart) { parts.append($0.record) }
+        }
+        bibliography = try BibliographyWriter(parts: parts)
         try gatherRecords()
     }
 
@@ -53,7 +57,7 @@ struct StoreLayout {
 
     private mutating func noteForViews(_ stored: Store.StoredRecord, _ kind: Kind) throws {
         switch kind {
-        case .publications: try bibliography.note(stored.record, change: stored.change)
+        case .publications where stored.record.type == RecordType.publication: try bibliography.note(stored.record)
         case .notes:
             let fields = try Fields.parse(stored.record.fields)
             notes.append(
