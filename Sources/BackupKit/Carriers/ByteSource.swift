@@ -28,7 +28,7 @@ extension Finding {
 /// A file as it is.
 final class PlainSource: ByteSource {
     private let file: FileHandle
-    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 16)
     private var offset: Int64 = 0
 
     init(_ file: FileHandle) { self.file = file }
@@ -56,8 +56,8 @@ final class ZstandardSource: ByteSource {
     private let file: FileHandle
     private let size: Int64
     private let stream: ZstandardStream
-    private let packed = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 64)
-    private let unpacked = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
+    private let packed = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
+    private let unpacked = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 16)
     private var waiting = UnsafeRawBufferPointer(start: nil, count: 0)
     private var hasIndex = false
     private(set) var consumed: Int64 = 0

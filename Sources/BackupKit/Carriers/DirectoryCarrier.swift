@@ -50,7 +50,7 @@ public struct DirectoryReader: CarrierReader {
 
 /// Memory that one thread reads file after file into.
 private final class ReadBuffer {
-    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
+    let bytes = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 16)
     deinit { bytes.deallocate() }
 }
 

@@ -59,9 +59,9 @@ final class FrameWriter {
 
     /// One frame on its way.
     private final class Frame: @unchecked Sendable {
-        let input = UnsafeMutableRawBufferPointer.allocate(byteCount: frameSize, alignment: 64)
+        let input = UnsafeMutableRawBufferPointer.allocate(byteCount: frameSize, alignment: 16)
         let output = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: ZstandardCompressor.bound(frameSize), alignment: 64)
+            byteCount: ZstandardCompressor.bound(frameSize), alignment: 16)
         var filled = 0
         var packed = 0
 

@@ -63,7 +63,7 @@ private final class FrameSource: ByteSource {
     private static func grow(_ buffer: inout UnsafeMutableRawBufferPointer, to count: Int) {
         guard buffer.count < count else { return }
         buffer.deallocate()
-        buffer = .allocate(byteCount: max(count, FrameWriter.frameSize), alignment: 64)
+        buffer = .allocate(byteCount: max(count, FrameWriter.frameSize), alignment: 16)
     }
 
     func seek(to offset: Int64) -> Bool {

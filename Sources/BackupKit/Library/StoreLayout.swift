@@ -9,6 +9,16 @@ struct StoreLayout {
     private var notes: [(key: String, localID: String, change: Int64)] = []
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
     private var records: SpoolFile
+    private let copyBuffer = Buffer(1 << 20)
+
+    /// One for all files: a fresh one for each makes the heap grow by hundreds of megabytes.
+    private final class Buffer {
+        let bytes: UnsafeMutableRawBufferPointer
+
+        init(_ size: Int) { bytes = .allocate(byteCount: size, alignment: 16) }
+
+        deinit { bytes.deallocate() }
+    }
 
     init(_ store: Store, _ options: ExportOptions) throws {
         self.store = store
@@ -28,6 +38,7 @@ struct StoreLayout {
 
     /// One pass over the records: the lossless form is written, and what the views need is noted.
     private mutating func gatherRecords() throws {
+        let digest = BackgroundContentDigest()
         try store.forEachStored(order: .identity) { stored in
             try Interrupt.check()
             let record = stored.record
@@ -53,6 +64,7 @@ struct StoreLayout {
                 try noteForViews(stored, kind)
             }
         }
+        self.digest = try digest.finish()
     }
 
     private mutating func noteForViews(_ stored: Store.StoredRecord, _ kind: Kind) throws {
@@ -216,8 +228,7 @@ struct StoreLayout {
     ) throws -> BackupError? {
         var left = size
         var problem: BackupError?
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 20, alignment: 64)
-        defer { buffer.deallocate() }
+        let buffer = copyBuffer.bytes
         while left > 0 {
             let wanted = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(left, Int64(buffer.count)))])
             var count = 0

@@ -55,6 +55,106 @@ public struct ContentDigest {
     }
 }
 
+/// A content digest that is made on another core while its owner goes on: records are handed over by the hundred.
+final class BackgroundContentDigest {
+    private static let batchSize = 256
+
+    private let core = Core()
+    private let worker: WorkerThread?
+    private var batch: [Record] = []
+    private var isFinished = false
+
+    init() {
+        let core = core
+        worker = WorkerThread { core.work() }
+    }
+
+    deinit { close() }
+
+    func add(_ record: Record) throws {
+        batch.append(record)
+        if batch.count == Self.batchSize { try handOver() }
+    }
+
+    private func handOver() throws {
+        // Without a thread the owner does the work.
+        if worker == nil { try core.take(batch) } else { try core.enqueue(batch) }
+        batch.removeAll(keepingCapacity: true)
+    }
+
+    private func close() {
+        guard !isFinished else { return }
+        isFinished = true
+        core.close()
+        worker?.join()
+    }
+
+    /// The digest of the records, to which the rest may be added.
+    func finish() throws -> ContentDigest {
+        try handOver()
+        close()
+        return try core.result()
+    }
+
+    /// What owner and worker share.
+    private final class Core: @unchecked Sendable {
+        private static let batchesMax = 8
+
+        // All of it is touched inside `monitor.locked`, but for the digest, which is the worker's until it was joined.
+        private let monitor = Monitor()
+        private var waiting: [[Record]] = []
+        private var isClosed = false
+        private var failure: (any Error)?
+        private var digest = ContentDigest()
+
+        func take(_ records: [Record]) throws {
+            for record in records { try digest.add(record) }
+        }
+
+        func enqueue(_ records: [Record]) throws {
+            try monitor.locked {
+                while waiting.count >= Self.batchesMax, failure == nil { monitor.wait() }
+                if let failure { throw failure }
+                waiting.append(records)
+                monitor.wakeAll()
+            }
+        }
+
+        func work() {
+            while let records = next() {
+                do { try take(records) } catch {
+                    monitor.locked {
+                        failure = error
+                        monitor.wakeAll()
+                    }
+                    return
+                }
+            }
+        }
+
+        private func next() -> [Record]? {
+            monitor.locked {
+                while waiting.isEmpty, !isClosed { monitor.wait() }
+                if waiting.isEmpty { return nil }
+                monitor.wakeAll()
+                return waiting.removeFirst()
+            }
+        }
+
+        func close() {
+            monitor.locked {
+                isClosed = true
+                monitor.wakeAll()
+            }
+        }
+
+        func result() throws -> ContentDigest {
+            if let failure { throw failure }
+            return digest
+        }
+    }
+}
+
 extension Store {
     /// The content digest of the whole store, or of some kinds of it. Must run inside `read` to be of one moment.
     public func contentDigest(kinds: Set<Kind> = Set(Kind.allCases)) throws -> SHA256Digest {

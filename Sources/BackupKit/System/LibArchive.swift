@@ -151,7 +151,7 @@ final class ArchiveFramer {
 /// libarchive's view of an open file: reads through `pread`, so that several readers can share the file.
 private final class ArchiveInput {
     let file: FileHandle
-    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 64)
+    private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     private let size: Int64
     private var offset: Int64 = 0
     var failure: (any Error)?

@@ -105,7 +105,7 @@ public final class FileHandle: Sendable {
 
     /// Calls `body` with the whole file in pieces of at most `size` bytes.
     public func forEachChunk(size: Int = 1 << 20, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 64)
+        let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: size, alignment: 16)
         defer { buffer.deallocate() }
         var offset: Int64 = 0
         while true {
