@@ -62,9 +62,11 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
         call.output.warn("was changed since and stays as it is", at: id.description)
     }
     let counts = [
-        "\(HumanText.count(result.removed, "record")) removed", "\(HumanText.count(result.reverted)) as before",
-        HumanText.count(result.assets, "attachment"), HumanText.count(result.settings, "setting"),
-    ].joined(separator: ", ")
+        (result.removed, HumanText.count(result.removed, "record") + " removed"),
+        (result.reverted, HumanText.count(result.reverted, "record") + " as before"),
+        (result.assets, HumanText.count(result.assets, "attachment")),
+        (result.settings, HumanText.count(result.settings, "setting")),
+    ].filter { $0.0 > 0 }.map(\.1).joined(separator: ", ")
     let what = "\(result.batch.kind) of \(printable(result.batch.source))"
     call.output.note(dryRun ? "Would take back the \(what): \(counts)." : "Took back the \(what): \(counts).")
 }
