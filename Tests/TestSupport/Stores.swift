@@ -42,6 +42,8 @@ public func checkSound(_ path: String) throws {
             "SELECT count(*) FROM record WHERE change > (SELECT value FROM counter)"
         ),
     ] where try database.integer(query) != 0 { throw defect(what) }
+    let stale = try Store(path, .read).staleKeys()
+    if stale != 0 { throw defect("\(stale) records that the index by local id does not know") }
     try checkAssets(path, database)
 }
 

@@ -246,6 +246,9 @@ extension Store {
         try database.statement(
             "DELETE FROM record WHERE change IN (SELECT change FROM batch_added WHERE batch = ? AND NOT edited)"
         ).bind(1, batch.id).run()
+        if result.removed > 0 {
+            try database.execute("DELETE FROM local_key WHERE change NOT IN (SELECT change FROM record)")
+        }
         let edited = try database.prepare(
             "SELECT zone, ifnull(name, local_id) FROM batch_added JOIN record USING (change) WHERE batch = ? AND edited"
         ).bind(1, batch.id)

@@ -49,48 +49,63 @@ extension Store {
     }
 
     private static let byLocalID = Query(
-        "SELECT \(recordColumns) FROM record WHERE local_id = ? ORDER BY change")
+        """
+        SELECT \(recordColumns) FROM record WHERE change IN (SELECT change FROM local_key WHERE key = ?1)
+        AND local_id = ?2 ORDER BY change
+        """)
     private static let byName = Query("SELECT \(recordColumns) FROM record WHERE name = ? AND zone = ?")
     private static let byImpliedName = Query(
-        "SELECT \(recordColumns) FROM record WHERE local_id = ? AND name IS NULL AND zone = ?")
+        """
+        SELECT \(recordColumns) FROM record WHERE change IN (SELECT change FROM local_key WHERE key = ?1)
+        AND local_id = ?2 AND name IS NULL AND zone = ?3
+        """)
     private static let insert = Query(
         "INSERT INTO record (\(recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)")
+    private static let insertKey = Query("INSERT INTO local_key VALUES (?, ?, ?)")
+    private static let updateKey = Query("UPDATE local_key SET change = ?, content = ? WHERE key = ? AND change = ?")
+    private static let deleteKey = Query("DELETE FROM local_key WHERE key = ? AND change = ?")
     private static let update = Query(
         "UPDATE record SET (\(recordColumns)) = (?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?")
 
     /// All records with this local id, of whatever type; the live ones first.
     func records(localID: String) throws -> [StoredRecord] {
-        let query = try database.statement(Self.byLocalID).bind(1, localID)
+        let query = try database.statement(Self.byLocalID).bind(1, hasher.key(localID)).bind(2, localID)
         defer { query.reset() }
         var found: [StoredRecord] = []
         while try query.step() { found.append(try Self.storedRecord(query)) }
         return found.count < 2 ? found : found.filter { !$0.record.isDeleted } + found.filter { $0.record.isDeleted }
     }
 
+    private static let keysOf = Query("SELECT content FROM local_key WHERE key = ?")
+
     /// What a first look at a record's local id shows.
     enum FirstLook { case nothing, sameContent, other }
 
-    /// Tells what most of an import comes to, new records and known ones, without building a record.
+    /// Tells what most of an import comes to, new records and known ones, without touching a record.
     func firstLook(_ record: Record) throws -> FirstLook {
-        let query = try database.statement(Self.byLocalID).bind(1, record.localID)
+        let query = try database.statement(Self.keysOf).bind(1, hasher.key(record.localID))
         defer { query.reset() }
         guard try query.step() else { return .nothing }
-        let same =
-            !record.isDeleted && query.isNull(12) && query.equals(5, record.fields) && query.equals(3, record.type)
-            && query.equals(1, record.id.zone) && query.equals(query.isNull(2) ? 4 : 2, record.id.name)
-        return same ? .sameContent : .other
+        let content = hasher.content(record)
+        repeat {
+            if query.integer(0) == content, content != 0 { return .sameContent }
+        } while try query.step()
+        return .other
     }
 
     /// The record of this identity.
     func record(_ id: RecordID) throws -> StoredRecord? {
-        try namedRecord(id) ?? only(Self.byImpliedName, id)
+        if let named = try namedRecord(id) { return named }
+        let query = try database.statement(Self.byImpliedName).bind(1, hasher.key(id.name)).bind(2, id.name)
+        return try only(query.bind(3, id.zone))
     }
 
     /// The record of this identity, if its name is not just its local id.
-    func namedRecord(_ id: RecordID) throws -> StoredRecord? { try only(Self.byName, id) }
+    func namedRecord(_ id: RecordID) throws -> StoredRecord? {
+        try only(database.statement(Self.byName).bind(1, id.name).bind(2, id.zone))
+    }
 
-    private func only(_ query: Query, _ id: RecordID) throws -> StoredRecord? {
-        let query = try database.statement(query).bind(1, id.name).bind(2, id.zone)
+    private func only(_ query: Statement) throws -> StoredRecord? {
         defer { query.reset() }
         return try query.step() ? try Self.storedRecord(query) : nil
     }
@@ -108,7 +123,9 @@ extension Store {
         guard let old else {
             let insert = try database.statement(Self.insert)
             Self.bind(record, change: change, to: insert)
-            return try insert.run()
+            try insert.run()
+            return try database.statement(Self.insertKey)
+                .bind(1, hasher.key(record.localID)).bind(2, change).bind(3, hasher.content(record)).run()
         }
         try remember(old, becomes: change)
         try overwrite(old.change, with: record, change)
@@ -120,13 +137,23 @@ extension Store {
         let update = try database.statement(Self.update)
         Self.bind(record, change: change, to: update)
         try update.bind(14, old).run()
-        return database.changes > 0
+        guard database.changes > 0 else { return false }
+        // A record keeps its local id for life.
+        try database.statement(Self.updateKey)
+            .bind(1, change).bind(2, hasher.content(record)).bind(3, hasher.key(record.localID)).bind(4, old).run()
+        guard database.changes > 0 else {
+            throw BackupError(
+                .damaged, "the index by local id does not know record \(old)", at: path,
+                remedy: "export what the store holds and import it into a new one")
+        }
+        return true
     }
 
     /// Takes a row out without a tombstone; readers of the changes are told.
     func removeRow(_ stored: StoredRecord) throws {
         try remember(stored, becomes: nil)
         try database.statement("DELETE FROM record WHERE change = ?").bind(1, stored.change).run()
+        try database.statement(Self.deleteKey).bind(1, hasher.key(stored.record.localID)).bind(2, stored.change).run()
         try noteRemoved(stored.record.id, type: stored.record.type, localID: stored.record.localID)
     }
 

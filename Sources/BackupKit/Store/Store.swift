@@ -3,9 +3,10 @@ import Glibc
 /// The sync store: records, assets and settings in one SQLite database with the assets' bytes in a folder beside it.
 /// One process writes at a time; readers see the last whole transaction and are never blocked.
 public final class Store {
-    public enum Access { case read, write }
+    public enum Access: Sendable { case read, write }
 
     let database: SQLite
+    let hasher: RecordHasher
     public let path: String
     public let clock: Clock
     /// Held by a writer as long as it lives: the kernel lets go of it when the process ends, however it ends.
@@ -68,20 +69,23 @@ public final class Store {
         self.path = path
         self.clock = clock
         writerLock = access == .write ? try Store.lock(path, patience) : nil
-        database = try Store.connect(path, access)
+        var database = try Store.connect(path, access)
+        if access == .read, try StoreSchema.isOld(database) {
+            // Readers know the newest tables only, so a store of an older version is brought up to date first.
+            _ = try Store(path, .write, clock: clock)
+            database = try Store.connect(path, access)
+        }
+        self.database = database
         if access == .write {
             // FULL: a transaction that was reported as done survives a power cut.
             try database.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536")
-            try StoreSchema.migrate(database)
+        }
+        try StoreSchema.migrate(database)
+        hasher = try RecordHasher(database)
+        if access == .write {
             try removeLeftovers()
         } else {
             try database.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384")
-            let found = try database.integer("PRAGMA user_version")
-            guard found <= StoreSchema.version else {
-                throw BackupError(
-                    .refused, "was written by a newer backup-tool (store version \(found))", at: path,
-                    remedy: "use the newer version")
-            }
         }
     }
 

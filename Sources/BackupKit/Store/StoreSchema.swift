@@ -2,10 +2,18 @@
 enum StoreSchema {
     /// "BkTs" in the header of the database says that it is ours.
     static let applicationID: Int64 = 0x426B_5473
-    static let version: Int64 = 1
+    static var version: Int64 { Int64(migrations.count) }
 
     /// The steps from each version to the next; the first makes an empty database a store.
-    static let migrations: [String] = [
+    private static let migrations: [@Sendable (SQLite) throws -> Void] = [
+        { try $0.execute(first) },
+        { database in
+            try database.execute(second)
+            try RecordHasher.fillKeys(database)
+        },
+    ]
+
+    private static let first =
         """
         CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
         -- The last change number that was given out.
@@ -62,7 +70,17 @@ enum StoreSchema {
         CREATE TABLE removed (change INTEGER PRIMARY KEY, zone TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL,
             local_id TEXT NOT NULL) STRICT;
         """
-    ]
+
+    private static let second =
+        """
+        -- An index by local id that the tool keeps itself (`RecordHasher`), because a large import can fill it in its own
+        -- order, in one sweep. content is a hash of all that makes a live record, 0 of every other row.
+        CREATE TABLE local_key (key INTEGER NOT NULL, change INTEGER NOT NULL, content INTEGER NOT NULL,
+            PRIMARY KEY (key, change)) STRICT, WITHOUT ROWID;
+        DROP INDEX record_by_local_id;
+        """
+
+    static func isOld(_ database: SQLite) throws -> Bool { try database.integer("PRAGMA user_version") < version }
 
     static func migrate(_ database: SQLite) throws {
         let found = try database.integer("PRAGMA user_version")
@@ -73,7 +91,7 @@ enum StoreSchema {
         }
         guard found < version else { return }
         try database.write {
-            for step in Int(found)..<Int(version) { try database.execute(migrations[step]) }
+            for step in migrations[Int(found)...] { try step(database) }
             try database.execute("PRAGMA user_version = \(version)")
         }
     }

@@ -1,0 +1,118 @@
+/// The hashes in the table `local_key`, by which records are found and equal ones are recognised without reading them.
+///
+/// Not SHA-256: an import hashes every line twice. Each step multiplies two words of 64 bits to 128 and folds the
+/// halves; the seed is random and the store's own, so nobody can prepare two texts that collide. Two records share a key
+/// now and then, which costs a look at both; that an edited record has the same key and the same content as before is a
+/// matter of 2⁻⁶⁴.
+struct RecordHasher: Sendable {
+    private let seed: UInt64
+    /// The digits of π: any odd numbers without a pattern would do.
+    private static let first: UInt64 = 0x243F_6A88_85A3_08D3
+    private static let second: UInt64 = 0x1319_8A2E_0370_7345
+
+    init(seed: UInt64) { self.seed = seed }
+
+    func key(_ localID: UnsafeRawBufferPointer) -> Int64 {
+        Int64(bitPattern: hash(localID, seed))
+    }
+
+    func key(_ localID: String) -> Int64 {
+        var localID = localID
+        return localID.withUTF8 { key(UnsafeRawBufferPointer($0)) }
+    }
+
+    /// What records of one zone and type have in common.
+    func kind(zone: String, type: String) -> UInt64 { hash(type, hash(zone, seed ^ Self.second)) }
+
+    /// A live record's content, `fields` being its JSON text. Never 0, which stands for everything else.
+    func content(_ kind: UInt64, name: UnsafeRawBufferPointer, fields: UnsafeRawBufferPointer) -> Int64 {
+        let content = hash(fields, hash(name, kind))
+        return content == 0 ? 1 : Int64(bitPattern: content)
+    }
+
+    func content(_ record: Record) -> Int64 {
+        guard !record.isDeleted else { return 0 }
+        var (name, fields) = (record.id.name, record.fields)
+        return name.withUTF8 { name in
+            fields.withUTF8 { fields in
+                content(
+                    kind(zone: record.id.zone, type: record.type), name: UnsafeRawBufferPointer(name),
+                    fields: UnsafeRawBufferPointer(fields))
+            }
+        }
+    }
+
+    private func hash(_ text: String, _ state: UInt64) -> UInt64 {
+        var text = text
+        return text.withUTF8 { hash(UnsafeRawBufferPointer($0), state) }
+    }
+
+    private func hash(_ bytes: UnsafeRawBufferPointer, _ state: UInt64) -> UInt64 {
+        var state = Self.fold(state ^ Self.first, UInt64(truncatingIfNeeded: bytes.count) ^ Self.second)
+        var index = 0
+        while bytes.count - index >= 16 {
+            let low = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            let high = bytes.loadUnaligned(fromByteOffset: index + 8, as: UInt64.self)
+            state = Self.fold(low ^ Self.first ^ state, high ^ Self.second)
+            index += 16
+        }
+        var (low, high): (UInt64, UInt64) = (0, 0)
+        for (place, byte) in bytes[index...].enumerated() {
+            if place < 8 {
+                low |= UInt64(byte) << UInt64(place * 8)
+            } else {
+                high |= UInt64(byte) << UInt64(place * 8 - 64)
+            }
+        }
+        return Self.fold(low ^ Self.second ^ state, high ^ Self.first ^ seed)
+    }
+
+    private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {
+        let product = left.multipliedFullWidth(by: right)
+        return product.high ^ product.low
+    }
+}
+
+extension RecordHasher {
+    private static let seedName = "hash_seed"
+
+    init(_ database: SQLite) throws {
+        let query = try database.prepare("SELECT value FROM meta WHERE key = ?").bind(1, Self.seedName)
+        guard try query.step(), let seed = UInt64(query.text(0), radix: 16) else {
+            throw BackupError(.damaged, "has no seed for its index by local id", at: database.path)
+        }
+        self.init(seed: seed)
+    }
+
+    /// Gives a store a seed, and its records their keys.
+    static func fillKeys(_ database: SQLite) throws {
+        var generator = SystemRandomNumberGenerator()
+        let hasher = RecordHasher(seed: generator.next())
+        try database.statement("INSERT INTO meta VALUES (?, ?)")
+            .bind(1, seedName).bind(2, String(hasher.seed, radix: 16)).run()
+        let insert = try database.prepare("INSERT INTO local_key VALUES (?, ?, ?)")
+        let records = try database.prepare("SELECT \(Store.recordColumns) FROM record")
+        while try records.step() {
+            let stored = try Store.storedRecord(records)
+            try insert.bind(1, hasher.key(stored.record.localID)).bind(2, stored.change)
+                .bind(3, hasher.content(stored.record)).run()
+        }
+    }
+}
+
+extension Store {
+    /// What the index by local id says that the records do not; for checks of a store's soundness.
+    public func staleKeys() throws -> Int {
+        let query = try database.prepare(
+            "SELECT \(Self.recordColumns), key, content FROM record LEFT JOIN local_key USING (change)")
+        var stale =
+            try database.integer("SELECT count(*) FROM local_key") - database.integer("SELECT count(*) FROM record")
+        while try query.step() {
+            let record = try Self.storedRecord(query).record
+            if query.integer(13) != hasher.key(record.localID) || query.integer(14) != hasher.content(record) {
+                stale += 1
+            }
+        }
+        return Int(stale.magnitude)
+    }
+}
