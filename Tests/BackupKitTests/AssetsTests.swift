@@ -80,10 +80,12 @@ private func replace(_ path: String, _ text: String, in store: Store) throws {
     ])
     func noPathLeadsOutOfTheFolderOrIntoTheStoresOwn(path: String) throws {
         try withStore { test in
-            let before = try contents(of: test.folder).keys.sorted()
+            // The log comes with the first write.
+            func files() throws -> [String] { try contents(of: test.folder).keys.filter { !$0.contains("-") }.sorted() }
+            let before = try files()
             let error = #expect(throws: BackupError.self) { try test.batch { try place(path, "A", in: $0) } }
             #expect(error?.code == .refused)
-            #expect(try contents(of: test.folder).keys.sorted() == before)
+            #expect(try files() == before)
         }
     }
 

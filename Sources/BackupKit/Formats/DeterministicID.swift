@@ -2,8 +2,12 @@
 /// importing it twice adds nothing.
 public enum DeterministicID {
     /// A UUID of version 8 (RFC 9562: "custom") from the SHA-256 of the parts, each preceded by its length.
-    public static func make(_ parts: String...) -> String {
-        let hasher = SHA256Hasher()
+    public static func make(_ parts: String...) -> String { make(SHA256Hasher(), parts) }
+
+    /// The same with a hasher that the caller has already.
+    static func make(_ hasher: SHA256Hasher, _ parts: String...) -> String { make(hasher, parts) }
+
+    private static func make(_ hasher: SHA256Hasher, _ parts: [String]) -> String {
         for part in parts {
             var part = part
             part.withUTF8 { bytes in

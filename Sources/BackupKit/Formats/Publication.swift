@@ -12,14 +12,13 @@ public enum Publication {
     static func isBibTeXField(_ name: String) -> Bool { !own.contains(name) }
 
     /// The record's fields for an entry, as JSON text.
-    static func fields(of block: BibBlock, macros: BibMacros) -> String {
+    static func append(_ block: BibBlock, macros: BibMacros, to out: inout [UInt8]) {
         let isUTF8 = BibText.isUTF8(block.raw)
-        var out: [UInt8] = []
-        out.reserveCapacity(block.raw.count * 2 + 256)
+        out.reserveCapacity(out.count + block.raw.count * 2 + 256)
         func member(_ name: String, _ value: String) {
-            out += (out.isEmpty ? "{\"" : ",\"").utf8
-            out += name.utf8
-            out += "\":".utf8
+            out.append(UInt8(ascii: name == citeKey ? "{" : ","))
+            appendJSONString(name, to: &out)
+            out.append(UInt8(ascii: ":"))
             appendJSONString(value, to: &out)
         }
         member(citeKey, block.key)
@@ -28,9 +27,7 @@ public enum Publication {
             let name = block.nameBytes(of: field)
             guard name.count > 0, !block.fields[..<index].contains(where: { sameName(block.nameBytes(of: $0), name) })
             else { continue }
-            out += ",".utf8
-            appendJSONString(lowercased(name), to: &out)
-            out += ":".utf8
+            appendName(name, to: &out)
             let written = block.rawValue(of: field)
             if isUTF8, field.style == .braces || field.style == .quotes, written.count >= 2 {
                 appendJSONString(UnsafeRawBufferPointer(rebasing: written[1..<written.count - 1]), to: &out)
@@ -45,7 +42,19 @@ public enum Publication {
             member(rawBase64, BibBase64.encode(Array(block.raw)))
         }
         out.append(UInt8(ascii: "}"))
-        return String(decoding: out, as: UTF8.self)
+    }
+
+    /// `,"name":`, the name in lower case.
+    private static func appendName(_ name: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+        out.append(UInt8(ascii: ","))
+        if name.allSatisfy({ 0x20...0x7E ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
+            out.append(UInt8(ascii: "\""))
+            for byte in name { out.append(BibText.lowercase(byte)) }
+            out.append(UInt8(ascii: "\""))
+        } else {
+            appendJSONString(lowercased(name), to: &out)
+        }
+        out.append(UInt8(ascii: ":"))
     }
 
     private static func lowercased(_ name: UnsafeRawBufferPointer) -> String {
@@ -163,12 +172,12 @@ enum BibliographyPart {
     /// `kind` of the record that lists a file's keys and parts in their order.
     static let order = "order"
 
-    static func fields(kind: String, file: String, raw bytes: UnsafeRawBufferPointer) -> [Field] {
+    static func fields(kind: String, file: String, raw bytes: UnsafeRawBufferPointer) -> String {
         let (text, isUTF8) = BibText.decode(bytes)
         let raw =
             isUTF8
             ? Field(Publication.raw, .string(text))
             : Field(Publication.rawBase64, .string(BibBase64.encode(Array(bytes))))
-        return [Field("kind", .string(kind)), Field("file", .string(file)), raw]
+        return Fields.text([Field("kind", .string(kind)), Field("file", .string(file)), raw])
     }
 }

@@ -5,9 +5,17 @@
 final class BibliographyIntake {
     private let intake: Intake
     private var store: Store { intake.store }
-    /// Local ids of the live publications with each cite key; filled on first use.
-    private var known: [String: [String]] = [:]
+    /// The live publications with each cite key.
+    private var known: [String: [Candidate]] = [:]
+    private var lane: IntakeLane?
+    /// Conflicts with publications that may not be in the store yet, and those that were not added after all.
+    private var conflicts: [(key: String, existing: String, incoming: String)] = []
+    private var notAdded: Set<String> = []
+    private let hasher = SHA256Hasher()
+    /// The fields of the entry at hand.
+    private var scratch: [UInt8] = []
     private var filesSeen: [String: Int] = [:]
+    private var filesTaken = 0
     /// Local ids of the live parts with each text.
     private var knownParts: [String: [String]] = [:]
     /// What each file held, and in which order, when it was imported last.
@@ -27,8 +35,18 @@ final class BibliographyIntake {
         }
         try store.forEachLive(type: RecordType.publication) { stored in
             let fields = try Fields.parse(stored.record.fields)
-            known[Fields.string(Publication.citeKey, in: fields) ?? "", default: []].append(stored.record.localID)
+            let text = store.hasher.text(Fields.text(bibTeX(fields)))
+            known[Fields.string(Publication.citeKey, in: fields) ?? "", default: []]
+                .append(Candidate(localID: stored.record.localID, text: text))
         }
+    }
+
+    private struct Candidate {
+        let localID: String
+        /// A hash of its BibTeX fields: whose differs has another text.
+        let text: UInt64
+        /// The last file, by its number in this import, that had it.
+        var file = 0
     }
 
     /// What is known while one file is read.
@@ -44,32 +62,67 @@ final class BibliographyIntake {
         let time: Timestamp
         var macros = BibMacros.standard
         var items: [String] = []
-        /// How often each key, and each text, was met.
+        /// The how manieth file of this import.
+        let number: Int
+        /// How often each key was met, in a file that is known, and how often each text.
         var keys: [String: Int] = [:]
         var texts: [String: Int] = [:]
-        /// Publications of the store that entries of this file are.
-        var matched: Set<String> = []
         var links: [String] = []
     }
 
+    typealias Wanted = (Record) -> Bool
+
     /// `time` is when the file was last changed: what its entries say is as old as that.
     func take(
-        path: String, name: String, time: Timestamp, isBackup: Bool = false, wanted: (Record) -> Bool = { _ in true }
+        path: String, name: String, time: Timestamp, isBackup: Bool = false, wanted: Wanted? = nil
     ) throws {
-        var state = FileState(name: try identity(of: path, distinct(name)), path: path, time: time)
+        filesTaken += 1
+        var state = FileState(
+            name: try identity(of: path, distinct(name)), path: path, time: time, number: filesTaken)
         state.isKnown = isBackup || orders[state.name] != nil
+        if wanted == nil, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
+        defer { lane = nil }
         var reader = BibReader()
         try FileHandle.openForReading(path).forEachChunk { chunk in
             try reader.feed(chunk) { try take($0, &state, wanted) }
         }
         try reader.finish { try take($0, &state, wanted) }
+        try takeOrder(state, wanted)
+        try flush()
+    }
+
+    private func takeOrder(_ state: FileState, _ wanted: Wanted?) throws {
         guard !state.items.isEmpty, !state.isExport || state.hasNewParts else { return }
         let fields = [
             Field("kind", .string(BibliographyPart.order)), Field("file", .string(state.name)),
             Field("items", .array(state.items.map { .string($0) })),
         ]
         try takePart(
-            fields, localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name), time, wanted)
+            Fields.text(fields), localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name),
+            state.time, wanted)
+    }
+
+    private func newLane() -> IntakeLane {
+        let zone = RecordType.libraryZone
+        return IntakeLane(intake, sorts: [(zone, RecordType.publication), (zone, RecordType.bibliographyPart)]) {
+            [unowned self] record, decision in
+            if case .add = decision { return }
+            notAdded.insert(record.localID)
+            guard case .protect = decision, record.type == RecordType.publication else { return }
+            let key = try Fields.strings(named: [Publication.citeKey], of: record.fields)[0] ?? ""
+            known[key]?.removeAll { $0.localID == record.localID }
+        }
+    }
+
+    /// Until this is done, the store must not be asked: it may be at work on another thread.
+    private func flush() throws {
+        try lane?.flush()
+        for conflict in conflicts where !notAdded.contains(conflict.incoming) {
+            try intake.conflict(
+                kind: "publication", subject: conflict.key, existing: conflict.existing, incoming: conflict.incoming)
+        }
+        conflicts = []
+        notAdded = []
     }
 
     /// Two files of one name in one import are two files.
@@ -111,7 +164,7 @@ final class BibliographyIntake {
         DeterministicID.make(RecordType.bibliographyPart, kind, file, text, String(number))
     }
 
-    private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: (Record) -> Bool) throws {
+    private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         for problem in block.problems { report(problem, block, state) }
         switch block.kind {
         case .entry: try takeEntry(block, &state, wanted)
@@ -136,7 +189,7 @@ final class BibliographyIntake {
     }
 
     /// Text between blocks: our own marks are understood, blank lines mean nothing, the rest is the user's and is kept.
-    private func takeText(_ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: (Record) -> Bool) throws {
+    private func takeText(_ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: Wanted?) throws {
         let mark = Array(BibliographyWriter.mark.utf8)
         var start = 0
         var lineStart = 0
@@ -165,7 +218,7 @@ final class BibliographyIntake {
     }
 
     private func takePlainText(
-        _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: (Record) -> Bool
+        _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: Wanted?
     ) throws {
         let text = Self.trimmed(raw)
         if text.count > 0 { try takePart(kind: .text, text, &state, wanted) }
@@ -184,10 +237,11 @@ final class BibliographyIntake {
     }
 
     private func takePart(
-        kind: BibBlock.Kind, _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: (Record) -> Bool
+        kind: BibBlock.Kind, _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: Wanted?
     ) throws {
         let fields = BibliographyPart.fields(kind: kind.rawValue, file: state.name, raw: raw)
-        let text = SHA256Digest.of(raw).hex
+        hasher.update(raw)
+        let text = hasher.finish().hex
         state.texts[text, default: 0] += 1
         let number = state.texts[text] ?? 1
         if state.isExport {
@@ -205,80 +259,126 @@ final class BibliographyIntake {
         try takePart(fields, localID: localID, state.time, wanted)
     }
 
-    private func takePart(_ fields: [Field], localID: String, _ time: Timestamp, _ wanted: (Record) -> Bool) throws {
+    private func takePart(_ fields: String, localID: String, _ time: Timestamp, _ wanted: Wanted?) throws {
+        if let lane {
+            return try lane.add(sort: 1, createdAt: time, modifiedAt: time) {
+                $0 += localID.utf8
+            } fields: {
+                $0 += fields.utf8
+            }
+        }
         let record = Record(
             id: RecordID(zone: RecordType.libraryZone, name: localID), type: RecordType.bibliographyPart,
-            localID: localID, fields: Fields.text(fields), createdAt: time, modifiedAt: time)
-        if wanted(record) { try intake.take(record) }
+            localID: localID, fields: fields, createdAt: time, modifiedAt: time)
+        if wanted?(record) != false { try intake.take(record) }
     }
 
-    private func takeEntry(_ block: BibBlock, _ state: inout FileState, _ wanted: (Record) -> Bool) throws {
+    private func takeEntry(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         let key = block.key
-        var fields = Publication.fields(of: block, macros: state.macros)
+        state.items.append("key:" + key)
+        if state.isKnown { state.keys[key, default: 0] += 1 }
+        scratch.removeAll(keepingCapacity: true)
+        Publication.append(block, macros: state.macros, to: &scratch)
         if !state.links.isEmpty {
             let links = JSON.array(state.links.map { .string($0) })
-            fields = Fields.text(try Fields.parse(fields) + [Field(Publication.linkedFiles, links)])
+            let all = try scratch.withUnsafeBytes { try Fields.parse($0) } + [Field(Publication.linkedFiles, links)]
+            scratch = Array(Fields.text(all).utf8)
             state.links = []
         }
-        state.items.append("key:" + key)
-        state.keys[key, default: 0] += 1
+        guard lane == nil else { return try takeFast(key, scratch, &state) }
+        try takeSlow(key, scratch, &state, wanted)
+    }
+
+    /// What is neither of a known key nor of a known text is new, and goes into a batch.
+    private func takeFast(_ key: String, _ fields: [UInt8], _ state: inout FileState) throws {
+        let text = fields.withUnsafeBytes { store.hasher.text($0) }
+        guard let candidates = known[key], !key.isEmpty else {
+            if key.isEmpty { return try takeSlow(key, fields, &state, nil) }
+            let id = DeterministicID.make(hasher, RecordType.publication, key)
+            return try add(id, key, fields, text, &state)
+        }
+        if state.isKnown || candidates.contains(where: { $0.text == text }) {
+            return try takeSlow(key, fields, &state, nil)
+        }
+        let id = fields.withUnsafeBytes { twinID(key, $0, &state) }
+        if let first = candidates.first { conflicts.append((key, first.localID, id)) }
+        try add(id, key, fields, text, &state)
+    }
+
+    private func add(_ id: String, _ key: String, _ fields: [UInt8], _ text: UInt64, _ state: inout FileState) throws {
+        known[key, default: []].append(Candidate(localID: id, text: text, file: state.number))
+        try lane?.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
+            $0 += id.utf8
+        } fields: {
+            $0 += fields
+        }
+    }
+
+    private func takeSlow(_ key: String, _ fields: [UInt8], _ state: inout FileState, _ wanted: Wanted?) throws {
         let record = Record(
             id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
-            fields: fields, createdAt: state.time, modifiedAt: state.time)
-        guard wanted(record) else { return }
+            fields: String(decoding: fields, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
+        guard wanted?(record) != false else { return }
+        try flush()
+        let incoming = try Fields.parse(record.fields)
         if known[key] == nil, !key.isEmpty {
             let new = record.identified(as: DeterministicID.make(RecordType.publication, key))
-            return try takeNew(new, key: key, &state)
+            return try takeNew(new, incoming, key: key, &state)
         }
-        let incoming = try Fields.parse(fields)
-        if let known = try match(key, incoming, state) {
-            state.matched.insert(known.localID)
-            try intake.take(carryLinks(from: known.fields, to: record, incoming).identified(as: known.localID))
+        if let match = try match(key, incoming, state) {
+            known[key]?[match.index].file = state.number
+            try intake.take(carryLinks(from: match.fields, to: record, incoming).identified(as: match.localID))
         } else {
             try takeTwin(record, incoming, key: key, &state)
         }
     }
 
-    private func takeNew(_ record: Record, key: String, _ state: inout FileState) throws {
+    private func takeNew(_ record: Record, _ incoming: [Field], key: String, _ state: inout FileState) throws {
         let outcome = try intake.take(record)
-        state.matched.insert(record.localID)
         if case .protect = outcome.decision { return }
-        known[key, default: []].append(record.localID)
+        let text = store.hasher.text(Fields.text(bibTeX(incoming)))
+        known[key, default: []].append(Candidate(localID: record.localID, text: text, file: state.number))
     }
 
     /// Another work under a known key, or an entry without a key: its id is made from its text.
     private func takeTwin(_ record: Record, _ incoming: [Field], key: String, _ state: inout FileState) throws {
-        let text = SHA256Digest.of(Fields.text(bibTeX(incoming))).hex
-        state.texts[text, default: 0] += 1
-        let id = DeterministicID.make(RecordType.publication, key, text, String(state.texts[text] ?? 1))
-        state.matched.insert(id)
+        var text = Fields.text(bibTeX(incoming))
+        let id = text.withUTF8 { twinID(key, UnsafeRawBufferPointer($0), &state) }
         let outcome = try intake.take(record.identified(as: id))
         guard case .add = outcome.decision else { return }
         let first = known[key]?.first
-        known[key, default: []].append(id)
+        known[key, default: []].append(
+            Candidate(localID: id, text: store.hasher.text(text), file: state.number))
         if let first, !key.isEmpty {
-            try intake.conflict(kind: "publication", subject: key, existing: first, incoming: id)
+            try intake.conflict(kind: "publication", subject: key, existing: first.localID, incoming: id)
         }
+    }
+
+    private func twinID(_ key: String, _ fields: UnsafeRawBufferPointer, _ state: inout FileState) -> String {
+        hasher.update(fields)
+        let text = hasher.finish().hex
+        state.texts[text, default: 0] += 1
+        return DeterministicID.make(hasher, RecordType.publication, key, text, String(state.texts[text] ?? 1))
     }
 
     /// The store's publication that an entry is: the same text, else, for the first entry of that key in its file, the
     /// same work. One that another entry of the file was already is nobody else's.
     private func match(
         _ key: String, _ incoming: [Field], _ state: FileState
-    ) throws -> (localID: String, fields: [Field])? {
+    ) throws -> (index: Int, localID: String, fields: [Field])? {
         guard let candidates = known[key] else { return nil }
         let mine = bibTeX(incoming)
-        var work: (localID: String, fields: [Field])?
-        for localID in candidates where !state.matched.contains(localID) {
+        var work: (index: Int, localID: String, fields: [Field])?
+        for (index, candidate) in candidates.enumerated() where candidate.file != state.number {
             guard
-                let existing = try store.records(localID: localID)
+                let existing = try store.records(localID: candidate.localID)
                     .first(where: { $0.record.type == RecordType.publication && !$0.record.isDeleted })
             else { continue }
             let fields = try Fields.parse(existing.record.fields)
-            if bibTeX(fields) == mine { return (localID, fields) }
+            if bibTeX(fields) == mine { return (index, candidate.localID, fields) }
             if work == nil, state.isKnown, !key.isEmpty, state.keys[key] == 1, Publication.isSameWork(fields, incoming)
             {
-                work = (localID, fields)
+                work = (index, candidate.localID, fields)
             }
         }
         return work

@@ -69,6 +69,15 @@ final class Intake {
         result.unchanged += 1
     }
 
+    /// Whether records may be taken in batches, which say how many were added and not which.
+    var takesBatches: Bool { !overwrite && !keepsPlan }
+
+    func count(added: Int, unchanged: Int) {
+        result.read += added + unchanged
+        result.added += added
+        result.unchanged += unchanged
+    }
+
     @discardableResult func take(_ record: Record) throws -> Outcome {
         try Interrupt.check()
         result.read += 1

@@ -22,8 +22,10 @@ struct LayoutViews {
                     remedy: "records of other kinds, tombstones and sync times could not be restored"))
         }
         if kinds.contains(.publications), let file = sound(Layout.bibliography) {
-            try BibliographyIntake(intake).take(
-                path: file, name: Layout.bibliography, time: prepared.time, isBackup: true, wanted: wanted)
+            try withoutActuallyEscaping(wanted) { wanted in
+                try BibliographyIntake(intake).take(
+                    path: file, name: Layout.bibliography, time: prepared.time, isBackup: true, wanted: wanted)
+            }
             try linkAttachments(intake)
         }
         if kinds.contains(.notes), let file = sound(Layout.notes) {

@@ -11,7 +11,7 @@ public enum ScratchStore {
         let folder = AtomicFile.temporaryName(for: name)
         try Directory.create(folder)
         let result: Result
-        do { result = try body(try Store.create("\(folder)/store.db", clock: clock)) } catch {
+        do { result = try body(try Store.createAside("\(folder)/store.db", clock: clock)) } catch {
             try Directory.removeTree(folder)
             throw error
         }
@@ -44,7 +44,13 @@ extension Store {
         if try FileStatus.ofTarget(path) != nil { return try body(try Store(path, .write)) }
         if dryRun { return try ScratchStore.with(body) }
         let hadFolder = try FileStatus.ofName(assetFolder(of: path)) != nil
-        do { return try body(try Store.create(path)) } catch {
+        do {
+            let store = try createAside(path)
+            let result = try body(store)
+            // It is there even when nothing was written into it.
+            try store.publish()
+            return result
+        } catch {
             for ending in ["", "-wal", "-shm"] { unlink(path + ending) }
             if !hadFolder { rmdir(assetFolder(of: path)) }
             throw error

@@ -30,6 +30,11 @@ struct RecordHasher: Sendable {
         return content == 0 ? 1 : Int64(bitPattern: content)
     }
 
+    /// Of any text.
+    func text(_ bytes: UnsafeRawBufferPointer) -> UInt64 { hash(bytes, seed) }
+
+    func text(_ text: String) -> UInt64 { hash(text, seed) }
+
     func content(_ record: Record) -> Int64 {
         guard !record.isDeleted else { return 0 }
         var (name, fields) = (record.id.name, record.fields)

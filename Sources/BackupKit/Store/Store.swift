@@ -5,12 +5,14 @@ import Glibc
 public final class Store {
     public enum Access: Sendable { case read, write }
 
-    let database: SQLite
+    private(set) var database: SQLite
     let hasher: RecordHasher
     public let path: String
     public let clock: Clock
     /// Held by a writer as long as it lives: the kernel lets go of it when the process ends, however it ends.
     private let writerLock: FileHandle?
+    /// Where the database of a new store lies until its first transaction is done.
+    private var unpublished: String?
     /// The last change number given out in the current transaction.
     var changeCounter: Int64 = 0
     /// The import or restore that is being recorded, if one is.
@@ -26,30 +28,53 @@ public final class Store {
     /// Makes a new, empty store: its folder for assets first, the database last, in one rename.
     public static func create(_ path: String, clock: Clock = .system) throws -> Store {
         if try FileStatus.ofName(path) != nil {
-            throw BackupError(.exists, "already exists", at: path, remedy: "choose another path, or use this store")
+            throw BackupError(
+                .exists, "already exists", at: path, remedy: "choose another path, or use this store")
         }
+        let store = try createAside(path, clock: clock)
+        try store.publish()
+        return store
+    }
+
+    /// A new store that appears with what its first transaction writes, or not at all. Nobody can read it before, so that
+    /// transaction needs no log.
+    static func createAside(_ path: String, clock: Clock = .system) throws -> Store {
         try Directory.createAll(parent(of: path))
         AtomicFile.removeLeftovers(of: path)
-        if try FileStatus.ofTarget(assetFolder(of: path)) == nil { try Directory.create(assetFolder(of: path)) }
+        let lock = try lock(path, 100)
+        // Somebody else was faster.
+        if try FileStatus.ofName(path) != nil { return try Store(path, lock, clock) }
         let temporary = AtomicFile.temporaryName(for: path)
         do {
-            try fill(temporary, clock)
-            try FileHandle.openForReading(temporary).sync()
+            try fill(temporary, name: path, clock)
             guard chmod(temporary, 0o600) == 0 else {
                 throw BackupError.fromErrno("cannot be made private", at: temporary)
             }
-            try AtomicFile.publish(temporary, as: path, replace: false)
+            let store = try Store(path, at: temporary, lock, clock)
+            store.unpublished = temporary
+            return store
         } catch {
-            for ending in ["", "-journal", "-wal", "-shm"] { unlink(temporary + ending) }
+            unlink(temporary)
             throw error
         }
-        return try Store(path, .write, clock: clock)
     }
 
+    /// Gives a new store its name.
+    func publish() throws {
+        guard let temporary = unpublished else { return }
+        try FileHandle.openForReading(temporary).sync()
+        try AtomicFile.publish(temporary, as: path, replace: false)
+        unpublished = nil
+        database = try Store.connect(path, .write)
+    }
+
+    deinit { if let unpublished { unlink(unpublished) } }
+
     /// Writes the tables of a new store; the connection is closed when this returns.
-    private static func fill(_ path: String, _ clock: Clock) throws {
-        let new = try SQLite(path, .create)
-        try new.execute("PRAGMA application_id = \(StoreSchema.applicationID)")
+    private static func fill(_ place: String, name: String, _ clock: Clock) throws {
+        let new = try SQLite(place, .create, name: name)
+        // Publications are 2 KB each: smaller pages would leave a third of themselves empty.
+        try new.execute("PRAGMA page_size = 8192; PRAGMA application_id = \(StoreSchema.applicationID)")
         try StoreSchema.migrate(new)
         try new.write {
             let insert = try new.statement("INSERT INTO meta VALUES (?, ?)")
@@ -60,33 +85,30 @@ public final class Store {
                 try insert.bind(1, key).bind(2, value).run()
             }
         }
-        try new.execute("PRAGMA journal_mode = WAL")
     }
 
     /// Opens a store. A writer waits for another one, up to `patience` tenths of a second.
-    public init(_ path: String, _ access: Access, clock: Clock = .system, patience: Int = 100) throws {
+    public convenience init(_ path: String, _ access: Access, clock: Clock = .system, patience: Int = 100) throws {
         try Store.mustBeStore(path)
+        try self.init(path, access == .write ? Store.lock(path, patience) : nil, clock)
+    }
+
+    /// With the lock it is opened for writing; `place` is where the database lies now.
+    private init(_ path: String, at place: String? = nil, _ lock: FileHandle?, _ clock: Clock) throws {
         self.path = path
         self.clock = clock
-        writerLock = access == .write ? try Store.lock(path, patience) : nil
-        var database = try Store.connect(path, access)
+        writerLock = lock
+        let access: Access = lock == nil ? .read : .write
+        var database = try place.map { try Store.connectAside($0, name: path) } ?? Store.connect(path, access)
         if access == .read, try StoreSchema.isOld(database) {
             // Readers know the newest tables only, so a store of an older version is brought up to date first.
             _ = try Store(path, .write, clock: clock)
             database = try Store.connect(path, access)
         }
         self.database = database
-        if access == .write {
-            // FULL: a transaction that was reported as done survives a power cut.
-            try database.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536")
-        }
         try StoreSchema.migrate(database)
         hasher = try RecordHasher(database)
-        if access == .write {
-            try removeLeftovers()
-        } else {
-            try database.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384")
-        }
+        if access == .write { try removeLeftovers() }
     }
 
     /// Opens the store, making it first where there is none.
@@ -113,7 +135,30 @@ public final class Store {
     }
 
     private static func connect(_ path: String, _ access: Access) throws -> SQLite {
-        if access == .write { return try SQLite(path, .readWrite) }
+        if access == .write {
+            let database = try SQLite(path, .readWrite)
+            // FULL: a transaction that was reported as done survives a power cut.
+            try database.execute(
+                """
+                PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536
+                """)
+            return database
+        }
+        let database = try connectReader(path)
+        try database.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384")
+        return database
+    }
+
+    private static func connectAside(_ place: String, name: String) throws -> SQLite {
+        let database = try SQLite(place, .readWrite, name: name)
+        // What fails halfway is thrown away, and what is done is made durable before it gets its name.
+        try database.execute(
+            "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16384"
+        )
+        return database
+    }
+
+    private static func connectReader(_ path: String) throws -> SQLite {
         do {
             let database = try SQLite(path, .readOnly)
             _ = try database.integer("SELECT value FROM counter")
@@ -148,7 +193,7 @@ public final class Store {
 
     /// Runs `body` in one write transaction; all changes get numbers of their own.
     public func write<Result>(_ body: () throws -> Result) throws -> Result {
-        try database.write {
+        let result = try database.write {
             changeCounter = try database.integer("SELECT value FROM counter")
             let before = changeCounter
             let result = try body()
@@ -157,6 +202,8 @@ public final class Store {
             }
             return result
         }
+        try publish()
+        return result
     }
 
     /// Runs `body` on one consistent snapshot.

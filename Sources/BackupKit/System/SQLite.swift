@@ -17,8 +17,9 @@ public final class SQLite {
         case immutable
     }
 
-    public init(_ path: String, _ mode: Mode) throws {
-        self.path = path
+    /// `name` is what errors call the database, where that is not its path.
+    public init(_ path: String, _ mode: Mode, name: String? = nil) throws {
+        self.path = name ?? path
         var flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE
         switch mode {
         case .readOnly: flags |= SQLITE_OPEN_READONLY
@@ -26,9 +27,9 @@ public final class SQLite {
         case .create: flags |= SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE
         case .immutable: flags |= SQLITE_OPEN_READONLY | SQLITE_OPEN_URI
         }
-        let name = mode == .immutable ? "file:\(Self.uriEscaped(path))?immutable=1" : path
+        let file = mode == .immutable ? "file:\(Self.uriEscaped(path))?immutable=1" : path
         var opened: OpaquePointer?
-        let status = sqlite3_open_v2(name, &opened, flags, nil)
+        let status = sqlite3_open_v2(file, &opened, flags, nil)
         guard status == SQLITE_OK, let opened else {
             let reason = String(cString: sqlite3_errstr(status))
             sqlite3_close_v2(opened)
@@ -139,7 +140,9 @@ public final class SQLite {
             return BackupError(
                 .locked, "is being written by another program", at: path, remedy: "try again when it has finished")
         case SQLITE_FULL:
-            return BackupError(.destinationFull, text, at: path, remedy: "free some space and run the command again")
+            return BackupError(
+                .destinationFull, "No space left on device", at: path,
+                remedy: "free some space and run the command again")
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return BackupError(.damaged, text, at: path)
         default:
@@ -221,6 +224,16 @@ public final class Statement {
                         handle, index, chars, UInt64(utf8.count), csqlite_transient(), UInt8(SQLITE_UTF8)))
             }
         }
+    }
+
+    /// Binds text that the caller keeps where it is until the statement is reset.
+    func bind(_ index: Int32, borrowed text: UnsafeRawBufferPointer) {
+        // No pointer would mean NULL, which an empty text is not.
+        guard let start = text.baseAddress?.assumingMemoryBound(to: CChar.self), text.count > 0 else {
+            bind(index, "")
+            return
+        }
+        _ = note(sqlite3_bind_text64(handle, index, start, UInt64(text.count), nil, UInt8(SQLITE_UTF8)))
     }
 
     public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }

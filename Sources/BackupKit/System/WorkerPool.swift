@@ -63,6 +63,35 @@ final class WorkerThread {
     func join() { pthread_join(thread, nil) }
 }
 
+/// One piece of work that goes on beside the caller's own. `finish` MUST be called, and before it the caller MUST NOT
+/// touch what the work uses.
+final class Aside<Result> {
+    /// Written by the thread, read after it was joined.
+    private final class Outcome: @unchecked Sendable {
+        var result: Swift.Result<Result, any Error>?
+    }
+
+    private let outcome = Outcome()
+    private var thread: WorkerThread?
+
+    init(_ work: @escaping () throws -> Result) {
+        // Handed over, not shared: see above.
+        nonisolated(unsafe) let work = work
+        let outcome = outcome
+        thread = WorkerThread { outcome.result = Swift.Result(catching: work) }
+        if thread == nil { outcome.result = Swift.Result(catching: work) }
+    }
+
+    deinit { thread?.join() }
+
+    func finish() throws -> Result {
+        thread?.join()
+        thread = nil
+        guard let result = outcome.result else { throw BackupError(.failed, "a thread left no result") }
+        return try result.get()
+    }
+}
+
 /// Work spread over the cores.
 enum Parallel {
     /// The cores that are there to be used.

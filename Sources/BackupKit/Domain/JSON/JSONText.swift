@@ -11,27 +11,41 @@ func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     out.append(UInt8(ascii: "\""))
 }
 
-/// Escapes through a buffer on the stack: appending single bytes to an array costs several times as much.
 private func appendEscaped(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
-    let piece = 1024
-    withUnsafeTemporaryAllocation(byteCount: piece * 6, alignment: 1) { buffer in
-        var start = 0
-        while start < text.count {
-            let end = min(start + piece, text.count)
-            var filled = 0
-            for index in start..<end {
-                let byte = text[index]
-                if byte >= 0x20, byte != UInt8(ascii: "\""), byte != UInt8(ascii: "\\") {
-                    buffer[filled] = byte
-                    filled += 1
-                } else {
-                    filled += escape(byte, into: buffer, at: filled)
-                }
-            }
-            out += UnsafeRawBufferPointer(rebasing: buffer[..<filled])
-            start = end
+    var start = 0
+    while true {
+        let end = firstToEscape(in: text, from: start)
+        out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[start..<end]))
+        guard end < text.count else { return }
+        withUnsafeTemporaryAllocation(byteCount: 6, alignment: 1) { buffer in
+            let length = escape(text[end], into: buffer, at: 0)
+            out.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<length]))
         }
+        start = end + 1
     }
+}
+
+/// Where the next byte is that cannot stand in a string as it is; eight at a time, since most can.
+private func firstToEscape(in text: UnsafeRawBufferPointer, from start: Int) -> Int {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    // The high bit of each byte that is 0; wrong only above the first such byte, because of the borrow.
+    func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & (ones << 7) }
+    var index = start
+    while text.count - index >= 8 {
+        let word = UInt64(littleEndian: text.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+        let controls = (word &- ones &* 0x20) & ~word & (ones << 7)
+        let found =
+            controls | zeros(word ^ ones &* UInt64(UInt8(ascii: "\"")))
+            | zeros(word ^ ones &* UInt64(UInt8(ascii: "\\")))
+        if found != 0 { return index + found.trailingZeroBitCount / 8 }
+        index += 8
+    }
+    while index < text.count {
+        let byte = text[index]
+        if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { break }
+        index += 1
+    }
+    return index
 }
 
 /// At most six bytes.

@@ -1,0 +1,198 @@
+/// New records on their way in, packed: their texts lie one behind the other in one buffer, so that thousands cost a
+/// handful of allocations. They are live, of today's schema, and named after their local ids.
+struct RecordBatch: Sendable {
+    /// A zone and a type: what the records of one sort have in common.
+    struct Sort: Sendable {
+        let zone: String
+        let type: String
+        fileprivate let hash: UInt64
+        fileprivate let zoneText: Range<Int>
+        fileprivate let typeText: Range<Int>
+    }
+
+    struct Row: Sendable {
+        fileprivate(set) var sort: Int
+        fileprivate(set) var localID: Range<Int>
+        fileprivate(set) var fields: Range<Int>
+        fileprivate(set) var createdAt: Timestamp
+        fileprivate(set) var modifiedAt: Timestamp
+        fileprivate(set) var key: Int64
+        fileprivate(set) var content: Int64
+    }
+
+    private let hasher: RecordHasher
+    private(set) var sorts: [Sort] = []
+    private(set) var rows: [Row] = []
+    private(set) var bytes: [UInt8] = []
+
+    init(_ hasher: RecordHasher, sorts: [(zone: String, type: String)]) {
+        self.hasher = hasher
+        for (zone, type) in sorts {
+            let start = bytes.count
+            bytes += zone.utf8
+            let middle = bytes.count
+            bytes += type.utf8
+            self.sorts.append(
+                Sort(
+                    zone: zone, type: type, hash: hasher.kind(zone: zone, type: type), zoneText: start..<middle,
+                    typeText: middle..<bytes.count))
+        }
+    }
+
+    /// Makes room for other rows; the buffers stay.
+    mutating func removeAll() {
+        rows.removeAll(keepingCapacity: true)
+        bytes.removeSubrange((sorts.last?.typeText.upperBound ?? 0)...)
+    }
+
+    /// Adds a record whose local id and fields the closures append to the buffer.
+    mutating func add(
+        sort: Int, createdAt: Timestamp, modifiedAt: Timestamp, localID: (inout [UInt8]) throws -> Void,
+        fields: (inout [UInt8]) throws -> Void
+    ) rethrows {
+        let start = bytes.count
+        try localID(&bytes)
+        let middle = bytes.count
+        try fields(&bytes)
+        let end = bytes.count
+        let (key, content) = bytes.withUnsafeBytes { all in
+            let id = UnsafeRawBufferPointer(rebasing: all[start..<middle])
+            let text = UnsafeRawBufferPointer(rebasing: all[middle..<end])
+            return (hasher.key(id), hasher.content(sorts[sort].hash, name: id, fields: text))
+        }
+        rows.append(
+            Row(
+                sort: sort, localID: start..<middle, fields: middle..<end, createdAt: createdAt,
+                modifiedAt: modifiedAt, key: key, content: content))
+    }
+
+    func localID(_ row: Int) -> String { String(decoding: bytes[rows[row].localID], as: UTF8.self) }
+
+    /// A row as a record of its own.
+    func record(_ row: Int) -> Record {
+        let (found, id) = (rows[row], localID(row))
+        let sort = sorts[found.sort]
+        return Record(
+            id: RecordID(zone: sort.zone, name: id), type: sort.type, localID: id,
+            fields: String(decoding: bytes[found.fields], as: UTF8.self), createdAt: found.createdAt,
+            modifiedAt: found.modifiedAt)
+    }
+
+    /// What came of a row.
+    enum Verdict: UInt8, Sendable { case new, known, other }
+}
+
+extension Store {
+    private static let rowsAtOnce = 64
+
+    /// Inserts what is new of the batch and tells what is: `known` is in the store as it is, `other` has to be taken one by
+    /// one. Must run inside `write`.
+    func insertNew(of batch: RecordBatch) throws -> [RecordBatch.Verdict] {
+        let order = batch.rows.indices.sorted { left, right in
+            let (one, two) = (batch.rows[left].key, batch.rows[right].key)
+            return one == two ? left < right : one < two
+        }
+        let verdicts = try classify(batch, order)
+        let first = changeCounter + 1
+        var changes = [Int64](repeating: 0, count: batch.rows.count)
+        var new: [Int] = []
+        new.reserveCapacity(batch.rows.count)
+        for row in batch.rows.indices where verdicts[row] == .new {
+            changes[row] = first + Int64(new.count)
+            new.append(row)
+        }
+        changeCounter += Int64(new.count)
+        try batch.bytes.withUnsafeBytes { bytes in
+            try insertMany(Self.newRow, new) { statement, at, row in
+                Self.bind(batch, row, changes[row], bytes, to: statement, at)
+            }
+        }
+        try insertMany(Self.newKey, order.filter { verdicts[$0] == .new }) { statement, at, row in
+            statement.bind(at, batch.rows[row].key).bind(at + 1, changes[row]).bind(at + 2, batch.rows[row].content)
+        }
+        return verdicts
+    }
+
+    private static let contentOfKey = Query("SELECT content FROM local_key WHERE key = ?")
+
+    private func classify(_ batch: RecordBatch, _ order: [Int]) throws -> [RecordBatch.Verdict] {
+        var verdicts = [RecordBatch.Verdict](repeating: .new, count: batch.rows.count)
+        let query = try database.statement(Self.contentOfKey)
+        var group = 0
+        for (place, row) in order.enumerated() {
+            let (key, content) = (batch.rows[row].key, batch.rows[row].content)
+            if batch.rows[order[group]].key != key || place == 0 {
+                group = place
+                query.bind(1, key)
+                while try query.step() {
+                    let same = query.integer(0) == content
+                    if verdicts[row] != .known { verdicts[row] = same ? .known : .other }
+                }
+                query.reset()
+            } else {
+                // Twice in one batch: the first decides, unless they say the same.
+                let isSame = order[group..<place].contains { batch.rows[$0].content == content }
+                verdicts[row] = isSame && verdicts[order[group]] != .other ? .known : .other
+            }
+        }
+        return verdicts
+    }
+
+    private struct ManyRows {
+        let one: Query
+        let many: Query
+        let width: Int32
+
+        init(into table: String, width: Int32) {
+            let row = "(" + [String](repeating: "?", count: Int(width)).joined(separator: ",") + ")"
+            one = Query("INSERT INTO \(table) VALUES \(row)")
+            many = Query(
+                "INSERT INTO \(table) VALUES "
+                    + [String](repeating: row, count: Store.rowsAtOnce).joined(separator: ","))
+            self.width = width
+        }
+    }
+
+    private static let newRow = ManyRows(
+        into: "record (change, zone, type, local_id, fields, created_at, modified_at, schema_version)", width: 8)
+    private static let newKey = ManyRows(into: "local_key", width: 3)
+
+    /// Many rows a statement: starting and ending one costs as much as inserting a row.
+    private func insertMany(
+        _ statements: ManyRows, _ rows: [Int], _ bind: (Statement, _ first: Int32, Int) -> Void
+    ) throws {
+        let many = try database.statement(statements.many)
+        let single = try database.statement(statements.one)
+        defer {
+            // What was bound without a copy must not stay.
+            many.reset()
+            single.reset()
+        }
+        var start = 0
+        while start < rows.count {
+            let count = rows.count - start >= Self.rowsAtOnce ? Self.rowsAtOnce : 1
+            let statement = count == 1 ? single : many
+            for index in 0..<count {
+                bind(statement, Int32(index) * statements.width + 1, rows[start + index])
+            }
+            try statement.run()
+            start += count
+        }
+    }
+
+    private static func bind(
+        _ batch: RecordBatch, _ row: Int, _ change: Int64, _ bytes: UnsafeRawBufferPointer, to statement: Statement,
+        _ first: Int32
+    ) {
+        let row = batch.rows[row]
+        func text(_ range: Range<Int>) -> UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: bytes[range]) }
+        statement.bind(first, change)
+        statement.bind(first + 1, borrowed: text(batch.sorts[row.sort].zoneText))
+        statement.bind(first + 2, borrowed: text(batch.sorts[row.sort].typeText))
+        statement.bind(first + 3, borrowed: text(row.localID))
+        statement.bind(first + 4, borrowed: text(row.fields))
+        statement.bind(first + 5, row.createdAt.milliseconds)
+        statement.bind(first + 6, row.modifiedAt.milliseconds)
+        statement.bind(first + 7, Int64(SchemaVersion.current))
+    }
+}
