@@ -7,6 +7,8 @@ final class BibliographyIntake {
     private var store: Store { intake.store }
     /// Local ids of the live publications with each cite key; filled on first use.
     private var known: [String: [String]] = [:]
+    /// Local ids of all live publications.
+    private var localIDs: Set<String> = []
     private var filesSeen: [String: Int] = [:]
     /// Local ids of the live parts with each text.
     private var knownParts: [String: [String]] = [:]
@@ -28,6 +30,7 @@ final class BibliographyIntake {
         try store.forEachLive(type: RecordType.publication) { stored in
             let fields = try Fields.parse(stored.record.fields)
             known[Fields.string(Publication.citeKey, in: fields) ?? "", default: []].append(stored.record.localID)
+            localIDs.insert(stored.record.localID)
         }
     }
 
@@ -227,8 +230,9 @@ final class BibliographyIntake {
             fields: fields, createdAt: state.time, modifiedAt: state.time)
         guard wanted(record) else { return }
         if known[key] == nil, !key.isEmpty {
-            let new = record.identified(as: DeterministicID.make(RecordType.publication, key))
-            return try takeNew(new, key: key, &state)
+            let usual = DeterministicID.make(RecordType.publication, key)
+            // A publication of that id and another key was renamed since; it is no other entry's to become.
+            if !localIDs.contains(usual) { return try takeNew(record.identified(as: usual), key: key, &state) }
         }
         let incoming = try Fields.parse(fields)
         if let known = try match(key, incoming, state) {
@@ -248,9 +252,14 @@ final class BibliographyIntake {
 
     /// Another work under a known key, or an entry without a key: its id is made from its text.
     private func takeTwin(_ record: Record, _ incoming: [Field], key: String, _ state: inout FileState) throws {
-        let text = SHA256Digest.of(Fields.text(bibTeX(incoming))).hex
+        let text = Publication.textDigest(incoming)
         state.texts[text, default: 0] += 1
-        let id = DeterministicID.make(RecordType.publication, key, text, String(state.texts[text] ?? 1))
+        let id = Publication.twinID(key: key, incoming, number: state.texts[text] ?? 1)
+        for known in [DeterministicID.make(RecordType.publication, key), id] where try isRenamed(known, incoming, state)
+        {
+            state.matched.insert(known)
+            return intake.passKnown()
+        }
         state.matched.insert(id)
         let outcome = try intake.take(record.identified(as: id))
         guard case .add = outcome.decision else { return }
@@ -282,6 +291,18 @@ final class BibliographyIntake {
             }
         }
         return work
+    }
+
+    /// Whether a publication is an entry that has got another key since: nobody's file takes the new key back.
+    private func isRenamed(_ localID: String, _ incoming: [Field], _ state: FileState) throws -> Bool {
+        guard localIDs.contains(localID), !state.matched.contains(localID) else { return false }
+        let known = try store.records(localID: localID)
+            .first { $0.record.type == RecordType.publication && !$0.record.isDeleted }
+        guard let known else { return false }
+        let fields = try Fields.parse(known.record.fields)
+        let key = Fields.string(Publication.citeKey, in: fields)
+        return key != Fields.string(Publication.citeKey, in: incoming)
+            && Publication.withoutKey(fields) == Publication.withoutKey(incoming)
     }
 
     private func bibTeX(_ fields: [Field]) -> [Field] { fields.filter { $0.name != Publication.linkedFiles } }
