@@ -160,24 +160,15 @@ extension ConflictResolver {
     /// Writes fields that a person has decided on: what changed is as old as the decision, the rest as old as it was.
     private func edit(_ stored: Store.StoredRecord, _ fields: [Field]) throws {
         let before = try Fields.parse(stored.record.fields)
-        let old = Dictionary(before.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        let new = Dictionary(fields.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let changes = FieldChange.list(from: before, to: fields)
         var record = stored.record
         record.fields = Fields.text(fields)
         record.modifiedAt = store.timeAfter(stored.record)
-        var changes: [FieldChange] = []
         for field in before {
-            if new[field.name] == field.value {
-                record.fieldTimes[field.name] = stored.record.fieldTimes[field.name] ?? stored.record.modifiedAt
-            } else {
-                record.fieldTimes[field.name] = new[field.name] == nil ? record.modifiedAt : nil
-                changes.append(FieldChange(name: field.name, before: field.value, after: new[field.name]))
-            }
+            record.fieldTimes[field.name] = stored.record.fieldTimes[field.name] ?? stored.record.modifiedAt
         }
-        for field in fields where old[field.name] == nil {
-            record.fieldTimes[field.name] = nil
-            changes.append(FieldChange(name: field.name, before: nil, after: field.value))
-        }
+        // A field that is there is as old as its record where nothing else is said.
+        for change in changes { record.fieldTimes[change.name] = change.after == nil ? record.modifiedAt : nil }
         guard !changes.isEmpty else { return }
         if changes.contains(where: { $0.name != Publication.linkedFiles }) { try buryText(of: stored.record) }
         try store.put(record, replacing: stored)
