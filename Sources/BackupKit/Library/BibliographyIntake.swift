@@ -3,17 +3,19 @@
 /// An entry is matched by its cite key. Where the store's publication of that key is another work, both are kept and a
 /// conflict is queued: nobody's reference is merged into somebody else's.
 final class BibliographyIntake {
-    private let intake: Intake
-    private var store: Store { intake.store }
+    let intake: Intake
+    var store: Store { intake.store }
     /// The live publications with each cite key.
-    private var known: [String: [Candidate]] = [:]
-    private var lane: IntakeLane?
+    var known: [String: [Candidate]] = [:]
+    var lane: IntakeLane?
     /// Conflicts with publications that may not be in the store yet, and those that were not added after all.
-    private var conflicts: [(key: String, existing: String, incoming: String)] = []
-    private var notAdded: Set<String> = []
-    private let hasher = SHA256Hasher()
+    var conflicts: [(key: String, existing: String, incoming: String)] = []
+    var notAdded: Set<String> = []
+    let hasher = SHA256Hasher()
     /// The fields of the entry at hand.
-    private var scratch: [UInt8] = []
+    var scratch: [UInt8] = []
+    /// Local ids of the publications that the store had before.
+    var localIDs: Set<String> = []
     private var filesSeen: [String: Int] = [:]
     private var filesTaken = 0
     /// Local ids of the live parts with each text.
@@ -38,10 +40,11 @@ final class BibliographyIntake {
             let text = store.hasher.text(Fields.text(bibTeX(fields)))
             known[Fields.string(Publication.citeKey, in: fields) ?? "", default: []]
                 .append(Candidate(localID: stored.record.localID, text: text))
+            localIDs.insert(stored.record.localID)
         }
     }
 
-    private struct Candidate {
+    struct Candidate {
         let localID: String
         /// A hash of its BibTeX fields: whose differs has another text.
         let text: UInt64
@@ -50,7 +53,7 @@ final class BibliographyIntake {
     }
 
     /// What is known while one file is read.
-    private struct FileState {
+    struct FileState {
         var name: String
         /// Written by us: what it holds came from elsewhere, and most of it is known.
         var isExport = false
@@ -67,6 +70,8 @@ final class BibliographyIntake {
         /// How often each key was met, in a file that is known, and how often each text.
         var keys: [String: Int] = [:]
         var texts: [String: Int] = [:]
+        /// Publications with other keys by now that entries of this file are.
+        var renamed: Set<String> = []
         var links: [String] = []
     }
 
@@ -115,7 +120,7 @@ final class BibliographyIntake {
     }
 
     /// Until this is done, the store must not be asked: it may be at work on another thread.
-    private func flush() throws {
+    func flush() throws {
         try lane?.flush()
         for conflict in conflicts where !notAdded.contains(conflict.incoming) {
             try intake.conflict(
@@ -271,128 +276,5 @@ final class BibliographyIntake {
             id: RecordID(zone: RecordType.libraryZone, name: localID), type: RecordType.bibliographyPart,
             localID: localID, fields: fields, createdAt: time, modifiedAt: time)
         if wanted?(record) != false { try intake.take(record) }
-    }
-
-    private func takeEntry(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
-        let key = block.key
-        state.items.append("key:" + key)
-        if state.isKnown { state.keys[key, default: 0] += 1 }
-        scratch.removeAll(keepingCapacity: true)
-        Publication.append(block, macros: state.macros, to: &scratch)
-        if !state.links.isEmpty {
-            let links = JSON.array(state.links.map { .string($0) })
-            let all = try scratch.withUnsafeBytes { try Fields.parse($0) } + [Field(Publication.linkedFiles, links)]
-            scratch = Array(Fields.text(all).utf8)
-            state.links = []
-        }
-        guard lane == nil else { return try takeFast(key, scratch, &state) }
-        try takeSlow(key, scratch, &state, wanted)
-    }
-
-    /// What is neither of a known key nor of a known text is new, and goes into a batch.
-    private func takeFast(_ key: String, _ fields: [UInt8], _ state: inout FileState) throws {
-        let text = fields.withUnsafeBytes { store.hasher.text($0) }
-        guard let candidates = known[key], !key.isEmpty else {
-            if key.isEmpty { return try takeSlow(key, fields, &state, nil) }
-            let id = DeterministicID.make(hasher, RecordType.publication, key)
-            return try add(id, key, fields, text, &state)
-        }
-        if state.isKnown || candidates.contains(where: { $0.text == text }) {
-            return try takeSlow(key, fields, &state, nil)
-        }
-        let id = fields.withUnsafeBytes { twinID(key, $0, &state) }
-        if let first = candidates.first { conflicts.append((key, first.localID, id)) }
-        try add(id, key, fields, text, &state)
-    }
-
-    private func add(_ id: String, _ key: String, _ fields: [UInt8], _ text: UInt64, _ state: inout FileState) throws {
-        known[key, default: []].append(Candidate(localID: id, text: text, file: state.number))
-        try lane?.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
-            $0 += id.utf8
-        } fields: {
-            $0 += fields
-        }
-    }
-
-    private func takeSlow(_ key: String, _ fields: [UInt8], _ state: inout FileState, _ wanted: Wanted?) throws {
-        let record = Record(
-            id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
-            fields: String(decoding: fields, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
-        guard wanted?(record) != false else { return }
-        try flush()
-        let incoming = try Fields.parse(record.fields)
-        if known[key] == nil, !key.isEmpty {
-            let new = record.identified(as: DeterministicID.make(RecordType.publication, key))
-            return try takeNew(new, incoming, key: key, &state)
-        }
-        if let match = try match(key, incoming, state) {
-            known[key]?[match.index].file = state.number
-            try intake.take(carryLinks(from: match.fields, to: record, incoming).identified(as: match.localID))
-        } else {
-            try takeTwin(record, incoming, key: key, &state)
-        }
-    }
-
-    private func takeNew(_ record: Record, _ incoming: [Field], key: String, _ state: inout FileState) throws {
-        let outcome = try intake.take(record)
-        if case .protect = outcome.decision { return }
-        let text = store.hasher.text(Fields.text(bibTeX(incoming)))
-        known[key, default: []].append(Candidate(localID: record.localID, text: text, file: state.number))
-    }
-
-    /// Another work under a known key, or an entry without a key: its id is made from its text.
-    private func takeTwin(_ record: Record, _ incoming: [Field], key: String, _ state: inout FileState) throws {
-        var text = Fields.text(bibTeX(incoming))
-        let id = text.withUTF8 { twinID(key, UnsafeRawBufferPointer($0), &state) }
-        let outcome = try intake.take(record.identified(as: id))
-        guard case .add = outcome.decision else { return }
-        let first = known[key]?.first
-        known[key, default: []].append(
-            Candidate(localID: id, text: store.hasher.text(text), file: state.number))
-        if let first, !key.isEmpty {
-            try intake.conflict(kind: "publication", subject: key, existing: first.localID, incoming: id)
-        }
-    }
-
-    private func twinID(_ key: String, _ fields: UnsafeRawBufferPointer, _ state: inout FileState) -> String {
-        hasher.update(fields)
-        let text = hasher.finish().hex
-        state.texts[text, default: 0] += 1
-        return DeterministicID.make(hasher, RecordType.publication, key, text, String(state.texts[text] ?? 1))
-    }
-
-    /// The store's publication that an entry is: the same text, else, for the first entry of that key in its file, the
-    /// same work. One that another entry of the file was already is nobody else's.
-    private func match(
-        _ key: String, _ incoming: [Field], _ state: FileState
-    ) throws -> (index: Int, localID: String, fields: [Field])? {
-        guard let candidates = known[key] else { return nil }
-        let mine = bibTeX(incoming)
-        var work: (index: Int, localID: String, fields: [Field])?
-        for (index, candidate) in candidates.enumerated() where candidate.file != state.number {
-            guard
-                let existing = try store.records(localID: candidate.localID)
-                    .first(where: { $0.record.type == RecordType.publication && !$0.record.isDeleted })
-            else { continue }
-            let fields = try Fields.parse(existing.record.fields)
-            if bibTeX(fields) == mine { return (index, candidate.localID, fields) }
-            if work == nil, state.isKnown, !key.isEmpty, state.keys[key] == 1, Publication.isSameWork(fields, incoming)
-            {
-                work = (index, candidate.localID, fields)
-            }
-        }
-        return work
-    }
-
-    private func bibTeX(_ fields: [Field]) -> [Field] { fields.filter { $0.name != Publication.linkedFiles } }
-
-    /// A `.bib` file does not know which files the store has linked; its silence removes none.
-    private func carryLinks(from existing: [Field], to record: Record, _ incoming: [Field]) -> Record {
-        guard let links = existing.first(where: { $0.name == Publication.linkedFiles }),
-            !incoming.contains(where: { $0.name == Publication.linkedFiles })
-        else { return record }
-        var record = record
-        record.fields = Fields.text(incoming + [links])
-        return record
     }
 }

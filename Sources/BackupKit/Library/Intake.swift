@@ -127,7 +127,7 @@ final class Intake {
         note(
             Finding(
                 .conflict, .warning, subject, "two different \(kind)s have this name; both are kept",
-                remedy: "rename one of them"))
+                remedy: "'backup-tool conflicts list' shows what waits for you"))
     }
 
     /// Takes an attachment that waits, durable, in the incoming folder; nil in a dry run. Returns the path that it has in

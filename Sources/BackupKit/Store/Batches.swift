@@ -19,6 +19,8 @@ public struct UndoResult: Sendable, Equatable {
     public var reverted = 0
     public var assets = 0
     public var settings = 0
+    /// Conflicts that wait again.
+    public var conflicts = 0
     /// Records that somebody changed after the batch: they stay as they are.
     public var keptNewer: [RecordID] = []
 }
@@ -170,6 +172,7 @@ extension Store {
                 try reinsertRemoved(batch, &result)
                 try revertSettings(batch, &result)
                 try revertAssetRows(batch, &result)
+                result.conflicts = try reviveConflicts(of: batch)
                 for table in ["conflict", "batch_record", "batch_added"] {
                     try database.statement("DELETE FROM \(table) WHERE batch = ?").bind(1, batch.id).run()
                 }

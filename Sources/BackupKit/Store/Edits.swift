@@ -44,17 +44,22 @@ extension Store {
         try write {
             try ids.map { text in
                 let stored = try live(text)
-                let known = stored.record.isLocalOnly ? try cloudTombstone(of: stored.record) : nil
-                let time = timeAfter(stored.record, known?.record)
-                if let known {
-                    // The cloud has its tombstone; a newer one keeps old backups from bringing the copy back.
-                    try removeRow(stored)
-                    try put(known.record.tombstone(at: time), replacing: known)
-                } else {
-                    try put(stored.record.tombstone(at: time), replacing: stored)
-                }
+                try bury(stored)
                 return stored.record.id
             }
+        }
+    }
+
+    /// Turns a live record into a tombstone.
+    func bury(_ stored: StoredRecord) throws {
+        let known = stored.record.isLocalOnly ? try cloudTombstone(of: stored.record) : nil
+        let time = timeAfter(stored.record, known?.record)
+        if let known {
+            // The cloud has its tombstone; a newer one keeps old backups from bringing the copy back.
+            try removeRow(stored)
+            try put(known.record.tombstone(at: time), replacing: known)
+        } else {
+            try put(stored.record.tombstone(at: time), replacing: stored)
         }
     }
 
@@ -114,7 +119,7 @@ extension Store {
     }
 
     /// Now, but later than anything that is known of these.
-    private func timeAfter(_ record: Record, _ other: Record? = nil) -> Timestamp {
+    func timeAfter(_ record: Record, _ other: Record? = nil) -> Timestamp {
         let known = max(record.latestTime, other?.latestTime ?? record.latestTime)
         return max(clock.now(), Timestamp(milliseconds: known.milliseconds + 1))
     }

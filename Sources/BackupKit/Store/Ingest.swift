@@ -66,7 +66,9 @@ extension Store {
         var named = sameLocalID.first { $0.record.id == incoming.id }
         if named == nil { named = try namedRecord(incoming.id) }
         if named == nil, incoming.id.name != incoming.localID { named = try self.record(incoming.id) }
-        if let named, named.record.type == incoming.type { return (named, false) }
+        // The tombstone of a name that was folded into a record has another local id, and says nothing of the record.
+        let isFolded = named?.record.isDeleted == true && !sameType.isEmpty && !incoming.isDeleted
+        if let named, named.record.type == incoming.type, !isFolded { return (named, false) }
         if local != nil { return (nil, named != nil) }
         let dead = sameType.max { $0.record.modifiedAt < $1.record.modifiedAt }
         return (live ?? dead, named != nil)

@@ -48,7 +48,9 @@ extension Invocation {
         if output.isJSON {
             output.report(result.json(as: what, dryRun: dryRun))
         } else {
-            if dryRun || output.isVerbose { show(result.plan, of: result) }
+            if dryRun || output.isVerbose {
+                show(result.plan, of: result.added + result.updated + result.removed + result.protected)
+            }
             say(result.findings)
             output.note(result.sentence(dryRun: dryRun))
             if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
@@ -56,7 +58,8 @@ extension Invocation {
         return result.findings.contains { $0.severity == .damage } || result.needsAttention ? .incomplete : .done
     }
 
-    private func show(_ plan: [PlanItem], of result: IntakeResult) {
+    /// Prints a plan, of which `all` items may be more than it lists.
+    func show(_ plan: [PlanItem], of all: Int) {
         let style = output.out.style
         for item in plan {
             if output.isClosed { return }
@@ -72,7 +75,6 @@ extension Invocation {
             output.print("\(mark) \(printable(item.label))  \(style.dim(printable(item.subject)))\(reason)")
             for change in item.changes { output.print("    \(change.summary)") }
         }
-        let all = result.added + result.updated + result.removed + result.protected
         if all > plan.count { output.print("  … and \(HumanText.count(all - plan.count)) more") }
     }
 }
@@ -92,6 +94,15 @@ extension FieldChange {
         [
             "field": .string(name), "before": before.map(JSONValue.string) ?? .null,
             "after": after.map(JSONValue.string) ?? .null,
+        ]
+    }
+}
+
+extension PlanItem {
+    var json: JSONValue {
+        [
+            "action": .string(action.rawValue), "record": .string(subject), "label": .string(label),
+            "changes": .array(changes.map(\.json)), "reason": reason.map(JSONValue.string) ?? .null,
         ]
     }
 }
@@ -136,14 +147,7 @@ extension IntakeResult {
             ],
             "settings": .int(settingsChanged), "writes": .int(writes),
             "batch": batch.map { .int(Int($0)) } ?? .null, "findings": .array(findings.map(\.json)),
-            "plan": .array(
-                plan.map { item in
-                    [
-                        "action": .string(item.action.rawValue), "record": .string(item.subject),
-                        "label": .string(item.label), "changes": .array(item.changes.map(\.json)),
-                        "reason": item.reason.map(JSONValue.string) ?? .null,
-                    ]
-                }),
+            "plan": .array(plan.map(\.json)),
         ]
     }
 }

@@ -2,14 +2,14 @@ import BackupKit
 
 extension Command {
     static let undo = Command(
-        "undo", "Take back the last import or restore", in: .moveData,
+        "undo", "Take back the last import, restore or decision", in: .moveData,
         discussion: """
-            The store is as it was before: records, attachments, settings. What somebody changed after that import or \
-            restore stays as it is and is listed. The last 20 can be taken back, one after the other.
+            The store is as it was before: records, attachments, settings, conflicts. What somebody changed since stays \
+            as it is and is listed. The last 20 can be taken back, one after the other.
             """,
         options: [.store, .flag("list", "Show what can be undone, and do nothing"), .dryRun],
         examples: [
-            Example("backup-tool undo --list", "Show imports and restores"),
+            Example("backup-tool undo --list", "Show what was done"),
             Example("backup-tool undo --dry-run", "See what the last one would take back"),
         ],
         reports: true,
@@ -54,7 +54,8 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
             "message_type": "undo", "dryRun": .bool(dryRun), "batch": .int(Int(result.batch.id)),
             "kind": .string(result.batch.kind), "source": .string(result.batch.source),
             "removed": .int(result.removed), "reverted": .int(result.reverted), "attachments": .int(result.assets),
-            "settings": .int(result.settings), "keptNewer": .array(result.keptNewer.map { .string($0.description) }),
+            "settings": .int(result.settings), "conflicts": .int(result.conflicts),
+            "keptNewer": .array(result.keptNewer.map { .string($0.description) }),
         ])
         return
     }
@@ -66,6 +67,7 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
         (result.reverted, HumanText.count(result.reverted, "record") + " as before"),
         (result.assets, HumanText.count(result.assets, "attachment")),
         (result.settings, HumanText.count(result.settings, "setting")),
+        (result.conflicts, HumanText.count(result.conflicts, "conflict") + " open again"),
     ].filter { $0.0 > 0 }.map(\.1).joined(separator: ", ")
     let what = "\(result.batch.kind) of \(printable(result.batch.source))"
     call.output.note(dryRun ? "Would take back the \(what): \(counts)." : "Took back the \(what): \(counts).")

@@ -1,0 +1,246 @@
+/// What a resolution did, or would do.
+public struct ResolveResult: Sendable {
+    public internal(set) var plan: [PlanItem] = []
+    public internal(set) var findings: [Finding] = []
+    /// How many conflicts went off the list, those that became pointless included.
+    public internal(set) var settled = 0
+    public internal(set) var batch: Int64?
+}
+
+/// Carries out what a person decided about conflicts: one batch, whatever it takes.
+///
+/// What is decided is as new as the decision, so it wins wherever older versions of the two come from; and a text that
+/// no publication has any more gets a tombstone under the id that its import would make of it, so that importing the
+/// same file again does not begin the conflict anew.
+public final class ConflictResolver {
+    private let store: Store
+    private var result = ResolveResult()
+    private var settled: [SettledConflict] = []
+
+    private init(_ store: Store) { self.store = store }
+
+    /// `newKey` is the cite key for a rename; one is chosen when it is nil.
+    public static func resolve(
+        _ ids: [Int64], with choice: ConflictChoice, newKey: String? = nil, in store: Store, dryRun: Bool = false
+    ) throws -> ResolveResult {
+        let resolver = ConflictResolver(store)
+        let names = try ids.map { printable(try ConflictDesk.conflict($0, in: store).subject) }
+        let (_, batch) = try store.batch(
+            kind: "resolve", source: "\(names.joined(separator: ", ")) (\(choice.rawValue))", dryRun: dryRun
+        ) {
+            for id in ids {
+                // An earlier one of this very list may have settled it too.
+                if resolver.settled.contains(where: { $0.was.id == id && $0.became == nil }) { continue }
+                try resolver.resolve(ConflictDesk.view(id, in: store), choice, newKey)
+            }
+            return ((), summary: SettledConflict.summary(resolver.settled, resolver.summary(choice)))
+        }
+        var result = resolver.result
+        result.settled = resolver.settled.count { $0.became == nil }
+        result.batch = batch?.id
+        return result
+    }
+
+    private func summary(_ choice: ConflictChoice) -> [JSON.Member] {
+        [JSON.Member("choice", .string(choice.rawValue)), JSON.Member("changed", JSON(result.plan.count))]
+    }
+
+    private func resolve(_ view: ConflictView, _ choice: ConflictChoice, _ newKey: String?) throws {
+        let conflict = view.conflict
+        guard view.choices.contains(choice) else {
+            let choices = view.choices.map(\.rawValue).joined(separator: ", ")
+            throw BackupError(
+                .usage, "'\(choice.rawValue)' is no way to decide about two files", at: "conflict \(conflict.id)",
+                remedy: "choose one of: \(choices)")
+        }
+        if let moot = view.isMoot, choice != .keepBoth {
+            throw BackupError(
+                .failed, "there is nothing left to decide: \(moot)", at: "conflict \(conflict.id)",
+                remedy: "'--with keep-both' takes it off the list")
+        }
+        if choice == .keepBoth { return settled += try store.settle(conflict, gone: nil, stays: nil) }
+        if conflict.isAboutAssets { return try resolveAssets(conflict, choice) }
+        guard let existing = try ConflictDesk.publication(conflict.existing, in: store),
+            let incoming = try ConflictDesk.publication(conflict.incoming, in: store)
+        else { throw BackupError(.failed, "is gone", at: conflict.subject) }
+        switch choice {
+        case .renameIncoming: try rekey(incoming, conflict, newKey ?? view.newKey)
+        case .renameExisting: try rekey(existing, conflict, newKey ?? view.newKey)
+        case .merge: try merge(incoming, into: existing)
+        case .keepExisting: try drop(incoming, for: existing)
+        case .keepIncoming: try drop(existing, for: incoming)
+        case .keepBoth: break
+        }
+        let existingGoes = choice == .renameExisting || choice == .keepIncoming
+        settled += try store.settle(
+            conflict, gone: existingGoes ? conflict.existing : conflict.incoming,
+            stays: existingGoes ? conflict.incoming : conflict.existing)
+    }
+}
+
+// MARK: - Publications
+
+extension ConflictResolver {
+    private func rekey(_ stored: Store.StoredRecord, _ conflict: Conflict, _ newKey: String?) throws {
+        guard let key = newKey, !key.isEmpty else { throw BackupError(.usage, "the new cite key is empty") }
+        guard try !ConflictDesk.citeKeys(in: store).contains(key.lowercased()) else {
+            throw BackupError(
+                .failed, "is the cite key of another publication", at: key, remedy: "choose another one with --key")
+        }
+        // Refuses a key that BibTeX could not hold.
+        _ = try BibWriter.entry(type: "misc", key: key, fields: [])
+        let before = try Fields.parse(stored.record.fields)
+        let after = before.map { $0.name == Publication.citeKey ? Field($0.name, .string(key)) : $0 }
+        try edit(stored, try Publication.derive(merged: after, local: before, other: before))
+        try warnOfMentions(of: conflict.subject, newKey: key)
+    }
+
+    /// Who speaks of a key by name cannot know that one of its two bearers has another name now.
+    private func warnOfMentions(of key: String, newKey: String) throws {
+        var mentions: [String] = []
+        try store.forEachLive(type: RecordType.publication) { stored in
+            let found = try Fields.strings(named: ["crossref", Publication.citeKey], of: stored.record.fields)
+            if found[0]?.lowercased() == key.lowercased() { mentions.append("'\(found[1] ?? "")' by its crossref") }
+        }
+        try store.forEachLive(type: RecordType.note) { stored in
+            if try Fields.strings(named: [Publication.citeKey], of: stored.record.fields)[0] == key {
+                mentions.append("a note")
+            }
+        }
+        guard !mentions.isEmpty else { return }
+        result.findings.append(
+            Finding(
+                .conflict, .note, key,
+                "is still what \(mentions.joined(separator: ", ")) names; look whether '\(newKey)' is meant"))
+    }
+
+    private func merge(_ other: Store.StoredRecord, into kept: Store.StoredRecord) throws {
+        guard kept.record.isLocalOnly == other.record.isLocalOnly else {
+            throw BackupError(
+                .refused, "cannot be merged: one of the two is kept on this device only",
+                at: kept.record.id.description,
+                remedy: "'store enable-cloud' gives it back first, or choose another way")
+        }
+        var incoming = other.record
+        incoming.id = kept.record.id
+        incoming.localID = kept.record.localID
+        let policy = MergePolicy(now: store.clock.now())
+        let decision = try policy.decide(existing: kept.record, incoming: incoming, derive: Publication.derive)
+        if case .update(let merged, _) = decision { try edit(kept, try Fields.parse(merged.fields)) }
+        try remove(other, for: kept)
+    }
+
+    private func drop(_ other: Store.StoredRecord, for kept: Store.StoredRecord) throws {
+        let links = Fields.strings(Publication.linkedFiles, in: try Fields.parse(other.record.fields))
+        var fields = try Fields.parse(kept.record.fields)
+        let present = Fields.strings(Publication.linkedFiles, in: fields)
+        // A file that only the dropped one links would belong to nobody.
+        let orphans = try links.filter { try ConflictDesk.links(to: $0, in: store).count < 2 && !present.contains($0) }
+        if !orphans.isEmpty {
+            let union = Field(Publication.linkedFiles, .array((present + orphans).sorted().map { .string($0) }))
+            if let index = fields.firstIndex(where: { $0.name == union.name }) {
+                fields[index] = union
+            } else {
+                fields.append(union)
+            }
+            try edit(kept, fields)
+        }
+        try remove(other, for: kept)
+    }
+
+    private func remove(_ stored: Store.StoredRecord, for kept: Store.StoredRecord) throws {
+        try buryText(of: stored.record)
+        try store.bury(stored)
+        result.plan.append(
+            PlanItem(
+                action: .remove, subject: stored.record.id.description, label: RecordLabel.text(of: stored.record),
+                changes: [], reason: "\(kept.record.id) stays"))
+    }
+
+    /// Writes fields that a person has decided on: what changed is as old as the decision, the rest as old as it was.
+    private func edit(_ stored: Store.StoredRecord, _ fields: [Field]) throws {
+        let before = try Fields.parse(stored.record.fields)
+        let changes = FieldChange.list(from: before, to: fields)
+        var record = stored.record
+        record.fields = Fields.text(fields)
+        record.modifiedAt = store.timeAfter(stored.record)
+        for field in before {
+            record.fieldTimes[field.name] = stored.record.fieldTimes[field.name] ?? stored.record.modifiedAt
+        }
+        // A field that is there is as old as its record where nothing else is said.
+        for change in changes { record.fieldTimes[change.name] = change.after == nil ? record.modifiedAt : nil }
+        guard !changes.isEmpty else { return }
+        if changes.contains(where: { $0.name != Publication.linkedFiles }) { try buryText(of: stored.record) }
+        try store.put(record, replacing: stored)
+        result.plan.append(
+            PlanItem(
+                action: .update, subject: record.id.description, label: RecordLabel.text(of: record), changes: changes,
+                reason: nil))
+    }
+
+    /// Leaves a tombstone where an import of a publication's text, as it is now, would add it once more.
+    private func buryText(of record: Record) throws {
+        guard !record.isLocalOnly else { return }
+        let fields = try Fields.parse(record.fields)
+        let id = Publication.twinID(
+            key: Fields.string(Publication.citeKey, in: fields) ?? "", textDigest: Publication.textDigest(fields),
+            number: 1)
+        guard try store.records(localID: id).isEmpty else { return }
+        var ghost = record
+        ghost.localID = id
+        ghost.id = try store.freeName(RecordID(zone: RecordType.libraryZone, name: id), type: record.type)
+        try store.put(ghost.tombstone(at: store.timeAfter(record)), replacing: nil)
+    }
+}
+
+// MARK: - Files
+
+extension ConflictResolver {
+    private func resolveAssets(_ conflict: Conflict, _ choice: ConflictChoice) throws {
+        guard let existing = try store.asset(conflict.existing), let incoming = try store.asset(conflict.incoming)
+        else { throw BackupError(.failed, "is gone", at: conflict.subject) }
+        if choice == .keepExisting {
+            try store.removeAsset(incoming)
+            plan(.remove, incoming.path, reason: "\(existing.path) stays")
+        } else {
+            try replace(existing, by: incoming)
+        }
+        try relink(from: incoming.path, to: existing.path)
+        settled += try store.settle(conflict, gone: incoming.path, stays: existing.path)
+    }
+
+    /// The incoming file takes the place, and the name, of the existing one.
+    private func replace(_ existing: Asset, by incoming: Asset) throws {
+        let renamed = Asset(
+            path: existing.path, size: incoming.size, digest: incoming.digest, isLocalOnly: incoming.isLocalOnly,
+            modifiedNanoseconds: incoming.modifiedNanoseconds)
+        try store.withIncomingFolder { folder in
+            // A copy: the file itself waits for an undo, and readers write into the files they have open.
+            let source = try FileHandle.openForReading("\(store.assetFolder)/\(incoming.path)")
+            guard try store.rehearsal || RootDirectory(folder).copy(source, to: "file") == incoming.digest else {
+                throw BackupError(
+                    .failed, "is not what the store remembers; an app may have changed it", at: incoming.path,
+                    remedy: "import it again, then decide")
+            }
+            try store.removeAsset(existing)
+            try store.removeAsset(incoming)
+            _ = try store.placeAsset(renamed, from: "\(folder)/file")
+        }
+        plan(.remove, incoming.path, reason: "takes the place of \(existing.path)")
+    }
+
+    private func plan(_ action: PlanItem.Action, _ path: String, reason: String) {
+        result.plan.append(PlanItem(action: action, subject: path, label: path, changes: [], reason: reason))
+    }
+
+    private func relink(from old: String, to new: String) throws {
+        for (_, stored) in try ConflictDesk.links(to: old, in: store) {
+            var fields = try Fields.parse(stored.record.fields)
+            guard let index = fields.firstIndex(where: { $0.name == Publication.linkedFiles }) else { continue }
+            let links = Fields.strings(Publication.linkedFiles, in: fields)
+            let moved = Set(links.filter { $0 != old } + [new]).sorted()
+            fields[index] = Field(Publication.linkedFiles, .array(moved.map { .string($0) }))
+            try edit(stored, fields)
+        }
+    }
+}

@@ -1,0 +1,159 @@
+/// What a folding of duplicates did, or would do.
+public struct DedupResult: Sendable {
+    /// Records that had several names.
+    public internal(set) var records = 0
+    /// Names that were given up.
+    public internal(set) var folded = 0
+    public internal(set) var plan: [PlanItem] = []
+    public internal(set) var findings: [Finding] = []
+    public internal(set) var batch: Int64?
+}
+
+/// Folds records that are one: of one type, one zone and one local id, with several names. The oldest name survives, the
+/// fields merge as they would on the way in, the other names become tombstones. What is kept on this device only is
+/// left alone, and so is what lies in different zones, which may be shared with different people.
+///
+/// A tombstone of a folded name is for that name alone. It gives up the record's local id: with it, whoever looks the
+/// record up by its local id would find it deleted (decision 021).
+public struct Deduplicator {
+    private let store: Store
+    private let policy: MergePolicy
+    private var result = DedupResult()
+
+    private init(_ store: Store) {
+        self.store = store
+        policy = MergePolicy(now: store.clock.now())
+    }
+
+    public static func run(on store: Store, dryRun: Bool = false) throws -> DedupResult {
+        var folding = Deduplicator(store)
+        let (_, batch) = try store.batch(kind: "dedup", source: lastComponent(of: store.path), dryRun: dryRun) {
+            for localID in try store.repeatedLocalIDs() { try folding.fold(localID) }
+            let summary = JSON.object([
+                JSON.Member("records", JSON(folding.result.records)),
+                JSON.Member("folded", JSON(folding.result.folded)),
+            ])
+            return ((), summary: summary.compact)
+        }
+        var result = folding.result
+        result.batch = batch?.id
+        return result
+    }
+
+    private mutating func fold(_ localID: String) throws {
+        try Interrupt.check()
+        let live = try store.records(localID: localID).filter { !$0.record.isDeleted }
+        for type in Set(live.map(\.record.type)).sorted() {
+            let same = live.filter { $0.record.type == type }
+            guard same.count > 1 else { continue }
+            for local in same where local.record.isLocalOnly {
+                note(.protected, .note, local, "is kept on this device only and was left alone")
+            }
+            let shared = same.filter { !$0.record.isLocalOnly }
+            let zones = Set(shared.map(\.record.id.zone)).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
+            for zone in zones { try fold(shared.filter { sameBytes($0.record.id.zone, zone) }) }
+            if zones.count > 1, let first = shared.first {
+                let list = zones.map(printable).joined(separator: ", ")
+                note(
+                    .skipped, .warning, first, "is in several zones (\(list)), which may be shared; each keeps its own")
+            }
+        }
+    }
+
+    private mutating func note(
+        _ code: Finding.Code, _ severity: Finding.Severity, _ stored: Store.StoredRecord, _ text: String
+    ) {
+        guard result.findings.count < Intake.rejectionLimit else { return }
+        result.findings.append(Finding(code, severity, stored.record.id.description, text))
+    }
+
+    private mutating func fold(_ names: [Store.StoredRecord]) throws {
+        let sorted = names.sorted {
+            ($0.record.createdAt, $0.record.id) < ($1.record.createdAt, $1.record.id)
+        }
+        guard let survivor = sorted.first, sorted.count > 1 else { return }
+        var merged = survivor.record
+        for other in sorted.dropFirst() { merged = try merge(other.record, into: merged) }
+        result.records += 1
+        if merged != survivor.record {
+            try store.put(merged, replacing: survivor)
+            let changes = FieldChange.list(
+                from: try Fields.parse(survivor.record.fields), to: try Fields.parse(merged.fields))
+            plan(.update, merged, changes, nil)
+        }
+        for other in sorted.dropFirst() {
+            var ghost = other.record.tombstone(at: store.timeAfter(other.record))
+            // Not even where it is the name itself.
+            let name = ghost.id.name
+            ghost.localID = sameBytes(name, ghost.localID) ? "folded:\(name)" : name
+            try store.put(ghost, replacing: other)
+            result.folded += 1
+            plan(.remove, other.record, [], "folded into \(survivor.record.id)")
+        }
+    }
+
+    private mutating func plan(
+        _ action: PlanItem.Action, _ record: Record, _ changes: [FieldChange], _ reason: String?
+    ) {
+        guard result.plan.count < Intake.planLimit else { return }
+        result.plan.append(
+            PlanItem(
+                action: action, subject: record.id.description, label: RecordLabel.text(of: record), changes: changes,
+                reason: reason))
+    }
+
+    private func merge(_ other: Record, into kept: Record) throws -> Record {
+        var incoming = other
+        incoming.id = kept.id
+        let isPublication = kept.type == RecordType.publication
+        let decision = try policy.decide(existing: kept, incoming: incoming) { merged, local, other in
+            isPublication ? try Publication.derive(merged: merged, local: local, other: other) : merged
+        }
+        guard case .update(let merged, _) = decision else { return try withTimes(of: incoming, kept) }
+        return merged
+    }
+
+    /// Nothing of the other one was taken, but its times count: of two equal values the newer time is the truth.
+    private func withTimes(of other: Record, _ kept: Record) throws -> Record {
+        let mine = Set(try Fields.parse(kept.fields).map(\.name))
+        let theirs = Set(try Fields.parse(other.fields).map(\.name))
+        var result = kept
+        result.modifiedAt = max(kept.modifiedAt, other.modifiedAt)
+        result.createdAt = min(kept.createdAt, other.createdAt)
+        result.schemaVersion = max(kept.schemaVersion, other.schemaVersion)
+        if other.modifiedAt > kept.modifiedAt { result.deviceID = other.deviceID }
+        result.fieldTimes = [:]
+        for name in mine.union(theirs).union(kept.fieldTimes.keys).union(other.fieldTimes.keys) {
+            let times = [
+                kept.fieldTimes[name] ?? (mine.contains(name) ? kept.modifiedAt : nil),
+                other.fieldTimes[name] ?? (theirs.contains(name) ? other.modifiedAt : nil),
+            ]
+            guard let latest = times.compactMap(\.self).max() else { continue }
+            if latest != result.modifiedAt || !mine.contains(name) { result.fieldTimes[name] = latest }
+        }
+        return result
+    }
+}
+
+extension FieldChange {
+    /// What differs between two states of a record's fields, byte for byte.
+    static func list(from before: [Field], to after: [Field]) -> [FieldChange] {
+        let old = Dictionary(before.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let new = Dictionary(after.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let changed = before.filter { field in new[field.name].map { !sameBytes($0, field.value) } ?? true }
+            .map { FieldChange(name: $0.name, before: $0.value, after: new[$0.name]) }
+        let added = after.filter { old[$0.name] == nil }
+            .map { FieldChange(name: $0.name, before: nil, after: $0.value) }
+        return changed + added
+    }
+}
+
+extension Store {
+    /// Local ids that several rows have, tombstones included; answered by the index alone.
+    func repeatedLocalIDs() throws -> [String] {
+        let query = try database.prepare("SELECT local_id FROM record GROUP BY local_id HAVING count(*) > 1")
+        var found: [String] = []
+        while try query.step() { found.append(query.text(0)) }
+        return found
+    }
+}

@@ -1,0 +1,269 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+private let twins = """
+    @article{k,
+      title = {Old}, % as its author wrote it
+      year = 2001,
+      doi = {10.1/old}
+    }
+    @book{k, title = "New", publisher = {P}, file = {:new.pdf:PDF}}
+    @misc{child, crossref = {k}, title = {Child}}
+
+    """
+
+extension TestStore {
+    /// Imports `text` as `refs.bib`, last changed so many seconds after the epoch of the tests.
+    @discardableResult
+    fileprivate func bring(_ text: String, at seconds: Int64 = 0) throws -> IntakeResult {
+        let path = "\(folder)/refs.bib"
+        try writeFile(path, text)
+        let when = time(seconds).milliseconds / 1000
+        var times = [timespec(tv_sec: Int(when), tv_nsec: 0), timespec(tv_sec: Int(when), tv_nsec: 0)]
+        utimensat(AT_FDCWD, path, &times, 0)
+        return try Importer.run([path], into: store, ImportOptions())
+    }
+
+    fileprivate func publication(_ localID: String) throws -> [Field]? {
+        try ConflictDesk.publication(localID, in: store).map { try Fields.parse($0.record.fields) }
+    }
+
+    /// Two versions of one file, as a sync leaves them.
+    fileprivate func queueAssets() throws {
+        _ = try store.batch(kind: "import", source: "test") {
+            try place("Attachments/x.pdf", "one", in: store)
+            try place("Attachments/x_conflict_2026-03-01.pdf", "two", in: store)
+            _ = try store.ingest(
+                record(
+                    "p", "{\"citeKey\":\"p\",\"linkedFiles\":[\"Attachments/x_conflict_2026-03-01.pdf\"]}",
+                    type: RecordType.publication, zone: RecordType.libraryZone))
+            return ((), summary: "")
+        }
+        try store.write {
+            try store.noteConflict(
+                kind: "asset", subject: "Attachments/x.pdf", existing: "Attachments/x.pdf",
+                incoming: "Attachments/x_conflict_2026-03-01.pdf")
+        }
+    }
+
+    fileprivate func resolve(_ choice: ConflictChoice, key: String? = nil, dryRun: Bool = false) throws -> ResolveResult
+    {
+        let first = try #require(try store.conflicts().first)
+        return try ConflictResolver.resolve([first.id], with: choice, newKey: key, in: store, dryRun: dryRun)
+    }
+
+    fileprivate func file(_ path: String) -> String? {
+        (try? readFile("\(store.assetFolder)/\(path)")).map { String(decoding: $0, as: UTF8.self) }
+    }
+}
+
+@Suite struct ConflictTests {
+    @Test(arguments: ConflictChoice.allCases)
+    func aDecisionIsTakenBackExactlyAndWaitsAgain(_ choice: ConflictChoice) throws {
+        try withStore { test in
+            try test.bring(twins)
+            let before = try (test.store.digest(), test.store.conflicts())
+            #expect(before.1.count == 1)
+            let plan = try test.resolve(choice, dryRun: true)
+            #expect(try test.store.digest() == before.0 && test.store.conflicts() == before.1)
+            let result = try test.resolve(choice)
+            #expect(result.plan == plan.plan && result.settled == 1 && result.batch != nil)
+            #expect(try test.store.conflicts().isEmpty)
+            #expect(try (test.store.digest() == before.0) == (choice == .keepBoth))
+            let undone = try test.store.undoLast()
+            #expect(undone.conflicts == 1 && undone.keptNewer.isEmpty)
+            #expect(try test.store.digest() == before.0 && test.store.conflicts() == before.1)
+        }
+    }
+
+    @Test(arguments: ConflictChoice.allCases)
+    func importingTheSameFileAgainBeginsNothingAnew(_ choice: ConflictChoice) throws {
+        try withStore { test in
+            try test.bring(twins)
+            _ = try test.resolve(choice)
+            let decided = try test.store.digest()
+            let again = try test.bring(twins)
+            #expect(again.writes == 0 && again.conflicts == 0)
+            #expect(try test.store.digest() == decided)
+        }
+    }
+
+    @Test(arguments: [ConflictChoice.renameIncoming, .renameExisting])
+    func aFileThatWasSavedSinceDoesNotTakeTheNewKeyBack(_ choice: ConflictChoice) throws {
+        try withStore { test in
+            try test.bring(twins)
+            _ = try test.resolve(choice)
+            let decided = try test.store.digest()
+            test.clock.advance(seconds: 10_000_000)
+            let again = try test.bring(twins + "@misc{more, title={M}}\n", at: 9_000_000)
+            #expect(again.added == 1 && again.conflicts == 0)
+            _ = try test.store.undoLast()
+            #expect(try test.store.digest() == decided)
+        }
+    }
+
+    @Test func aRenamedPublicationIsNotMergedWithAnotherWorkThatTakesItsOldKey() throws {
+        try withStore { test in
+            try test.bring(twins)
+            let first = try #require(try test.store.conflicts().first)
+            _ = try test.resolve(.renameExisting)
+            _ = try test.store.delete([first.incoming])
+            let renamed = try test.publication(first.existing)
+            try test.bring("@misc{k, title = {A stranger}}\n", at: 100)
+            #expect(try test.publication(first.existing) == renamed)
+        }
+    }
+
+    @Test func aRenameChangesTheKeyAndNotAnotherByte() throws {
+        try withStore { test in
+            try test.bring(twins)
+            let conflict = try #require(try test.store.conflicts().first)
+            let before = try #require(try test.publication(conflict.existing))
+            let view = try ConflictDesk.view(conflict.id, in: test.store)
+            #expect(view.newKey == "ka")
+            let result = try test.resolve(.renameExisting)
+            let after = try #require(try test.publication(conflict.existing))
+            #expect(Fields.string("citeKey", in: after) == "ka")
+            let old = try #require(Fields.string("rawBibTeX", in: before))
+            #expect(Fields.string("rawBibTeX", in: after) == "@article{ka" + old.dropFirst("@article{k".count))
+            // The child's crossref may mean either.
+            #expect(result.findings.map(\.subject) == ["k"])
+            #expect(throws: BackupError.self) { try test.bringBack(conflict, key: "CHILD") }
+            #expect(throws: BackupError.self) { try test.bringBack(conflict, key: "a,b") }
+        }
+    }
+
+    @Test func aMergeTakesTheNewerFieldsAndAllFiles() throws {
+        try withStore { test in
+            try test.store.write {
+                for (name, fields, at) in [
+                    ("a", "{\"citeKey\":\"k\",\"entryType\":\"misc\",\"title\":\"Old\",\"year\":\"1\"", Int64(1)),
+                    ("b", "{\"citeKey\":\"k\",\"entryType\":\"misc\",\"title\":\"New\",\"doi\":\"d\"", Int64(2)),
+                ] {
+                    _ = try test.store.ingest(
+                        record(
+                            name, fields + ",\"linkedFiles\":[\"Attachments/\(name).pdf\"]}", at: at,
+                            type: RecordType.publication, zone: RecordType.libraryZone))
+                }
+                try test.store.noteConflict(kind: "publication", subject: "k", existing: "a", incoming: "b")
+            }
+            _ = try test.resolve(.merge)
+            let merged = try #require(try test.publication("a"))
+            #expect(Fields.string("title", in: merged) == "New" && Fields.string("year", in: merged) == "1")
+            #expect(Fields.strings("linkedFiles", in: merged).sorted() == ["Attachments/a.pdf", "Attachments/b.pdf"])
+            let text = String(decoding: try Publication.bytes(of: merged), as: UTF8.self)
+            #expect(text.contains("New") && text.contains("doi"))
+            let gone = try #require(try test.store.record(RecordID(zone: RecordType.libraryZone, name: "b")))
+            #expect(gone.record.isDeleted && gone.record.fields == "{}")
+            // Wherever the older versions come from, what was decided stays.
+            test.clock.advance()
+            let decided = try test.store.digest()
+            try test.store.take(
+                record("a", "{\"citeKey\":\"k\",\"title\":\"Older\"}", at: 3, type: "Publication", zone: "Library"),
+                record("b", "{\"citeKey\":\"k\",\"title\":\"Older\"}", at: 3, type: "Publication", zone: "Library"))
+            #expect(try test.store.digest() == decided)
+        }
+    }
+
+    @Test func theFilesOfADroppedPublicationGoToTheOneThatStays() throws {
+        try withStore { test in
+            try test.bring(twins)
+            let conflict = try #require(try test.store.conflicts().first)
+            _ = try test.store.batch(kind: "import", source: "test") {
+                try place("Attachments/new.pdf", "N", in: test.store)
+                try AttachmentLinks(test.store).link(["Attachments/new.pdf"])
+                return ((), summary: "")
+            }
+            _ = try test.resolve(.keepExisting)
+            let kept = try #require(try test.publication(conflict.existing))
+            #expect(Fields.strings("linkedFiles", in: kept) == ["Attachments/new.pdf"])
+            #expect(try test.publication(conflict.incoming) == nil)
+        }
+    }
+
+    @Test func otherConflictsOfTheKeyGoOnWithTheOneThatBearsIt() throws {
+        try withStore { test in
+            try test.bring(twins + "@misc{k, title = {Third}}\n")
+            let before = try test.store.conflicts()
+            #expect(before.count == 2)
+            _ = try test.resolve(.keepIncoming)
+            let left = try test.store.conflicts()
+            #expect(left.map(\.existing) == [before[0].incoming] && left.map(\.incoming) == [before[1].incoming])
+            _ = try test.resolve(.renameIncoming)
+            #expect(try test.store.conflicts().isEmpty)
+            _ = try test.store.undoLast()
+            #expect(try test.store.conflicts() == left)
+            _ = try test.store.undoLast()
+            #expect(try test.store.conflicts() == before)
+            // Both at once: the second is decided by what the first has left.
+            let all = try ConflictResolver.resolve(before.map(\.id), with: .keepExisting, in: test.store)
+            #expect(all.settled == 2)
+            #expect(try test.publication(before[0].existing) != nil && test.publication(before[1].incoming) == nil)
+        }
+    }
+
+    @Test func whatOnlyThisDeviceKeepsIsNotMergedIntoWhatEverybodySees() throws {
+        try withStore { test in
+            try test.bring(twins)
+            let conflict = try #require(try test.store.conflicts().first)
+            _ = try test.store.setLocal([conflict.incoming])
+            let before = try test.store.digest()
+            let error = #expect(throws: BackupError.self) { try test.resolve(.merge) }
+            #expect(error?.code == .refused)
+            #expect(try test.store.digest() == before)
+        }
+    }
+
+    @Test func aConflictWhoseSideIsGoneCanOnlyBeTakenOffTheList() throws {
+        try withStore { test in
+            try test.bring(twins)
+            let conflict = try #require(try test.store.conflicts().first)
+            _ = try test.store.delete([conflict.existing])
+            #expect(try ConflictDesk.view(conflict.id, in: test.store).isMoot == "the existing one is gone")
+            #expect(throws: BackupError.self) { try test.resolve(.keepIncoming) }
+            _ = try test.resolve(.keepBoth)
+            #expect(try test.store.conflicts().isEmpty)
+        }
+    }
+
+    @Test func ofTwoFilesOneOrBothAreKeptAndAnUndoBringsBothBack() throws {
+        try withStore { test in
+            try test.queueAssets()
+            let before = (try test.store.digest(), try contents(of: test.store.assetFolder))
+            func links() throws -> [String] {
+                Fields.strings("linkedFiles", in: try #require(try test.publication("p")))
+            }
+            let second = "Attachments/x_conflict_2026-03-01.pdf"
+            for (choice, first, other, linked) in [
+                (ConflictChoice.keepExisting, "one", nil, ["Attachments/x.pdf"]),
+                (.keepIncoming, "two", nil, ["Attachments/x.pdf"]), (.keepBoth, "one", "two" as String?, [second]),
+            ] {
+                let plan = try test.resolve(choice, dryRun: true)
+                #expect(try test.store.digest() == before.0 && contents(of: test.store.assetFolder) == before.1)
+                #expect(try test.resolve(choice).plan == plan.plan)
+                #expect(test.file("Attachments/x.pdf") == first && test.file(second) == other)
+                #expect(try links() == linked)
+                #expect(try test.store.conflicts().isEmpty)
+                try checkSound(test.store.path)
+                _ = try test.store.undoLast()
+                #expect(try test.store.digest() == before.0 && contents(of: test.store.assetFolder) == before.1)
+                #expect(try test.store.conflicts().count == 1)
+            }
+            for choice in [ConflictChoice.merge, .renameIncoming, .renameExisting] {
+                let error = #expect(throws: BackupError.self) { try test.resolve(choice) }
+                #expect(error?.code == .usage)
+            }
+        }
+    }
+}
+
+extension TestStore {
+    /// Undoes what was decided and decides for this key.
+    fileprivate func bringBack(_ conflict: Conflict, key: String) throws {
+        if try store.conflicts().isEmpty { _ = try store.undoLast() }
+        _ = try ConflictResolver.resolve([conflict.id], with: .renameExisting, newKey: key, in: store)
+    }
+}

@@ -1,0 +1,88 @@
+import BackupKit
+import TestSupport
+import Testing
+
+private func benchWithAConflict() throws -> Workbench {
+    let bench = try Workbench()
+    let long = String(repeating: "A title that is longer than a terminal is wide, ", count: 4)
+    try bench.write(
+        "refs.bib",
+        "@article{Smith2020, title = {\(long)}, year = 2020}\n@book{Smith2020, title = {Short}, publisher = {P}}\n")
+    try bench.shell("touch -d 2026-01-05 refs.bib")
+    try bench.tool(exit: 3, "import", "refs.bib")
+    return bench
+}
+
+@Test func conflicts_areListedAndShownIn80Columns() throws {
+    let bench = try benchWithAConflict()
+    for words in [["conflicts", "list"], ["conflicts", "show", "1"], ["conflicts", "show", "1", "--verbose"]] {
+        let result = try bench.tool(words)
+        #expect(result.status == 0 && result.stdoutLines.filter { $0.count > 80 } == [], "\(result.stdout)")
+        #expect(result.stdout.contains("Smith2020"))
+    }
+    let lines = try bench.tool(exit: 0, "conflicts", "show", "1").stdoutLines
+    #expect(lines.contains { $0.hasPrefix("~ title") && $0.hasSuffix("  Short") })
+    #expect(lines.contains { $0.hasPrefix("- year") } && lines.contains { $0.hasPrefix("+ publisher") })
+    #expect(!lines.contains { $0.contains("rawBibTeX") })
+    let shown = try bench.json(exit: 0, "conflicts", "show", "1")
+    #expect(shown["newKey"]?.string == "Smith2020a" && shown["choices"]?.array?.count == 6)
+    let title = shown["fields"]?.array?.first { $0["field"]?.string == "title" }
+    #expect(title?["incoming"]?.string == "\"Short\"" && title?["differs"]?.bool == true)
+    let list = try bench.json(exit: 0, "conflicts", "list")
+    #expect(list["conflicts"]?.array?.count == 1)
+    #expect(list["conflicts"]?.array?.first?["incoming"]?["label"]?.string == "Smith2020: Short")
+}
+
+@Test func aConflict_isDecided_exported_andTakenBack() throws {
+    let bench = try benchWithAConflict()
+    let before = try (bench.digest(), bench.state())
+    let plan = try bench.json(exit: 0, "conflicts", "resolve", "1", "--with", "rename-incoming", "--dry-run")
+    #expect(try bench.state() == before.1)
+    #expect(plan["dryRun"]?.bool == true && plan["settled"]?.integer == 1 && plan["batch"] == .null)
+    let done = try bench.json(exit: 0, "conflicts", "resolve", "1", "--with", "rename-incoming", "--key", "Smith2020:b")
+    #expect(done["plan"]?.array?.count == 1)
+    try bench.tool(exit: 0, "export", "-q", "-o", "out")
+    let text = try bench.text("out/library.bib")
+    #expect(text.contains("@book{Smith2020:b, title = {Short}, publisher = {P}}"))
+    #expect(try bench.json(exit: 0, "store", "info")["conflicts"]?.integer == 0)
+    let undone = try bench.tool(exit: 0, "undo")
+    #expect(
+        undone.stderr.contains("resolve of Smith2020 (rename-incoming)") && undone.stderr.contains("1 conflict open"))
+    #expect(try bench.digest() == before.0)
+    #expect(try bench.json(exit: 0, "conflicts", "list")["conflicts"]?.array?.count == 1)
+}
+
+@Test func conflicts_thatCannotBeDecidedSo_sayWhy_andWriteNothing() throws {
+    let bench = try benchWithAConflict()
+    let before = try bench.state()
+    for (code, words, text) in [
+        (64, ["resolve", "1", "--with", "mrege"], "did you mean 'merge'?"),
+        (64, ["resolve", "one", "--with", "merge"], "is no number of a conflict"),
+        (64, ["resolve", "1"], "--with is missing"),
+        (64, ["resolve", "1", "--with", "merge", "--key", "x"], "--key goes with one conflict"),
+        (1, ["resolve", "1", "--with", "rename-incoming", "--key", "smith2020"], "the cite key of another"),
+        (1, ["resolve", "1", "2", "--with", "merge"], "there is no conflict of this number"),
+        (1, ["show", "7"], "'backup-tool conflicts list' shows"),
+    ] as [(Int32, [String], String)] {
+        let result = try bench.tool(["conflicts"] + words)
+        #expect(result.status == code && result.stderr.contains(text), "\(words): \(result.stderr)")
+    }
+    #expect(try bench.state() == before)
+}
+
+@Test func twoVersionsOfAFile_areDecidedByCommand() throws {
+    let bench = try Workbench()
+    for (folder, text) in [("one", "first"), ("two", "second")] {
+        try bench.write("\(folder)/x.pdf", text)
+        try bench.tool("import", "--attachments", folder)
+    }
+    let shown = try bench.tool(exit: 0, "conflicts", "show", "1").stdoutLines
+    #expect(shown.contains { $0.hasPrefix("~ sha256") } && !shown.contains { $0.contains("rename-incoming") })
+    let result = try bench.tool(exit: 64, "conflicts", "resolve", "1", "--with", "merge")
+    #expect(result.stderr.contains("choose one of: keep-both, keep-existing, keep-incoming"))
+    try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "keep-incoming")
+    #expect(try bench.text("store.db.assets/Attachments/x.pdf") == "second")
+    #expect(try bench.files("store.db.assets").filter { !$0.hasPrefix(".") } == ["Attachments/x.pdf"])
+    try bench.tool(exit: 0, "undo")
+    #expect(try bench.text("store.db.assets/Attachments/x.pdf") == "first")
+}

@@ -1,0 +1,27 @@
+import BackupKit
+import TestSupport
+import Testing
+
+@Test func dedup_foldsWhatHasSeveralNames_andItsBackupRestoresToTheSame() throws {
+    let bench = try Workbench()
+    try bench.importSamples()
+    let single = try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer
+    try bench.giveSecondNames()
+    let before = try (bench.digest(), bench.state())
+    let plan = try bench.json(exit: 0, "dedup", "--dry-run")
+    #expect(plan["folded"]?.integer == single && plan["batch"] == .null)
+    #expect(try bench.state() == before.1)
+    let text = try bench.tool(exit: 0, "dedup", "--dry-run")
+    #expect(text.stdout.contains("folded into Library/") && text.stderr.contains("Nothing was written"))
+    let done = try bench.json(exit: 0, "dedup")
+    #expect(done["records"]?.integer == single && done["plan"] == plan["plan"])
+    #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == single)
+    let folded = try bench.digest()
+    #expect(try bench.tool(exit: 0, "dedup").stderr == "No record has several names.\n")
+    try bench.tool(exit: 0, "export", "-q", "-o", "out.tar.zst")
+    try bench.tool(exit: 0, "verify", "out.tar.zst", "--level", "deep")
+    try bench.tool("restore", "out.tar.zst", "--store", "b.db", "--only", Workbench.allKinds)
+    #expect(try bench.digest("b.db") == folded)
+    try bench.tool(exit: 0, "undo")
+    #expect(try bench.digest() == before.0)
+}
