@@ -58,7 +58,7 @@ import Testing
         try withTemporaryFolder { folder in
             let path = "\(folder)/s.db"
             _ = try Store.create(path)
-            try SQLite(path, .readWrite).execute("PRAGMA user_version = 2")
+            try SQLite(path, .readWrite).execute("PRAGMA user_version = \(StoreSchema.version + 1)")
             let before = try readFile(path)
             for access in [Store.Access.read, .write] {
                 let error = #expect(throws: BackupError.self) { try Store(path, access) }

@@ -114,7 +114,7 @@ extension Store {
     }
 
     /// Now, but later than anything that is known of these.
-    private func timeAfter(_ record: Record, _ other: Record? = nil) -> Timestamp {
+    func timeAfter(_ record: Record, _ other: Record? = nil) -> Timestamp {
         let known = max(record.latestTime, other?.latestTime ?? record.latestTime)
         return max(clock.now(), Timestamp(milliseconds: known.milliseconds + 1))
     }

@@ -21,7 +21,7 @@ extension Store {
         return StoredRecord(change: row.integer(0), record: record)
     }
 
-    private static func times(_ text: String?) throws -> [String: Timestamp] {
+    static func times(_ text: String?) throws -> [String: Timestamp] {
         guard let text else { return [:] }
         var times: [String: Timestamp] = [:]
         for field in try Fields.parse(text) {
@@ -31,7 +31,7 @@ extension Store {
         return times
     }
 
-    private static func timesText(_ times: [String: Timestamp]) -> String? {
+    static func timesText(_ times: [String: Timestamp]) -> String? {
         guard !times.isEmpty else { return nil }
         let sorted = times.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
         return Fields.text(sorted.map { Field($0.key, String($0.value.milliseconds)) })
@@ -123,11 +123,22 @@ extension Store {
         return database.changes > 0
     }
 
-    /// Takes a row out without a tombstone; readers of the changes are told.
+    /// Takes a row out without a tombstone; readers of the changes are told. What a hub knows leaves one all the same, or
+    /// the others would keep it and the next full resync would bring it back.
     func removeRow(_ stored: StoredRecord) throws {
+        if try !stored.record.isLocalOnly && isKnownToHub(stored.change) {
+            guard !stored.record.isDeleted else { return }
+            return try put(stored.record.tombstone(at: timeAfter(stored.record)), replacing: stored)
+        }
         try remember(stored, becomes: nil)
         try database.statement("DELETE FROM record WHERE change = ?").bind(1, stored.change).run()
         try noteRemoved(stored.record.id, type: stored.record.type, localID: stored.record.localID)
+    }
+
+    private func isKnownToHub(_ change: Int64) throws -> Bool {
+        let query = try database.statement("SELECT hub_version FROM record WHERE change = ?").bind(1, change)
+        defer { query.reset() }
+        return try query.step() && !query.isNull(0)
     }
 
     func noteRemoved(_ id: RecordID, type: String, localID: String) throws {

@@ -3,7 +3,8 @@ extension Command {
     static let root: Command = Command(
         "backup-tool", "Back up, export, verify and restore libraries of publications, notes and events",
         subcommands: [
-            .export, .importFiles, .verify, .restore, .undo, .list, .show, .diff, .store, .completions, .man, .version,
+            .export, .importFiles, .verify, .restore, .undo, .list, .show, .diff, .store, .sync, .hub, .completions,
+            .man, .version,
             .help,
         ])
 
