@@ -196,6 +196,7 @@ extension Synchronizer {
     }
 
     private func settle(_ wanted: Store.HubAsset, _ staged: String?, in folder: String) throws {
+        var forgotten: [String] = []
         _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
             let mine = try store.asset(wanted.path)
             // A file that this side has changed too stays: beside the hub's, or alone when the hub has none.
@@ -205,7 +206,7 @@ extension Synchronizer {
                 try store.removeAsset(mine)
             }
             // The undo of an earlier import leaves alone what came from the hub since.
-            try store.forgetAsset(wanted.path)
+            forgotten = try store.forgetAsset(wanted.path)
             if let staged, let digest = wanted.digest {
                 let asset = Asset(
                     path: wanted.path, size: wanted.size, digest: digest,
@@ -218,6 +219,7 @@ extension Synchronizer {
             _ = store.nextChange()
             return ((), summary: "{}")
         }
+        for kept in forgotten { try Directory.removeTree("\(store.assetFolder)/\(kept)") }
         try store.forgetSyncBatches()
     }
 
@@ -240,10 +242,16 @@ extension Synchronizer {
 }
 
 extension Store {
-    /// Takes a path out of the memory of earlier batches.
-    fileprivate func forgetAsset(_ path: String) throws {
+    /// Takes a path out of the memory of earlier batches, and returns where they kept what it was.
+    fileprivate func forgetAsset(_ path: String) throws -> [String] {
+        let query = try database.prepare(
+            "SELECT kept FROM batch_asset WHERE path = ? AND batch <> ? AND kept IS NOT NULL AND kept <> path"
+        ).bind(1, path).bind(2, currentBatch?.id)
+        var kept: [String] = []
+        while try query.step() { kept.append(query.text(0)) }
         try database.statement("DELETE FROM batch_asset WHERE path = ? AND batch <> ?")
             .bind(1, path).bind(2, currentBatch?.id).run()
+        return kept
     }
 }
 
