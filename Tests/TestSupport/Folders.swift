@@ -93,3 +93,14 @@ public func testSeed() -> UInt64 {
     if let text = getenv("BACKUP_TOOL_SEED"), let seed = UInt64(String(cString: text)) { return seed }
     return getenv("BACKUP_TOOL_TORTURE") == nil ? 20_261_121 : .random(in: .min ... .max)
 }
+
+/// Seconds that pass only while somebody sleeps.
+public final class TestTime: Sendable {
+    private let time = Mutex(0.0)
+
+    public init() {}
+
+    public var now: Double { time.withLock { $0 } }
+
+    public func sleep(_ seconds: Double) { time.withLock { $0 += seconds } }
+}

@@ -104,7 +104,7 @@ final class Intake {
         return outcome
     }
 
-    private static func derive(
+    static func derive(
         _ type: String, _ merged: [Field], _ local: [Field], _ other: [Field]
     ) throws -> [Field] {
         guard type == RecordType.publication else { return merged }

@@ -27,6 +27,8 @@ public struct Configuration: Sendable {
 
     public static let keys: [Key] = [
         Key("store", .path, "the store to use when none is named"),
+        Key("hub", .path, "the hub to sync with when none is named"),
+        Key("user", .text, "the name that a hub knows you by"),
         Key(
             "export.format", .oneOf(["dir", "tar.zst", "tar.gz", "tar.xz", "tar", "zip", "imbib"]),
             "the format of an export whose name does not tell"),

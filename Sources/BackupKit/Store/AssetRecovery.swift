@@ -13,6 +13,9 @@ extension Store {
                 try database.statement("INSERT INTO asset VALUES (?, ?, ?, ?, ?, ?)")
                     .bind(1, query.text(0)).bind(2, query.integer(1)).bind(3, query.text(2)).bind(4, query.integer(3))
                     .bind(5, query.integer(4)).bind(6, nextChange()).run()
+            } else {
+                // One that is gone is a change too, which a hub has to hear of.
+                _ = nextChange()
             }
             result.assets += 1
         }

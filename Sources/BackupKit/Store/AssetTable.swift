@@ -98,7 +98,7 @@ extension Store {
         return .conflict(keptAs: path)
     }
 
-    private func isInPlace(_ asset: Asset) throws -> Bool {
+    func isInPlace(_ asset: Asset) throws -> Bool {
         guard let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)") else { return false }
         return status.isRegular && status.size == asset.size
     }
@@ -161,7 +161,7 @@ extension Store {
     }
 
     /// Whether a path stays below the assets' folder and out of what the store keeps there for itself.
-    private static func check(_ path: String) throws {
+    static func check(_ path: String) throws {
         let parts = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Array($0) }
         let refused: [[UInt8]] = [[], Array(".".utf8), Array("..".utf8)]
         let own = [incomingFolder, keptFolder].map { Array($0.utf8) }

@@ -31,6 +31,8 @@ private struct NothingToKeep: Error {}
 extension Store {
     /// How many batches can be taken back; older ones are forgotten, with the bytes they kept.
     static let undoDepth = 20
+    /// The kind of a batch that a sync puts files in place with, and forgets at once.
+    static let syncBatch = "sync"
 
     /// Runs an import or restore: one transaction, recorded so that it can be undone. When `body` changed nothing, or
     /// says so (a dry run), nothing at all is written.
@@ -123,7 +125,7 @@ extension Store {
         "INSERT INTO batch_record (batch, after, \(recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
 
     /// A person changes a row. When a batch added it, the undo of that batch has to say that it stays.
-    private func noteEdit(of old: Int64, becomes change: Int64?) throws {
+    func noteEdit(of old: Int64, becomes change: Int64?) throws {
         // A row that is gone for good needs no word.
         guard let change else { return }
         try database.statement("UPDATE batch_added SET change = ?, edited = 1 WHERE change = ?")
@@ -161,7 +163,7 @@ extension Store {
 
     /// Takes back the last batch that was not undone yet. What was changed since by somebody else stays, and is listed.
     public func undoLast(dryRun: Bool = false) throws -> UndoResult {
-        guard let batch = try batches().last(where: { $0.undoneAt == nil }) else {
+        guard let batch = try batches().last(where: { $0.undoneAt == nil && $0.kind != Self.syncBatch }) else {
             throw BackupError(.failed, "there is nothing to undo", at: path)
         }
         var result = UndoResult(batch: batch)
@@ -220,7 +222,7 @@ extension Store {
     }
 
     /// An earlier batch may have written what this undo has just brought back: its own undo must find it.
-    private func follow(_ old: Int64, to change: Int64) throws {
+    func follow(_ old: Int64, to change: Int64) throws {
         for table in [
             "UPDATE batch_record SET after = ? WHERE after = ?", "UPDATE batch_added SET change = ? WHERE change = ?",
         ] {
@@ -231,12 +233,14 @@ extension Store {
     }
 
     private func removeAdded(_ batch: Batch, _ result: inout UndoResult) throws {
+        try buryAdded(batch, &result)
         // Rows of the batch that replaced none are those it added; the others have newer numbers by now.
         let added = try database.prepare(
             """
-            SELECT zone, ifnull(name, local_id), type, local_id FROM record WHERE change BETWEEN ?2 AND ?3
+            SELECT zone, ifnull(name, local_id), type, local_id FROM record
+            WHERE change BETWEEN ?2 AND ?3 AND hub_version IS NULL
             UNION ALL SELECT zone, ifnull(name, local_id), type, local_id FROM batch_added JOIN record USING (change)
-            WHERE batch = ?1 AND NOT edited
+            WHERE batch = ?1 AND NOT edited AND hub_version IS NULL
             """
         ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
         while try added.step() {
@@ -244,10 +248,13 @@ extension Store {
             try noteRemoved(id, type: added.text(2), localID: added.text(3))
             result.removed += 1
         }
-        try database.statement("DELETE FROM record WHERE change BETWEEN ? AND ?")
+        try database.statement("DELETE FROM record WHERE change BETWEEN ? AND ? AND hub_version IS NULL")
             .bind(1, batch.firstChange).bind(2, batch.lastChange).run()
         try database.statement(
-            "DELETE FROM record WHERE change IN (SELECT change FROM batch_added WHERE batch = ? AND NOT edited)"
+            """
+            DELETE FROM record WHERE change IN (SELECT change FROM batch_added WHERE batch = ? AND NOT edited)
+            AND hub_version IS NULL
+            """
         ).bind(1, batch.id).run()
         if result.removed > 0 {
             try database.execute("DELETE FROM local_key WHERE change NOT IN (SELECT change FROM record)")
@@ -257,6 +264,23 @@ extension Store {
         ).bind(1, batch.id)
         while try edited.step() {
             result.keptNewer.append(RecordID(zone: edited.text(0), name: edited.text(1)))
+        }
+    }
+
+    /// What a hub has got since becomes a tombstone: it must go from the other devices too.
+    private func buryAdded(_ batch: Batch, _ result: inout UndoResult) throws {
+        let query = try database.prepare(
+            """
+            SELECT \(Self.recordColumns) FROM record
+            WHERE hub_version IS NOT NULL AND deleted_at IS NULL AND local_only = 0 AND (change BETWEEN ?2 AND ?3
+            OR change IN (SELECT change FROM batch_added WHERE batch = ?1 AND NOT edited))
+            """
+        ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
+        var added: [StoredRecord] = []
+        while try query.step() { added.append(try Self.storedRecord(query)) }
+        for old in added {
+            try overwrite(old.change, with: old.record.tombstone(at: timeAfter(old.record)), nextChange())
+            result.removed += 1
         }
     }
 

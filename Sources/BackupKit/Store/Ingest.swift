@@ -74,7 +74,7 @@ extension Store {
         return (live ?? dead, named != nil)
     }
 
-    private func clamp(_ record: Record, to now: Timestamp) -> (Record, Bool) {
+    func clamp(_ record: Record, to now: Timestamp) -> (Record, Bool) {
         let latest = max(record.latestTime, record.createdAt, record.deletedAt ?? record.createdAt)
         guard latest > now else { return (record, false) }
         var record = record
@@ -125,10 +125,6 @@ extension Store {
 
     /// Takes a live record out altogether; the batch remembers it. Must run inside `batch`.
     public func remove(_ id: RecordID) throws {
-        guard let stored = try record(id) else { return }
-        try removeRow(stored)
-        try database.statement("INSERT INTO removed VALUES (?, ?, ?, ?, ?)")
-            .bind(1, nextChange()).bind(2, id.zone).bind(3, id.name).bind(4, stored.record.type)
-            .bind(5, stored.record.localID).run()
+        if let stored = try record(id) { try removeRow(stored) }
     }
 }

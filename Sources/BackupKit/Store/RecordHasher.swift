@@ -95,12 +95,33 @@ extension RecordHasher {
         let hasher = RecordHasher(seed: generator.next())
         try database.statement("INSERT INTO meta VALUES (?, ?)")
             .bind(1, seedName).bind(2, String(hasher.seed, radix: 16)).run()
+        try hasher.fillKeys(database)
+    }
+
+    private func fillKeys(_ database: SQLite) throws {
         let insert = try database.prepare("INSERT INTO local_key VALUES (?, ?, ?)")
         let records = try database.prepare("SELECT \(Store.recordColumns) FROM record")
         while try records.step() {
             let stored = try Store.storedRecord(records)
-            try insert.bind(1, hasher.key(stored.record.localID)).bind(2, stored.change)
-                .bind(3, hasher.content(stored.record)).run()
+            try insert.bind(1, key(stored.record.localID)).bind(2, stored.change)
+                .bind(3, content(stored.record)).run()
+        }
+    }
+
+    /// Somebody who wrote records with another program gave them no keys. The newest record tells; edits in place it
+    /// does not.
+    func mendKeys(_ database: SQLite) throws {
+        let newest = try database.prepare("SELECT \(Store.recordColumns) FROM record ORDER BY change DESC LIMIT 1")
+        guard try newest.step() else { return }
+        let stored = try Store.storedRecord(newest)
+        newest.reset()
+        let known = try database.prepare("SELECT 1 FROM local_key WHERE key = ? AND change = ?")
+            .bind(1, key(stored.record.localID)).bind(2, stored.change)
+        if try known.step() { return }
+        known.reset()
+        try database.write {
+            try database.execute("DELETE FROM local_key")
+            try fillKeys(database)
         }
     }
 }

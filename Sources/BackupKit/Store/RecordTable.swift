@@ -21,7 +21,7 @@ extension Store {
         return StoredRecord(change: row.integer(0), record: record)
     }
 
-    private static func times(_ text: String?) throws -> [String: Timestamp] {
+    static func times(_ text: String?) throws -> [String: Timestamp] {
         guard let text else { return [:] }
         var times: [String: Timestamp] = [:]
         for field in try Fields.parse(text) {
@@ -31,7 +31,7 @@ extension Store {
         return times
     }
 
-    private static func timesText(_ times: [String: Timestamp]) -> String? {
+    static func timesText(_ times: [String: Timestamp]) -> String? {
         guard !times.isEmpty else { return nil }
         let sorted = times.sorted { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }
         return Fields.text(sorted.map { Field($0.key, String($0.value.milliseconds)) })
@@ -124,8 +124,7 @@ extension Store {
             let insert = try database.statement(Self.insert)
             Self.bind(record, change: change, to: insert)
             try insert.run()
-            return try database.statement(Self.insertKey)
-                .bind(1, hasher.key(record.localID)).bind(2, change).bind(3, hasher.content(record)).run()
+            return try addKey(of: record, change)
         }
         try remember(old, becomes: change)
         try overwrite(old.change, with: record, change)
@@ -138,23 +137,46 @@ extension Store {
         Self.bind(record, change: change, to: update)
         try update.bind(14, old).run()
         guard database.changes > 0 else { return false }
-        // A record keeps its local id for life.
+        try moveKey(of: record, from: old, to: change)
+        return true
+    }
+
+    func addKey(of record: Record, _ change: Int64) throws {
+        try database.statement(Self.insertKey)
+            .bind(1, hasher.key(record.localID)).bind(2, change).bind(3, hasher.content(record)).run()
+    }
+
+    func moveKey(of record: Record, from old: Int64, to change: Int64) throws {
         try database.statement(Self.updateKey)
             .bind(1, change).bind(2, hasher.content(record)).bind(3, hasher.key(record.localID)).bind(4, old).run()
+        if database.changes > 0 { return }
+        // It has another local id now, which is so rare that a walk through all keys will do.
+        try database.statement("DELETE FROM local_key WHERE change = ?").bind(1, old).run()
         guard database.changes > 0 else {
             throw BackupError(
                 .damaged, "the index by local id does not know record \(old)", at: path,
                 remedy: "export what the store holds and import it into a new one")
         }
-        return true
+        try addKey(of: record, change)
     }
 
-    /// Takes a row out without a tombstone; readers of the changes are told.
+    /// Takes a row out without a tombstone; readers of the changes are told. What a hub knows leaves one all the same, or
+    /// the others would keep it and the next full resync would bring it back.
     func removeRow(_ stored: StoredRecord) throws {
+        if try !stored.record.isLocalOnly && isKnownToHub(stored.change) {
+            guard !stored.record.isDeleted else { return }
+            return try put(stored.record.tombstone(at: timeAfter(stored.record)), replacing: stored)
+        }
         try remember(stored, becomes: nil)
         try database.statement("DELETE FROM record WHERE change = ?").bind(1, stored.change).run()
         try database.statement(Self.deleteKey).bind(1, hasher.key(stored.record.localID)).bind(2, stored.change).run()
         try noteRemoved(stored.record.id, type: stored.record.type, localID: stored.record.localID)
+    }
+
+    private func isKnownToHub(_ change: Int64) throws -> Bool {
+        let query = try database.statement("SELECT hub_version FROM record WHERE change = ?").bind(1, change)
+        defer { query.reset() }
+        return try query.step() && !query.isNull(0)
     }
 
     func noteRemoved(_ id: RecordID, type: String, localID: String) throws {

@@ -108,7 +108,10 @@ public final class Store {
         self.database = database
         try StoreSchema.migrate(database)
         hasher = try RecordHasher(database)
-        if access == .write { try removeLeftovers() }
+        if access == .write {
+            try hasher.mendKeys(database)
+            try removeLeftovers()
+        }
     }
 
     /// Opens the store, making it first where there is none.

@@ -78,6 +78,29 @@ enum StoreSchema {
         CREATE TABLE local_key (key INTEGER NOT NULL, change INTEGER NOT NULL, content INTEGER NOT NULL,
             PRIMARY KEY (key, change)) STRICT, WITHOUT ROWID;
         DROP INDEX record_by_local_id;
+
+        -- hub_version: the hub's version of the record that this device saw last; 0: some version of a hub that was
+        -- reset since; NULL: it never was on a hub. clean_at: the change number at which the row said what that version
+        -- says. Whatever writes a row gives it a new number, and so it is pending by itself.
+        ALTER TABLE record ADD COLUMN hub_version INTEGER;
+        ALTER TABLE record ADD COLUMN clean_at INTEGER;
+        -- The hub that this store syncs with. What changed up to pushed_through is on the hub, or is in `held`.
+        CREATE TABLE hub_link (id INTEGER PRIMARY KEY CHECK (id = 1), hub_id TEXT NOT NULL, location TEXT NOT NULL,
+            user TEXT, token TEXT, pushed_through INTEGER NOT NULL, synced_at INTEGER) STRICT;
+        -- What cannot go to the hub, or not come from it, and why. It blocks nothing else.
+        CREATE TABLE held (zone TEXT NOT NULL, name TEXT NOT NULL, kind TEXT NOT NULL, reason TEXT NOT NULL,
+            size INTEGER NOT NULL, since INTEGER NOT NULL, PRIMARY KEY (zone, name)) STRICT, WITHOUT ROWID;
+        -- What both sides knew of a record that has changed here since: the base of a three-way merge.
+        CREATE TABLE ancestor (zone TEXT NOT NULL, name TEXT NOT NULL, fields TEXT NOT NULL, field_times TEXT,
+            modified_at INTEGER NOT NULL, deleted_at INTEGER, PRIMARY KEY (zone, name)) STRICT, WITHOUT ROWID;
+        CREATE TRIGGER record_keeps_ancestor BEFORE UPDATE ON record
+            WHEN OLD.clean_at = OLD.change AND NEW.clean_at IS NOT NEW.change
+            BEGIN INSERT OR REPLACE INTO ancestor VALUES (OLD.zone, ifnull(OLD.name, OLD.local_id), OLD.fields,
+                OLD.field_times, OLD.modified_at, OLD.deleted_at); END;
+        -- The hub's versions of assets. base: the digest that both sides had last. wanted: the hub has another file, or
+        -- none, and this side has not followed yet.
+        CREATE TABLE asset_sync (path TEXT PRIMARY KEY, version INTEGER NOT NULL, size INTEGER NOT NULL, sha256 TEXT,
+            modified_ns INTEGER NOT NULL, base TEXT, wanted INTEGER NOT NULL) STRICT, WITHOUT ROWID;
         """
 
     static func isOld(_ database: SQLite) throws -> Bool { try database.integer("PRAGMA user_version") < version }

@@ -22,7 +22,7 @@ struct ExitStatus: Sendable, Equatable {
         (.failed, "Failed; the message says why"),
         (.incomplete, "Done, but something was left out or needs attention"),
         (.damaged, "Verification found damage"),
-        (.notFound, "No such store, archive or vault"),
+        (.notFound, "No such store, hub, archive or vault"),
         (.locked, "Another process holds the lock"),
         (.wrongPassword, "Wrong password or key"),
         (.usage, "The command line is wrong"),

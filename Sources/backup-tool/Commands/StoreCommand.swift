@@ -4,7 +4,10 @@ extension Command {
     static let store = Command(
         "store", "Make, look at and change the sync store", in: .store,
         discussion: "The store is an SQLite database with a folder of attachments beside it.",
-        subcommands: [storeInit, storeInfo, storeDigest, storeChanges, storeDelete, storeSetLocal, storeEnableCloud])
+        subcommands: [
+            storeInit, storeInfo, storeDigest, storeChanges, storeDelete, storeSetLocal, storeEnableCloud, storeShare,
+            storeUnshare,
+        ])
 
     private static let storeInit = Command(
         "init", "Make a new, empty store", in: .store,
@@ -32,7 +35,7 @@ extension Command {
         run: { call in
             let path = try call.storePath()
             let store = try Store(path, .read)
-            let info = try store.read { try store.info() }
+            let (info, sync) = try store.read { (try store.info(), try store.syncState()) }
             if call.output.isJSON {
                 call.output.report([
                     "message_type": "store-info", "path": .string(path), "storeId": .string(try store.storeID),
@@ -42,6 +45,7 @@ extension Command {
                     "assets": .int(info.assets), "assetBytes": .int(Int(info.assetBytes)),
                     "settings": .int(info.settings), "conflicts": .int(info.conflicts),
                     "schemaVersion": .int(info.schemaVersion), "token": .string(try store.token().description),
+                    "sync": sync?.json ?? .null,
                 ])
                 return .done
             }
@@ -54,7 +58,12 @@ extension Command {
             table.add(["tombstones", HumanText.count(info.tombstones)])
             table.add(["local only", HumanText.count(info.localOnly)])
             table.add(["conflicts", HumanText.count(info.conflicts)])
+            if let sync {
+                table.add(["waiting for the hub", HumanText.count(sync.pending)])
+                table.add(["held", HumanText.count(sync.held.count)])
+            }
             table.print(to: call.output)
+            if let sync { call.show(sync) }
             call.output.note(
                 "\(HumanText.bytes(Int(info.assetBytes))) of attachments, schema \(info.schemaVersion), \(printable(path))"
             )

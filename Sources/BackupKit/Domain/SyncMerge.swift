@@ -1,0 +1,174 @@
+/// What both sides knew of a record before one of them changed it.
+struct Ancestor: Sendable {
+    var fields: String
+    var fieldTimes: [String: Timestamp] = [:]
+    var modifiedAt: Timestamp
+    var isDeleted = false
+}
+
+/// Merges a record that was changed here with what the hub has of it. The order of any two versions is total (time, then
+/// device, then the value's canonical bytes), so every device decides alike; imports, where a person stands beside it,
+/// keep the local value at equal times instead.
+struct SyncMerge {
+    /// Recomputes what depends on merged fields.
+    typealias Derivation = (_ merged: [Field], _ local: [Field], _ other: [Field]) throws -> [Field]
+
+    var derive: Derivation = { merged, _, _ in merged }
+
+    /// The record as it is from now on; equal to `hub` when there is nothing to tell the hub.
+    func merge(_ local: Record, _ hub: Record, base: Ancestor?) throws -> Record {
+        switch (local.isDeleted, hub.isDeleted) {
+        case (true, true):
+            guard local.modifiedAt > hub.modifiedAt else { return hub }
+            return withIdentity(of: hub, local)
+        // What was written after a delete is not lost by it; nothing else brings the dead back.
+        case (true, false): return local.modifiedAt >= hub.latestTime ? withIdentity(of: hub, local) : hub
+        case (false, true): return hub.modifiedAt >= local.latestTime ? hub : withIdentity(of: hub, local)
+        case (false, false): return try mergeFields(local, hub, base?.isDeleted == true ? nil : base)
+        }
+    }
+
+    private func withIdentity(of hub: Record, _ record: Record) -> Record {
+        var record = record
+        record.id = hub.id
+        record.localID = hub.localID
+        return record
+    }
+
+    private struct Side {
+        let record: Record
+        let fields: [Field]
+        let values: [String: String]
+
+        init(_ record: Record) throws {
+            self.record = record
+            fields = try Fields.parse(record.fields)
+            values = Dictionary(fields.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        }
+
+        /// Silence about a field is no removal, unless a time says so.
+        func time(of name: String) -> Timestamp {
+            record.fieldTimes[name] ?? (values[name] != nil ? record.modifiedAt : .distantPast)
+        }
+    }
+
+    private func mergeFields(_ local: Record, _ hub: Record, _ base: Ancestor?) throws -> Record {
+        let (mine, theirs) = (try Side(local), try Side(hub))
+        let before = try base.map { try Fields.parse($0.fields) }.map {
+            Dictionary($0.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        }
+        var names: [String] = []
+        var seen: Set<String> = []
+        for name in theirs.fields.map(\.name) + mine.fields.map(\.name) + hub.fieldTimes.keys.sorted()
+            + local.fieldTimes.keys.sorted() where seen.insert(name).inserted
+        {
+            names.append(name)
+        }
+        var merged: [Field] = []
+        var times: [String: Timestamp] = [:]
+        for name in names {
+            let (value, time) = try settle(name, mine, theirs, before)
+            times[name] = time
+            if let value { merged.append(Field(name, value)) }
+        }
+        return try record(mine, theirs, merged, times)
+    }
+
+    /// The value of one field, nil for none, and when it was set.
+    private func settle(
+        _ name: String, _ mine: Side, _ theirs: Side, _ before: [String: String]?
+    ) throws -> (String?, Timestamp) {
+        let (my, their) = (mine.values[name], theirs.values[name])
+        let (myTime, theirTime) = (mine.time(of: name), theirs.time(of: name))
+        if try same(my, their) { return (their, max(myTime, theirTime)) }
+        if let before {
+            if try same(my, before[name]) { return (their, theirTime) }
+            if try same(their, before[name]) { return (my, myTime) }
+        }
+        let iWin = try isNewer(my, myTime, mine.record, than: their, theirTime, theirs.record)
+        let newest = max(myTime, theirTime)
+        if MergePolicy.setFields.contains(name), let my, let their,
+            let set = try joined(iWin ? my : their, iWin ? their : my, base: before?[name])
+        {
+            return (set, newest)
+        }
+        return iWin ? (my, myTime) : (their, theirTime)
+    }
+
+    private func isNewer(
+        _ value: String?, _ time: Timestamp, _ record: Record, than other: String?, _ otherTime: Timestamp,
+        _ otherRecord: Record
+    ) throws -> Bool {
+        if time != otherTime { return time > otherTime }
+        let (device, otherDevice) = (record.deviceID ?? "", otherRecord.deviceID ?? "")
+        if !sameBytes(device, otherDevice) { return otherDevice.utf8.lexicographicallyPrecedes(device.utf8) }
+        guard let value else { return false }
+        guard let other else { return true }
+        return try Fields.canonical(other).lexicographicallyPrecedes(Fields.canonical(value))
+    }
+
+    /// Two sets joined: what one side took out of the base is out, all else is in. Nil when one is no array.
+    private func joined(_ winner: String, _ other: String, base: String?) throws -> String? {
+        guard let first = try JSON(parsing: winner).array, let second = try JSON(parsing: other).array else {
+            return nil
+        }
+        let old = try base.flatMap { try JSON(parsing: $0).array } ?? []
+        func keys(_ list: [JSON]) throws -> Set<[UInt8]> { Set(try list.map { try Fields.canonical($0.compact) }) }
+        let (inFirst, inSecond, inBase) = (try keys(first), try keys(second), try keys(old))
+        let kept = try first.filter {
+            let key = try Fields.canonical($0.compact)
+            return inSecond.contains(key) || !inBase.contains(key)
+        }
+        let added = try second.filter {
+            let key = try Fields.canonical($0.compact)
+            return !inFirst.contains(key) && !inBase.contains(key)
+        }
+        return added.isEmpty && kept.count == first.count ? winner : JSON.array(kept + added).compact
+    }
+
+    private func record(
+        _ mine: Side, _ theirs: Side, _ merged: [Field], _ times: [String: Timestamp]
+    ) throws -> Record {
+        let (local, hub) = (mine.record, theirs.record)
+        var result = hub
+        let text = Fields.text(merged)
+        // What somebody wrote stays as it was written.
+        if try Fields.same(text, hub.fields) {
+            result.fields = hub.fields
+        } else if try Fields.same(text, local.fields) {
+            result.fields = local.fields
+        } else {
+            result.fields = Fields.text(try derive(merged, mine.fields, theirs.fields))
+        }
+        result.modifiedAt = max(local.modifiedAt, hub.modifiedAt)
+        result.createdAt = min(local.createdAt, hub.createdAt)
+        result.schemaVersion = max(local.schemaVersion, hub.schemaVersion)
+        let isMine =
+            local.modifiedAt != hub.modifiedAt
+            ? local.modifiedAt > hub.modifiedAt
+            : (hub.deviceID ?? "").utf8.lexicographicallyPrecedes((local.deviceID ?? "").utf8)
+        if isMine { result.deviceID = local.deviceID }
+        // A time that equals the record's own says nothing new, but for a field that was removed.
+        let present = Set(merged.map(\.name))
+        result.fieldTimes = times.filter {
+            $0.value != .distantPast && ($0.value != result.modifiedAt || !present.contains($0.key))
+        }
+        return result
+    }
+
+    private func same(_ left: String?, _ right: String?) throws -> Bool {
+        guard let left, let right else { return left == nil && right == nil }
+        return try Fields.same(left, right)
+    }
+}
+
+extension Timestamp {
+    static let distantPast = Timestamp(milliseconds: .min)
+}
+
+extension Record {
+    /// Whether two records are the same to the byte; `==` would take two spellings of "é" for one text.
+    func isSame(as other: Record) -> Bool {
+        self == other && sameBytes(fields, other.fields) && id == other.id && sameBytes(localID, other.localID)
+    }
+}

@@ -1,0 +1,347 @@
+/// Assets travel as records of type `Asset`, one a path, and their bytes by digest. The bytes go first, so that who reads
+/// the record finds them.
+extension Store {
+    public static let assetZone = "Assets"
+    static let assetType = "Asset"
+
+    /// Assets that the hub does not have as they are, and paths that it has and this store has no more.
+    private static let pendingAssetRows = """
+        FROM asset LEFT JOIN asset_sync USING (path) WHERE asset.local_only = 0
+        AND (version IS NULL OR wanted = 0 AND base IS NOT asset.sha256)
+        """
+    private static let goneAssetRows = """
+        FROM asset_sync LEFT JOIN asset USING (path) WHERE asset.path IS NULL AND base IS NOT NULL AND wanted = 0
+        """
+
+    func pendingAssets(after change: Int64) throws -> Int {
+        guard try max(changeCounter, database.integer("SELECT value FROM counter")) > change else { return 0 }
+        return try database.integer("SELECT count(*) \(Self.pendingAssetRows)").asInt
+            + database.integer("SELECT count(*) \(Self.goneAssetRows)").asInt
+    }
+
+    struct PendingAsset {
+        let path: String
+        /// Nil: it is gone.
+        let asset: Asset?
+        let base: Int64?
+    }
+
+    func pendingAssets() throws -> [PendingAsset] {
+        var found: [PendingAsset] = []
+        let query = try database.prepare("SELECT path, version \(Self.pendingAssetRows) ORDER BY path")
+        while try query.step() {
+            found.append(
+                PendingAsset(path: query.text(0), asset: try asset(query.text(0)), base: query.optionalInteger(1)))
+        }
+        let gone = try database.prepare("SELECT path, version \(Self.goneAssetRows) ORDER BY path")
+        while try gone.step() {
+            found.append(PendingAsset(path: gone.text(0), asset: nil, base: gone.integer(1)))
+        }
+        return found
+    }
+
+    /// What the hub has under a path.
+    struct HubAsset {
+        let path: String
+        let version: Int64
+        let size: Int64
+        /// Nil: it was deleted.
+        let digest: SHA256Digest?
+        let modifiedNanoseconds: Int64
+        /// What both sides had last.
+        let base: String?
+        let isWanted: Bool
+    }
+
+    private static let hubAssetColumns = "path, version, size, sha256, modified_ns, base, wanted"
+
+    private static func hubAsset(_ row: Statement) -> HubAsset {
+        HubAsset(
+            path: row.text(0), version: row.integer(1), size: row.integer(2),
+            digest: row.optionalText(3).flatMap { SHA256Digest(hex: $0) }, modifiedNanoseconds: row.integer(4),
+            base: row.optionalText(5), isWanted: row.integer(6) != 0)
+    }
+
+    func hubAsset(_ path: String) throws -> HubAsset? {
+        let query = try database.statement("SELECT \(Self.hubAssetColumns) FROM asset_sync WHERE path = ?").bind(
+            1, path)
+        defer { query.reset() }
+        return try query.step() ? Self.hubAsset(query) : nil
+    }
+
+    func wantedAssets() throws -> [HubAsset] {
+        let query = try database.prepare("SELECT \(Self.hubAssetColumns) FROM asset_sync WHERE wanted ORDER BY path")
+        var found: [HubAsset] = []
+        while try query.step() { found.append(Self.hubAsset(query)) }
+        return found
+    }
+
+    func setHubAsset(_ asset: HubAsset) throws {
+        try database.statement("INSERT OR REPLACE INTO asset_sync VALUES (?, ?, ?, ?, ?, ?, ?)")
+            .bind(1, asset.path).bind(2, asset.version).bind(3, asset.size).bind(4, asset.digest?.hex)
+            .bind(5, asset.modifiedNanoseconds).bind(6, asset.base).bind(7, asset.isWanted ? Int64(1) : 0).run()
+    }
+
+    /// Both sides have the same now. Must run inside `write`.
+    func settleAsset(_ path: String, _ digest: SHA256Digest?) throws {
+        try database.statement("UPDATE asset_sync SET base = ?, wanted = 0 WHERE path = ?")
+            .bind(1, digest?.hex).bind(2, path).run()
+    }
+
+    /// Forgets the batches that put a sync's files in place: a sync is not undone. The files first: kept ones without
+    /// their batch would look like those of a batch that was never committed.
+    func forgetSyncBatches() throws {
+        for batch in try batches() where batch.kind == Self.syncBatch {
+            try Directory.removeTree(keptFolder(of: batch.id) + Self.placedEnding)
+            try Directory.removeTree(keptFolder(of: batch.id))
+            try database.write {
+                try database.statement("UPDATE conflict SET batch = NULL WHERE batch = ?").bind(1, batch.id).run()
+                try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
+            }
+        }
+    }
+}
+
+extension Asset {
+    init?(_ record: Record) throws {
+        let fields = try JSON(parsing: record.fields)
+        guard let size = fields["size"]?.integer, let hex = fields["sha256"]?.string,
+            let digest = SHA256Digest(hex: hex)
+        else { return nil }
+        self.init(
+            path: record.id.name, size: size, digest: digest, modifiedNanoseconds: fields["modified_ns"]?.integer ?? 0)
+    }
+
+    func record(at time: Timestamp) -> Record {
+        let fields = JSON.object([
+            JSON.Member("modified_ns", JSON(modifiedNanoseconds)), JSON.Member("sha256", .string(digest.hex)),
+            JSON.Member("size", JSON(size)),
+        ])
+        return Record(
+            id: RecordID(zone: Store.assetZone, name: path), type: Store.assetType, localID: path,
+            fields: fields.compact, createdAt: time, modifiedAt: time)
+    }
+}
+
+// MARK: - From the hub
+
+extension Synchronizer {
+    /// Notes what the hub has under a path; the bytes are fetched afterwards. Must run inside `write`.
+    func applyAsset(_ incoming: HubRecord) throws {
+        let record = incoming.record
+        let known = try store.hubAsset(record.id.name)
+        if let known, known.version >= incoming.version { return }
+        let theirs: Asset?
+        do {
+            try Store.check(record.id.name)
+            theirs = record.isDeleted ? nil : try Asset(record)
+            guard record.isDeleted || theirs != nil else { throw BackupError(.damaged, "names no asset") }
+        } catch let error as BackupError {
+            // One that cannot be kept here blocks nobody else.
+            return try hold(record.id, .missing, error.message)
+        }
+        let mine = try store.asset(record.id.name)
+        let isSame = mine?.digest == theirs?.digest
+        let isInPlace = try mine.map { try store.isInPlace($0) } ?? true
+        try store.setHubAsset(
+            Store.HubAsset(
+                path: record.id.name, version: incoming.version, size: theirs?.size ?? 0, digest: theirs?.digest,
+                modifiedNanoseconds: theirs?.modifiedNanoseconds ?? 0,
+                base: isSame ? theirs?.digest.hex : known?.base, isWanted: !isSame || !isInPlace))
+        if !isSame { result.pulled += 1 }
+        try release(record.id)
+    }
+
+    /// Brings the bytes of what the hub has and this side has not, each file with its row in one transaction.
+    func fetchAssets() throws {
+        for wanted in try store.wantedAssets() {
+            let id = RecordID(zone: Store.assetZone, name: wanted.path)
+            do {
+                try store.withIncomingFolder { folder in
+                    let staged = try wanted.digest.map { digest in try stage(digest, wanted.size, in: folder) }
+                    guard staged != .some(nil) else {
+                        throw BackupError(.incomplete, "its bytes are not on the hub")
+                    }
+                    try settle(wanted, staged?.flatMap { $0 }, in: folder)
+                }
+                if heldIDs.contains(id) { try store.write { try release(id) } }
+            } catch let error as BackupError where [.incomplete, .exists, .refused].contains(error.code) {
+                try store.write { try hold(id, .missing, error.message, size: Int(clamping: wanted.size)) }
+            }
+        }
+    }
+
+    /// The hub's bytes in a file of ours; nil when it does not have them.
+    private func stage(_ digest: SHA256Digest, _ size: Int64, in folder: String) throws -> String? {
+        let path = "\(folder)/\(digest.hex)"
+        let isThere = try ask {
+            try Directory.removeTree(path)
+            let file = try FileHandle.create(path)
+            let hasher = SHA256Hasher()
+            var count: Int64 = 0
+            let found = try hub.getAsset(digest) { chunk in
+                count += Int64(chunk.count)
+                guard count <= size else { throw BackupError(.incomplete, "its bytes on the hub are others") }
+                hasher.update(chunk)
+                try file.write(chunk)
+            }
+            guard found else { return false }
+            guard count == size, hasher.finish() == digest else {
+                throw BackupError(.incomplete, "its bytes on the hub are others")
+            }
+            try file.sync()
+            return true
+        }
+        return isThere ? path : nil
+    }
+
+    private func settle(_ wanted: Store.HubAsset, _ staged: String?, in folder: String) throws {
+        var forgotten: [String] = []
+        _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
+            let mine = try store.asset(wanted.path)
+            // A file that this side has changed too stays: beside the hub's, or alone when the hub has none.
+            let isChanged = mine != nil && mine?.digest.hex != wanted.base && mine?.digest != wanted.digest
+            let copy = isChanged && staged != nil ? try mine.flatMap { try setAside($0, in: folder) } : nil
+            if let mine, !(isChanged && staged == nil) {
+                try store.removeAsset(mine)
+            }
+            // The undo of an earlier import leaves alone what came from the hub since.
+            forgotten = try store.forgetAsset(wanted.path)
+            if let staged, let digest = wanted.digest {
+                let asset = Asset(
+                    path: wanted.path, size: wanted.size, digest: digest,
+                    modifiedNanoseconds: wanted.modifiedNanoseconds)
+                _ = try store.placeAsset(asset, from: staged)
+                result.assetsFetched += 1
+            }
+            if let mine, let copy { try keepBoth(mine, copy) }
+            try store.settleAsset(wanted.path, wanted.digest)
+            _ = store.nextChange()
+            return ((), summary: "{}")
+        }
+        for kept in forgotten { try Directory.removeTree("\(store.assetFolder)/\(kept)") }
+        try store.forgetSyncBatches()
+    }
+
+    /// The second of two versions gets a name of its own, and a person decides.
+    private func keepBoth(_ mine: Asset, _ copy: String) throws {
+        guard case .conflict(let path) = try store.placeAsset(mine, from: copy) else { return }
+        result.conflicts += 1
+        result.findings.append(
+            Finding(.conflict, .warning, mine.path, "differs from the hub's file of that name; ours is kept as \(path)")
+        )
+    }
+
+    /// A copy of the store's file; nil when it is not there.
+    private func setAside(_ asset: Asset, in folder: String) throws -> String? {
+        guard try store.isInPlace(asset) else { return nil }
+        let source = try FileHandle.openForReading("\(store.assetFolder)/\(asset.path)")
+        guard try RootDirectory(folder).copy(source, to: "ours") == asset.digest else { return nil }
+        return "\(folder)/ours"
+    }
+}
+
+extension Store {
+    /// Takes a path out of the memory of earlier batches, and returns where they kept what it was.
+    fileprivate func forgetAsset(_ path: String) throws -> [String] {
+        let query = try database.prepare(
+            "SELECT kept FROM batch_asset WHERE path = ? AND batch <> ? AND kept IS NOT NULL AND kept <> path"
+        ).bind(1, path).bind(2, currentBatch?.id)
+        var kept: [String] = []
+        while try query.step() { kept.append(query.text(0)) }
+        try database.statement("DELETE FROM batch_asset WHERE path = ? AND batch <> ?")
+            .bind(1, path).bind(2, currentBatch?.id).run()
+        return kept
+    }
+}
+
+// MARK: - To the hub
+
+extension Synchronizer {
+    /// Sends new and changed assets. False when something has to be pulled first.
+    func pushAssets() throws -> Bool {
+        guard try store.pendingAssets(after: link.pushedThrough) > 0 else { return true }
+        var isAlone = true
+        var ready: [Store.PendingAsset] = []
+        for pending in try store.pendingAssets() {
+            if let asset = pending.asset, try !send(asset) { continue }
+            ready.append(pending)
+            if ready.count == identity.limits.recordsPerPush { isAlone = try announce(&ready) && isAlone }
+        }
+        return try (ready.isEmpty || announce(&ready)) && isAlone
+    }
+
+    /// The bytes; false when the asset has to stay here.
+    private func send(_ asset: Asset) throws -> Bool {
+        let id = RecordID(zone: Store.assetZone, name: asset.path)
+        func stays(_ kind: Held.Kind, _ reason: String) throws -> Bool {
+            try store.write { try hold(id, kind, reason, size: Int(clamping: asset.size)) }
+            return false
+        }
+        if asset.size > identity.limits.assetBytes {
+            return try stays(.size, "has \(asset.size) bytes; the hub takes \(identity.limits.assetBytes) an asset")
+        }
+        // What was refused waits until the share says otherwise.
+        if heldIDs.contains(id), try store.held().contains(where: { $0.id == id && $0.kind == .permission }) {
+            return false
+        }
+        if try ask({ try hub.hasAsset(asset.digest) }) { return true }
+        guard try store.isInPlace(asset) else { return try stays(.missing, "its file is not in the store's folder") }
+        do {
+            try ask {
+                let file = try FileHandle.openForReading("\(store.assetFolder)/\(asset.path)")
+                try hub.putAsset(asset.digest, size: asset.size) { write in try file.forEachChunk(write) }
+            }
+        } catch let error as BackupError where error.code == .damaged {
+            return try stays(.missing, "its file is not what the store remembers")
+        }
+        result.assetsSent += 1
+        return true
+    }
+
+    private func announce(_ assets: inout [Store.PendingAsset]) throws -> Bool {
+        defer { assets = [] }
+        var left = assets
+        for _ in 0...assets.count where !left.isEmpty {
+            let now = store.clock.now()
+            let items = left.map { pending in
+                let id = RecordID(zone: Store.assetZone, name: pending.path)
+                let gone = Record(
+                    id: id, type: Store.assetType, localID: pending.path, fields: "{}", createdAt: now, modifiedAt: now)
+                return HubPush.Item(
+                    pending.asset?.record(at: now) ?? gone.tombstone(at: now), base: pending.base)
+            }
+            let push = HubPush(items: items, after: link.token)
+            switch try ask({ try hub.push(push, by: options.user) }) {
+            case .accepted(let first, let before, let after):
+                try store.write {
+                    for (index, pending) in left.enumerated() {
+                        let asset = pending.asset
+                        try store.setHubAsset(
+                            Store.HubAsset(
+                                path: pending.path, version: first + Int64(index), size: asset?.size ?? 0,
+                                digest: asset?.digest, modifiedNanoseconds: asset?.modifiedNanoseconds ?? 0,
+                                base: asset?.digest.hex, isWanted: false))
+                        try release(items[index].record.id)
+                    }
+                    if before == link.token { link.token = after }
+                    try store.setHubLink(link)
+                }
+                result.pushed += left.count
+                return before == push.token
+            case .rejected(let conflicts, let refused):
+                try store.write {
+                    for (index, reason) in refused where left.indices.contains(index) {
+                        try hold(items[index].record.id, .permission, reason)
+                    }
+                    for conflict in conflicts { try apply(conflict) }
+                }
+                let settled = Set(conflicts.map(\.record.id.name))
+                left = left.enumerated().filter { refused[$0.offset] == nil && !settled.contains($0.element.path) }
+                    .map(\.element)
+                if !settled.isEmpty { return false }
+            }
+        }
+        return true
+    }
+}

@@ -1,0 +1,193 @@
+/// How a store stands to its hub.
+struct HubLink: Sendable, Equatable {
+    var hubID: String
+    var location: String
+    var user: String?
+    /// Where the next pull goes on; nil: at the beginning.
+    var token: String?
+    /// Rows with a change number up to this one are on the hub, or held.
+    var pushedThrough: Int64 = 0
+    var syncedAt: Timestamp?
+}
+
+/// Something that cannot go to the hub, or not come from it. It waits and blocks nothing else.
+public struct Held: Sendable, Equatable {
+    public enum Kind: String, Sendable {
+        /// Larger than the hub takes.
+        case size
+        /// The hub does not let this user write there.
+        case permission
+        /// The hub has a version for everybody, and a copy that is kept on this device stands in its place.
+        case local
+        /// An asset whose bytes are not here, or not on the hub.
+        case missing
+    }
+
+    public let id: RecordID
+    public let kind: Kind
+    public let reason: String
+    public let size: Int64
+    public let since: Timestamp
+}
+
+/// What waits for the next sync.
+public struct SyncState: Sendable {
+    public var location: String
+    public var syncedAt: Timestamp?
+    public var pending = 0
+    public var held: [Held] = []
+}
+
+extension Store {
+    func hubLink() throws -> HubLink? {
+        let query = try database.statement(
+            "SELECT hub_id, location, user, token, pushed_through, synced_at FROM hub_link")
+        defer { query.reset() }
+        guard try query.step() else { return nil }
+        return HubLink(
+            hubID: query.text(0), location: query.text(1), user: query.optionalText(2), token: query.optionalText(3),
+            pushedThrough: query.integer(4), syncedAt: query.optionalInteger(5).map { Timestamp(milliseconds: $0) })
+    }
+
+    /// Must run inside `write`.
+    func setHubLink(_ link: HubLink) throws {
+        try database.statement("INSERT OR REPLACE INTO hub_link VALUES (1, ?, ?, ?, ?, ?, ?)")
+            .bind(1, link.hubID).bind(2, link.location).bind(3, link.user).bind(4, link.token)
+            .bind(5, link.pushedThrough).bind(6, link.syncedAt?.milliseconds).run()
+    }
+
+    /// Nil for a store that never synced.
+    public func syncState() throws -> SyncState? {
+        // A store of the first version that nobody has written since has no such table.
+        guard try database.integer("PRAGMA user_version") > 1, let link = try hubLink() else { return nil }
+        var state = SyncState(location: link.location, syncedAt: link.syncedAt)
+        state.pending = try pendingRecords(after: link.pushedThrough) + pendingAssets(after: link.pushedThrough)
+        state.held = try held()
+        return state
+    }
+
+    /// Rows that the hub does not have as they are. What is kept on this device is not for the hub.
+    static let isPending = "clean_at IS NOT change AND NOT (local_only AND deleted_at IS NULL)"
+
+    func pendingRecords(after change: Int64) throws -> Int {
+        try database.integer(
+            "SELECT count(*) FROM record WHERE change > \(change) AND \(Self.isPending)"
+        ).asInt
+    }
+
+    // MARK: What is held
+
+    func held() throws -> [Held] {
+        let query = try database.prepare(
+            "SELECT zone, name, kind, reason, size, since FROM held ORDER BY zone, name")
+        var found: [Held] = []
+        while try query.step() {
+            guard let kind = Held.Kind(rawValue: query.text(2)) else { continue }
+            found.append(
+                Held(
+                    id: RecordID(zone: query.text(0), name: query.text(1)), kind: kind, reason: query.text(3),
+                    size: query.integer(4), since: Timestamp(milliseconds: query.integer(5))))
+        }
+        return found
+    }
+
+    /// Must run inside `write`.
+    func hold(_ id: RecordID, _ kind: Held.Kind, _ reason: String, size: Int = 0) throws {
+        try database.statement(
+            """
+            INSERT INTO held VALUES (?, ?, ?, ?, ?, ?)
+            ON CONFLICT DO UPDATE SET kind = excluded.kind, reason = excluded.reason, size = excluded.size
+            """
+        ).bind(1, id.zone).bind(2, id.name).bind(3, kind.rawValue).bind(4, reason).bind(5, Int64(size))
+            .bind(6, clock.now().milliseconds).run()
+    }
+
+    func release(_ id: RecordID) throws {
+        try database.statement(Self.deleteHeld).bind(1, id.zone).bind(2, id.name).run()
+    }
+
+    private static let deleteHeld = Query("DELETE FROM held WHERE zone = ? AND name = ?")
+
+    // MARK: Ancestors
+
+    func ancestor(_ id: RecordID) throws -> Ancestor? {
+        let query = try database.statement(Self.ancestorByIdentity).bind(1, id.zone).bind(2, id.name)
+        defer { query.reset() }
+        return try query.step() ? try Self.ancestor(query) : nil
+    }
+
+    private static func ancestor(_ row: Statement) throws -> Ancestor {
+        Ancestor(
+            fields: row.text(0), fieldTimes: try times(row.optionalText(1)),
+            modifiedAt: Timestamp(milliseconds: row.integer(2)), isDeleted: !row.isNull(3))
+    }
+
+    func setAncestor(_ hub: Record) throws {
+        try database.statement("INSERT OR REPLACE INTO ancestor VALUES (?, ?, ?, ?, ?, ?)")
+            .bind(1, hub.id.zone).bind(2, hub.id.name).bind(3, hub.fields).bind(4, Self.timesText(hub.fieldTimes))
+            .bind(5, hub.modifiedAt.milliseconds).bind(6, hub.deletedAt?.milliseconds).run()
+    }
+
+    func dropAncestor(_ id: RecordID) throws {
+        try database.statement(Self.deleteAncestor).bind(1, id.zone).bind(2, id.name).run()
+    }
+
+    private static let ancestorByIdentity = Query(
+        "SELECT fields, field_times, modified_at, deleted_at FROM ancestor WHERE zone = ? AND name = ?")
+    private static let deleteAncestor = Query("DELETE FROM ancestor WHERE zone = ? AND name = ?")
+
+    // MARK: Another hub
+
+    /// Forgets what a hub knew, and nothing else: the first half of a full resync. Must run inside `write`.
+    func forgetHub() throws {
+        try keepUnsaidChanges()
+        try database.execute(
+            """
+            UPDATE record SET hub_version = 0, clean_at = NULL WHERE hub_version IS NOT NULL;
+            DELETE FROM ancestor; DELETE FROM held; DELETE FROM asset_sync; DELETE FROM hub_link;
+            """)
+    }
+
+    /// Without ancestors only times decide. A change that its times do not show (an undo brings old times back) gets
+    /// times that do, or it would be lost to the version that it took the place of.
+    private func keepUnsaidChanges() throws {
+        let query = try database.prepare(
+            "SELECT fields, field_times, modified_at, deleted_at, zone, name FROM ancestor")
+        while try query.step() {
+            let before = try Self.ancestor(query)
+            guard let stored = try record(RecordID(zone: query.text(4), name: query.text(5))) else { continue }
+            let record = try stored.record.newer(than: before)
+            if record != stored.record { try put(record, replacing: stored) }
+        }
+    }
+}
+
+extension Record {
+    /// The record with times that show what was changed in it.
+    fileprivate func newer(than before: Ancestor) throws -> Record {
+        func next(_ time: Timestamp) -> Timestamp { Timestamp(milliseconds: time.milliseconds + 1) }
+        let latest = before.fieldTimes.values.reduce(before.modifiedAt, max)
+        var record = self
+        if isDeleted || before.isDeleted {
+            guard isDeleted != before.isDeleted, latestTime <= latest else { return self }
+            if isDeleted { return tombstone(at: next(latest)) }
+            record.modifiedAt = next(latest)
+            return record
+        }
+        let old = Dictionary(
+            try Fields.parse(before.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let new = Dictionary(
+            try Fields.parse(fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        for name in Set(old.keys).union(new.keys) {
+            if let value = new[name], let was = old[name], try Fields.same(value, was) { continue }
+            let was = before.fieldTimes[name] ?? before.modifiedAt
+            let now = fieldTimes[name] ?? (new[name] == nil ? .distantPast : modifiedAt)
+            if now <= was { record.fieldTimes[name] = next(was) }
+        }
+        return record
+    }
+}
+
+extension Int64 {
+    var asInt: Int { Int(truncatingIfNeeded: self) }
+}

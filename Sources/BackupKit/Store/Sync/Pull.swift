@@ -1,0 +1,178 @@
+/// From the hub to the store.
+extension Synchronizer {
+    func pull() throws {
+        while true {
+            let page = try ask {
+                try hub.changes(after: link.token, limit: identity.limits.recordsPerPage, for: options.user)
+            }
+            if page.records.isEmpty && page.token == link.token { return }
+            try store.write {
+                let before = store.changeCounter
+                for record in page.records { try apply(record) }
+                try notePublications(page.records)
+                if link.pushedThrough == before, try store.pendingRecords(after: before) == 0 {
+                    // Nothing waited, and nothing that came has to go back.
+                    link.pushedThrough = try store.pendingAssets(after: before) == 0 ? store.changeCounter : before
+                }
+                link.token = page.token
+                try store.setHubLink(link)
+            }
+            if !page.more { return }
+        }
+    }
+
+    /// Takes the hub's version of one record. Must run inside `write`.
+    func apply(_ incoming: HubRecord) throws {
+        try Interrupt.check()
+        guard incoming.record.id.zone != Store.assetZone else { return try applyAsset(incoming) }
+        let bare = incoming.record.withoutRemains()
+        guard bare.schemaVersion <= SchemaVersion.current else {
+            throw BackupError(
+                .refused, "was written by a newer app (schema \(bare.schemaVersion))", at: "\(bare.id)",
+                remedy: "use the newer version of backup-tool; nothing of this was changed")
+        }
+        let (record, isClamped) = clamped(bare)
+        let look = try store.lookUp(record)
+        guard var row = look.row else {
+            if look.hasCopy, !record.isDeleted { return try protect(record) }
+            return try add(record, incoming, isClamped)
+        }
+        if let seen = row.hubVersion, seen >= incoming.version { return }
+        if row.isLocal {
+            return record.isDeleted ? () : try protect(record)
+        }
+        if !row.isSameType {
+            try store.moveAside(row.change)
+            return try add(record, incoming, isClamped)
+        }
+        if look.hasCopy, !record.isDeleted, row.isDeleted {
+            if try row.isClean || store.record(change: row.change).modifiedAt < record.latestTime {
+                try store.markClean(row.change)
+                return try protect(record)
+            }
+        }
+        if row.isClean {
+            try replace(&row, record, incoming, isClamped)
+        } else {
+            try merge(row, record, incoming)
+        }
+        try release(record.id)
+    }
+
+    private func clamped(_ record: Record) -> (Record, Bool) {
+        let now = store.clock.now()
+        let latest = max(record.latestTime, record.createdAt, record.deletedAt ?? record.createdAt)
+        guard latest.milliseconds > now.milliseconds + Self.clockTolerance else { return (record, false) }
+        result.clamped += 1
+        result.findings.append(
+            Finding(.clockSkew, .warning, "\(record.id)", "was dated in the future; its time was set to now"))
+        return store.clamp(record, to: now)
+    }
+
+    /// The copy on this device stands for the record.
+    private func protect(_ record: Record) throws {
+        try hold(record.id, .local, "a copy of it is kept on this device only")
+    }
+
+    private func add(_ record: Record, _ incoming: HubRecord, _ isClamped: Bool) throws {
+        // What is merged later must be readable later, so it is read once now.
+        if !record.isDeleted { try check(record) }
+        try store.insert(record, version: incoming.version, isClean: !isClamped)
+        if isClamped { try store.setAncestor(incoming.record) }
+        try arrived(record)
+    }
+
+    private func replace(
+        _ row: inout Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ isClamped: Bool
+    ) throws {
+        if !record.isDeleted { try check(record) }
+        try store.replace(row.change, with: record, version: incoming.version, isClean: !isClamped)
+        if isClamped { try store.setAncestor(incoming.record) }
+        try arrived(record)
+    }
+
+    private func arrived(_ record: Record) throws {
+        result.pulled += 1
+        if Share.isShare(record) { try retryZone(record.id.zone) }
+    }
+
+    private func check(_ record: Record) throws {
+        do { try Fields.check(record.fields) } catch let error as BackupError {
+            throw BackupError(error.code, error.message, at: "\(record.id)", remedy: error.remedy)
+        }
+    }
+
+    /// Both sides have changed the record.
+    private func merge(_ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord) throws {
+        let local = try store.record(change: row.change)
+        if !record.isDeleted { try check(record) }
+        let merge = SyncMerge { [derive] in
+            try derive(record.type, $0, $1, $2)
+        }
+        let merged = try merge.merge(local, record, base: try store.ancestor(record.id))
+        let isClean = merged.isSame(as: incoming.record.withoutRemains())
+        if merged.isSame(as: local) {
+            try store.noteVersion(row.change, incoming.version, isClean: isClean)
+        } else {
+            try store.replace(row.change, with: merged, version: incoming.version, isClean: isClean)
+        }
+        if isClean { try store.dropAncestor(record.id) } else { try store.setAncestor(incoming.record) }
+        if !(isClean && merged.isSame(as: local)) {
+            result.merged += 1
+            try arrived(merged)
+        }
+    }
+
+    /// Versions that a local copy kept out, and whose copy is gone since, come in now.
+    func resolveLocalCopies() throws {
+        guard !heldIDs.isEmpty else { return }
+        let waiting = try store.held().filter { $0.kind == .local }.filter { try !store.hasLocalCopy(for: $0.id) }
+        for start in stride(from: 0, to: waiting.count, by: identity.limits.recordsPerPush) {
+            let ids = waiting[start..<min(waiting.count, start + identity.limits.recordsPerPush)].map(\.id)
+            let found = try ask { try hub.fetch(ids, for: options.user) }
+            try store.write {
+                for id in ids { try release(id) }
+                for record in found { try apply(record) }
+            }
+        }
+    }
+
+    // MARK: One cite key, two publications
+
+    /// Two publications with one cite key are both kept, and a person decides.
+    private func notePublications(_ records: [HubRecord]) throws {
+        let arrived = records.filter { $0.record.type == RecordType.publication && !$0.record.isDeleted }
+        guard !arrived.isEmpty else { return }
+        var known = try citeKeys ?? readCiteKeys()
+        for incoming in arrived {
+            guard let stored = try store.record(incoming.record.id), !stored.record.isDeleted,
+                let key = try Fields.strings(named: [Store.citeKeyField], of: stored.record.fields)[0]
+            else { continue }
+            for other in known[key, default: []].sorted() where other != stored.record.id {
+                guard let rival = try store.record(other), !rival.record.isDeleted,
+                    try Fields.strings(named: [Store.citeKeyField], of: rival.record.fields)[0] == key,
+                    rival.record.localID != stored.record.localID
+                else { continue }
+                let (existing, incoming) = (rival.record.localID, stored.record.localID)
+                if try store.hasConflict(subject: key, incoming, existing) { continue }
+                try store.noteConflict(kind: "publication", subject: key, existing: existing, incoming: incoming)
+                result.conflicts += 1
+                result.findings.append(
+                    Finding(
+                        .conflict, .warning, key, "two different publications have this name; both are kept",
+                        remedy: "rename one of them"))
+            }
+            known[key, default: []].insert(stored.record.id)
+        }
+        citeKeys = known
+    }
+
+    private func readCiteKeys() throws -> [String: Set<RecordID>] {
+        var keys: [String: Set<RecordID>] = [:]
+        try store.forEachLive(type: RecordType.publication) { stored in
+            guard let key = try Fields.strings(named: [Store.citeKeyField], of: stored.record.fields)[0] else { return }
+            keys[key, default: []].insert(stored.record.id)
+        }
+        return keys
+    }
+}

@@ -1,0 +1,111 @@
+/// From the store to the hub.
+extension Synchronizer {
+    /// Sends what waits. False when somebody else wrote meanwhile, so that there is something to pull.
+    func push() throws -> Bool {
+        var isAlone = true
+        // Rows that the hub refuses stay behind while the others of their batch go.
+        var refused: Set<Int64> = []
+        while true {
+            let (batch, last, isAll) = try nextBatch(without: refused)
+            guard !batch.isEmpty else {
+                try passOver(through: last, isAll)
+                if isAll { return isAlone }
+                continue
+            }
+            let items = batch.map { HubPush.Item($0.record, base: $0.base) }
+            let push = HubPush(items: items, after: link.token)
+            switch try ask({ try hub.push(push, by: options.user) }) {
+            case .accepted(let first, let before, let after):
+                if before != link.token { isAlone = false }
+                try acknowledge(batch, first: first, through: last, token: before == link.token ? after : nil)
+                refused = []
+            case .rejected(let conflicts, let reasons):
+                guard !conflicts.isEmpty || !reasons.isEmpty else {
+                    throw HubError.noAnswer("a push without an answer")
+                }
+                try store.write {
+                    for (index, reason) in reasons where batch.indices.contains(index) {
+                        let row = batch[index]
+                        try hold(row.record.id, .permission, reason, size: row.record.hubBytes)
+                        refused.insert(row.change)
+                    }
+                    for conflict in conflicts { try apply(conflict) }
+                }
+            }
+        }
+    }
+
+    private struct Row {
+        let change: Int64
+        let record: Record
+        let base: Int64?
+    }
+
+    private static let nextRows = Query(
+        """
+        SELECT \(Store.recordColumns), hub_version FROM record WHERE change > ? AND \(Store.isPending)
+        ORDER BY change LIMIT ?
+        """)
+
+    /// The next rows to push; `last` is how far the mark may go when they are on the hub.
+    private func nextBatch(without refused: Set<Int64>) throws -> (rows: [Row], last: Int64, isAll: Bool) {
+        let newest = try store.database.integer("SELECT value FROM counter")
+        guard link.pushedThrough < newest else { return ([], newest, true) }
+        let limit = identity.limits.recordsPerPush
+        let query = try store.database.statement(Self.nextRows).bind(1, link.pushedThrough)
+            .bind(2, Int64(limit + refused.count))
+        defer { query.reset() }
+        var rows: [Row] = []
+        var oversize: [Row] = []
+        var (last, count) = (link.pushedThrough, 0)
+        while rows.count < limit, try query.step() {
+            count += 1
+            let stored = try Store.storedRecord(query)
+            last = stored.change
+            if refused.contains(stored.change) { continue }
+            let base = query.optionalInteger(13).flatMap { $0 > 0 ? $0 : nil }
+            let row = Row(change: stored.change, record: stored.record, base: base)
+            if stored.record.hubBytes > identity.limits.recordBytes { oversize.append(row) } else { rows.append(row) }
+        }
+        query.reset()
+        let isAll = count < limit + refused.count && rows.count < limit
+        if !oversize.isEmpty {
+            try store.write {
+                for row in oversize {
+                    let size = row.record.hubBytes
+                    let reason = "has \(size) bytes; the hub takes \(identity.limits.recordBytes) a record"
+                    try hold(row.record.id, .size, reason, size: size)
+                }
+            }
+        }
+        return (rows, isAll ? newest : last, isAll)
+    }
+
+    private func passOver(through last: Int64, _ isAll: Bool) throws {
+        guard last > link.pushedThrough else { return }
+        link.pushedThrough = last
+        try store.write { try store.setHubLink(link) }
+    }
+
+    private static let markClean = Query("UPDATE record SET hub_version = ?, clean_at = change WHERE change = ?")
+
+    private func acknowledge(_ rows: [Row], first: Int64, through last: Int64, token: String?) throws {
+        try store.write {
+            for (index, row) in rows.enumerated() {
+                try store.database.statement(Self.markClean).bind(1, first + Int64(index)).bind(2, row.change).run()
+                if row.base != nil { try store.dropAncestor(row.record.id) }
+                try release(row.record.id)
+                if Share.isShare(row.record) { try retryZone(row.record.id.zone) }
+            }
+            link.pushedThrough = last
+            if let token { link.token = token }
+            try store.setHubLink(link)
+        }
+        result.pushed += rows.count
+    }
+
+    /// A share has changed: what was refused may be welcome now.
+    func retryZone(_ zone: String) throws {
+        for id in heldIDs where id.zone == zone { try retry(id) }
+    }
+}

@@ -1,0 +1,65 @@
+/// Who a zone is shared with: records, so that they travel with everything else.
+extension Store {
+    public func share(of zone: String) throws -> Share? {
+        guard let stored = try record(Share.id(of: zone)), Share.isShare(stored.record), !stored.record.isDeleted else {
+            return nil
+        }
+        return try Share(fields: stored.record.fields)
+    }
+
+    /// Lets a user into a zone. `owner` is who the zone belongs to when it is shared for the first time.
+    @discardableResult
+    public func share(_ zone: String, with user: String, _ permission: Share.Permission, owner: String?) throws -> Share
+    {
+        try write {
+            let known = try share(of: zone)
+            guard let owner = known?.owner ?? owner else {
+                throw BackupError(
+                    .usage, "whose zone is it?", at: zone, remedy: "say --owner NAME, or who you are with --user NAME")
+            }
+            guard user != owner else { throw BackupError(.usage, "belongs to '\(user)' already", at: zone) }
+            var share = known ?? Share(owner: owner)
+            share.participants[user] = permission
+            try put(share, zone)
+            return share
+        }
+    }
+
+    /// Takes a user out of a zone, or with nil ends the sharing.
+    @discardableResult
+    public func unshare(_ zone: String, _ user: String?) throws -> Share? {
+        try write {
+            guard var share = try share(of: zone), let stored = try record(Share.id(of: zone)) else {
+                throw BackupError(.failed, "is not shared", at: zone)
+            }
+            guard let user else {
+                try put(stored.record.tombstone(at: timeAfter(stored.record)), replacing: stored)
+                return nil
+            }
+            guard share.participants.removeValue(forKey: user) != nil else {
+                throw BackupError(.failed, "is not shared with '\(user)'", at: zone)
+            }
+            try put(share, zone)
+            return share
+        }
+    }
+
+    private func put(_ share: Share, _ zone: String) throws {
+        let stored = try record(Share.id(of: zone))
+        if let stored, !Share.isShare(stored.record) {
+            throw BackupError(.exists, "has another record of the name 'share'", at: zone)
+        }
+        let now = stored.map { timeAfter($0.record) } ?? clock.now()
+        var record = Record(
+            id: Share.id(of: zone), type: Share.recordType, localID: "share:\(zone)", fields: share.fields,
+            createdAt: now, modifiedAt: now)
+        if let old = stored?.record {
+            record.localID = old.localID
+            if !old.isDeleted { record.createdAt = old.createdAt }
+            // Members that we do not know stay as they are.
+            let fields = try Fields.parse(old.fields).filter { !["owner", "participants"].contains($0.name) }
+            record.fields = Fields.text(try Fields.parse(share.fields) + fields)
+        }
+        try put(record, replacing: stored)
+    }
+}

@@ -1,0 +1,131 @@
+/// Rows of `record` as a sync sees them.
+extension Store {
+    /// The member of a publication that people cite it by.
+    static let citeKeyField = "citeKey"
+
+    struct SyncRow {
+        let change: Int64
+        let hubVersion: Int64?
+        let isClean: Bool
+        let isDeleted: Bool
+        /// Kept on this device only, and alive.
+        let isLocal: Bool
+        let isSameType: Bool
+    }
+
+    private static let columns = "change, zone, name, type, local_id, local_only, deleted_at, hub_version, clean_at"
+    private static let rowsByLocalID = Query(
+        """
+        SELECT \(columns) FROM record WHERE change IN (SELECT change FROM local_key WHERE key = ?2) AND local_id = ?1
+        """)
+    private static let rowByName = Query("SELECT \(columns) FROM record WHERE name = ? AND zone = ?")
+    private static let rowByImpliedName = Query(
+        """
+        SELECT \(columns) FROM record WHERE change IN (SELECT change FROM local_key WHERE key = ?3)
+        AND local_id = ?1 AND name IS NULL AND zone = ?2
+        """)
+
+    private static func syncRow(_ row: Statement, type: String) -> SyncRow {
+        let isDeleted = !row.isNull(6)
+        return SyncRow(
+            change: row.integer(0), hubVersion: row.optionalInteger(7),
+            isClean: !row.isNull(8) && row.integer(8) == row.integer(0), isDeleted: isDeleted,
+            isLocal: row.integer(5) != 0 && !isDeleted, isSameType: row.equals(3, type))
+    }
+
+    /// The row of an incoming record's identity, and whether a local-only copy of the record lies beside it. A sync goes
+    /// by identity alone: matching by local id is for imports, and for `dedup`.
+    func lookUp(_ record: Record) throws -> (row: SyncRow?, hasCopy: Bool) {
+        var found: SyncRow?
+        var hasCopy = false
+        let same = try database.statement(Self.rowsByLocalID).bind(1, record.localID)
+            .bind(2, hasher.key(record.localID))
+        while try same.step() {
+            let row = Self.syncRow(same, type: record.type)
+            if same.equals(1, record.id.zone), same.equals(same.isNull(2) ? 4 : 2, record.id.name) {
+                found = row
+            } else if row.isLocal, row.isSameType {
+                hasCopy = true
+            }
+        }
+        same.reset()
+        if let found { return (found, hasCopy) }
+        found = try row(database.statement(Self.rowByName), record)
+        // With the local id for a name it would have been found above.
+        if found == nil, record.id.name != record.localID {
+            let query = try database.statement(Self.rowByImpliedName).bind(3, hasher.key(record.id.name))
+            found = try row(query, record)
+        }
+        return (found, hasCopy)
+    }
+
+    private func row(_ query: Statement, _ record: Record) throws -> SyncRow? {
+        query.bind(1, record.id.name).bind(2, record.id.zone)
+        defer { query.reset() }
+        return try query.step() ? Self.syncRow(query, type: record.type) : nil
+    }
+
+    /// Whether a live local-only record stands in the place of the one of this identity.
+    func hasLocalCopy(for id: RecordID) throws -> Bool {
+        // Without a row of that identity nobody can tell what it was called here.
+        guard let stored = try record(id) else { return false }
+        return try records(localID: stored.record.localID).contains {
+            $0.record.isLocalOnly && !$0.record.isDeleted && $0.record.type == stored.record.type
+        }
+    }
+
+    private static let insertRow = Query(
+        "INSERT INTO record (\(recordColumns), hub_version, clean_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+    private static let updateRow = Query(
+        """
+        UPDATE record SET (\(recordColumns), hub_version, clean_at) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?
+        """)
+
+    func insert(_ record: Record, version: Int64, isClean: Bool) throws {
+        let change = nextChange()
+        let insert = try database.statement(Self.insertRow)
+        Self.bind(record, change: change, to: insert)
+        try insert.bind(14, version).bind(15, isClean ? change : nil).run()
+        try addKey(of: record, change)
+    }
+
+    func replace(_ old: Int64, with record: Record, version: Int64, isClean: Bool) throws {
+        let change = nextChange()
+        // What somebody changed since an import stays when that is undone, and so does what came from the hub.
+        try noteEdit(of: old, becomes: change)
+        let update = try database.statement(Self.updateRow)
+        Self.bind(record, change: change, to: update)
+        try update.bind(14, version).bind(15, isClean ? change : nil).bind(16, old).run()
+        try moveKey(of: record, from: old, to: change)
+    }
+
+    func noteVersion(_ change: Int64, _ version: Int64, isClean: Bool) throws {
+        try database.statement("UPDATE record SET hub_version = ?, clean_at = ? WHERE change = ?")
+            .bind(1, version).bind(2, isClean ? change : nil).bind(3, change).run()
+    }
+
+    func markClean(_ change: Int64) throws {
+        try database.statement("UPDATE record SET clean_at = change WHERE change = ?").bind(1, change).run()
+    }
+
+    /// Another type of record has this name on the hub: ours takes another name, as on an import.
+    func moveAside(_ change: Int64) throws {
+        var record = try record(change: change)
+        let old = record.id
+        record.id = try freeName(old, type: record.type)
+        try replace(change, with: record, version: 0, isClean: false)
+        try database.statement("UPDATE record SET hub_version = NULL WHERE change = ?").bind(1, changeCounter).run()
+        try dropAncestor(old)
+    }
+
+    /// Whether a person has been asked already, in whatever order.
+    func hasConflict(subject: String, _ first: String, _ second: String) throws -> Bool {
+        let query = try database.statement(
+            """
+            SELECT 1 FROM conflict WHERE subject = ?1 AND (existing = ?2 AND incoming = ?3 OR existing = ?3 AND incoming = ?2)
+            """
+        ).bind(1, subject).bind(2, first).bind(3, second)
+        defer { query.reset() }
+        return try query.step()
+    }
+}

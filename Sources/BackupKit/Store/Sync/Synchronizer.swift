@@ -1,0 +1,227 @@
+import Glibc
+
+public struct SyncOptions: Sendable {
+    /// Who asks; the hub's shares are about names.
+    public var user: String?
+    public var dryRun = false
+    /// How often a busy hub, or one that does not answer, is asked again.
+    public var patience = 8
+    /// Waits so many seconds; tests do not.
+    public var sleep: @Sendable (Double) -> Void = { usleep(UInt32(max(0, min($0, 60)) * 1_000_000)) }
+    public var monotonicSeconds: @Sendable () -> Double = {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+    }
+
+    public init(user: String? = nil, dryRun: Bool = false) { (self.user, self.dryRun) = (user, dryRun) }
+}
+
+/// What a sync did, or would do.
+public struct SyncResult: Sendable {
+    /// Records and assets that came, and that went.
+    public var pulled = 0
+    public var pushed = 0
+    /// Records that had changed on both sides.
+    public var merged = 0
+    public var conflicts = 0
+    /// Records that were dated in the future.
+    public var clamped = 0
+    public var assetsFetched = 0
+    public var assetsSent = 0
+    /// Whether everything was compared because the hub's history is not the one this store knew.
+    public var resynced = false
+    public var held: [Held] = []
+    public var findings: [Finding] = []
+
+    public var needsAttention: Bool { !held.allSatisfy { $0.kind == .local } || conflicts > 0 }
+}
+
+/// Brings a store and a hub together: pulls, merges, pushes, until nothing waits. Each page and each batch is one
+/// transaction with the token or the mark that goes with it, so it may be killed anywhere and goes on the next time.
+public final class Synchronizer {
+    /// A record may be this much ahead of our clock: no two clocks agree.
+    static let clockTolerance: Int64 = 60_000
+    /// Rounds and batches in which somebody else was faster, before we give way.
+    private static let roundsMax = 100
+
+    let store: Store
+    let hub: any Hub
+    let options: SyncOptions
+    let derive: Store.Derivation
+    var identity = HubIdentity(id: "", location: "", limits: HubLimits())
+    var link = HubLink(hubID: "", location: "")
+    var result = SyncResult()
+    /// Names of what is held, so that most records need no look into that table.
+    var heldIDs: Set<RecordID> = []
+    /// Publications by cite key; read when the first one comes.
+    var citeKeys: [String: Set<RecordID>]?
+    private var lastRequest: Double?
+
+    public init(
+        _ store: Store, _ hub: any Hub, _ options: SyncOptions = SyncOptions(),
+        derive: @escaping Store.Derivation = { _, merged, _, _ in merged }
+    ) {
+        (self.store, self.hub, self.options, self.derive) = (store, hub, options, derive)
+    }
+
+    public func run() throws -> SyncResult {
+        do {
+            identity = try ask { try hub.identity() }
+            if options.dryRun { return try rehearse() }
+            try store.forgetSyncBatches()
+            try meet()
+            try converse()
+            try store.write {
+                link.syncedAt = store.clock.now()
+                try store.setHubLink(link)
+            }
+        } catch let error as HubError { throw describe(error) }
+        result.held = try store.held()
+        return result
+    }
+
+    private func converse() throws {
+        for _ in 0..<Self.roundsMax {
+            do {
+                try pull()
+                try resolveLocalCopies()
+                try fetchAssets()
+                let alone = try pushAssets()
+                if try push() && alone { return }
+            } catch HubError.tokenUnknown {
+                result.resynced = true
+                try startAgain()
+            }
+        }
+        throw BackupError(
+            .temporary, "others keep writing faster than this store can merge", at: identity.location,
+            remedy: "try again")
+    }
+
+    // MARK: Whom we speak with
+
+    private func meet() throws {
+        heldIDs = Set(try store.held().map(\.id))
+        guard let known = try store.hubLink() else { return try startAgain(forgetting: false) }
+        guard known.hubID == identity.id else {
+            result.resynced = true
+            return try startAgain()
+        }
+        link = known
+        let otherUser = link.user != options.user
+        let limits = identity.limits
+        link.location = identity.location
+        link.user = options.user
+        try retry {
+            switch $0.kind {
+            case .permission: otherUser
+            case .size: $0.size <= ($0.id.zone == Store.assetZone ? Int(limits.assetBytes) : limits.recordBytes)
+            case .local, .missing: false
+            }
+        }
+    }
+
+    private func startAgain(forgetting: Bool = true) throws {
+        try store.write {
+            if forgetting { try store.forgetHub() }
+            link = HubLink(hubID: identity.id, location: identity.location, user: options.user)
+            try store.setHubLink(link)
+        }
+        heldIDs = []
+    }
+
+    /// Gives held records another try: they count as changed.
+    func retry(where isWorthIt: (Held) -> Bool) throws {
+        let again = heldIDs.isEmpty ? [] : try store.held().filter(isWorthIt)
+        guard !again.isEmpty else { return }
+        try store.write { for held in again { try retry(held.id) } }
+    }
+
+    /// Must run inside `write`.
+    func retry(_ id: RecordID) throws {
+        try release(id)
+        // Assets are compared one by one whenever anything has changed.
+        guard id.zone != Store.assetZone else { return _ = store.nextChange() }
+        guard let stored = try store.record(id) else { return }
+        let change = store.nextChange()
+        try store.overwrite(stored.change, with: stored.record, change)
+        try store.follow(stored.change, to: change)
+    }
+
+    func release(_ id: RecordID) throws {
+        if heldIDs.remove(id) != nil { try store.release(id) }
+    }
+
+    func hold(_ id: RecordID, _ kind: Held.Kind, _ reason: String, size: Int = 0) throws {
+        try store.hold(id, kind, reason, size: size)
+        heldIDs.insert(id)
+    }
+
+    /// Asks the hub, not faster than it allows, and again when it is busy or does not answer.
+    func ask<Result>(_ question: () throws -> Result) throws -> Result {
+        var attempt = 0
+        while true {
+            try Interrupt.check()
+            keepPace()
+            do { return try question() } catch let error as HubError where error != .tokenUnknown {
+                attempt += 1
+                guard attempt <= options.patience else { throw error }
+                if case .busy(let seconds) = error {
+                    options.sleep(seconds)
+                } else {
+                    options.sleep(0.1 * Double(1 << min(attempt, 8)))
+                }
+            }
+        }
+    }
+
+    private func keepPace() {
+        guard let rate = identity.limits.requestsPerSecond, rate > 0 else { return }
+        let now = options.monotonicSeconds()
+        let next = lastRequest.map { $0 + 1 / Double(rate) } ?? now
+        if next > now { options.sleep(next - now) }
+        lastRequest = max(now, next)
+    }
+
+    private func describe(_ error: HubError) -> BackupError {
+        let what =
+            switch error {
+            case .tokenUnknown: "its history changes while we look at it"
+            case .busy: "is busy"
+            case .noAnswer(let reason): "does not answer: \(reason)"
+            }
+        return BackupError(
+            .temporary, what, at: identity.location,
+            remedy: "try again later; what was done is done, and the rest waits")
+    }
+
+    // MARK: A dry run
+
+    private func rehearse() throws -> SyncResult {
+        let known = try store.syncState() == nil ? nil : store.hubLink()
+        let isKnown = known?.hubID == identity.id
+        var token = isKnown ? known?.token : nil
+        result.resynced = known != nil && !isKnown
+        while true {
+            let page: HubPage
+            do {
+                page = try ask {
+                    try hub.changes(after: token, limit: identity.limits.recordsPerPage, for: options.user)
+                }
+            } catch HubError.tokenUnknown where token != nil {
+                result.resynced = true
+                result.pulled = 0
+                token = nil
+                continue
+            }
+            result.pulled += page.records.count
+            token = page.token
+            if !page.more { break }
+        }
+        let mark = result.resynced ? 0 : known?.pushedThrough ?? 0
+        result.pushed = try store.pendingRecords(after: mark) + store.pendingAssets(after: mark)
+        result.held = try store.syncState()?.held ?? []
+        return result
+    }
+}

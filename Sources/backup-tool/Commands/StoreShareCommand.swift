@@ -1,0 +1,65 @@
+import BackupKit
+
+extension Command {
+    static let storeShare = Command(
+        "share", "Let somebody into a zone", in: .store,
+        discussion: """
+            A zone without a share is open to everybody who reaches the hub. With one, its owner may read and write, and \
+            others what they are given. The next sync tells the hub.
+            """,
+        options: [
+            .store, .value("with", "USER", "Who is let in", required: true),
+            .value(
+                "permission", "WHAT", "What they may do (read)",
+                .oneOf(Share.Permission.allCases.map(\.rawValue))),
+            .value("owner", "USER", "Whose zone it is, when it is shared for the first time"), .user,
+        ],
+        arguments: [Argument("ZONE", "The zone")],
+        examples: [
+            Example("backup-tool store share OllieEvents --with ben --owner ann", "Ben may read Ann's events"),
+            Example("backup-tool store share OllieEvents --with ben --permission read-write", "And write them"),
+        ],
+        reports: true,
+        run: { call in
+            let zone = try call.argument("ZONE")
+            guard let user = call.value("with"), !user.isEmpty else { throw call.usage("--with needs a name") }
+            let permission = call.value("permission").flatMap(Share.Permission.init(rawValue:)) ?? .read
+            let store = try Store(try call.storePath(), .write)
+            let owner = try call.value("owner") ?? call.user()
+            call.report(try store.share(zone, with: user, permission, owner: owner), zone, "store-share")
+            return .done
+        })
+
+    static let storeUnshare = Command(
+        "unshare", "Take somebody out of a zone, or open it again", in: .store,
+        discussion: "Without a user the share goes, and the zone is everybody's again. The next sync tells the hub.",
+        options: [.store],
+        arguments: [Argument("ZONE", "The zone"), Argument("USER", "Who has to leave", .text, .optional)],
+        examples: [Example("backup-tool store unshare OllieEvents ben", "Ben may no longer read them")],
+        reports: true,
+        run: { call in
+            let zone = try call.argument("ZONE")
+            let store = try Store(try call.storePath(), .write)
+            call.report(try store.unshare(zone, call.arguments("USER").first), zone, "store-unshare")
+            return .done
+        })
+}
+
+extension Invocation {
+    fileprivate func report(_ share: Share?, _ zone: String, _ what: String) {
+        let users = share?.participants.sorted { $0.key < $1.key } ?? []
+        if output.isJSON {
+            output.report([
+                "message_type": .string(what), "zone": .string(zone),
+                "owner": share.map { .string($0.owner) } ?? .null,
+                "participants": .array(
+                    users.map { ["user": .string($0.key), "permission": .string($0.value.rawValue)] }),
+            ])
+        } else if let share {
+            let list = users.map { "\(printable($0.key)) (\($0.value.rawValue))" }.joined(separator: ", ")
+            output.print("\(printable(zone)) of \(printable(share.owner)): \(list.isEmpty ? "nobody else" : list)")
+        } else {
+            output.print("\(printable(zone)) is everybody's")
+        }
+    }
+}

@@ -1,0 +1,297 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+@Suite struct SyncTests {
+    @Test func whatOneDeviceWritesTheOtherGets_andASecondSyncDoesNothing() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "one", "{\"x\":1}")
+            try devices.edit("A", "two", "{\"x\" : 1.0}")
+            #expect(try devices.sync("A").pushed == 2)
+            #expect(try devices.sync("B").pulled == 2)
+            #expect(try devices["A"].digest() == devices["B"].digest())
+            let before = try devices["A"].token()
+            for name in ["A", "B"] {
+                let result = try devices.sync(name)
+                #expect(result.pulled == 0 && result.pushed == 0 && result.merged == 0)
+            }
+            #expect(try devices["A"].token() == before)
+            #expect(try devices["A"].syncState()?.pending == 0)
+        }
+    }
+
+    @Test func aChangeGoesOnAndIsPendingUntilThen() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "one", "{\"x\":1}")
+            try devices.syncAll()
+            try devices.edit("B", "one", "{\"x\":2}")
+            #expect(try devices["B"].syncState()?.pending == 1)
+            try devices.syncAll()
+            #expect(try devices["B"].syncState()?.pending == 0)
+            #expect(try devices.shown("A", "one") == "{\"x\":2}")
+            #expect(try devices["A"].database.integer("SELECT count(*) FROM ancestor") == 0)
+        }
+    }
+
+    @Test func changesOnBothSidesMergeFieldByField_againstWhatBothKnew() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "r", "{\"a\":1,\"b\":1,\"tags\":[\"x\",\"y\"]}")
+            try devices.syncAll()
+            // Both change, B later; what only A changed stays A's although B's record is newer.
+            try devices.edit("A", "r", "{\"a\":2,\"b\":1,\"tags\":[\"x\",\"y\",\"z\"]}")
+            try devices.edit("B", "r", "{\"a\":1,\"b\":3,\"tags\":[\"y\",\"x\",\"w\"]}")
+            try devices.sync("B")
+            #expect(try devices.sync("A").merged == 1)
+            try devices.syncAll()
+            let fields = try Fields.parse(try #require(try devices.shown("A", "r")))
+            #expect(Fields.strings("tags", in: fields).sorted() == ["w", "x", "y", "z"])
+            #expect(fields.first { $0.name == "a" }?.value == "2")
+            #expect(fields.first { $0.name == "b" }?.value == "3")
+            #expect(try devices["A"].digest() == devices["B"].digest())
+        }
+    }
+
+    @Test func batchesAreAsLargeAsTheHubAllows() throws {
+        var limits = HubLimits.file
+        limits.recordsPerPush = 7
+        limits.recordsPerPage = 5
+        try withDevices("A", "B", limits: limits) { devices in
+            for number in 0..<30 { try devices.edit("A", "r\(number)", "{\"n\":\(number)}") }
+            #expect(try devices.sync("A").pushed == 30)
+            #expect(try devices.sync("B").pulled == 30)
+            #expect(try devices["A"].digest() == devices["B"].digest())
+        }
+    }
+
+    @Test func whatIsTooLargeStaysHereAndBlocksNobodyElse() throws {
+        var limits = HubLimits.file
+        limits.recordBytes = 1000
+        try withDevices("A", "B", limits: limits) { devices in
+            try devices.edit("A", "small", "{}")
+            try devices.edit("A", "large", "{\"x\":\"\(String(repeating: "x", count: 2000))\"}")
+            try devices.edit("A", "last", "{}")
+            let result = try devices.sync("A")
+            #expect(result.pushed == 2 && result.held.map(\.id.name) == ["large"] && result.needsAttention)
+            #expect(try devices["A"].syncState()?.held.first?.kind == .size)
+            #expect(try devices.sync("A").held.count == 1)
+            try devices.sync("B")
+            #expect(try devices["B"].all().map(\.id.name) == ["last", "small"])
+            // It goes when it has become smaller.
+            try devices.edit("A", "large", "{\"x\":\"less\"}")
+            #expect(try devices.sync("A").held.isEmpty)
+            try devices.sync("B")
+            #expect(try devices["A"].digest() == devices["B"].digest())
+        }
+    }
+
+    @Test func aResetHubIsFilledAgain_withoutLossAndWithoutTheDead() throws {
+        try withDevices("A", "B", "C") { devices in
+            for id in ["keep", "gone", "edited"] { try devices.edit("A", id, "{\"x\":1}") }
+            try devices.syncAll()
+            try devices.delete("A", "gone")
+            try devices.sync("A")
+            try devices.edit("B", "edited", "{\"x\":2}")
+            devices.hub = try FileHub.create("\(devices.folder)/hub2.db")
+            // C still has "gone" and comes first.
+            #expect(try devices.sync("C").resynced)
+            #expect(try devices.sync("A").resynced)
+            try devices.syncAll()
+            for name in devices.names {
+                #expect(try devices.shown(name, "gone") == nil)
+                #expect(try devices.shown(name, "edited") == "{\"x\":2}")
+                #expect(try devices.shown(name, "keep") == "{\"x\":1}")
+                #expect(try devices[name].digest() == devices["A"].digest())
+            }
+            #expect(try !devices.sync("A").resynced)
+        }
+    }
+
+    @Test func anUndoOfAnImportThatWasSyncedReachesEverybody() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "old", "{\"x\":1}")
+            try devices.syncAll()
+            devices.clock.advance()
+            let later = devices.clock.now
+            _ = try devices["A"].batch(kind: "import", source: "test") {
+                for (name, fields) in [("old", "{\"x\":2}"), ("new", "{\"x\":2}")] {
+                    _ = try devices["A"].ingest(
+                        Record(
+                            id: RecordID(zone: "Z", name: name), type: "Item", localID: name, fields: fields,
+                            createdAt: later, modifiedAt: later))
+                }
+                return ((), summary: "")
+            }
+            try devices.syncAll()
+            #expect(try devices.shown("B", "old") == "{\"x\":2}" && devices.shown("B", "new") != nil)
+            let undone = try devices["A"].undoLast()
+            #expect(undone.reverted == 1 && undone.removed == 1)
+            devices.hub = try FileHub.create("\(devices.folder)/hub2.db")
+            try devices.sync("B")
+            try devices.syncAll()
+            for name in devices.names {
+                #expect(try devices.shown(name, "old") == "{\"x\":1}")
+                #expect(try devices.shown(name, "new") == nil)
+            }
+        }
+    }
+
+    @Test func whatAReplacingRestoreTakesOutIsGoneEverywhere() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "r", "{\"x\":1}")
+            try devices.syncAll()
+            _ = try devices["A"].batch(kind: "restore", source: "test") {
+                try devices["A"].remove(RecordID(zone: "Z", name: "r"))
+                return ((), summary: "")
+            }
+            try devices.syncAll()
+            #expect(try devices.shown("B", "r") == nil)
+            _ = try devices["A"].undoLast()
+            try devices.syncAll()
+            #expect(try devices.shown("B", "r") == "{\"x\":1}")
+            #expect(try devices["A"].digest() == devices["B"].digest())
+        }
+    }
+
+    @Test func whatComesFromTheHubStaysWhenAnEarlierImportIsUndone() throws {
+        try withDevices("A", "B") { devices in
+            let first = devices.clock.now
+            _ = try devices["A"].batch(kind: "import", source: "test") {
+                _ = try devices["A"].ingest(
+                    Record(
+                        id: RecordID(zone: "Z", name: "r"), type: "Item", localID: "r", fields: "{\"x\":1}",
+                        createdAt: first, modifiedAt: first))
+                return ((), summary: "")
+            }
+            try devices.syncAll()
+            try devices.edit("B", "r", "{\"x\":2}")
+            try devices.syncAll()
+            #expect(try devices["A"].undoLast().keptNewer.map(\.name) == ["r"])
+            try devices.syncAll()
+            #expect(try devices.shown("A", "r") == "{\"x\":2}" && devices.shown("B", "r") == "{\"x\":2}")
+        }
+    }
+
+    @Test func timesInTheFutureAreSetBack_forEverybody() throws {
+        try withDevices("A", "B") { devices in
+            let future = Timestamp(milliseconds: devices.clock.now.milliseconds + 3_600_000)
+            let wrong = Record(
+                id: RecordID(zone: "Z", name: "r"), type: "Item", localID: "r", fields: "{}", createdAt: future,
+                modifiedAt: future)
+            try devices.hub.put(wrong)
+            let result = try devices.sync("A")
+            #expect(result.clamped == 1 && result.findings.map(\.code) == [.clockSkew])
+            #expect(try devices.sync("B").clamped == 0)
+            #expect(try devices["A"].digest() == devices["B"].digest())
+            #expect(try #require(devices["B"].all().first).modifiedAt <= devices.clock.now)
+        }
+    }
+
+    @Test func twoTypesUnderOneNameAreBothKept() throws {
+        try withDevices("A", "B") { devices in
+            try devices["A"].take(record("n", "{\"x\":1}", type: "Item"))
+            try devices["B"].take(record("n", "{\"x\":2}", type: "Other"))
+            try devices.syncAll()
+            #expect(try devices["A"].all().map(\.fields).sorted() == ["{\"x\":1}", "{\"x\":2}"])
+            #expect(try devices["A"].digest() == devices["B"].digest())
+        }
+    }
+
+    @Test func twoPublicationsWithOneCiteKeyAreQueued() throws {
+        try withDevices("A", "B") { devices in
+            for name in ["A", "B"] {
+                let fields = "{\"citeKey\":\"smith2020\",\"title\":\"\(name)\"}"
+                try devices[name].take(record("p\(name)", fields, type: RecordType.publication, zone: "Library"))
+            }
+            try devices.sync("A")
+            #expect(try devices.sync("B").conflicts == 1)
+            try devices.syncAll()
+            for name in ["A", "B"] { #expect(try devices[name].read { try devices[name].info() }.conflicts == 1) }
+            #expect(try devices["A"].digest() == devices["B"].digest())
+        }
+    }
+
+    @Test func aNewerSchemaIsNotHalfUnderstood() throws {
+        try withDevices("A") { devices in
+            var newer = record("r")
+            newer.schemaVersion = SchemaVersion.current + 10
+            try devices.hub.put(newer)
+            let error = #expect(throws: BackupError.self) { try devices.sync("A") }
+            #expect(error?.code == .refused)
+            #expect(try devices["A"].all().isEmpty)
+        }
+    }
+
+    @Test func aDryRunCountsAndWritesNothing() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "a", "{}")
+            try devices.sync("A")
+            try devices.edit("B", "b", "{}")
+            let before = try readFile(devices.hubPath)
+            var options = SyncOptions()
+            options.dryRun = true
+            let result = try Synchronizer(devices["B"], devices.hub, options).run()
+            #expect(result.pulled == 1 && result.pushed == 1)
+            #expect(try devices["B"].all().count == 1)
+            #expect(try readFile(devices.hubPath) == before)
+        }
+    }
+
+    @Test func aHubThatAllowsFewRequestsIsAskedSlowly() throws {
+        var limits = HubLimits.file
+        limits.recordsPerPush = 1
+        limits.requestsPerSecond = 40
+        try withDevices("A", limits: limits) { devices in
+            for number in 0..<20 { try devices.edit("A", "r\(number)", "{}") }
+            let time = TestTime()
+            var options = SyncOptions()
+            options.sleep = { time.sleep($0) }
+            options.monotonicSeconds = { time.now }
+            #expect(try Synchronizer(devices["A"], devices.hub, options).run().pushed == 20)
+            // 20 pushes and a pull after the first question.
+            #expect(abs(time.now - 20.0 / 40) < 0.051, "\(time.now)")
+        }
+    }
+}
+
+@Suite struct SyncShareTests {
+    @Test func whoMayNotWriteKeepsItsChange_untilItMay() throws {
+        try withDevices("ann", "ben") { devices in
+            func sync(_ name: String) throws -> SyncResult { try devices.sync(name, user: name) }
+            try devices.edit("ann", "r", "{\"x\":1}")
+            try devices["ann"].share("Z", with: "ben", .read, owner: "ann")
+            _ = try sync("ann")
+            _ = try sync("ben")
+            #expect(try devices.shown("ben", "r") == "{\"x\":1}")
+            try devices.edit("ben", "r", "{\"x\":2}")
+            try devices.edit("ben", "open", "{}", zone: "Open")
+            let held = try sync("ben")
+            #expect(held.held.map(\.kind) == [.permission] && held.pushed == 1)
+            devices.clock.advance()
+            try devices["ann"].share("Z", with: "ben", .readWrite, owner: nil)
+            _ = try sync("ann")
+            #expect(try sync("ben").held.isEmpty)
+            _ = try sync("ann")
+            #expect(try devices.shown("ann", "r") == "{\"x\":2}")
+            #expect(try devices["ann"].digest() == devices["ben"].digest())
+        }
+    }
+
+    @Test func whoIsLetInLaterGetsEverything() throws {
+        try withDevices("ann", "eve") { devices in
+            try devices.edit("ann", "r", "{\"x\":1}")
+            try devices["ann"].share("Z", with: "ben", .read, owner: "ann")
+            try devices.sync("ann", user: "ann")
+            #expect(try devices.sync("eve", user: "eve").pulled == 0)
+            devices.clock.advance()
+            try devices["ann"].share("Z", with: "eve", .read, owner: nil)
+            try devices.sync("ann", user: "ann")
+            try devices.sync("eve", user: "eve")
+            #expect(try devices["ann"].digest() == devices["eve"].digest())
+            _ = try devices["ann"].unshare("Z", nil)
+            try devices.sync("ann", user: "ann")
+            try devices.edit("eve", "r", "{\"x\":2}")
+            #expect(try devices.sync("eve", user: "eve").held.isEmpty)
+        }
+    }
+}
