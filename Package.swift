@@ -13,9 +13,10 @@ let package = Package(
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .target(name: "CSystem"),
+        .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("stdc++")]),
         .target(
             name: "BackupKit",
-            dependencies: ["CArchive", "CSQLite", "CZstd", "CCrypto", "CSystem"]
+            dependencies: ["CArchive", "CSQLite", "CZstd", "CCrypto", "CSystem", "CSimdjson"]
         ),
         .executableTarget(name: "backup-tool", dependencies: ["BackupKit"]),
         .executableTarget(name: "bibtex-parse", dependencies: ["BackupKit"], path: "Benchmarks/BibTeXParse"),
@@ -23,5 +24,6 @@ let package = Package(
         .testTarget(name: "BackupKitTests", dependencies: ["BackupKit", "TestSupport"]),
         .testTarget(name: "CommandLineTests", dependencies: ["BackupKit", "TestSupport", "backup-tool"]),
     ],
-    swiftLanguageModes: [.v6]
+    swiftLanguageModes: [.v6],
+    cxxLanguageStandard: .cxx17
 )

@@ -79,8 +79,9 @@ public struct CivilDate: Hashable, Sendable, Comparable {
     public init?(year: Int64, month: Int64, day: Int64) {
         guard 1...9999 ~= year, 1...12 ~= month, day >= 1 else { return nil }
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
-        let lengths: [Int64] = [31, leap ? 29 : 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31]
-        guard day <= lengths[Int(month) - 1] else { return nil }
+        let length: Int64 =
+            month == 2 ? leap ? 29 : 28 : month == 4 || month == 6 || month == 9 || month == 11 ? 30 : 31
+        guard day <= length else { return nil }
         (self.year, self.month, self.day) = (year, month, day)
     }
 
@@ -121,7 +122,13 @@ public struct LocalTime: Sendable, Equatable {
     /// `2026-02-14T15:00+01:00`, with or without seconds, fraction, colon in the offset; no offset means UTC. A bare
     /// date is its midnight. Nil also when the offset leads out of the years 1…9999.
     public init?(_ text: some StringProtocol) {
-        var reader = DigitReader(Array(text.utf8))
+        var text = String(text)
+        guard let time = text.withUTF8({ LocalTime(UnsafeRawBufferPointer($0)) }) else { return nil }
+        self = time
+    }
+
+    init?(_ text: UnsafeRawBufferPointer) {
+        var reader = DigitReader(bytes: text)
         guard let year = reader.number(4), reader.take("-"), let month = reader.number(2), reader.take("-"),
             let dayOfMonth = reader.number(2), let day = CivilDate(year: year, month: month, day: dayOfMonth)
         else { return nil }
@@ -140,10 +147,8 @@ public struct LocalTime: Sendable, Equatable {
 }
 
 private struct DigitReader {
-    let bytes: [UInt8]
+    let bytes: UnsafeRawBufferPointer
     var index = 0
-
-    init(_ bytes: [UInt8]) { self.bytes = bytes }
 
     var atEnd: Bool { index == bytes.count }
 
@@ -156,11 +161,15 @@ private struct DigitReader {
     mutating func number(_ count: Int) -> Int64? {
         guard bytes.count - index >= count else { return nil }
         var value: Int64 = 0
-        for byte in bytes[index..<index + count] {
-            guard 48...57 ~= byte else { return nil }
-            value = value * 10 + Int64(byte - 48)
+        let end = index + count
+        var place = index
+        while place < end {
+            let digit = bytes[place] &- 48
+            guard digit < 10 else { return nil }
+            value = value * 10 + Int64(digit)
+            place += 1
         }
-        index += count
+        index = end
         return value
     }
 

@@ -49,12 +49,19 @@ public enum EventLine {
     }
 
     private static func checkMedia(_ key: String, _ fields: [Field]) throws {
-        guard let path = Fields.string(key, in: fields), !path.contains("://") else { return }
+        guard let path = Fields.string(key, in: fields), !path.contains("://"), leadsOutside(path) else { return }
+        throw BackupError(.refused, "'\(key)' leads outside: \(path)")
+    }
+
+    /// The files that a line names by relative paths.
+    static func media(in fields: [Field]) -> [String] {
+        mediaKeys.compactMap { Fields.string($0, in: fields) }.filter { !$0.isEmpty && !$0.contains("://") }
+    }
+
+    static func leadsOutside(_ path: String) -> Bool {
         // A backslash parts names on some systems.
         let parts = path.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }
-        if !path.isEmpty, parts.first == "" || parts.contains("..") || parts.first?.hasSuffix(":") == true {
-            throw BackupError(.refused, "'\(key)' leads outside: \(path)")
-        }
+        return !path.isEmpty && (parts.first == "" || parts.contains("..") || parts.first?.hasSuffix(":") == true)
     }
 }
 

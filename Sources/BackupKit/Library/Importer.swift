@@ -6,6 +6,8 @@ public struct ImportOptions: Sendable {
     public var dryRun = false
     /// List what is done record by record; a dry run does so anyway.
     public var keepsPlan = false
+    /// Where lines of event logs that cannot be taken are kept, byte for byte.
+    public var rejected: FileHandle?
     public var limits = ReadLimits()
     public var progress = Progress.none
 
@@ -44,12 +46,14 @@ public enum Importer {
             }
             let intake = Intake(store)
             intake.keepsPlan = options.keepsPlan || options.dryRun
+            let events = try scanEvents(sources, for: intake, in: folder, options)
             let (_, batch) = try store.batch(
                 kind: "import", source: (paths + (options.attachments.map { [$0] } ?? [])).joined(separator: " "),
                 dryRun: options.dryRun
             ) {
                 for backup in backups { try Restorer.apply(backup.prepared, to: intake, restoreOptions(options)) }
                 try takeFiles(sources, named: Set(paths), intake, options)
+                if let events { try events.take(into: intake, options) }
                 if let attachments { try attachments.take(into: intake) }
                 return ((), summary: intake.summary)
             }
@@ -66,6 +70,15 @@ public enum Importer {
         return restore
     }
 
+    /// Event logs are read once before the batch begins; nil when there are none, or when each line has to be shown.
+    private static func scanEvents(
+        _ sources: [Source], for intake: Intake, in folder: String, _ options: ImportOptions
+    ) throws -> EventLogs? {
+        let paths = sources.compactMap { if case .events(let path) = $0 { path } else { nil } }
+        guard intake.takesBatches, options.kinds.contains(.events), !paths.isEmpty else { return nil }
+        return try EventLogs(paths, for: intake.store, in: folder, options)
+    }
+
     private static func takeFiles(
         _ sources: [Source], named: Set<String>, _ intake: Intake, _ options: ImportOptions
     ) throws {
@@ -77,7 +90,7 @@ public enum Importer {
                 let reader = try bibliography ?? BibliographyIntake(intake)
                 bibliography = reader
                 try reader.take(path: path, name: lastComponent(of: path), time: try time(of: path))
-            case .events(let path) where options.kinds.contains(.events):
+            case .events(let path) where options.kinds.contains(.events) && !intake.takesBatches:
                 try files.takeEvents(path: path, name: path)
             case .records(let path):
                 try files.takeRecords(path: path, name: path) { options.kinds.contains(Kind(recordType: $0.type)) }
@@ -174,68 +187,5 @@ public enum Importer {
         }
         if let leftOut { sources.append(.leftOut(root, count: leftOut.count, first: leftOut.first)) }
         return sources
-    }
-}
-
-/// The files of an `--attachments` folder, copied and hashed, waiting for the batch.
-struct AttachmentFolder {
-    private var assets: [(asset: Asset, staged: String?)] = []
-
-    static func stage(
-        _ root: String, for store: Store, in folder: String, dryRun: Bool, _ progress: Progress
-    ) throws -> AttachmentFolder {
-        guard try FileStatus.ofTarget(root)?.isDirectory == true else {
-            throw BackupError(.notFound, "is no folder", at: root)
-        }
-        var result = AttachmentFolder()
-        let staging = "\(folder)/attachments"
-        try Directory.create(staging)
-        let target = try RootDirectory(staging)
-        var done: Int64 = 0
-        try Directory.walk(root) { relative, status in
-            guard !status.isDirectory, !Layout.isClutter(relative) else { return }
-            guard status.isRegular else {
-                throw BackupError(.refused, "is a link or a special file", at: "\(root)/\(relative)")
-            }
-            let inLayout = Layout.attachmentFolders.contains(where: relative.hasPrefix)
-            let path = inLayout ? relative : "Attachments/" + relative
-            try EntryName.check(path)
-            let source = try FileHandle.openForReading("\(root)/\(relative)")
-            // What the store has already is hashed where it lies; only what is new is copied.
-            let known = try store.asset(path)
-            var digest = known?.size == status.size ? try hash(source) : nil
-            var staged: String?
-            let isLost = try known != nil && FileStatus.ofName("\(store.assetFolder)/\(path)") == nil
-            if digest == nil || digest != known?.digest || isLost, !dryRun {
-                digest = try target.copy(source, to: path)
-                staged = "\(staging)/\(path)"
-            }
-            let asset = Asset(
-                path: path, size: status.size, digest: try digest ?? hash(source),
-                modifiedNanoseconds: status.modifiedNanoseconds)
-            result.assets.append((asset, staged))
-            done += status.size
-            progress.report(ProgressEvent("reading", done: UInt64(done), item: relative))
-        }
-        return result
-    }
-
-    private static func hash(_ file: FileHandle) throws -> SHA256Digest {
-        let hasher = SHA256Hasher()
-        try file.forEachChunk { hasher.update($0) }
-        return hasher.finish()
-    }
-
-    func take(into intake: Intake) throws {
-        var paths: [String] = []
-        for (asset, staged) in assets {
-            if let kept = try intake.take(asset, from: staged) { paths.append(kept) }
-        }
-        for path in try AttachmentLinks(intake.store).link(paths) {
-            intake.note(
-                Finding(
-                    .unlinked, .warning, path, "belongs to no publication; it is kept",
-                    remedy: "name it after a cite key, or name it in an entry's file field"))
-        }
     }
 }

@@ -83,7 +83,7 @@ struct RecordBatch: Sendable {
 }
 
 extension Store {
-    private static let rowsAtOnce = 64
+    private static let rowsAtOnce = 128
 
     /// Inserts what is new of the batch and tells what is: `known` is in the store as it is, `other` has to be taken one by
     /// one. Must run inside `write`.
@@ -94,23 +94,34 @@ extension Store {
         }
         let verdicts = try classify(batch, order)
         let first = changeCounter + 1
+        let new = batch.rows.indices.filter { verdicts[$0] == .new }
+        try insertRows(of: batch, new)
         var changes = [Int64](repeating: 0, count: batch.rows.count)
-        var new: [Int] = []
-        new.reserveCapacity(batch.rows.count)
-        for row in batch.rows.indices where verdicts[row] == .new {
-            changes[row] = first + Int64(new.count)
-            new.append(row)
-        }
-        changeCounter += Int64(new.count)
-        try batch.bytes.withUnsafeBytes { bytes in
-            try insertMany(Self.newRow, new) { statement, at, row in
-                Self.bind(batch, row, changes[row], bytes, to: statement, at)
-            }
-        }
+        for (place, row) in new.enumerated() { changes[row] = first + Int64(place) }
         try insertMany(Self.newKey, order.filter { verdicts[$0] == .new }) { statement, at, row in
             statement.bind(at, batch.rows[row].key).bind(at + 1, changes[row]).bind(at + 2, batch.rows[row].content)
         }
         return verdicts
+    }
+
+    /// Inserts rows that are known to be new, under numbers that follow each other; whoever calls sees to their keys.
+    func insertRows(of batch: RecordBatch, _ rows: [Int]) throws {
+        var change = changeCounter
+        try batch.bytes.withUnsafeBytes { bytes in
+            try insertMany(Self.newRow, rows) { statement, at, row in
+                change += 1
+                Self.bind(batch, row, change, bytes, to: statement, at)
+            }
+        }
+        changeCounter = change
+    }
+
+    /// Adds keys to the table of local ids; they MUST come in their order.
+    func insertKeys(_ keys: [LineKey], change: (UInt64) -> Int64) throws {
+        try insertMany(Self.newKey, Array(keys.indices)) { statement, at, index in
+            let key = keys[index]
+            statement.bind(at, key.key).bind(at + 1, change(key.place)).bind(at + 2, key.content)
+        }
     }
 
     private static let contentOfKey = Query("SELECT content FROM local_key WHERE key = ?")

@@ -1,0 +1,79 @@
+/// The files of an `--attachments` folder, copied and hashed, waiting for the batch.
+struct AttachmentFolder {
+    private var assets: [(asset: Asset, staged: String?)] = []
+    private let staging: String
+    private let target: RootDirectory
+
+    /// `folder` is where copies wait for the batch.
+    init(_ folder: String) throws {
+        staging = "\(folder)/attachments"
+        if try FileStatus.ofName(staging) == nil { try Directory.create(staging) }
+        target = try RootDirectory(staging)
+    }
+
+    static func stage(
+        _ root: String, for store: Store, in folder: String, dryRun: Bool, _ progress: Progress
+    ) throws -> AttachmentFolder {
+        guard try FileStatus.ofTarget(root)?.isDirectory == true else {
+            throw BackupError(.notFound, "is no folder", at: root)
+        }
+        var result = try AttachmentFolder(folder)
+        var done: Int64 = 0
+        try Directory.walk(root) { relative, status in
+            guard !status.isDirectory, !Layout.isClutter(relative) else { return }
+            guard status.isRegular else {
+                throw BackupError(.refused, "is a link or a special file", at: "\(root)/\(relative)")
+            }
+            try result.add("\(root)/\(relative)", as: relative, for: store, dryRun: dryRun)
+            done += status.size
+            progress.report(ProgressEvent("reading", done: UInt64(done), item: relative))
+        }
+        return result
+    }
+
+    /// Copies and hashes one file, unless the store has it.
+    mutating func add(_ path: String, as relative: String, for store: Store, dryRun: Bool = false) throws {
+        let source = try FileHandle.openForReading(path)
+        let status = try source.status()
+        let inLayout = Layout.attachmentFolders.contains(where: relative.hasPrefix)
+        let path = inLayout ? relative : "Attachments/" + relative
+        try EntryName.check(path)
+        // What the store has already is hashed where it lies; only what is new is copied.
+        let known = try store.asset(path)
+        var digest = known?.size == status.size ? try Self.hash(source) : nil
+        var staged: String?
+        let isLost = try known != nil && FileStatus.ofName("\(store.assetFolder)/\(path)") == nil
+        if digest == nil || digest != known?.digest || isLost, !dryRun {
+            digest = try target.copy(source, to: path)
+            staged = "\(staging)/\(path)"
+        }
+        assets.append(
+            (
+                Asset(
+                    path: path, size: status.size, digest: try digest ?? Self.hash(source),
+                    modifiedNanoseconds: status.modifiedNanoseconds), staged
+            ))
+    }
+
+    private static func hash(_ file: FileHandle) throws -> SHA256Digest {
+        let hasher = SHA256Hasher()
+        try file.forEachChunk { hasher.update($0) }
+        return hasher.finish()
+    }
+
+    /// Returns the paths that the files have in the store.
+    @discardableResult
+    func place(into intake: Intake) throws -> [String] {
+        try assets.compactMap { try intake.take($0.asset, from: $0.staged) }
+    }
+
+    func take(into intake: Intake) throws {
+        let paths = try place(into: intake)
+        for path in try AttachmentLinks(intake.store).link(paths) {
+            intake.note(
+                Finding(
+                    .unlinked, .warning, path, "belongs to no publication; it is kept",
+                    remedy: "name it after a cite key, or name it in an entry's file field"))
+        }
+    }
+}

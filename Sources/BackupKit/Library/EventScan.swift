@@ -1,0 +1,179 @@
+import Glibc
+import Synchronization
+
+/// The first pass over event logs: every line is read once, by all cores, and a key of 24 bytes is kept of it.
+struct EventScan {
+    /// Lines without an id of their own, and lines that have to be taken one by one, are marked in their keys.
+    static let hasNoID: UInt64 = 1 << 63
+    static let isOdd: UInt64 = LineKey.placeLimit
+    static let placeMask: UInt64 = LineKey.placeLimit - 1
+
+    struct Window {
+        let file: Int
+        let number: Int
+        /// The number of its first accepted line among all, and how many there are.
+        var first: UInt64 = 0
+        var accepted: UInt64 = 0
+        var rejected = 0
+        var lines = 0
+    }
+
+    let files: [LineWindows]
+    private(set) var windows: [Window] = []
+    let keys: LineKeyRuns
+    /// Files that lines name as media, by the log that names them.
+    private(set) var media: [(file: Int, path: String)] = []
+    private(set) var accepted: UInt64 = 0
+
+    static let kind = (zone: RecordType.eventZone, type: RecordType.event)
+
+    /// One thread's tools.
+    private final class Reader {
+        let events: EventReader
+        var buffer: [UInt8] = []
+
+        init(_ hasher: RecordHasher, _ now: Timestamp) { events = EventReader(hasher, now) }
+    }
+
+    private struct Result {
+        var keys: [LineKey] = []
+        var accepted: UInt64 = 0
+        var rejected = 0
+        var lines = 0
+        var media: Set<String> = []
+    }
+
+    init(_ paths: [String], for store: Store, lineBytes: Int, _ progress: Progress) throws {
+        files = try paths.map { try LineWindows($0, limit: lineBytes) }
+        keys = try LineKeyRuns()
+        for (file, lines) in files.enumerated() {
+            windows += (0..<lines.count).map { Window(file: file, number: $0) }
+        }
+        // A group at a time, so that no more than its keys are in memory.
+        let groupSize = 32
+        var named: Set<String> = []
+        for start in stride(from: 0, to: windows.count, by: groupSize) {
+            let group = Array(windows[start..<min(start + groupSize, windows.count)])
+            for (offset, result) in try scan(group, store.hasher, store.clock.now()).enumerated() {
+                windows[start + offset].first = accepted
+                windows[start + offset].accepted = result.accepted
+                windows[start + offset].rejected = result.rejected
+                windows[start + offset].lines = result.lines
+                try keys.add(
+                    result.keys.map { LineKey(key: $0.key, content: $0.content, place: $0.place + accepted) })
+                accepted += result.accepted
+                let file = windows[start + offset].file
+                for path in result.media.sorted() where named.insert("\(file)/\(path)").inserted {
+                    media.append((file, path))
+                }
+            }
+            try Interrupt.check()
+            let done = UInt64(start + group.count) * UInt64(LineWindows.windowBytes)
+            progress.report(ProgressEvent("reading", done: done, item: files[windows[start].file].path))
+        }
+    }
+
+    private func scan(_ group: [Window], _ hasher: RecordHasher, _ now: Timestamp) throws -> [Result] {
+        let results = Mutex([Result](repeating: Result(), count: group.count))
+        let files = files
+        try Parallel.forEach(group.count) {
+            Reader(hasher, now)
+        } _: { reader, index in
+            var result = Result()
+            let window = group[index]
+            try files[window.file].forEachLine(of: window.number, in: &reader.buffer) { line in
+                result.lines += 1
+                switch reader.events.read(line) {
+                case .blank: break
+                case .rejected: result.rejected += 1
+                case .event(let event):
+                    let mark = (event.hasNoID ? Self.hasNoID : 0) | (event.isOdd ? Self.isOdd : 0)
+                    result.keys.append(
+                        LineKey(key: event.key, content: event.content, place: mark | result.accepted))
+                    result.accepted += 1
+                    result.media.formUnion(reader.events.media)
+                }
+            }
+            result.keys.sort { LineKey.precedes($0, $1) }
+            results.withLock { $0[index] = result }
+        }
+        return results.withLock { $0 }
+    }
+}
+
+/// Reads single lines, the ordinary ones fast and the others strictly. One reader serves one thread.
+final class EventReader {
+    struct Event {
+        var id: UnsafeRawBufferPointer
+        var createdAt: Timestamp
+        var modifiedAt: Timestamp
+        var key: Int64
+        var content: Int64
+        /// Its id was made from its content.
+        var hasNoID = false
+        /// Its time lies in the future, or its text cannot be stored as it is: it is taken by itself.
+        var isOdd = false
+        let text: UnsafeRawBufferPointer
+    }
+
+    enum Answer {
+        case blank
+        case event(Event)
+        case rejected(String)
+    }
+
+    private let scanner = EventScanner()
+    private let hasher: RecordHasher
+    private let kind: UInt64
+    private let now: Timestamp
+    private(set) var media: [String] = []
+    /// Where an id lies that was made here.
+    private var madeID: [UInt8] = []
+
+    init(_ hasher: RecordHasher, _ now: Timestamp) {
+        self.hasher = hasher
+        self.now = now
+        kind = hasher.kind(zone: EventScan.kind.zone, type: EventScan.kind.type)
+    }
+
+    func read(_ line: UnsafeRawBufferPointer?) -> Answer {
+        media.removeAll(keepingCapacity: true)
+        guard let line else { return .rejected("is longer than a line may be") }
+        if let event = scanner.scan(line) {
+            media += scanner.media
+            return .event(self.event(event.id, event.createdAt, event.modifiedAt, line))
+        }
+        guard line.contains(where: { $0 > 0x20 }) else { return .blank }
+        do {
+            var hasNoID = false
+            let record = try EventLine.record(line) { _ in
+                hasNoID = true
+                return 1
+            }
+            media = EventLine.media(in: try Fields.parse(line))
+            madeID = Array(record.localID.utf8)
+            return madeID.withUnsafeBytes { id in
+                var event = self.event(id, record.createdAt, record.modifiedAt, line)
+                event.hasNoID = hasNoID
+                return .event(event)
+            }
+        } catch let error as BackupError {
+            return .rejected(error.message)
+        } catch {
+            return .rejected("\(error)")
+        }
+    }
+
+    private static func hasReturn(_ line: UnsafeRawBufferPointer) -> Bool {
+        line.baseAddress.map { memchr($0, 0x0D, line.count) != nil } ?? false
+    }
+
+    private func event(
+        _ id: UnsafeRawBufferPointer, _ created: Timestamp, _ modified: Timestamp, _ line: UnsafeRawBufferPointer
+    ) -> Event {
+        Event(
+            id: id, createdAt: created, modifiedAt: modified, key: hasher.key(id),
+            content: hasher.content(kind, name: id, fields: line),
+            isOdd: created > now || modified > now || Self.hasReturn(line), text: line)
+    }
+}
