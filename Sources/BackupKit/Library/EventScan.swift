@@ -43,8 +43,11 @@ struct EventScan {
         var media: Set<String> = []
     }
 
-    init(_ paths: [String], for store: Store, lineBytes: Int, _ progress: Progress) throws {
-        files = try paths.map { try LineWindows($0, limit: lineBytes) }
+    init(
+        _ paths: [String], for store: Store, lineBytes: Int, windowBytes: Int64 = LineWindows.usualBytes,
+        _ progress: Progress = .none
+    ) throws {
+        files = try paths.map { try LineWindows($0, limit: lineBytes, windowBytes: windowBytes) }
         keys = try LineKeyRuns()
         for (file, lines) in files.enumerated() {
             windows += (0..<lines.count).map { Window(file: file, number: $0) }
@@ -68,7 +71,7 @@ struct EventScan {
                 }
             }
             try Interrupt.check()
-            let done = UInt64(start + group.count) * UInt64(LineWindows.windowBytes)
+            let done = UInt64(start + group.count) * UInt64(windowBytes)
             progress.report(ProgressEvent("reading", done: done, item: files[windows[start].file].path))
         }
     }

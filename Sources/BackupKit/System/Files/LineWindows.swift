@@ -3,8 +3,9 @@ import Glibc
 /// The lines of a large file in windows, so that several threads can read it at once. A line belongs to the window in
 /// which it begins.
 struct LineWindows: Sendable {
-    static let windowBytes: Int64 = 2 << 20
+    static let usualBytes: Int64 = 2 << 20
 
+    let windowBytes: Int64
     private let file: FileHandle
     private let limit: Int
     private let before: FileStatus
@@ -12,11 +13,12 @@ struct LineWindows: Sendable {
     let count: Int
 
     /// Longer lines than `limit` are passed on as nil.
-    init(_ path: String, limit: Int) throws {
+    init(_ path: String, limit: Int, windowBytes: Int64 = usualBytes) throws {
+        self.windowBytes = windowBytes
         file = try FileHandle.openForReading(path)
         self.limit = limit
         before = try file.status()
-        count = Int((before.size + Self.windowBytes - 1) / Self.windowBytes)
+        count = Int((before.size + windowBytes - 1) / windowBytes)
     }
 
     /// Throws when the file has changed since it was opened: what was found in it then may be elsewhere now.
@@ -33,8 +35,8 @@ struct LineWindows: Sendable {
         of window: Int, in buffer: inout [UInt8], _ body: (UnsafeRawBufferPointer?) throws -> Void
     ) throws {
         // The byte before tells whether a line begins where the window does.
-        let start = Int64(window) * Self.windowBytes
-        let end = min(start + Self.windowBytes, before.size)
+        let start = Int64(window) * windowBytes
+        let end = min(start + windowBytes, before.size)
         let from = max(0, start - 1)
         var filled = try fill(&buffer, 0, from: from, count: Int(end - from))
         var line = 0
