@@ -18,6 +18,7 @@ public enum Protection: String, Sendable {
     case newerTombstone = "was deleted after this version was written"
     case localOnly = "is kept on this device only"
     case newer = "is newer in the store"
+    case newerSchema = "is of a schema that this backup-tool does not know"
 }
 
 /// The merge rules of `DOMAIN.md` §2, as a function of two records and nothing else.

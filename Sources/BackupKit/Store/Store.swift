@@ -70,6 +70,11 @@ public final class Store {
         writerLock = access == .write ? try Store.lock(path, patience) : nil
         database = try Store.connect(path, access)
         if access == .write {
+            if let refusal = SchemaVersion.refusal(
+                of: try dataSchemaVersion, at: path, instead: "'export' still gives you everything in it")
+            {
+                throw refusal
+            }
             // FULL: a transaction that was reported as done survives a power cut.
             try database.execute("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536")
             try StoreSchema.migrate(database)

@@ -3,7 +3,7 @@ extension Command {
     static let root: Command = Command(
         "backup-tool", "Back up, export, verify and restore libraries of publications, notes and events",
         subcommands: [
-            .export, .importFiles, .verify, .restore, .undo, .list, .show, .diff, .conflicts, .dedup, .store,
+            .export, .importFiles, .verify, .restore, .undo, .list, .show, .diff, .conflicts, .dedup, .schema, .store,
             .completions,
             .man,
             .version, .help,

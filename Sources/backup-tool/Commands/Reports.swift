@@ -34,6 +34,7 @@ extension Invocation {
             let mark =
                 switch finding.severity {
                 case .damage: style.error("damage:")
+                case .error: style.error("error:")
                 case .warning: style.warning("warning:")
                 case .note: style.dim("note:")
                 }
