@@ -135,6 +135,54 @@ private func evolution(_ old: String, _ new: String) throws -> [String] {
         }
     }
 
+    @Test func aCoreDataModelIsCheckedLikeAFileOfOurOwn() throws {
+        let model = """
+            <?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+            <!-- <entity name="No"/> -->
+            <model type="com.apple.IDECoreDataModeler.DataModel" userDefinedModelVersionIdentifier="120">
+                <entity name="CDPublication" representedClassName="CDPublication" syncable="YES">
+                    <attribute name="citeKey" attributeType="String" defaultValueString="a &amp; b&#33;"/>
+                    <attribute name="year" optional="YES" attributeType="Integer 32" defaultValueString="0" usesScalarValueType="YES"/>
+                    <attribute name="added" attributeType="Date" defaultDateTimeInterval="0" usesScalarValueType="NO"/>
+                    <attribute name="bare" attributeType='Boolean'/>
+                    <attribute name="cache" transient="YES" attributeType="Undefined"/>
+                    <relationship name="notes" optional="YES" toMany="YES" deletionRule="Cascade"
+                        destinationEntity="CDNote" inverseName="publication" inverseEntity="CDNote"/>
+                    <uniquenessConstraints><uniquenessConstraint><constraint value="citeKey"/></uniquenessConstraint></uniquenessConstraints>
+                </entity>
+                <entity name="CDNote">
+                    <relationship name="publication" optional="YES" maxCount="1" deletionRule="No Action" destinationEntity="CDPublication" inverseName="notes"/>
+                    <relationship name="other" maxCount="1" deletionRule="Deny" destinationEntity="CDNote"/>
+                </entity>
+                <entity name="Empty"/>
+            </model>
+            """
+        var findings: [Finding] = []
+        let schema = try Array(model.utf8).withUnsafeBytes { bytes in
+            #expect(DataSchema.looksLikeCoreData(bytes))
+            return try DataSchema(coreData: bytes, &findings)
+        }
+        #expect(schema.version == 120 && schema.entities.map(\.name) == ["CDPublication", "CDNote", "Empty"])
+        #expect(schema.entities[0].attributes.map(\.type) == ["string", "integer", "date", "boolean"])
+        #expect(schema.entities[0].attributes[0].defaultValue == "a & b!")
+        #expect(schema.entities[0].attributes[2].defaultValue == "2001-01-01T00:00:00.000Z")
+        let found = (findings + SchemaLint.check(schema)).map { "\($0.severity) \($0.code.rawValue) \($0.subject)" }
+        #expect(
+            found == [
+                "error schema-no-default CDPublication.bare", "error schema-unique CDPublication.citeKey",
+                "warning schema-cloudkit CDNote.other", "warning schema-cloudkit CDNote.other",
+                "error schema-no-inverse CDNote.other",
+            ])
+        // Cut and damaged at any place it is refused, or read as what is left.
+        let whole = Array(model.utf8)
+        var random = SeededGenerator(seed: testSeed())
+        for _ in 0..<500 {
+            var bytes = Array(whole.prefix(random.below(whole.count + 1)))
+            if !bytes.isEmpty { bytes[random.below(bytes.count)] = UInt8(random.below(256)) }
+            _ = try? bytes.withUnsafeBytes { try DataSchema(coreData: $0, &findings) }
+        }
+    }
+
     @Test func defaultsFillWhatIsMissingAndLoseAgainstEveryValue() throws {
         let (schema, _) = try parse(
             file(

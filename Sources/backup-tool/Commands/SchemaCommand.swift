@@ -3,7 +3,10 @@ import BackupKit
 extension Command {
     static let schema = Command(
         "schema", "Check schema files", in: .mend,
-        discussion: "A schema file says which types of records an app has, and what they are made of.",
+        discussion: """
+            A schema file says which types of records an app has, and what they are made of. It is JSON \
+            (docs/schema.md), or a Core Data model (.xcdatamodel).
+            """,
         subcommands: [schemaCheck])
 
     private static let schemaCheck = Command(
@@ -20,6 +23,7 @@ extension Command {
         examples: [
             Example("backup-tool schema check library-120.json", "Check one schema"),
             Example("backup-tool schema check library-120.json --against library-110.json", "Check a new version"),
+            Example("backup-tool schema check Library.xcdatamodeld/Library.xcdatamodel", "Check a Core Data model"),
         ],
         reports: true,
         run: { call in
@@ -29,7 +33,7 @@ extension Command {
             if let path = call.value("against") {
                 var ofOld: [Finding] = []
                 let old = try readSchema(path, &ofOld)
-                if let first = ofOld.first {
+                if let first = ofOld.first(where: { $0.severity == .error }) {
                     throw BackupError(.damaged, "is no sound schema: \(first.subject) \(first.message)", at: path)
                 }
                 findings += SchemaEvolution.check(from: old, to: schema)
@@ -39,10 +43,17 @@ extension Command {
 }
 
 private func readSchema(_ path: String, _ findings: inout [Finding]) throws -> DataSchema {
-    guard let bytes = try readSmallFile(path) else {
-        throw BackupError(.notFound, "there is no such file", at: path)
+    let isFolder = try FileStatus.ofTarget(path)?.isDirectory == true
+    guard let bytes = try readSmallFile(isFolder ? "\(path)/contents" : path) else {
+        throw BackupError(
+            .notFound, isFolder ? "holds no 'contents' of a Core Data model" : "there is no such file", at: path)
     }
-    do { return try bytes.withUnsafeBytes { try DataSchema(parsing: $0, &findings) } } catch let error as BackupError {
+    do {
+        return try bytes.withUnsafeBytes {
+            try DataSchema.looksLikeCoreData($0)
+                ? DataSchema(coreData: $0, &findings) : DataSchema(parsing: $0, &findings)
+        }
+    } catch let error as BackupError {
         throw BackupError(error.code, error.message, at: path, remedy: error.remedy)
     }
 }
@@ -53,7 +64,7 @@ extension Invocation {
         var findings: [Finding] = []
         let schema = try readSchema(path, &findings)
         findings += SchemaLint.check(schema).filter { $0.code == .schemaInvalid }
-        if let first = findings.first {
+        if let first = findings.first(where: { $0.severity == .error }) {
             throw BackupError(
                 .damaged, "is no sound schema: \(first.subject) \(first.message)", at: path,
                 remedy: "'backup-tool schema check' lists everything")
