@@ -25,9 +25,11 @@ public final class ConflictResolver {
         _ ids: [Int64], with choice: ConflictChoice, newKey: String? = nil, in store: Store, dryRun: Bool = false
     ) throws -> ResolveResult {
         let resolver = ConflictResolver(store)
-        let names = try ids.map { printable(try ConflictDesk.conflict($0, in: store).subject) }
+        let names = try ids.map { try ConflictDesk.conflict($0, in: store).subject }
+        let more = names.count > 3 ? " and \(names.count - 3) more" : ""
         let (_, batch) = try store.batch(
-            kind: "resolve", source: "\(names.joined(separator: ", ")) (\(choice.rawValue))", dryRun: dryRun
+            kind: "resolve", source: "\(names.prefix(3).joined(separator: ", "))\(more) (\(choice.rawValue))",
+            dryRun: dryRun
         ) {
             for id in ids {
                 // An earlier one of this very list may have settled it too.
