@@ -231,7 +231,8 @@ extension ConflictResolver {
     }
 
     private func plan(_ action: PlanItem.Action, _ path: String, reason: String) {
-        result.plan.append(PlanItem(action: action, subject: path, label: path, changes: [], reason: reason))
+        result.plan.append(
+            PlanItem(action: action, subject: path, label: lastComponent(of: path), changes: [], reason: reason))
     }
 
     private func relink(from old: String, to new: String) throws {

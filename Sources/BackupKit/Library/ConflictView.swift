@@ -126,8 +126,8 @@ public enum ConflictDesk {
     private static func side(_ asset: Asset, _ store: Store, _ index: LibraryIndex?) throws -> ConflictView.Side {
         let modified = Timestamp(milliseconds: asset.modifiedNanoseconds / 1_000_000)
         var fields = [
-            Field("path", .string(asset.path)), Field("size", JSON(asset.size)),
-            Field("modified", .string(modified.iso8601)), Field("sha256", .string(asset.digest.hex)),
+            Field("size", JSON(asset.size)), Field("modified", .string(modified.iso8601)),
+            Field("sha256", .string(asset.digest.hex)),
             Field("localOnly", .bool(asset.isLocalOnly)),
         ]
         if let keys = index?.keysOfOwners(asset.path) {

@@ -48,6 +48,9 @@ private func readSchema(_ path: String, _ findings: inout [Finding]) throws -> D
         throw BackupError(
             .notFound, isFolder ? "holds no 'contents' of a Core Data model" : "there is no such file", at: path)
     }
+    guard bytes.count <= TOML.maximumBytes else {
+        throw BackupError(.refused, "is larger than any schema should be", at: path)
+    }
     do {
         return try bytes.withUnsafeBytes {
             try DataSchema.looksLikeCoreData($0)
