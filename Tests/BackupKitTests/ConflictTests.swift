@@ -91,6 +91,21 @@ extension TestStore {
         }
     }
 
+    @Test(arguments: ConflictChoice.allCases)
+    func anotherDeviceHearsOfTheDecision(_ choice: ConflictChoice) throws {
+        try withStore { test in
+            try test.bring(twins)
+            try withStore { other in
+                for record in try test.store.all() { try other.store.take(record) }
+                test.clock.advance()
+                other.clock.advance(seconds: 10)
+                _ = try test.resolve(choice)
+                for record in try test.store.all() { try other.store.take(record) }
+                #expect(try other.store.digest() == test.store.digest())
+            }
+        }
+    }
+
     @Test(arguments: [ConflictChoice.renameIncoming, .renameExisting])
     func aFileThatWasSavedSinceDoesNotTakeTheNewKeyBack(_ choice: ConflictChoice) throws {
         try withStore { test in

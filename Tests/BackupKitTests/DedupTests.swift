@@ -59,6 +59,27 @@ private func save(_ number: Int64, of day: String = "D", zone: String = "Z", loc
         }
     }
 
+    @Test func anotherDeviceThatHasAllTheNamesFoldsThemWhenItHears() throws {
+        try withStore { test in
+            var named = save(3)
+            named.id = RecordID(zone: "Z", name: "D")
+            let saves = [save(1), save(2), named]
+            try test.store.leave(saves)
+            _ = try Deduplicator.run(on: test.store)
+            for tombstonesFirst in [true, false] {
+                try withStore { other in
+                    try other.store.leave(saves)
+                    other.clock.advance()
+                    for record in try test.store.all() where record.isDeleted == tombstonesFirst {
+                        try other.store.take(record)
+                    }
+                    for record in try test.store.all() { try other.store.take(record) }
+                    #expect(try other.store.digest() == test.store.digest())
+                }
+            }
+        }
+    }
+
     @Test func noOldVersionBringsAFoldedNameBack_andANewOneGoesToTheSurvivor() throws {
         try withStore { test in
             var named = save(3)

@@ -1,6 +1,25 @@
-import BackupKit
 import TestSupport
 import Testing
+
+@testable import BackupKit
+
+extension Workbench {
+    /// Leaves every publication under a second, younger name, with a newer field: what no import would do.
+    func giveSecondNames() throws {
+        let store = try Store(path("store.db"), .write)
+        try store.write {
+            var publications: [Record] = []
+            try store.forEachLive(type: RecordType.publication) { publications.append($0.record) }
+            for var record in publications {
+                record.id = RecordID(zone: record.id.zone, name: "save-\(record.localID)")
+                record.fields = Fields.text(try Fields.parse(record.fields) + [Field("seen", .string("twice"))])
+                record.createdAt = Timestamp(milliseconds: record.createdAt.milliseconds + 1)
+                record.modifiedAt = Timestamp(milliseconds: record.modifiedAt.milliseconds + 1)
+                try store.put(record, replacing: nil)
+            }
+        }
+    }
+}
 
 @Test func dedup_foldsWhatHasSeveralNames_andItsBackupRestoresToTheSame() throws {
     let bench = try Workbench()

@@ -133,16 +133,4 @@ final class Workbench {
             "\(library)/latin1.bib", "\(library)/notes.json", "\(library)/settings.json", "\(Self.samples)/events",
             "--attachments", "\(library)/Attachments")
     }
-
-    /// Leaves every publication under a second, younger name, with a newer note.
-    func giveSecondNames(store: String = "store.db") throws {
-        try shell(
-            """
-            sqlite3 \(store) "INSERT INTO record (change, zone, name, type, local_id, fields, created_at, modified_at,
-              schema_version) SELECT (SELECT value FROM counter) + row_number() OVER (), zone, 'save-' || local_id, type,
-              local_id, json_set(fields, '\\$.seen', 'twice'), created_at + 1, modified_at + 1, schema_version
-              FROM record WHERE type = 'Publication' AND deleted_at IS NULL;
-            UPDATE counter SET value = (SELECT max(change) FROM record)"
-            """)
-    }
 }

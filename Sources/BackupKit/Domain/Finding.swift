@@ -6,6 +6,8 @@ public struct Finding: Sendable, Equatable, Hashable {
         case note
         /// Needs attention; nothing is lost.
         case warning
+        /// A rule is broken that must be kept.
+        case error
         /// Damage: bytes are missing or are not what they should be.
         case damage
     }
@@ -50,5 +52,16 @@ public struct Finding: Sendable, Equatable, Hashable {
         case clockSkew = "clock-skew"
         case protected = "protected"
         case newerSchema = "newer-schema"
+        case defaultFilled = "default-filled"
+        case schemaInvalid = "schema-invalid"
+        case schemaUnique = "schema-unique"
+        case schemaNoDefault = "schema-no-default"
+        case schemaNoInverse = "schema-no-inverse"
+        case schemaCloudKit = "schema-cloudkit"
+        case schemaRemoved = "schema-removed"
+        case schemaRenamed = "schema-renamed"
+        case schemaTypeChanged = "schema-type-changed"
+        case schemaNotAdditive = "schema-not-additive"
+        case schemaVersion = "schema-version"
     }
 }

@@ -18,6 +18,7 @@ public enum Protection: String, Sendable {
     case newerTombstone = "was deleted after this version was written"
     case localOnly = "is kept on this device only"
     case newer = "is newer in the store"
+    case newerSchema = "is of a schema that this backup-tool does not know"
 }
 
 /// The merge rules of `DOMAIN.md` §2, as a function of two records and nothing else.
@@ -60,7 +61,7 @@ public struct MergePolicy: Sendable {
 
     private func decideTombstones(_ existing: Record, _ incoming: Record) -> Decision {
         guard incoming.modifiedAt > existing.modifiedAt else { return .unchanged }
-        return .update(withIdentity(of: existing, incoming), [])
+        return .update(withName(of: existing, incoming), [])
     }
 
     private func decideReturn(of incoming: Record, over tombstone: Record) throws -> Decision {
@@ -79,7 +80,7 @@ public struct MergePolicy: Sendable {
 
     private func decideDelete(_ existing: Record, _ tombstone: Record) -> Decision {
         guard tombstone.modifiedAt >= existing.latestTime else { return .protect(.newer) }
-        return .update(withIdentity(of: existing, tombstone), [])
+        return .update(withName(of: existing, tombstone), [])
     }
 
     /// A save of a known record keeps its name and its local id.
@@ -88,6 +89,12 @@ public struct MergePolicy: Sendable {
         record.id = known.id
         record.localID = known.localID
         return record
+    }
+
+    /// A tombstone of this very name knows best what it is called: when the name was folded into another record, it has
+    /// given up that record's local id.
+    private func withName(of known: Record, _ tombstone: Record) -> Record {
+        known.id == tombstone.id ? tombstone : withIdentity(of: known, tombstone)
     }
 
     private func decideFields(

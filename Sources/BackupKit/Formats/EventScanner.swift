@@ -6,7 +6,10 @@ final class EventScanner {
         let id: UnsafeRawBufferPointer
         let createdAt: Timestamp
         let modifiedAt: Timestamp
-        let day: CivilDate
+        let time: LocalTime
+        fileprivate let typeText: UnsafeRawBufferPointer
+
+        var type: String { String(decoding: typeText, as: UTF8.self) }
     }
 
     private let parser = LineParser()
@@ -45,7 +48,7 @@ final class EventScanner {
         }
         guard isRead, found.isOrdinary, let id = found.id ?? found.localID,
             let time = found.time.flatMap(LocalTime.init),
-            found.type != nil
+            let type = found.type
         else { return nil }
         var (created, modified) = (time.instant, time.instant)
         if let text = found.created {
@@ -56,7 +59,7 @@ final class EventScanner {
             guard let time = LocalTime(text) else { return nil }
             modified = time.instant
         }
-        return Event(id: id, createdAt: created, modifiedAt: modified, day: time.day)
+        return Event(id: id, createdAt: created, modifiedAt: modified, time: time, typeText: type)
     }
 
     /// The text of a string that says something; nothing when the member is null.

@@ -16,6 +16,7 @@ public final class ConflictResolver {
     private let store: Store
     private var result = ResolveResult()
     private var settled: [SettledConflict] = []
+    private var wholeLibrary: LibraryIndex?
 
     private init(_ store: Store) { self.store = store }
 
@@ -24,14 +25,17 @@ public final class ConflictResolver {
         _ ids: [Int64], with choice: ConflictChoice, newKey: String? = nil, in store: Store, dryRun: Bool = false
     ) throws -> ResolveResult {
         let resolver = ConflictResolver(store)
-        let names = try ids.map { printable(try ConflictDesk.conflict($0, in: store).subject) }
+        let names = try ids.map { try ConflictDesk.conflict($0, in: store).subject }
+        let more = names.count > 3 ? " and \(names.count - 3) more" : ""
         let (_, batch) = try store.batch(
-            kind: "resolve", source: "\(names.joined(separator: ", ")) (\(choice.rawValue))", dryRun: dryRun
+            kind: "resolve", source: "\(names.prefix(3).joined(separator: ", "))\(more) (\(choice.rawValue))",
+            dryRun: dryRun
         ) {
             for id in ids {
                 // An earlier one of this very list may have settled it too.
                 if resolver.settled.contains(where: { $0.was.id == id && $0.became == nil }) { continue }
-                try resolver.resolve(ConflictDesk.view(id, in: store), choice, newKey)
+                let conflict = try ConflictDesk.conflict(id, in: store)
+                try resolver.resolve(ConflictDesk.view(of: conflict, in: store, nil), choice, newKey)
             }
             return ((), summary: SettledConflict.summary(resolver.settled, resolver.summary(choice)))
         }
@@ -39,6 +43,12 @@ public final class ConflictResolver {
         result.settled = resolver.settled.count { $0.became == nil }
         result.batch = batch?.id
         return result
+    }
+
+    private func index() throws -> LibraryIndex {
+        let index = try wholeLibrary ?? LibraryIndex(store)
+        wholeLibrary = index
+        return index
     }
 
     private func summary(_ choice: ConflictChoice) -> [JSON.Member] {
@@ -64,8 +74,8 @@ public final class ConflictResolver {
             let incoming = try ConflictDesk.publication(conflict.incoming, in: store)
         else { throw BackupError(.failed, "is gone", at: conflict.subject) }
         switch choice {
-        case .renameIncoming: try rekey(incoming, conflict, newKey ?? view.newKey)
-        case .renameExisting: try rekey(existing, conflict, newKey ?? view.newKey)
+        case .renameIncoming: try rekey(incoming, conflict, newKey)
+        case .renameExisting: try rekey(existing, conflict, newKey)
         case .merge: try merge(incoming, into: existing)
         case .keepExisting: try drop(incoming, for: existing)
         case .keepIncoming: try drop(existing, for: incoming)
@@ -82,8 +92,10 @@ public final class ConflictResolver {
 
 extension ConflictResolver {
     private func rekey(_ stored: Store.StoredRecord, _ conflict: Conflict, _ newKey: String?) throws {
-        guard let key = newKey, !key.isEmpty else { throw BackupError(.usage, "the new cite key is empty") }
-        guard try !ConflictDesk.citeKeys(in: store).contains(key.lowercased()) else {
+        let index = try index()
+        let key = newKey ?? index.freeKey(like: conflict.subject)
+        guard !key.isEmpty else { throw BackupError(.usage, "the new cite key is empty") }
+        guard !index.isTaken(key) else {
             throw BackupError(
                 .failed, "is the cite key of another publication", at: key, remedy: "choose another one with --key")
         }
@@ -92,26 +104,14 @@ extension ConflictResolver {
         let before = try Fields.parse(stored.record.fields)
         let after = before.map { $0.name == Publication.citeKey ? Field($0.name, .string(key)) : $0 }
         try edit(stored, try Publication.derive(merged: after, local: before, other: before))
-        try warnOfMentions(of: conflict.subject, newKey: key)
-    }
-
-    /// Who speaks of a key by name cannot know that one of its two bearers has another name now.
-    private func warnOfMentions(of key: String, newKey: String) throws {
-        var mentions: [String] = []
-        try store.forEachLive(type: RecordType.publication) { stored in
-            let found = try Fields.strings(named: ["crossref", Publication.citeKey], of: stored.record.fields)
-            if found[0]?.lowercased() == key.lowercased() { mentions.append("'\(found[1] ?? "")' by its crossref") }
-        }
-        try store.forEachLive(type: RecordType.note) { stored in
-            if try Fields.strings(named: [Publication.citeKey], of: stored.record.fields)[0] == key {
-                mentions.append("a note")
-            }
-        }
+        index.take(key)
+        // Who speaks of the old key cannot know that one of its two bearers has another name now.
+        let mentions = index.mentions(of: conflict.subject)
         guard !mentions.isEmpty else { return }
         result.findings.append(
             Finding(
-                .conflict, .note, key,
-                "is still what \(mentions.joined(separator: ", ")) names; look whether '\(newKey)' is meant"))
+                .conflict, .note, conflict.subject,
+                "is still what \(mentions.joined(separator: ", ")) names; look whether '\(key)' is meant"))
     }
 
     private func merge(_ other: Store.StoredRecord, into kept: Store.StoredRecord) throws {
@@ -135,7 +135,10 @@ extension ConflictResolver {
         var fields = try Fields.parse(kept.record.fields)
         let present = Fields.strings(Publication.linkedFiles, in: fields)
         // A file that only the dropped one links would belong to nobody.
-        let orphans = try links.filter { try ConflictDesk.links(to: $0, in: store).count < 2 && !present.contains($0) }
+        if links.isEmpty { return try remove(other, for: kept) }
+        let index = try index()
+        let orphans = links.filter { index.owners(of: $0).count < 2 && !present.contains($0) }
+        for path in orphans { index.move(path, from: other.record.localID, to: kept.record.localID) }
         if !orphans.isEmpty {
             let union = Field(Publication.linkedFiles, .array((present + orphans).sorted().map { .string($0) }))
             if let index = fields.firstIndex(where: { $0.name == union.name }) {
@@ -230,11 +233,14 @@ extension ConflictResolver {
     }
 
     private func plan(_ action: PlanItem.Action, _ path: String, reason: String) {
-        result.plan.append(PlanItem(action: action, subject: path, label: path, changes: [], reason: reason))
+        result.plan.append(
+            PlanItem(action: action, subject: path, label: lastComponent(of: path), changes: [], reason: reason))
     }
 
     private func relink(from old: String, to new: String) throws {
-        for (_, stored) in try ConflictDesk.links(to: old, in: store) {
+        for owner in try index().owners(of: old).sorted() {
+            guard let stored = try ConflictDesk.publication(owner, in: store) else { continue }
+            try index().move(new, from: owner, to: owner)
             var fields = try Fields.parse(stored.record.fields)
             guard let index = fields.firstIndex(where: { $0.name == Publication.linkedFiles }) else { continue }
             let links = Fields.strings(Publication.linkedFiles, in: fields)

@@ -38,7 +38,7 @@ public struct ConflictView: Sendable {
     /// Why there is nothing left to decide; then `keepBoth` takes the conflict off the list.
     public let isMoot: String?
     public let choices: [ConflictChoice]
-    /// The cite key that a rename gives when none is named.
+    /// The cite key that a rename gives when none is named; only looked for when one conflict is shown.
     public let newKey: String?
 
     /// Both sides, field by field: those of the existing side in their order, then those that only the other has.
@@ -59,15 +59,13 @@ public struct ConflictView: Sendable {
 
 /// Looks at the queue of conflicts.
 public enum ConflictDesk {
-    /// All that waits, oldest first.
+    /// All that waits, oldest first; what it takes a look at the whole library to say is left out.
     public static func all(in store: Store) throws -> [ConflictView] {
-        var keys: Set<String>?
-        return try store.conflicts().map { try view(of: $0, in: store, &keys) }
+        try store.conflicts().map { try view(of: $0, in: store, nil) }
     }
 
     public static func view(_ id: Int64, in store: Store) throws -> ConflictView {
-        var keys: Set<String>?
-        return try view(of: conflict(id, in: store), in: store, &keys)
+        try view(of: conflict(id, in: store), in: store, LibraryIndex(store))
     }
 
     static func conflict(_ id: Int64, in store: Store) throws -> Conflict {
@@ -77,32 +75,31 @@ public enum ConflictDesk {
             remedy: "'backup-tool conflicts list' shows those that wait")
     }
 
-    private static func view(of conflict: Conflict, in store: Store, _ keys: inout Set<String>?) throws -> ConflictView
-    {
-        if conflict.isAboutAssets {
-            let existing = try store.asset(conflict.existing)
-            let incoming = try store.asset(conflict.incoming)
-            var moot = gone(existing == nil, incoming == nil)
-            if let existing, let incoming, existing.digest == incoming.digest { moot = "both are the same by now" }
-            return ConflictView(
-                conflict: conflict, existing: try existing.map { try side($0, store) },
-                incoming: try incoming.map { try side($0, store) }, isMoot: moot, choices: ConflictChoice.forAssets,
-                newKey: nil)
-        }
-        let existing = try publication(conflict.existing, in: store)
-        let incoming = try publication(conflict.incoming, in: store)
-        let sides = try [existing, incoming].map { try $0.map { try Fields.parse($0.record.fields) } }
+    static func view(of conflict: Conflict, in store: Store, _ index: LibraryIndex?) throws -> ConflictView {
+        if conflict.isAboutAssets { return try assets(conflict, in: store, index) }
+        let existing = try publication(conflict.existing, in: store)?.record
+        let incoming = try publication(conflict.incoming, in: store)?.record
         var moot = gone(existing == nil, incoming == nil)
-        if let left = sides[0], let right = sides[1],
-            Fields.string(Publication.citeKey, in: left) != Fields.string(Publication.citeKey, in: right)
-        {
-            moot = "they have different cite keys by now"
+        if let existing, let incoming {
+            let keys = try [existing, incoming].map {
+                try Fields.strings(named: [Publication.citeKey], of: $0.fields)[0]
+            }
+            if keys[0] != keys[1] { moot = "they have different cite keys by now" }
         }
-        if keys == nil, moot == nil { keys = try citeKeys(in: store) }
         return ConflictView(
-            conflict: conflict, existing: try existing.map { try side($0.record) },
-            incoming: try incoming.map { try side($0.record) }, isMoot: moot, choices: ConflictChoice.allCases,
-            newKey: keys.map { freeKey(like: conflict.subject, $0) })
+            conflict: conflict, existing: try existing.map(side), incoming: try incoming.map(side), isMoot: moot,
+            choices: ConflictChoice.allCases, newKey: index?.freeKey(like: conflict.subject))
+    }
+
+    private static func assets(_ conflict: Conflict, in store: Store, _ index: LibraryIndex?) throws -> ConflictView {
+        let existing = try store.asset(conflict.existing)
+        let incoming = try store.asset(conflict.incoming)
+        var moot = gone(existing == nil, incoming == nil)
+        if let existing, let incoming, existing.digest == incoming.digest { moot = "both are the same by now" }
+        return ConflictView(
+            conflict: conflict, existing: try existing.map { try side($0, store, index) },
+            incoming: try incoming.map { try side($0, store, index) }, isMoot: moot,
+            choices: ConflictChoice.forAssets, newKey: nil)
     }
 
     private static func gone(_ existing: Bool, _ incoming: Bool) -> String? {
@@ -120,58 +117,25 @@ public enum ConflictDesk {
             .first { $0.record.type == RecordType.publication && !$0.record.isDeleted }
     }
 
-    static func side(_ record: Record) throws -> ConflictView.Side {
+    private static func side(_ record: Record) throws -> ConflictView.Side {
         ConflictView.Side(
             id: record.id.description, label: RecordLabel.text(of: record), modifiedAt: record.modifiedAt,
             fields: try Fields.parse(record.fields))
     }
 
-    private static func side(_ asset: Asset, _ store: Store) throws -> ConflictView.Side {
-        let status = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)")
+    private static func side(_ asset: Asset, _ store: Store, _ index: LibraryIndex?) throws -> ConflictView.Side {
         let modified = Timestamp(milliseconds: asset.modifiedNanoseconds / 1_000_000)
         var fields = [
-            Field("path", .string(asset.path)), Field("size", JSON(asset.size)),
-            Field("modified", .string(modified.iso8601)), Field("sha256", .string(asset.digest.hex)),
+            Field("size", JSON(asset.size)), Field("modified", .string(modified.iso8601)),
+            Field("sha256", .string(asset.digest.hex)),
             Field("localOnly", .bool(asset.isLocalOnly)),
-            Field("linkedFrom", .array(try links(to: asset.path, in: store).map { .string($0.key) })),
         ]
-        if status == nil { fields.append(Field("file", .string("is missing"))) }
+        if let keys = index?.keysOfOwners(asset.path) {
+            fields.append(Field("linkedFrom", .array(keys.map { .string($0) })))
+        }
+        if try FileStatus.ofName("\(store.assetFolder)/\(asset.path)") == nil {
+            fields.append(Field("file", .string("is missing")))
+        }
         return ConflictView.Side(id: asset.path, label: asset.path, modifiedAt: modified, fields: fields)
-    }
-
-    /// The live publications that link a file, with their cite keys.
-    static func links(to path: String, in store: Store) throws -> [(key: String, stored: Store.StoredRecord)] {
-        var found: [(String, Store.StoredRecord)] = []
-        try store.forEachLive(type: RecordType.publication) { stored in
-            var text = stored.record.fields
-            // Most have none, and looking is cheaper than parsing.
-            guard text.withUTF8({ contains("\"linkedFiles\"", in: UnsafeRawBufferPointer($0)) }) else {
-                return
-            }
-            let fields = try Fields.parse(stored.record.fields)
-            guard Fields.strings(Publication.linkedFiles, in: fields).contains(path) else { return }
-            found.append((Fields.string(Publication.citeKey, in: fields) ?? stored.record.localID, stored))
-        }
-        return found
-    }
-
-    /// The cite keys in use, in lower case: BibTeX tells keys apart by case, and warns when only case differs.
-    static func citeKeys(in store: Store) throws -> Set<String> {
-        var keys: Set<String> = []
-        try store.forEachLive(type: RecordType.publication) { stored in
-            let found = try Fields.strings(named: [Publication.citeKey], of: stored.record.fields)
-            if let key = found[0] { keys.insert(key.lowercased()) }
-        }
-        return keys
-    }
-
-    /// `Smith2020` → `Smith2020a`, as authors do; the first that nobody has.
-    static func freeKey(like key: String, _ taken: Set<String>) -> String {
-        for letter in "abcdefghijklmnopqrstuvwxyz" where !taken.contains("\(key)\(letter)".lowercased()) {
-            return "\(key)\(letter)"
-        }
-        var number = 2
-        while taken.contains("\(key)-\(number)".lowercased()) { number += 1 }
-        return "\(key)-\(number)"
     }
 }

@@ -149,9 +149,13 @@ extension FieldChange {
 }
 
 extension Store {
-    /// Local ids that several rows have, tombstones included; answered by the index alone.
+    /// Local ids that several rows have, tombstones included, and now and then one that only shares a hash.
     func repeatedLocalIDs() throws -> [String] {
-        let query = try database.prepare("SELECT local_id FROM record GROUP BY local_id HAVING count(*) > 1")
+        let query = try database.prepare(
+            """
+            SELECT DISTINCT local_id FROM record WHERE change IN (SELECT change FROM local_key WHERE key IN
+            (SELECT key FROM local_key GROUP BY key HAVING count(*) > 1)) ORDER BY local_id
+            """)
         var found: [String] = []
         while try query.step() { found.append(query.text(0)) }
         return found

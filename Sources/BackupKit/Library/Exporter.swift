@@ -14,7 +14,7 @@ public enum Exporter {
                 throw BackupError(
                     .usage, "a folder cannot be written to standard output", remedy: "use --format tar.zst")
             }
-            let output = FileHandle(owning: dup(STDOUT_FILENO), path: "standard output")
+            let output = try FileHandle.standardOutput()
             result = try write(store, options, into: try archive(format, output, options)).result
         } else if format == .directory {
             result = try AtomicFile.writeDirectory(path, replace: options.replace) { temporary in

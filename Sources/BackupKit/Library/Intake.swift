@@ -53,6 +53,11 @@ final class Intake {
     /// Identities that the source named; only kept where replace needs them.
     private var touched: Set<RecordID> = []
     private var assetNames: EntryNameSet?
+    /// Gives records the defaults that they lack.
+    var schema: DataSchema?
+    /// How many records got the default of each field, or lack what has none.
+    private var defaults: [String: Int] = [:]
+    private var lacking: [String: Int] = [:]
 
     init(_ store: Store) { self.store = store }
 
@@ -70,7 +75,7 @@ final class Intake {
     }
 
     /// Whether records may be taken in batches, which say how many were added and not which.
-    var takesBatches: Bool { !overwrite && !keepsPlan }
+    var takesBatches: Bool { !overwrite && !keepsPlan && schema == nil }
 
     func count(added: Int, unchanged: Int) {
         result.read += added + unchanged
@@ -81,6 +86,8 @@ final class Intake {
     @discardableResult func take(_ record: Record) throws -> Outcome {
         try Interrupt.check()
         result.read += 1
+        if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
+        let record = try schema.map { try fill(record, $0) } ?? record
         let outcome =
             overwrite
             ? try store.overwrite(with: record, resurrect: resurrect)
@@ -102,6 +109,22 @@ final class Intake {
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
         }
         return outcome
+    }
+
+    /// Leaves a record as it is in the store, if it is there; `--mode replace` does not take it out.
+    private func refuse(_ record: Record, _ finding: Finding) throws -> Outcome {
+        result.rejected += 1
+        if result.rejected <= Intake.rejectionLimit { note(finding) }
+        for known in try store.records(localID: record.localID) where overwrite { touched.insert(known.record.id) }
+        touched.insert(record.id)
+        return Outcome(id: record.id, localID: record.localID, decision: .protect(.newerSchema))
+    }
+
+    private func fill(_ record: Record, _ schema: DataSchema) throws -> Record {
+        let filled = try schema.fill(record)
+        for field in filled.fields { defaults["\(record.type).\(field)", default: 0] += 1 }
+        for field in filled.missing { lacking["\(record.type).\(field)", default: 0] += 1 }
+        return filled.record
     }
 
     static func derive(
@@ -245,6 +268,14 @@ final class Intake {
         if result.rejected > Intake.rejectionLimit {
             let more = result.rejected - Intake.rejectionLimit
             result.findings.append(Finding(.malformed, .warning, "rejected", "\(more) more were rejected"))
+        }
+        for (field, count) in defaults.sorted(by: { $0.key < $1.key }) {
+            result.findings.append(
+                Finding(.defaultFilled, .note, field, "was missing in \(count) records, which got its default"))
+        }
+        for (field, count) in lacking.sorted(by: { $0.key < $1.key }) {
+            result.findings.append(
+                Finding(.schemaNoDefault, .warning, field, "is missing in \(count) records and has no default"))
         }
         result.batch = batch?.id
         result.writes = batch.map { Int($0.lastChange - $0.firstChange + 1) } ?? 0

@@ -11,6 +11,8 @@ public struct RestoreOptions: Sendable {
     /// List what is done record by record; a dry run does so anyway.
     public var keepsPlan = false
     public var allowDamage = false
+    /// Where the defaults come from that older data lacks.
+    public var schema: DataSchema?
     public var limits = ReadLimits()
     public var progress = Progress.none
     /// What the undo list calls it.
@@ -67,7 +69,9 @@ public enum Restorer {
                 .notFound, "is not a library of backup-tool or imbib", at: path,
                 remedy: "'backup-tool list' shows what it holds; 'backup-tool import' takes .bib and .jsonl files")
         }
-        if let version = layout.manifest.schemaVersion { try checkSchema(version, path) }
+        if let refusal = layout.manifest.schemaVersion.flatMap({ SchemaVersion.refusal(of: $0, at: path) }) {
+            throw refusal
+        }
         let wantsAssets = options.kinds.contains(.attachments) && !options.dryRun
         let staged = try Staging.extract(
             layout.reader, into: folder, progress: options.progress, folding: layout.isImbib
@@ -84,20 +88,6 @@ public enum Restorer {
         }
         return Prepared(
             layout: layout, folder: folder, staged: staged, findings: findings, time: time(of: layout, staged))
-    }
-
-    private static func checkSchema(_ version: Int, _ path: String) throws {
-        switch SchemaVersion.check(version) {
-        case .newerThanApp(let version):
-            throw BackupError(
-                .refused, "holds data of schema \(version), this backup-tool knows \(SchemaVersion.current)", at: path,
-                remedy: "use a newer backup-tool; 'restore --to DIR' gives you the plain files")
-        case .incompatible(let version):
-            throw BackupError(
-                .refused, "holds data of schema \(version), which was never one", at: path,
-                remedy: "'restore --to DIR' gives you the plain files")
-        case .current, .needsMigration: break
-        }
     }
 
     private static func judge(_ layout: OpenedLayout, _ staged: Staging.Result) -> [Finding] {
@@ -127,6 +117,7 @@ public enum Restorer {
     static func apply(_ prepared: Prepared, to intake: Intake, _ options: RestoreOptions) throws {
         intake.resurrect = options.resurrect
         intake.overwrite = options.mode == .replace
+        intake.schema = options.schema
         for finding in prepared.findings { intake.note(finding) }
         let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
         var wanted = WantedFiles(options)

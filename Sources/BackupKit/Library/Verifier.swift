@@ -82,10 +82,7 @@ public enum Verifier {
 
     private static func isNewer(_ layout: OpenedLayout) -> Bool {
         guard let version = layout.manifest.schemaVersion else { return false }
-        switch SchemaVersion.check(version) {
-        case .newerThanApp, .incompatible: return true
-        case .current, .needsMigration: return false
-        }
+        return SchemaVersion.refusal(of: version, at: nil) != nil
     }
 
     private static func quick(_ layout: OpenedLayout) throws -> [Finding] {

@@ -38,6 +38,7 @@ public struct Configuration: Sendable {
         Key("limits.max-entry-bytes", .integer(1...Int.max), "the largest single file accepted from a backup"),
         Key("limits.max-total-bytes", .integer(1...Int.max), "the most that a backup may unpack to"),
         Key("limits.max-entries", .integer(1...Int.max), "the most files accepted from a backup"),
+        Key("limits.max-line-bytes", .integer(1...(1 << 30)), "the longest line accepted from an event log"),
         Key("limits.max-ratio", .number(1...1_000_000), "how many times its packed size a backup may unpack to"),
     ]
 

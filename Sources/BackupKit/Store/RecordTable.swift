@@ -206,6 +206,13 @@ extension Store {
         return try Self.storedRecord(query).record
     }
 
+    /// Visits the fields of the live events, in the order of their rows; the bytes last until `body` returns.
+    func forEachEvent(_ body: (_ change: Int64, UnsafeRawBufferPointer) throws -> Void) throws {
+        let query = try database.prepare(
+            "SELECT change, fields FROM record WHERE type = 'PuppyEvent' AND deleted_at IS NULL ORDER BY change")
+        while try query.step() { try body(query.integer(0), query.bytes(1)) }
+    }
+
     /// Visits the live records of a type other than events, by way of their index.
     func forEachLive(type: String, _ body: (StoredRecord) throws -> Void) throws {
         let query = try database.prepare(

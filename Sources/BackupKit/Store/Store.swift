@@ -106,6 +106,7 @@ public final class Store {
             database = try Store.connect(path, access)
         }
         self.database = database
+        if access == .write, place == nil { try Store.refuseNewerData(database) }
         try StoreSchema.migrate(database)
         hasher = try RecordHasher(database)
         if access == .write {
@@ -114,17 +115,33 @@ public final class Store {
         }
     }
 
+    private static func refuseNewerData(_ database: SQLite) throws {
+        let version = try database.integer("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'schema_version'")
+        if let refusal = SchemaVersion.refusal(
+            of: Int(version), at: database.path, instead: "'export' still gives you everything in it")
+        {
+            throw refusal
+        }
+    }
+
     /// Opens the store, making it first where there is none.
     public static func openOrCreate(_ path: String, clock: Clock = .system) throws -> Store {
         try FileStatus.ofTarget(path) == nil ? create(path, clock: clock) : Store(path, .write, clock: clock)
     }
 
-    /// Whether `path` is a store of ours; never changes the file.
+    /// Whether `path` is a store of ours; never changes the file. The header is read without SQLite, which could meet a
+    /// page that somebody is just writing: these bytes never change. https://www.sqlite.org/fileformat2.html#database_header
     public static func isStore(_ path: String) -> Bool {
         guard let status = try? FileStatus.ofTarget(path), status.isRegular, status.size >= 512,
-            let database = try? SQLite(path, .immutable), let id = try? database.integer("PRAGMA application_id")
+            let file = try? FileHandle.openForReading(path)
         else { return false }
-        return id == StoreSchema.applicationID
+        return withUnsafeTemporaryAllocation(byteCount: 100, alignment: 8) { header in
+            guard (try? file.read(into: header, at: 0)) == 100, header.starts(with: "SQLite format 3\0".utf8) else {
+                return false
+            }
+            return UInt32(bigEndian: header.loadUnaligned(fromByteOffset: 68, as: UInt32.self))
+                == UInt32(StoreSchema.applicationID)
+        }
     }
 
     private static func mustBeStore(_ path: String) throws {

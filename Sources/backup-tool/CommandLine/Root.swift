@@ -3,8 +3,8 @@ extension Command {
     static let root: Command = Command(
         "backup-tool", "Back up, export, verify and restore libraries of publications, notes and events",
         subcommands: [
-            .export, .importFiles, .verify, .restore, .undo, .list, .show, .diff, .conflicts, .dedup, .store, .sync,
-            .hub, .completions, .man, .version, .help,
+            .export, .importFiles, .verify, .restore, .undo, .events, .list, .show, .diff, .conflicts, .dedup, .schema,
+            .store, .sync, .hub, .completions, .man, .version, .help,
         ])
 
     /// The command at a path such as ["store", "init"], or nil.

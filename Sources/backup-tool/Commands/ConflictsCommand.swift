@@ -163,7 +163,9 @@ extension ConflictView {
         output.print("Conflict \(conflict.id): \(what) \(printable(conflict.subject)), found \(day)")
         output.print("")
         var table = SideBySide("EXISTING", "INCOMING")
-        table.add("record", existing?.id ?? "(gone)", incoming?.id ?? "(gone)", differs: false)
+        table.add(
+            conflict.isAboutAssets ? "(path)" : "(record)", existing?.id ?? "(gone)", incoming?.id ?? "(gone)",
+            differs: false)
         if !conflict.isAboutAssets {
             table.add("(modified)", existing?.modifiedAt.iso8601, incoming?.modifiedAt.iso8601, differs: false)
         }

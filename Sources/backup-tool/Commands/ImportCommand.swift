@@ -28,7 +28,7 @@ extension Command {
             options.attachments = call.value("attachments")
             options.kinds = call.kinds(else: options.kinds)
             options.dryRun = call.flag("dry-run")
-            options.keepsPlan = call.output.isVerbose || call.output.isJSON
+            options.keepsPlan = call.output.isVerbose
             options.limits = try call.limits()
             options.progress = call.output.progress()
             let paths = call.arguments("PATH")

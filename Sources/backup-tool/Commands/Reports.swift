@@ -16,6 +16,7 @@ extension Invocation {
         if let bytes = settings.integer("limits.max-entry-bytes") { limits.entryBytes = Int64(bytes) }
         if let bytes = settings.integer("limits.max-total-bytes") { limits.totalBytes = Int64(bytes) }
         if let count = settings.integer("limits.max-entries") { limits.entries = count }
+        if let bytes = settings.integer("limits.max-line-bytes") { limits.lineBytes = bytes }
         if let ratio = settings.number("limits.max-ratio") { limits.ratio = Int64(ratio) }
         return limits
     }
@@ -34,6 +35,7 @@ extension Invocation {
             let mark =
                 switch finding.severity {
                 case .damage: style.error("damage:")
+                case .error: style.error("error:")
                 case .warning: style.warning("warning:")
                 case .note: style.dim("note:")
                 }

@@ -20,6 +20,7 @@ extension Command {
                 "mode", "MODE", "How to restore", .oneOf(RestoreOptions.Mode.allCases.map(\.rawValue))),
             .only, .value("match", "QUERY", "Only records with these words, or field=word"),
             .flag("resurrect", "Bring back what was deleted after the backup was made"),
+            .value("schema", "FILE", "Give records the defaults that this schema file has for what they lack", .file),
             .flag("allow-damage", "Restore what is sound of a damaged backup"),
             .flag("force", "With --to: replace the folder"), .dryRun,
         ],
@@ -38,6 +39,7 @@ extension Command {
             options.match = call.value("match").map(RecordQuery.init)
             options.resurrect = call.flag("resurrect")
             options.allowDamage = call.flag("allow-damage")
+            options.schema = try call.value("schema").map { try call.schema($0) }
             options.dryRun = call.flag("dry-run")
             options.keepsPlan = call.output.isVerbose || call.output.isJSON
             options.limits = try call.limits()
@@ -54,7 +56,7 @@ extension Command {
 private func extract(
     _ path: String, to folder: String, _ options: RestoreOptions, _ call: Invocation
 ) throws -> ExitStatus {
-    for name in ["mode", "only", "match", "store"] where call.value(name) != nil {
+    for name in ["mode", "only", "match", "store", "schema"] where call.value(name) != nil {
         throw call.usage("--\(name) does not go with --to, which writes every file")
     }
     if options.dryRun || options.resurrect {

@@ -26,10 +26,8 @@ extension Synchronizer {
         try Interrupt.check()
         guard incoming.record.id.zone != Store.assetZone else { return try applyAsset(incoming) }
         let bare = incoming.record.withoutRemains()
-        guard bare.schemaVersion <= SchemaVersion.current else {
-            throw BackupError(
-                .refused, "was written by a newer app (schema \(bare.schemaVersion))", at: "\(bare.id)",
-                remedy: "use the newer version of backup-tool; nothing of this was changed")
+        if let finding = SchemaVersion.finding(about: bare) {
+            throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
         }
         let (record, isClamped) = clamped(bare)
         let look = try store.lookUp(record)

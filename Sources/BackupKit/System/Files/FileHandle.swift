@@ -27,6 +27,13 @@ public final class FileHandle: Sendable {
         return file
     }
 
+    /// What a pipe behind this program reads.
+    public static func standardOutput() throws -> FileHandle {
+        let descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be written", at: "standard output") }
+        return FileHandle(owning: descriptor, path: "standard output")
+    }
+
     /// Creates a file that did not exist, readable by its owner alone.
     public static func create(_ path: String, mode: mode_t = 0o600) throws -> FileHandle {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)

@@ -1,0 +1,127 @@
+import BackupKit
+
+extension Command {
+    static let events = Command(
+        "events", "Take in event logs, and write them out by day", in: .events,
+        subcommands: [importEvents, exportEvents])
+
+    private static let importEvents = Command(
+        "import", "Take event logs into the store",
+        discussion: """
+            PATH is a .jsonl file, or a folder of them: one JSON object a line, as Ollie writes them. A line is known \
+            by its id, else its localId, else by what it says; lines that the store has already change nothing, \
+            and an edited line updates its fields. Photos and videos that a line names by a relative path come along \
+            when they lie beside the log.
+
+            A line that cannot be taken (broken JSON, no time, a path that leads outside, a name used twice) is \
+            told with its file, number and reason, the others are imported, and the exit code is 3.
+            """,
+        options: [
+            .store,
+            .value("rejected", "FILE", "Keep the lines that cannot be taken in this file, byte for byte", .file),
+            .value("max-line", "BYTES", "The longest line to take; 64 MiB is usual"), .dryRun, .force,
+        ],
+        arguments: [Argument("PATH", "A .jsonl file or a folder of them", .file, .oneOrMore)],
+        examples: [
+            Example("backup-tool events import ~/Ollie", "A diary of one file a day"),
+            Example("backup-tool events import diary.jsonl --rejected bad.jsonl", "See what could not be read"),
+        ],
+        reports: true,
+        run: { call in
+            var options = ImportOptions()
+            options.kinds = [.events, .attachments]
+            options.dryRun = call.flag("dry-run")
+            options.keepsPlan = call.output.isVerbose
+            options.limits = try call.limits()
+            if let bytes = try call.integer("max-line", in: 1...(1 << 30)) { options.limits.lineBytes = bytes }
+            options.progress = call.output.progress()
+            let paths = call.arguments("PATH")
+            func run() throws -> ExitStatus {
+                let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
+                    try Importer.run(paths, into: store, options)
+                }
+                return call.report(result, as: "import", dryRun: options.dryRun)
+            }
+            guard let rejected = call.value("rejected"), !options.dryRun else { return try run() }
+            return try AtomicFile.write(rejected, replace: call.flag("force")) { file in
+                options.rejected = file
+                return try run()
+            }
+        })
+
+    private static let exportEvents = Command(
+        "export", "Write events as one file a day, or one after the other",
+        discussion: """
+            To a folder: one file a local day, named like 2026-02-14.jsonl, and the photos and videos that the lines \
+            name. To a name that ends in .jsonl, or to - for standard output: all lines, by time. A line that nobody \
+            edited is written byte for byte as it came.
+            """,
+        options: [
+            .store, .output("A new folder, a .jsonl file, or - for standard output"),
+            .value("from", "DAY", "The first day, such as 2026-02-14"), .value("to", "DAY", "The last day"),
+            .value("type", "TYPE", "Only events of this type"), .force, .dryRun,
+        ],
+        examples: [
+            Example("backup-tool events export -o ~/Ollie-export", "Everything, by day"),
+            Example("backup-tool events export -o - --from 2026-03-01 --to 2026-03-07 --type eten", "What she ate"),
+        ],
+        reports: true,
+        run: { call in
+            let target = call.value("output") ?? ""
+            if target.isEmpty { throw call.usage("--output needs a path") }
+            var options = EventExportOptions()
+            options.from = try call.day("from")
+            options.to = try call.day("to")
+            options.type = call.value("type")
+            options.replace = call.flag("force")
+            options.progress = call.output.progress()
+            let store = try Store(try call.storePath(), .read)
+            if call.flag("dry-run") {
+                return call.report(try EventExporter.count(store, options), target, dryRun: true)
+            }
+            let result: EventExportResult
+            if target == "-" {
+                result = try EventExporter.write(store, to: FileHandle.standardOutput(), options)
+            } else if target.hasSuffix(".jsonl") {
+                result = try EventExporter.write(store, toFile: target, options)
+            } else {
+                result = try EventExporter.write(store, toFolder: target, options)
+            }
+            return call.report(result, target, dryRun: false)
+        })
+}
+
+extension Invocation {
+    fileprivate func day(_ option: String) throws -> CivilDate? {
+        guard let text = value(option) else { return nil }
+        guard text.utf8.count == 10, let time = LocalTime(text) else {
+            throw usage("--\(option) is a day such as 2026-02-14, not '\(printable(text))'")
+        }
+        return time.day
+    }
+
+    fileprivate func report(_ result: EventExportResult, _ target: String, dryRun: Bool) -> ExitStatus {
+        if output.isJSON {
+            let json: JSONValue = [
+                "message_type": "events-export", "dryRun": .bool(dryRun), "path": .string(target),
+                "events": .int(result.events), "days": .int(result.days), "bytes": .int(Int(result.bytes)),
+                "media": .int(result.media),
+                "omitted": .array(result.omitted.map { ["path": .string($0.path), "reason": .string($0.reason)] }),
+                "warnings": .array(result.warnings.map(\.json)),
+            ]
+            // Standard output holds the events themselves when they were asked for.
+            if target == "-", !dryRun { output.say(json.text) } else { output.report(json) }
+        } else {
+            say(result.warnings)
+            for omission in result.omitted { output.warn("left out: \(printable(omission.reason))", at: omission.path) }
+            let what = "\(HumanText.count(result.events, "event")) of \(HumanText.count(result.days, "day"))"
+            let media = result.media > 0 ? ", \(HumanText.count(result.media, "file")) that they name" : ""
+            let place = target == "-" ? "standard output" : target
+            output.note(
+                dryRun
+                    ? "Would write \(what) to \(printable(place)). Nothing was written."
+                    : "\(what)\(media), \(HumanText.bytes(Int(result.bytes))) in \(printable(place))")
+        }
+        return result.omitted.isEmpty && result.warnings.isEmpty ? .done : .incomplete
+    }
+}

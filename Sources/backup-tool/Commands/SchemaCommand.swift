@@ -1,0 +1,111 @@
+import BackupKit
+
+extension Command {
+    static let schema = Command(
+        "schema", "Check schema files", in: .mend,
+        discussion: """
+            A schema file says which types of records an app has, and what they are made of. It is JSON \
+            (docs/schema.md), or a Core Data model (.xcdatamodel).
+            """,
+        subcommands: [schemaCheck])
+
+    private static let schemaCheck = Command(
+        "check", "Check that a schema can sync and grows by additions only", in: .mend,
+        discussion: """
+            CloudKit takes no unique constraints, and wants a default or optionality for every attribute and an inverse \
+            for every relationship. With --against, what the old schema had must still be there and mean the same: \
+            removing or renaming a field or changing its type is an error, a new optional field is fine.
+
+            The exit code is 4 when there are errors, and 3 when there are only warnings.
+            """,
+        options: [.value("against", "OLD", "The schema as it was before", .file)],
+        arguments: [Argument("FILE", "A schema file", .file)],
+        examples: [
+            Example("backup-tool schema check library-120.json", "Check one schema"),
+            Example("backup-tool schema check library-120.json --against library-110.json", "Check a new version"),
+            Example("backup-tool schema check Library.xcdatamodeld/Library.xcdatamodel", "Check a Core Data model"),
+        ],
+        reports: true,
+        run: { call in
+            var findings: [Finding] = []
+            let schema = try readSchema(try call.argument("FILE"), &findings)
+            findings += SchemaLint.check(schema)
+            if let path = call.value("against") {
+                var ofOld: [Finding] = []
+                let old = try readSchema(path, &ofOld)
+                if let first = ofOld.first(where: { $0.severity == .error }) {
+                    throw BackupError(.damaged, "is no sound schema: \(first.subject) \(first.message)", at: path)
+                }
+                findings += SchemaEvolution.check(from: old, to: schema)
+            }
+            return call.report(findings, of: schema)
+        })
+}
+
+private func readSchema(_ path: String, _ findings: inout [Finding]) throws -> DataSchema {
+    let isFolder = try FileStatus.ofTarget(path)?.isDirectory == true
+    guard let bytes = try readSmallFile(isFolder ? "\(path)/contents" : path) else {
+        throw BackupError(
+            .notFound, isFolder ? "holds no 'contents' of a Core Data model" : "there is no such file", at: path)
+    }
+    guard bytes.count <= TOML.maximumBytes else {
+        throw BackupError(.refused, "is larger than any schema should be", at: path)
+    }
+    do {
+        return try bytes.withUnsafeBytes {
+            try DataSchema.looksLikeCoreData($0)
+                ? DataSchema(coreData: $0, &findings) : DataSchema(parsing: $0, &findings)
+        }
+    } catch let error as BackupError {
+        throw BackupError(error.code, error.message, at: path, remedy: error.remedy)
+    }
+}
+
+extension Invocation {
+    /// The schema that a restore takes its defaults from: a sound one, and of a version that we know.
+    func schema(_ path: String) throws -> DataSchema {
+        var findings: [Finding] = []
+        let schema = try readSchema(path, &findings)
+        findings += SchemaLint.check(schema).filter { $0.code == .schemaInvalid }
+        if let first = findings.first(where: { $0.severity == .error }) {
+            throw BackupError(
+                .damaged, "is no sound schema: \(first.subject) \(first.message)", at: path,
+                remedy: "'backup-tool schema check' lists everything")
+        }
+        if let refusal = SchemaVersion.refusal(of: schema.version, at: path, instead: "restore without --schema") {
+            throw refusal
+        }
+        return schema
+    }
+
+    fileprivate func report(_ findings: [Finding], of schema: DataSchema) -> ExitStatus {
+        let errors = findings.count { $0.severity == .error }
+        let fields = schema.entities.reduce(0) { $0 + $1.attributes.count + $1.relationships.count }
+        if output.isJSON {
+            output.report([
+                "message_type": "schema-check", "ok": .bool(errors == 0), "version": .int(schema.version),
+                "entities": .int(schema.entities.count), "fields": .int(fields),
+                "findings": .array(
+                    findings.map { finding in
+                        [
+                            "code": .string(finding.code.rawValue), "severity": .string(finding.severity.rawValue),
+                            "field": .string(finding.subject), "message": .string(finding.message),
+                            "remedy": finding.remedy.map { .string($0) } ?? .null,
+                        ]
+                    }),
+            ])
+        } else {
+            say(findings)
+            let size =
+                "version \(schema.version), \(HumanText.count(schema.entities.count, "entity", "entities")), "
+                + HumanText.count(fields, "field")
+            if errors == 0 {
+                output.note("\(output.err.style.good("OK")): \(size)")
+            } else {
+                output.say("\(HumanText.count(errors, "error")) in \(size)")
+            }
+        }
+        if errors > 0 { return .damaged }
+        return findings.contains { $0.severity == .warning } ? .incomplete : .done
+    }
+}

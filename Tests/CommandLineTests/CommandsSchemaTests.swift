@@ -1,0 +1,112 @@
+import BackupKit
+import TestSupport
+import Testing
+
+private let schemas = "\(Workbench.samples)/schema"
+
+@Test func schemaCheck_namesEachFieldThatBreaksARule() throws {
+    let bench = try Workbench()
+    try bench.tool(
+        exit: 0, "schema", "check", "\(schemas)/library-120.json", "--against", "\(schemas)/library-110.json")
+    let broken = "\(schemas)/library-120-broken.json"
+    let report = try bench.json(exit: 4, "schema", "check", broken, "--against", "\(schemas)/library-110.json")
+    let findings = (report["findings"]?.array ?? []).filter { $0["severity"]?.string == "error" }
+    let found = Set(findings.compactMap { finding in finding["field"]?.string })
+    #expect(
+        found == [
+            "Publication.citeKey", "Publication.entryType", "Publication.title", "Publication.year",
+            "Publication.linkedFiles", "Publication.manuscripts", "Manuscript.publication",
+        ])
+    #expect(report["ok"]?.bool == false && report["version"]?.integer == 120)
+    let text = try bench.tool(exit: 4, "schema", "check", broken, "--against", "\(schemas)/library-110.json")
+    #expect(text.stderr.contains("error: Publication.title: was renamed to 'heading'"))
+    try bench.tool(exit: 10, "schema", "check", "nowhere.json")
+    let wrong = try bench.tool(exit: 4, "schema", "check", "\(Workbench.samples)/library/settings.json")
+    #expect(wrong.stderr.contains("is no schema"))
+}
+
+@Test func aRestore_givesOlderRecordsTheDefaultsThatTheyLack() throws {
+    let bench = try Workbench()
+    try bench.write(
+        "records.jsonl",
+        #"{"createdAt":"2026-01-01T00:00:00.000Z","fields":{"title":"Draft"},"localId":"M","modifiedAt":"2026-01-01T00:00:00.000Z","#
+            + #""recordName":"M","recordType":"Manuscript","schemaVersion":110,"zone":"Library"}"# + "\n")
+    try bench.tool(exit: 0, "import", "records.jsonl")
+    try bench.tool(exit: 0, "export", "-q", "-o", "out")
+    let schema = "\(schemas)/library-120.json"
+    let plan = try bench.json(exit: 0, "restore", "out", "--store", "b.db", "--schema", schema, "--dry-run")
+    let filled = (plan["findings"]?.array ?? []).compactMap { $0["path"]?.string }
+    #expect(filled == ["Manuscript.annotated", "Manuscript.status"])
+    try bench.tool(exit: 0, "restore", "out", "--store", "b.db", "--schema", schema)
+    let query = "SELECT fields, schema_version FROM record WHERE local_id = 'M'"
+    #expect(
+        try bench.shell("sqlite3 b.db \"\(query)\"")
+            == "{\"title\":\"Draft\",\"status\":\"draft\",\"annotated\":false}|120\n")
+    #expect(try bench.json(exit: 0, "restore", "out", "--store", "b.db", "--schema", schema)["writes"]?.integer == 0)
+    let wrong = try bench.tool(exit: 4, "restore", "out", "--store", "b.db", "--schema", "\(schemas)/../README.md")
+    #expect(wrong.stderr.contains("is not JSON"))
+}
+
+@Test func aStoreThatANewerToolWrote_isReadAndExported_andNeverWritten() throws {
+    let bench = try Workbench()
+    try bench.importSamples()
+    for (version, text) in [(130, "this backup-tool knows 120"), (115, "which was never one")] {
+        try bench.shell("sqlite3 store.db \"UPDATE meta SET value = \(version) WHERE key = 'schema_version'\"")
+        let before = try bench.state()
+        for words in [
+            ["import", "\(Workbench.samples)/library/latin1.bib"], ["store", "delete", "x"], ["undo"], ["dedup"],
+            ["conflicts", "resolve", "1", "--with", "merge"],
+        ] {
+            let result = try bench.tool(words)
+            #expect(result.status == 1 && result.stderr.contains(text), "\(words): \(result.stderr)")
+            #expect(result.stderr.contains("'export' still gives you everything"))
+        }
+        #expect(try bench.state() == before)
+        try bench.tool(exit: 0, "export", "-q", "-o", "out\(version)")
+        try bench.tool(exit: 3, "verify", "out\(version)", "--level", "deep")
+        try bench.tool(exit: 0, "restore", "out\(version)", "--to", "plain\(version)")
+        let refused = try bench.tool(exit: 1, "restore", "out\(version)", "--store", "b.db")
+        #expect(refused.stderr.contains("'restore --to DIR' gives you the plain files"))
+        #expect(try !bench.exists("b.db"))
+    }
+}
+
+@Test func recordsOfANewerSchema_areLeftOutOneByOne() throws {
+    let bench = try Workbench()
+    func line(_ id: String, _ version: Int) -> String {
+        #"{"createdAt":"2026-01-01T00:00:00.000Z","fields":{"x":1},"localId":"\#(id)","modifiedAt":"2026-01-01T00:00:00.000Z","#
+            + #""recordName":"\#(id)","recordType":"Item","schemaVersion":\#(version),"zone":"Z"}"# + "\n"
+    }
+    try bench.write("records.jsonl", line("a", 120) + line("b", 130))
+    let result = try bench.json(exit: 3, "import", "records.jsonl")
+    #expect(result["added"]?.integer == 1 && result["rejected"]?.integer == 1)
+    #expect(result["findings"]?.array?.first?["code"]?.string == "newer-schema")
+}
+
+@Test func featureFlags_travelWithTheSettings_knownOrNot() throws {
+    let bench = try Workbench()
+    let flags = """
+        {"enableNewConflictResolution": true, "enableLargePDFSync": false, "syncSchemaVersion": 3,
+         "someFlagOfTomorrow": {"nested": [1, 2.50, "é"], "on": null}, "sortOrder": "year"}
+        """
+    try bench.write("settings.json", flags)
+    try bench.tool(exit: 0, "import", "settings.json", "--only", "settings")
+    let before = try bench.digest()
+    for (format, name) in [("tar.zst", "out.tar.zst"), ("imbib", "out-imbib")] {
+        try bench.tool(exit: 0, "export", "-q", "-o", name, "--format", format)
+        try bench.tool(exit: 0, "restore", name, "--store", "\(format).db", "--only", "settings")
+        #expect(try bench.digest("\(format).db") == before, "\(format)")
+    }
+    try bench.tool(exit: 0, "export", "-q", "-o", "plain")
+    try bench.python(
+        """
+        import json
+        assert json.load(open('plain/settings.json')) == json.load(open('settings.json'))
+        """)
+    // A restore of something else leaves them alone.
+    try bench.write("settings.json", "{\"enableLargePDFSync\": true}")
+    try bench.tool(exit: 0, "import", "settings.json", "--only", "settings")
+    try bench.tool(exit: 0, "restore", "out.tar.zst")
+    #expect(
+        try bench.shell("sqlite3 store.db \"SELECT value FROM setting WHERE key = 'enableLargePDFSync'\"") == "true\n")
+}
