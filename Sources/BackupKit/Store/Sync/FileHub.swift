@@ -83,9 +83,13 @@ public final class FileHub: Hub {
                 .refused, "was written by a newer backup-tool (hub version \(found))", at: path,
                 remedy: "use the newer version")
         }
-        // FULL: what was answered survives a power cut. TRUNCATE spares making and removing the journal's name.
+        // FULL: what was answered survives a power cut. TRUNCATE spares making and removing the journal's name. What was
+        // deleted is not to be found in the file any more.
         try database.execute(
-            "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536")
+            """
+            PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
+            PRAGMA secure_delete = ON
+            """)
         var meta: [String: String] = [:]
         let query = try database.prepare("SELECT key, value FROM meta")
         while try query.step() { meta[query.text(0)] = query.text(1) }
