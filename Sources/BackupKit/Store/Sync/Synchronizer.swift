@@ -118,7 +118,7 @@ public final class Synchronizer {
             switch $0.kind {
             case .permission: otherUser
             case .size: $0.size <= ($0.id.zone == Store.assetZone ? Int(limits.assetBytes) : limits.recordBytes)
-            case .local, .missing: false
+            case .local, .missing, .damaged: false
             }
         }
     }
