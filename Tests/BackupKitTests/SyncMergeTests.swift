@@ -18,6 +18,14 @@ import Testing
         #expect(try merge(mine, theirs).fields == "{\"a\":1,\"b\":2}")
     }
 
+    @Test func aFieldThatWasSetBackOnPurposeWasNotLeftAlone() throws {
+        let mine = record("r", "{\"a\":2}", at: 5, times: ["a": 5])
+        let back = record("r", "{\"a\":1}", at: 9, times: ["a": 7])
+        #expect(try merge(mine, back, base: "{\"a\":1}").fields == "{\"a\":1}")
+        #expect(try merge(back, mine, base: "{\"a\":1}").fields == "{\"a\":1}")
+        #expect(try merge(mine, record("r", "{\"a\":1}", at: 9), base: "{\"a\":1}").fields == "{\"a\":2}")
+    }
+
     @Test func aFieldThatOneSideTookOutIsOut() throws {
         let without = record("r", "{\"b\":1}", at: 1)
         let with = record("r", "{\"a\":1,\"b\":2}", at: 2)
