@@ -211,6 +211,40 @@ import Testing
         }
     }
 
+    @Test func whatTheHubGarbledStaysOut_andBlocksNobodyElse() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("B", "mine", "{\"x\":1}")
+            try devices.hub.put(record("bad", "{\"x\":1,\"x\":2}"), record("mine", "{\"x\":"), record("good"))
+            #expect(try devices.sync("A").held.map(\.kind) == [.damaged, .damaged])
+            let result = try devices.sync("B")
+            #expect(result.held.map(\.id.name) == ["bad", "mine"] && result.pulled == 1)
+            #expect(try devices.shown("B", "mine") == "{\"x\":1}")
+            #expect(try devices.sync("B").pushed == 0)
+        }
+    }
+
+    @Test func whatIsHeldStaysHeldWhenSomethingElseOfItComes() throws {
+        try withDevices("ann", "ben") { devices in
+            try devices.edit("ann", "r", "{\"x\":1,\"y\":1}")
+            try devices["ann"].share("Z", with: "ben", .read, owner: "ann")
+            try devices.sync("ann", user: "ann")
+            try devices.sync("ben", user: "ben")
+            try devices.edit("ben", "r", "{\"x\":2,\"y\":1}")
+            #expect(try devices.sync("ben", user: "ben").held.count == 1)
+            try devices.edit("ann", "r", "{\"x\":1,\"y\":2}")
+            try devices.sync("ann", user: "ann")
+            #expect(try devices.sync("ben", user: "ben").held.count == 1)
+            #expect(try devices.shown("ben", "r") == "{\"x\":2,\"y\":2}")
+            #expect(try devices.sync("ben", user: "ben").held.count == 1)
+            devices.clock.advance()
+            try devices["ann"].share("Z", with: "ben", .readWrite, owner: nil)
+            try devices.sync("ann", user: "ann")
+            #expect(try devices.sync("ben", user: "ben").held.isEmpty)
+            try devices.sync("ann", user: "ann")
+            #expect(try devices.shown("ann", "r") == "{\"x\":2,\"y\":2}")
+        }
+    }
+
     @Test func aNewerSchemaIsNotHalfUnderstood() throws {
         try withDevices("A") { devices in
             var newer = record("r")

@@ -52,10 +52,27 @@ struct SyncMerge {
         }
     }
 
+    private struct Before {
+        let values: [String: String]
+        let base: Ancestor
+
+        /// Whether a side left a field as it was. One that was set again on purpose, to the same value, was not left.
+        func isAsBefore(_ name: String, in side: Side) throws -> Bool {
+            if let time = side.record.fieldTimes[name], time > base.fieldTimes[name] ?? base.modifiedAt { return false }
+            guard let now = side.values[name], let was = values[name] else {
+                return side.values[name] == nil && values[name] == nil
+            }
+            return try Fields.same(now, was)
+        }
+    }
+
     private func mergeFields(_ local: Record, _ hub: Record, _ base: Ancestor?) throws -> Record {
         let (mine, theirs) = (try Side(local), try Side(hub))
-        let before = try base.map { try Fields.parse($0.fields) }.map {
-            Dictionary($0.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let before = try base.map { base in
+            Before(
+                values: Dictionary(
+                    try Fields.parse(base.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
+                base: base)
         }
         var names: [String] = []
         var seen: Set<String> = []
@@ -76,19 +93,19 @@ struct SyncMerge {
 
     /// The value of one field, nil for none, and when it was set.
     private func settle(
-        _ name: String, _ mine: Side, _ theirs: Side, _ before: [String: String]?
+        _ name: String, _ mine: Side, _ theirs: Side, _ before: Before?
     ) throws -> (String?, Timestamp) {
         let (my, their) = (mine.values[name], theirs.values[name])
         let (myTime, theirTime) = (mine.time(of: name), theirs.time(of: name))
         if try same(my, their) { return (their, max(myTime, theirTime)) }
         if let before {
-            if try same(my, before[name]) { return (their, theirTime) }
-            if try same(their, before[name]) { return (my, myTime) }
+            if try before.isAsBefore(name, in: mine) { return (their, theirTime) }
+            if try before.isAsBefore(name, in: theirs) { return (my, myTime) }
         }
         let iWin = try isNewer(my, myTime, mine.record, than: their, theirTime, theirs.record)
         let newest = max(myTime, theirTime)
         if MergePolicy.setFields.contains(name), let my, let their,
-            let set = try joined(iWin ? my : their, iWin ? their : my, base: before?[name])
+            let set = try joined(iWin ? my : their, iWin ? their : my, base: before?.values[name])
         {
             return (set, newest)
         }

@@ -4,7 +4,7 @@ public struct ImportOptions: Sendable {
     public var attachments: String?
     public var kinds: Set<Kind> = Set(Kind.allCases).subtracting([.settings])
     public var dryRun = false
-    /// List what is done record by record; a dry run does so anyway.
+    /// List what is added record by record, not only what is changed; a dry run does so anyway.
     public var keepsPlan = false
     /// Where lines of event logs that cannot be taken are kept, byte for byte.
     public var rejected: FileHandle?
@@ -25,7 +25,7 @@ public enum Importer {
         /// `records.jsonl`, every record whole.
         case records(String)
         /// Files of a folder that are of no kind that an import takes.
-        case leftOut(String, count: Int, first: String)
+        case leftOut(String, [String])
         /// A layout or an imbib backup, in a folder or an archive.
         case backup(String)
     }
@@ -52,7 +52,7 @@ public enum Importer {
                 dryRun: options.dryRun
             ) {
                 for backup in backups { try Restorer.apply(backup.prepared, to: intake, restoreOptions(options)) }
-                try takeFiles(sources, named: Set(paths), intake, options)
+                try takeFiles(sources, named: Set(paths), media: events?.taken ?? [], intake, options)
                 if let events { try events.take(into: intake, options) }
                 if let attachments { try attachments.take(into: intake) }
                 return ((), summary: intake.summary)
@@ -70,17 +70,17 @@ public enum Importer {
         return restore
     }
 
-    /// Event logs are read once before the batch begins; nil when there are none, or when each line has to be shown.
+    /// Event logs are read once before the batch begins; nil when there are none.
     private static func scanEvents(
         _ sources: [Source], for intake: Intake, in folder: String, _ options: ImportOptions
     ) throws -> EventLogs? {
         let paths = sources.compactMap { if case .events(let path) = $0 { path } else { nil } }
-        guard intake.takesBatches, options.kinds.contains(.events), !paths.isEmpty else { return nil }
+        guard options.kinds.contains(.events), !paths.isEmpty else { return nil }
         return try EventLogs(paths, for: intake.store, in: folder, options)
     }
 
     private static func takeFiles(
-        _ sources: [Source], named: Set<String>, _ intake: Intake, _ options: ImportOptions
+        _ sources: [Source], named: Set<String>, media: Set<String>, _ intake: Intake, _ options: ImportOptions
     ) throws {
         var bibliography: BibliographyIntake?
         let files = FileIntake(intake, options.limits)
@@ -104,7 +104,10 @@ public enum Importer {
                         .skipped, named.contains(path) ? .warning : .note, path,
                         "was left out: settings are only taken when asked for",
                         remedy: "name the kind: --only settings"))
-            case .leftOut(let path, let count, let first):
+            case .leftOut(let path, let files):
+                let left = files.filter { !media.contains("\(path)/\($0)") }
+                guard let first = left.first else { continue }
+                let count = left.count
                 intake.note(
                     Finding(
                         .skipped, .warning, path,
@@ -167,7 +170,7 @@ public enum Importer {
     private static func sourcesBelow(_ root: String, _ attachments: String?) throws -> [Source] {
         var sources: [Source] = []
         var backups: [String] = []
-        var leftOut: (count: Int, first: String)?
+        var leftOut: [String] = []
         let taken = try attachments.flatMap { try FileStatus.ofTarget($0) }
         var takenFolder: String?
         try Directory.walk(root) { relative, status in
@@ -182,10 +185,10 @@ public enum Importer {
             } else if status.isRegular, let source = fileSource(path) {
                 sources.append(source)
             } else if !status.isDirectory {
-                leftOut = ((leftOut?.count ?? 0) + 1, leftOut?.first ?? relative)
+                leftOut.append(relative)
             }
         }
-        if let leftOut { sources.append(.leftOut(root, count: leftOut.count, first: leftOut.first)) }
+        if !leftOut.isEmpty { sources.append(.leftOut(root, leftOut)) }
         return sources
     }
 }

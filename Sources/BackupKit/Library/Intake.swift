@@ -47,7 +47,7 @@ final class Intake {
     var resurrect = false
     /// `--mode replace`: what the backup says wins, whatever the times.
     var overwrite = false
-    /// Whether somebody will look at the plan, record by record.
+    /// Whether the plan lists what is added, too, record by record.
     var keepsPlan = false
     private(set) var result = IntakeResult()
     /// Identities that the source named; only kept where replace needs them.
@@ -137,7 +137,7 @@ final class Intake {
     private func plan(
         _ action: PlanItem.Action, _ record: Record, id: RecordID, changes: [FieldChange] = [], reason: String? = nil
     ) {
-        guard keepsPlan, result.plan.count < Intake.planLimit else { return }
+        guard keepsPlan || action != .add, result.plan.count < Intake.planLimit else { return }
         result.plan.append(
             PlanItem(
                 action: action, subject: id.description, label: RecordLabel.text(of: record), changes: changes,

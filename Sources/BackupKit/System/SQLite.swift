@@ -9,6 +9,9 @@ public final class SQLite {
     private var cache: [String: Statement] = [:]
     private var queries: [ObjectIdentifier: Statement] = [:]
     public let path: String
+    /// Comes before every step of every statement: where a test ends a run between any two of them. What it throws is
+    /// thrown from there. There is no other way in to that place, and nil costs a comparison.
+    var beforeStep: (() throws -> Void)?
 
     public enum Mode {
         case readOnly, readWrite, create
@@ -63,6 +66,7 @@ public final class SQLite {
 
     /// Runs statements that return nothing of interest.
     public func execute(_ sql: String) throws {
+        try beforeStep?()
         let status = sqlite3_exec(handle, sql, nil, nil, nil)
         if status != SQLITE_OK { throw error(status) }
     }
@@ -181,6 +185,7 @@ public final class Statement {
     public func step() throws -> Bool {
         // An unbound parameter would be NULL, which is not what the caller said.
         guard bindStatus == SQLITE_OK else { throw database.error(bindStatus) }
+        try database.beforeStep?()
         let status = sqlite3_step(handle)
         switch status {
         case SQLITE_ROW: return true

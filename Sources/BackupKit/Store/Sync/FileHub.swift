@@ -5,30 +5,30 @@ import Glibc
 ///
 /// The database keeps a rollback journal and not a write-ahead log: SQLite before 3.51.3 can corrupt a database when two
 /// connections write and checkpoint a log at once.
-public final class FileHub: Hub {
+public final class FileHub {
     /// "BkHb"
     static let applicationID: Int64 = 0x426B_4862
     static let schemaVersion: Int64 = 1
-    /// A page ends when it is as large as this, whatever its count, so that memory stays bounded.
-    private static let pageBytes = 8 << 20
 
     let database: SQLite
     public let path: String
-    private let id: String
-    private let limits: HubLimits
+    let id: String
+    let limits: HubLimits
 
     private static let schema = """
         CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
         -- The last number that was given out, to a version or to a place in the order of changes.
         CREATE TABLE counter (value INTEGER NOT NULL) STRICT;
         INSERT INTO counter VALUES (0);
-        -- change: the record's place in the order of changes. version: the number it got when it was written.
+        -- change: the record's place in the order of changes. version: the number it got when it was written. key: a hash
+        -- of zone and name, because each batch touches as many pages of an index as it has records, and an index of
+        -- numbers has a quarter of the pages that one of names has.
         CREATE TABLE record (
             change INTEGER PRIMARY KEY, zone TEXT NOT NULL, name TEXT, type TEXT NOT NULL, local_id TEXT NOT NULL,
             fields TEXT NOT NULL, field_times TEXT, created_at INTEGER NOT NULL, modified_at INTEGER NOT NULL,
             device_id TEXT, schema_version INTEGER NOT NULL, local_only INTEGER NOT NULL, deleted_at INTEGER,
-            version INTEGER NOT NULL) STRICT;
-        CREATE UNIQUE INDEX record_by_identity ON record (zone, ifnull(name, local_id));
+            version INTEGER NOT NULL, key INTEGER NOT NULL) STRICT;
+        CREATE INDEX record_by_key ON record (key);
         -- Every push: what tells a history from another one, and a repeated push from a new one.
         CREATE TABLE push (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, id TEXT NOT NULL UNIQUE) STRICT;
         """
@@ -83,9 +83,12 @@ public final class FileHub: Hub {
                 .refused, "was written by a newer backup-tool (hub version \(found))", at: path,
                 remedy: "use the newer version")
         }
-        // FULL: what was answered survives a power cut. TRUNCATE spares making and removing the journal's name.
+        // FULL: what was answered survives a power cut. What was deleted is not to be found in the file any more.
         try database.execute(
-            "PRAGMA journal_mode = TRUNCATE; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536")
+            """
+            PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
+            PRAGMA secure_delete = ON
+            """)
         var meta: [String: String] = [:]
         let query = try database.prepare("SELECT key, value FROM meta")
         while try query.step() { meta[query.text(0)] = query.text(1) }
@@ -96,213 +99,10 @@ public final class FileHub: Hub {
     public func identity() throws -> HubIdentity { HubIdentity(id: id, location: path, limits: limits) }
 
     /// Somebody else at work is nothing to give up for.
-    private func busyIsTemporary<Result>(_ body: () throws -> Result) throws -> Result {
+    func busyIsTemporary<Result>(_ body: () throws -> Result) throws -> Result {
         do { return try body() } catch let error as BackupError where error.code == .locked {
             throw HubError.busy(retryAfter: 1)
         }
-    }
-
-    // MARK: Writing
-
-    public func push(_ push: HubPush, by caller: String?) throws -> HubAnswer {
-        guard push.items.count <= limits.recordsPerPush else {
-            throw BackupError(
-                .refused, "takes \(limits.recordsPerPush) records at once, not \(push.items.count)", at: path)
-        }
-        return try busyIsTemporary {
-            try database.write {
-                if let answer = try answer(to: push.id) { return answer }
-                let start = try database.integer("SELECT value FROM counter")
-                if let token = push.token { _ = try position(of: token) }
-                let answer = try judge(push, caller)
-                if let answer { return answer }
-                let before = try token(at: start)
-                let end = try write(push, after: start)
-                try database.statement("INSERT INTO push VALUES (?, ?, ?)").bind(1, end).bind(2, start + 1)
-                    .bind(3, push.id).run()
-                try database.statement("UPDATE counter SET value = ?").bind(1, end).run()
-                return .accepted(first: start + 1, before: before, after: try token(at: end))
-            }
-        }
-    }
-
-    /// What was answered to a push that was done already.
-    private func answer(to id: String) throws -> HubAnswer? {
-        let query = try database.statement("SELECT first, last FROM push WHERE id = ?").bind(1, id)
-        defer { query.reset() }
-        guard try query.step() else { return nil }
-        let (first, last) = (query.integer(0), query.integer(1))
-        return .accepted(first: first, before: try token(at: first - 1), after: try token(at: last))
-    }
-
-    /// Nil when nothing speaks against the push.
-    private func judge(_ push: HubPush, _ caller: String?) throws -> HubAnswer? {
-        var conflicts: [HubRecord] = []
-        var refused: [Int: String] = [:]
-        var shares: [String: Share?] = [:]
-        for (index, item) in push.items.enumerated() {
-            let zone = item.record.id.zone
-            let share = try shares[zone] ?? share(of: zone)
-            shares[zone] = .some(share)
-            if item.record.hubBytes > limits.recordBytes {
-                refused[index] = "is larger than the hub's \(limits.recordBytes) bytes a record"
-            } else if let reason = try refusal(of: item.record, share, caller) {
-                refused[index] = reason
-            } else {
-                let known = try version(of: item.record.id)
-                if known == item.base { continue }
-                // A hub never forgets a record, so the base is of another history.
-                guard known != nil, let current = try record(item.record.id) else { throw HubError.tokenUnknown }
-                conflicts.append(current)
-            }
-        }
-        return conflicts.isEmpty && refused.isEmpty ? nil : .rejected(conflicts: conflicts, refused: refused)
-    }
-
-    /// Returns the last number used.
-    private func write(_ push: HubPush, after start: Int64) throws -> Int64 {
-        var last = start
-        var opened: [String] = []
-        for item in push.items {
-            last += 1
-            if Share.isShare(item.record), try opens(item.record) { opened.append(item.record.id.zone) }
-            let statement: Statement
-            if item.base == nil {
-                statement = try database.statement(Self.insert)
-            } else {
-                statement = try database.statement(Self.update)
-                statement.bind(15, item.record.id.zone).bind(16, item.record.id.name)
-            }
-            Store.bind(item.record, change: last, to: statement)
-            try statement.bind(12, Int64(0)).bind(14, last).run()
-        }
-        for zone in opened { last = try bringForward(zone, after: last) }
-        return last
-    }
-
-    private static let insert = Query(
-        "INSERT INTO record (\(Store.recordColumns), version) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
-    private static let update = Query(
-        """
-        UPDATE record SET (\(Store.recordColumns), version) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?)
-        WHERE zone = ? AND ifnull(name, local_id) = ?
-        """)
-    private static let versionByIdentity = Query(
-        "SELECT version FROM record WHERE zone = ? AND ifnull(name, local_id) = ?")
-    private static let byIdentity = Query(
-        "SELECT \(Store.recordColumns), version FROM record WHERE zone = ? AND ifnull(name, local_id) = ?")
-
-    private func version(of id: RecordID) throws -> Int64? {
-        let query = try database.statement(Self.versionByIdentity).bind(1, id.zone).bind(2, id.name)
-        defer { query.reset() }
-        return try query.step() ? query.integer(0) : nil
-    }
-
-    private func record(_ id: RecordID) throws -> HubRecord? {
-        let query = try database.statement(Self.byIdentity).bind(1, id.zone).bind(2, id.name)
-        defer { query.reset() }
-        return try query.step() ? HubRecord(try Store.storedRecord(query).record, version: query.integer(13)) : nil
-    }
-
-    // MARK: Shares
-
-    private func share(of zone: String) throws -> Share? {
-        guard let found = try record(Share.id(of: zone))?.record, Share.isShare(found), !found.isDeleted else {
-            return nil
-        }
-        return try Share(fields: found.fields)
-    }
-
-    private func refusal(of record: Record, _ share: Share?, _ caller: String?) throws -> String? {
-        if Share.isShare(record) {
-            let owner = try share?.owner ?? (record.isDeleted ? caller : Share(fields: record.fields).owner)
-            return owner == caller ? nil : "only the owner of the zone may share it"
-        }
-        guard let share, !share.mayWrite(caller) else { return nil }
-        return "\(caller.map { "'\($0)'" } ?? "who gives no name") may not write to the zone of '\(share.owner)'"
-    }
-
-    /// Whether a share, as it is about to be, lets somebody in who could not read the zone before.
-    private func opens(_ record: Record) throws -> Bool {
-        guard let before = try share(of: record.id.zone) else { return false }
-        guard !record.isDeleted else { return true }
-        let after = try Share(fields: record.fields)
-        return !before.mayRead(after.owner) || after.participants.keys.contains { !before.mayRead($0) }
-    }
-
-    /// Puts a zone's records behind every token that was given out.
-    private func bringForward(_ zone: String, after start: Int64) throws -> Int64 {
-        let query = try database.prepare("SELECT change FROM record WHERE zone = ? ORDER BY change").bind(1, zone)
-        var places: [Int64] = []
-        while try query.step() { places.append(query.integer(0)) }
-        var last = start
-        for place in places {
-            last += 1
-            try database.statement("UPDATE record SET change = ? WHERE change = ?").bind(1, last).bind(2, place).run()
-        }
-        return last
-    }
-
-    // MARK: Reading
-
-    public func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
-        try busyIsTemporary {
-            try database.read {
-                let head = try database.integer("SELECT value FROM counter")
-                let start = try token.map { try position(of: $0) } ?? 0
-                let query = try database.statement(Self.changesAfter).bind(1, start)
-                defer { query.reset() }
-                var readable: [String: Bool] = [:]
-                var found: [HubRecord] = []
-                var (last, bytes) = (start, 0)
-                while try query.step() {
-                    if found.count >= limit || bytes > Self.pageBytes {
-                        return HubPage(records: found, token: try self.token(at: last), more: true)
-                    }
-                    last = query.integer(0)
-                    let zone = query.text(1)
-                    let mayRead = try readable[zone] ?? (try share(of: zone)?.mayRead(caller) ?? true)
-                    readable[zone] = mayRead
-                    guard mayRead else { continue }
-                    bytes += query.bytes(5).count + 200
-                    found.append(HubRecord(try Store.storedRecord(query).record, version: query.integer(13)))
-                }
-                return HubPage(records: found, token: try self.token(at: head), more: false)
-            }
-        }
-    }
-
-    private static let changesAfter = Query(
-        "SELECT \(Store.recordColumns), version FROM record WHERE change > ? ORDER BY change")
-
-    public func fetch(_ ids: [RecordID], for caller: String?) throws -> [HubRecord] {
-        try busyIsTemporary {
-            try database.read {
-                try ids.compactMap { id in
-                    guard try share(of: id.zone)?.mayRead(caller) != false else { return nil }
-                    return try record(id)
-                }
-            }
-        }
-    }
-
-    /// A token names a place in the order of changes and the push that it lies in: a hub that was brought back from a
-    /// backup gives the numbers out again, but to other pushes.
-    private func token(at place: Int64) throws -> String { "\(id):\(place):\(try mark(at: place) ?? "")" }
-
-    private func mark(at place: Int64) throws -> String? {
-        guard place > 0 else { return "0" }
-        let query = try database.statement("SELECT id FROM push WHERE last >= ? ORDER BY last LIMIT 1").bind(1, place)
-        defer { query.reset() }
-        return try query.step() ? String(query.text(0).prefix(8)) : nil
-    }
-
-    private func position(of token: String) throws -> Int64 {
-        let parts = token.split(separator: ":", omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[0] == id, let place = Int64(parts[1]), place >= 0,
-            let mark = try mark(at: place), parts[2] == mark
-        else { throw HubError.tokenUnknown }
-        return place
     }
 }
 

@@ -19,6 +19,8 @@ public struct Held: Sendable, Equatable {
         case permission
         /// The hub has a version for everybody, and a copy that is kept on this device stands in its place.
         case local
+        /// The hub's version cannot be read.
+        case damaged
         /// An asset whose bytes are not here, or not on the hub.
         case missing
     }

@@ -29,13 +29,17 @@ extension Synchronizer {
         if let finding = SchemaVersion.finding(about: bare) {
             throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
         }
+        // What is merged later must be readable later, so it is read once now. What is not blocks nobody else.
+        do { if !bare.isDeleted { try Fields.check(bare.fields) } } catch let error as BackupError {
+            return try hold(bare.id, .damaged, "the hub's version \(error.message)")
+        }
+        let look = try store.lookUp(bare)
+        if let seen = look.row?.hubVersion, seen >= incoming.version { return }
         let (record, isClamped) = clamped(bare)
-        let look = try store.lookUp(record)
-        guard var row = look.row else {
+        guard let row = look.row else {
             if look.hasCopy, !record.isDeleted { return try protect(record) }
             return try add(record, incoming, isClamped)
         }
-        if let seen = row.hubVersion, seen >= incoming.version { return }
         if row.isLocal {
             return record.isDeleted ? () : try protect(record)
         }
@@ -50,11 +54,10 @@ extension Synchronizer {
             }
         }
         if row.isClean {
-            try replace(&row, record, incoming, isClamped)
+            try replace(row, record, incoming, isClamped)
         } else {
             try merge(row, record, incoming)
         }
-        try release(record.id)
     }
 
     private func clamped(_ record: Record) -> (Record, Bool) {
@@ -73,17 +76,14 @@ extension Synchronizer {
     }
 
     private func add(_ record: Record, _ incoming: HubRecord, _ isClamped: Bool) throws {
-        // What is merged later must be readable later, so it is read once now.
-        if !record.isDeleted { try check(record) }
         try store.insert(record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
         try arrived(record)
     }
 
     private func replace(
-        _ row: inout Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ isClamped: Bool
+        _ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ isClamped: Bool
     ) throws {
-        if !record.isDeleted { try check(record) }
         try store.replace(row.change, with: record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
         try arrived(record)
@@ -91,19 +91,13 @@ extension Synchronizer {
 
     private func arrived(_ record: Record) throws {
         result.pulled += 1
+        try release(record.id)
         if Share.isShare(record) { try retryZone(record.id.zone) }
-    }
-
-    private func check(_ record: Record) throws {
-        do { try Fields.check(record.fields) } catch let error as BackupError {
-            throw BackupError(error.code, error.message, at: "\(record.id)", remedy: error.remedy)
-        }
     }
 
     /// Both sides have changed the record.
     private func merge(_ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord) throws {
         let local = try store.record(change: row.change)
-        if !record.isDeleted { try check(record) }
         let merge = SyncMerge { [derive] in
             try derive(record.type, $0, $1, $2)
         }
@@ -115,7 +109,10 @@ extension Synchronizer {
             try store.replace(row.change, with: merged, version: incoming.version, isClean: isClean)
         }
         if isClean { try store.dropAncestor(record.id) } else { try store.setAncestor(incoming.record) }
-        if !(isClean && merged.isSame(as: local)) {
+        if merged.isSame(as: local) {
+            // What came is what we sent; or ours stands, and what holds it back still does.
+            if isClean { try release(record.id) }
+        } else {
             result.merged += 1
             try arrived(merged)
         }

@@ -2,12 +2,20 @@
 extension Synchronizer {
     /// Sends what waits. False when somebody else wrote meanwhile, so that there is something to pull.
     func push() throws -> Bool {
+        do { return try pushAll() } catch let error as HubError where error != .tokenUnknown {
+            try acknowledge()
+            throw error
+        }
+    }
+
+    private func pushAll() throws -> Bool {
         var isAlone = true
         // Rows that the hub refuses stay behind while the others of their batch go.
         var refused: Set<Int64> = []
         while true {
             let (batch, last, isAll) = try nextBatch(without: refused)
             guard !batch.isEmpty else {
+                try acknowledge()
                 try passOver(through: last, isAll)
                 if isAll { return isAlone }
                 continue
@@ -17,12 +25,17 @@ extension Synchronizer {
             switch try ask({ try hub.push(push, by: options.user) }) {
             case .accepted(let first, let before, let after):
                 if before != link.token { isAlone = false }
-                try acknowledge(batch, first: first, through: last, token: before == link.token ? after : nil)
+                unwritten += batch.enumerated().map { Acknowledgement($1, version: first + Int64($0)) }
+                link.pushedThrough = last
+                if before == link.token { link.token = after }
                 refused = []
+                // What is killed before this is written is pulled again, and seen to be the same.
+                if unwritten.count >= Self.rowsAtOnce { try acknowledge() }
             case .rejected(let conflicts, let reasons):
                 guard !conflicts.isEmpty || !reasons.isEmpty else {
                     throw HubError.noAnswer("a push without an answer")
                 }
+                try acknowledge()
                 try store.write {
                     for (index, reason) in reasons where batch.indices.contains(index) {
                         let row = batch[index]
@@ -30,15 +43,36 @@ extension Synchronizer {
                         refused.insert(row.change)
                     }
                     for conflict in conflicts { try apply(conflict) }
+                    // One that could not be taken in keeps its record here, and the others go on.
+                    for row in batch where conflicts.contains(where: { $0.record.id == row.record.id }) {
+                        if try store.isStill(row.change, onVersion: row.base) { refused.insert(row.change) }
+                    }
                 }
             }
         }
     }
 
-    private struct Row {
+    /// So many acknowledgements are written in one transaction: each costs a wait for the disk.
+    private static let rowsAtOnce = 4000
+
+    struct PendingRow {
         let change: Int64
         let record: Record
         let base: Int64?
+    }
+
+    /// What the hub has taken, and the store does not say yet.
+    struct Acknowledgement {
+        let change: Int64
+        let version: Int64
+        let id: RecordID
+        let hadBase: Bool
+        let isShare: Bool
+
+        init(_ row: PendingRow, version: Int64) {
+            (change, self.version, id) = (row.change, version, row.record.id)
+            (hadBase, isShare) = (row.base != nil, Share.isShare(row.record))
+        }
     }
 
     private static let nextRows = Query(
@@ -48,15 +82,15 @@ extension Synchronizer {
         """)
 
     /// The next rows to push; `last` is how far the mark may go when they are on the hub.
-    private func nextBatch(without refused: Set<Int64>) throws -> (rows: [Row], last: Int64, isAll: Bool) {
+    private func nextBatch(without refused: Set<Int64>) throws -> (rows: [PendingRow], last: Int64, isAll: Bool) {
         let newest = try store.database.integer("SELECT value FROM counter")
         guard link.pushedThrough < newest else { return ([], newest, true) }
         let limit = identity.limits.recordsPerPush
         let query = try store.database.statement(Self.nextRows).bind(1, link.pushedThrough)
             .bind(2, Int64(limit + refused.count))
         defer { query.reset() }
-        var rows: [Row] = []
-        var oversize: [Row] = []
+        var rows: [PendingRow] = []
+        var oversize: [PendingRow] = []
         var (last, count) = (link.pushedThrough, 0)
         while rows.count < limit, try query.step() {
             count += 1
@@ -64,7 +98,7 @@ extension Synchronizer {
             last = stored.change
             if refused.contains(stored.change) { continue }
             let base = query.optionalInteger(13).flatMap { $0 > 0 ? $0 : nil }
-            let row = Row(change: stored.change, record: stored.record, base: base)
+            let row = PendingRow(change: stored.change, record: stored.record, base: base)
             if stored.record.hubBytes > identity.limits.recordBytes { oversize.append(row) } else { rows.append(row) }
         }
         query.reset()
@@ -89,16 +123,17 @@ extension Synchronizer {
 
     private static let markClean = Query("UPDATE record SET hub_version = ?, clean_at = change WHERE change = ?")
 
-    private func acknowledge(_ rows: [Row], first: Int64, through last: Int64, token: String?) throws {
+    private func acknowledge() throws {
+        let rows = unwritten
+        guard !rows.isEmpty else { return }
+        unwritten = []
         try store.write {
-            for (index, row) in rows.enumerated() {
-                try store.database.statement(Self.markClean).bind(1, first + Int64(index)).bind(2, row.change).run()
-                if row.base != nil { try store.dropAncestor(row.record.id) }
-                try release(row.record.id)
-                if Share.isShare(row.record) { try retryZone(row.record.id.zone) }
+            for row in rows {
+                try store.database.statement(Self.markClean).bind(1, row.version).bind(2, row.change).run()
+                if row.hadBase { try store.dropAncestor(row.id) }
+                try release(row.id)
+                if row.isShare { try retryZone(row.id.zone) }
             }
-            link.pushedThrough = last
-            if let token { link.token = token }
             try store.setHubLink(link)
         }
         result.pushed += rows.count

@@ -104,6 +104,15 @@ extension Store {
             .bind(1, version).bind(2, isClean ? change : nil).bind(3, change).run()
     }
 
+    /// Whether a row is as it was, and as far behind the hub.
+    func isStill(_ change: Int64, onVersion base: Int64?) throws -> Bool {
+        let query = try database.statement(
+            "SELECT ifnull(hub_version, 0) = ? FROM record WHERE change = ? AND \(Self.isPending)"
+        ).bind(1, base ?? 0).bind(2, change)
+        defer { query.reset() }
+        return try query.step() && query.integer(0) != 0
+    }
+
     func markClean(_ change: Int64) throws {
         try database.statement("UPDATE record SET clean_at = change WHERE change = ?").bind(1, change).run()
     }

@@ -56,6 +56,7 @@ public final class Synchronizer {
     var heldIDs: Set<RecordID> = []
     /// Publications by cite key; read when the first one comes.
     var citeKeys: [String: Set<RecordID>]?
+    var unwritten: [Acknowledgement] = []
     private var lastRequest: Double?
 
     public init(
@@ -117,7 +118,7 @@ public final class Synchronizer {
             switch $0.kind {
             case .permission: otherUser
             case .size: $0.size <= ($0.id.zone == Store.assetZone ? Int(limits.assetBytes) : limits.recordBytes)
-            case .local, .missing: false
+            case .local, .missing, .damaged: false
             }
         }
     }
@@ -129,6 +130,7 @@ public final class Synchronizer {
             try store.setHubLink(link)
         }
         heldIDs = []
+        unwritten = []
     }
 
     /// Gives held records another try: they count as changed.

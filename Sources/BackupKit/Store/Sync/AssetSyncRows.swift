@@ -1,0 +1,138 @@
+/// Assets travel as records of type `Asset`, one a path, and their bytes by digest. The bytes go first, so that who reads
+/// the record finds them.
+extension Store {
+    public static let assetZone = "Assets"
+    static let assetType = "Asset"
+
+    /// Assets that the hub does not have as they are, and paths that it has and this store has no more.
+    private static let pendingAssetRows = """
+        FROM asset LEFT JOIN asset_sync USING (path) WHERE asset.local_only = 0
+        AND (version IS NULL OR wanted = 0 AND base IS NOT asset.sha256)
+        """
+    private static let goneAssetRows = """
+        FROM asset_sync LEFT JOIN asset USING (path) WHERE asset.path IS NULL AND base IS NOT NULL AND wanted = 0
+        """
+
+    func pendingAssets(after change: Int64) throws -> Int {
+        guard try max(changeCounter, database.integer("SELECT value FROM counter")) > change else { return 0 }
+        return try database.integer("SELECT count(*) \(Self.pendingAssetRows)").asInt
+            + database.integer("SELECT count(*) \(Self.goneAssetRows)").asInt
+    }
+
+    struct PendingAsset {
+        let path: String
+        /// Nil: it is gone.
+        let asset: Asset?
+        let base: Int64?
+    }
+
+    func pendingAssets() throws -> [PendingAsset] {
+        var found: [PendingAsset] = []
+        let query = try database.prepare("SELECT path, version \(Self.pendingAssetRows) ORDER BY path")
+        while try query.step() {
+            found.append(
+                PendingAsset(path: query.text(0), asset: try asset(query.text(0)), base: query.optionalInteger(1)))
+        }
+        let gone = try database.prepare("SELECT path, version \(Self.goneAssetRows) ORDER BY path")
+        while try gone.step() {
+            found.append(PendingAsset(path: gone.text(0), asset: nil, base: gone.integer(1)))
+        }
+        return found
+    }
+
+    /// What the hub has under a path.
+    struct HubAsset {
+        let path: String
+        let version: Int64
+        let size: Int64
+        /// Nil: it was deleted.
+        let digest: SHA256Digest?
+        let modifiedNanoseconds: Int64
+        /// What both sides had last.
+        let base: String?
+        let isWanted: Bool
+    }
+
+    private static let hubAssetColumns = "path, version, size, sha256, modified_ns, base, wanted"
+
+    private static func hubAsset(_ row: Statement) -> HubAsset {
+        HubAsset(
+            path: row.text(0), version: row.integer(1), size: row.integer(2),
+            digest: row.optionalText(3).flatMap { SHA256Digest(hex: $0) }, modifiedNanoseconds: row.integer(4),
+            base: row.optionalText(5), isWanted: row.integer(6) != 0)
+    }
+
+    func hubAsset(_ path: String) throws -> HubAsset? {
+        let query = try database.statement("SELECT \(Self.hubAssetColumns) FROM asset_sync WHERE path = ?").bind(
+            1, path)
+        defer { query.reset() }
+        return try query.step() ? Self.hubAsset(query) : nil
+    }
+
+    func wantedAssets() throws -> [HubAsset] {
+        let query = try database.prepare("SELECT \(Self.hubAssetColumns) FROM asset_sync WHERE wanted ORDER BY path")
+        var found: [HubAsset] = []
+        while try query.step() { found.append(Self.hubAsset(query)) }
+        return found
+    }
+
+    func setHubAsset(_ asset: HubAsset) throws {
+        try database.statement("INSERT OR REPLACE INTO asset_sync VALUES (?, ?, ?, ?, ?, ?, ?)")
+            .bind(1, asset.path).bind(2, asset.version).bind(3, asset.size).bind(4, asset.digest?.hex)
+            .bind(5, asset.modifiedNanoseconds).bind(6, asset.base).bind(7, asset.isWanted ? Int64(1) : 0).run()
+    }
+
+    /// Both sides have the same now. Must run inside `write`.
+    func settleAsset(_ path: String, _ digest: SHA256Digest?) throws {
+        try database.statement("UPDATE asset_sync SET base = ?, wanted = 0 WHERE path = ?")
+            .bind(1, digest?.hex).bind(2, path).run()
+    }
+
+    /// Forgets the batches that put a sync's files in place: a sync is not undone. The files first: kept ones without
+    /// their batch would look like those of a batch that was never committed.
+    func forgetSyncBatches() throws {
+        for batch in try batches() where batch.kind == Self.syncBatch {
+            try Directory.removeTree(keptFolder(of: batch.id) + Self.placedEnding)
+            try Directory.removeTree(keptFolder(of: batch.id))
+            try database.write {
+                try database.statement("UPDATE conflict SET batch = NULL WHERE batch = ?").bind(1, batch.id).run()
+                try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
+            }
+        }
+    }
+}
+
+extension Asset {
+    init?(_ record: Record) throws {
+        let fields = try JSON(parsing: record.fields)
+        guard let size = fields["size"]?.integer, let hex = fields["sha256"]?.string,
+            let digest = SHA256Digest(hex: hex)
+        else { return nil }
+        self.init(
+            path: record.id.name, size: size, digest: digest, modifiedNanoseconds: fields["modified_ns"]?.integer ?? 0)
+    }
+
+    func record(at time: Timestamp) -> Record {
+        let fields = JSON.object([
+            JSON.Member("modified_ns", JSON(modifiedNanoseconds)), JSON.Member("sha256", .string(digest.hex)),
+            JSON.Member("size", JSON(size)),
+        ])
+        return Record(
+            id: RecordID(zone: Store.assetZone, name: path), type: Store.assetType, localID: path,
+            fields: fields.compact, createdAt: time, modifiedAt: time)
+    }
+}
+
+extension Store {
+    /// Takes a path out of the memory of earlier batches, and returns where they kept what it was.
+    func forgetAsset(_ path: String) throws -> [String] {
+        let query = try database.prepare(
+            "SELECT kept FROM batch_asset WHERE path = ? AND batch <> ? AND kept IS NOT NULL AND kept <> path"
+        ).bind(1, path).bind(2, currentBatch?.id)
+        var kept: [String] = []
+        while try query.step() { kept.append(query.text(0)) }
+        try database.statement("DELETE FROM batch_asset WHERE path = ? AND batch <> ?")
+            .bind(1, path).bind(2, currentBatch?.id).run()
+        return kept
+    }
+}

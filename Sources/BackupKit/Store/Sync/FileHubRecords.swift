@@ -1,0 +1,217 @@
+/// Pushing to and reading from a hub in a file.
+extension FileHub: Hub {
+    /// A page ends when it is as large as this, whatever its count, so that memory stays bounded.
+    private static let pageBytes = 8 << 20
+
+    // MARK: Writing
+
+    public func push(_ push: HubPush, by caller: String?) throws -> HubAnswer {
+        guard push.items.count <= limits.recordsPerPush else {
+            throw BackupError(
+                .refused, "takes \(limits.recordsPerPush) records at once, not \(push.items.count)", at: path)
+        }
+        return try busyIsTemporary {
+            try database.write {
+                if let answer = try answer(to: push.id) { return answer }
+                let start = try database.integer("SELECT value FROM counter")
+                if let token = push.token { _ = try position(of: token) }
+                let answer = try judge(push, caller)
+                if let answer { return answer }
+                let before = try token(at: start)
+                let end = try write(push, after: start)
+                try database.statement("INSERT INTO push VALUES (?, ?, ?)").bind(1, end).bind(2, start + 1)
+                    .bind(3, push.id).run()
+                try database.statement("UPDATE counter SET value = ?").bind(1, end).run()
+                return .accepted(first: start + 1, before: before, after: try token(at: end))
+            }
+        }
+    }
+
+    /// What was answered to a push that was done already.
+    private func answer(to id: String) throws -> HubAnswer? {
+        let query = try database.statement("SELECT first, last FROM push WHERE id = ?").bind(1, id)
+        defer { query.reset() }
+        guard try query.step() else { return nil }
+        let (first, last) = (query.integer(0), query.integer(1))
+        return .accepted(first: first, before: try token(at: first - 1), after: try token(at: last))
+    }
+
+    /// Nil when nothing speaks against the push.
+    private func judge(_ push: HubPush, _ caller: String?) throws -> HubAnswer? {
+        var conflicts: [HubRecord] = []
+        var refused: [Int: String] = [:]
+        var shares: [String: Share?] = [:]
+        for (index, item) in push.items.enumerated() {
+            let zone = item.record.id.zone
+            let share = try shares[zone] ?? share(of: zone)
+            shares[zone] = .some(share)
+            if item.record.hubBytes > limits.recordBytes {
+                refused[index] = "is larger than the hub's \(limits.recordBytes) bytes a record"
+            } else if let reason = try refusal(of: item.record, share, caller) {
+                refused[index] = reason
+            } else {
+                let known = try version(of: item.record.id)
+                if known == item.base { continue }
+                // A hub never forgets a record, so the base is of another history.
+                guard known != nil, let current = try record(item.record.id) else { throw HubError.tokenUnknown }
+                conflicts.append(current)
+            }
+        }
+        return conflicts.isEmpty && refused.isEmpty ? nil : .rejected(conflicts: conflicts, refused: refused)
+    }
+
+    /// Returns the last number used.
+    private func write(_ push: HubPush, after start: Int64) throws -> Int64 {
+        var last = start
+        var opened: [String] = []
+        for item in push.items {
+            last += 1
+            if Share.isShare(item.record), try opens(item.record) { opened.append(item.record.id.zone) }
+            let statement = try database.statement(item.base == nil ? Self.insert : Self.update)
+            let id = item.record.id
+            if item.base != nil { statement.bind(16, id.zone).bind(17, id.name) }
+            Store.bind(item.record, change: last, to: statement)
+            try statement.bind(12, Int64(0)).bind(14, last).bind(15, Self.key(id)).run()
+        }
+        for zone in opened { last = try bringForward(zone, after: last) }
+        return last
+    }
+
+    private static let insert = Query(
+        "INSERT INTO record (\(Store.recordColumns), version, key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+    private static let update = Query(
+        """
+        UPDATE record SET (\(Store.recordColumns), version) = (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)
+        WHERE key = ?15 AND zone = ?16 AND ifnull(name, local_id) = ?17
+        """)
+    private static let versionByIdentity = Query(
+        "SELECT version FROM record WHERE key = ? AND zone = ? AND ifnull(name, local_id) = ?")
+    private static let byIdentity = Query(
+        """
+        SELECT \(Store.recordColumns), version FROM record WHERE key = ? AND zone = ? AND ifnull(name, local_id) = ?
+        """)
+
+    /// FNV-1a over zone and name, as a number that SQLite keeps in six bytes. http://www.isthe.com/chongo/tech/comp/fnv/
+    private static func key(_ id: RecordID) -> Int64 {
+        var hash: UInt64 = 0xcbf2_9ce4_8422_2325
+        for text in [id.zone, id.name] {
+            for byte in text.utf8 { hash = (hash ^ UInt64(byte)) &* 0x100_0000_01b3 }
+            hash = hash &* 0x100_0000_01b3
+        }
+        return Int64(hash >> 17)
+    }
+
+    private func version(of id: RecordID) throws -> Int64? {
+        let query = try database.statement(Self.versionByIdentity).bind(1, Self.key(id)).bind(2, id.zone)
+            .bind(3, id.name)
+        defer { query.reset() }
+        return try query.step() ? query.integer(0) : nil
+    }
+
+    private func record(_ id: RecordID) throws -> HubRecord? {
+        let query = try database.statement(Self.byIdentity).bind(1, Self.key(id)).bind(2, id.zone).bind(3, id.name)
+        defer { query.reset() }
+        return try query.step() ? HubRecord(try Store.storedRecord(query).record, version: query.integer(13)) : nil
+    }
+
+    // MARK: Shares
+
+    private func share(of zone: String) throws -> Share? {
+        guard let found = try record(Share.id(of: zone))?.record, Share.isShare(found), !found.isDeleted else {
+            return nil
+        }
+        return try Share(fields: found.fields)
+    }
+
+    private func refusal(of record: Record, _ share: Share?, _ caller: String?) throws -> String? {
+        if Share.isShare(record) {
+            let owner = try share?.owner ?? (record.isDeleted ? caller : Share(fields: record.fields).owner)
+            return owner == caller ? nil : "only the owner of the zone may share it"
+        }
+        guard let share, !share.mayWrite(caller) else { return nil }
+        return "\(caller.map { "'\($0)'" } ?? "who gives no name") may not write to the zone of '\(share.owner)'"
+    }
+
+    /// Whether a share, as it is about to be, lets somebody in who could not read the zone before.
+    private func opens(_ record: Record) throws -> Bool {
+        guard let before = try share(of: record.id.zone) else { return false }
+        guard !record.isDeleted else { return true }
+        let after = try Share(fields: record.fields)
+        return !before.mayRead(after.owner) || after.participants.keys.contains { !before.mayRead($0) }
+    }
+
+    /// Puts a zone's records behind every token that was given out.
+    private func bringForward(_ zone: String, after start: Int64) throws -> Int64 {
+        let query = try database.prepare("SELECT change FROM record WHERE zone = ? ORDER BY change").bind(1, zone)
+        var places: [Int64] = []
+        while try query.step() { places.append(query.integer(0)) }
+        var last = start
+        for place in places {
+            last += 1
+            try database.statement("UPDATE record SET change = ? WHERE change = ?").bind(1, last).bind(2, place).run()
+        }
+        return last
+    }
+
+    // MARK: Reading
+
+    public func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
+        try busyIsTemporary {
+            try database.read {
+                let head = try database.integer("SELECT value FROM counter")
+                let start = try token.map { try position(of: $0) } ?? 0
+                let query = try database.statement(Self.changesAfter).bind(1, start)
+                defer { query.reset() }
+                var readable: [String: Bool] = [:]
+                var found: [HubRecord] = []
+                var (last, bytes) = (start, 0)
+                while try query.step() {
+                    if found.count >= limit || bytes > Self.pageBytes {
+                        return HubPage(records: found, token: try self.token(at: last), more: true)
+                    }
+                    last = query.integer(0)
+                    let zone = query.text(1)
+                    let mayRead = try readable[zone] ?? (try share(of: zone)?.mayRead(caller) ?? true)
+                    readable[zone] = mayRead
+                    guard mayRead else { continue }
+                    bytes += query.bytes(5).count + 200
+                    found.append(HubRecord(try Store.storedRecord(query).record, version: query.integer(13)))
+                }
+                return HubPage(records: found, token: try self.token(at: head), more: false)
+            }
+        }
+    }
+
+    private static let changesAfter = Query(
+        "SELECT \(Store.recordColumns), version FROM record WHERE change > ? ORDER BY change")
+
+    public func fetch(_ ids: [RecordID], for caller: String?) throws -> [HubRecord] {
+        try busyIsTemporary {
+            try database.read {
+                try ids.compactMap { id in
+                    guard try share(of: id.zone)?.mayRead(caller) != false else { return nil }
+                    return try record(id)
+                }
+            }
+        }
+    }
+
+    /// A token names a place in the order of changes and the push that it lies in: a hub that was brought back from a
+    /// backup gives the numbers out again, but to other pushes.
+    private func token(at place: Int64) throws -> String { "\(id):\(place):\(try mark(at: place) ?? "")" }
+
+    private func mark(at place: Int64) throws -> String? {
+        guard place > 0 else { return "0" }
+        let query = try database.statement("SELECT id FROM push WHERE last >= ? ORDER BY last LIMIT 1").bind(1, place)
+        defer { query.reset() }
+        return try query.step() ? String(query.text(0).prefix(8)) : nil
+    }
+
+    private func position(of token: String) throws -> Int64 {
+        let parts = token.split(separator: ":", omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[0] == id, let place = Int64(parts[1]), place >= 0,
+            let mark = try mark(at: place), parts[2] == mark
+        else { throw HubError.tokenUnknown }
+        return place
+    }
+}

@@ -1,0 +1,55 @@
+import BackupKit
+import TestSupport
+import Testing
+
+@Test func eventsExport_givesBackWhatCameIn_byDayAndWithItsMedia() throws {
+    let bench = try Workbench()
+    try bench.shell("mkdir -p log/media && printf JPEG > log/media/one.jpg && printf MP4 > log/media/two.mp4")
+    let first = #"{"id":"A","time":"2026-02-14T23:30:00-05:00","type":"eten","photo":"media/one.jpg", "odd" : [1,{}]}"#
+    let second = #"{"id":"B","time":"2026-02-15T07:00+01:00","type":"moment","video":"media/two.mp4","poster":"x"}"#
+    let third = #"{"id":"C","time":"2026-02-15T06:00+01:00","type":"eten","photo":"media/gone.jpg"}"#
+    try bench.write("log/2026-02.jsonl", "\u{FEFF}\(first)\r\n\n\(second)\n\(third)")
+    let plan = try bench.json(exit: 0, "events", "import", "log", "--dry-run")
+    #expect(try plan["added"]?.integer == 3 && plan["attachments"]?["added"]?.integer == 2 && !bench.exists("store.db"))
+    let result = try bench.json(exit: 0, "events", "import", "log")
+    #expect(result["added"]?.integer == 3 && result["attachments"]?["added"]?.integer == 2)
+    #expect(try bench.json(exit: 0, "events", "import", "log")["writes"]?.integer == 0)
+    let export = try bench.json(exit: 0, "events", "export", "-o", "out")
+    #expect(export["events"]?.integer == 3 && export["days"]?.integer == 2 && export["media"]?.integer == 2)
+    #expect(try bench.text("out/2026-02-14.jsonl") == first + "\n")
+    #expect(try bench.text("out/2026-02-15.jsonl") == third + "\n" + second + "\n")
+    #expect(try bench.text("out/media/one.jpg") == "JPEG" && bench.text("out/media/two.mp4") == "MP4")
+    // What is exported is what another store takes in, bytes and all.
+    try bench.tool(exit: 0, "events", "import", "out", "--store", "b.db", "-q")
+    #expect(try bench.digest("b.db") == bench.digest())
+    #expect(
+        try bench.tool(exit: 0, "events", "export", "-o", "-", "--type", "eten").stdout == first + "\n" + third + "\n")
+    let day = ["events", "export", "-o", "day.jsonl", "--from", "2026-02-15", "--to", "2026-02-15"]
+    try bench.tool(exit: 0, day[0], day[1], day[2], day[3], day[4], day[5], day[6], day[7])
+    #expect(try bench.text("day.jsonl") == third + "\n" + second + "\n")
+    #expect(try bench.tool("events", "export", "-o", "-", "--from", "yesterday").status == 64)
+    #expect(try bench.tool("events", "export", "-o", "out").status == 1)
+}
+
+@Test func linesThatCannotBeTaken_areNamedAndKept_andTheOthersCome() throws {
+    let bench = try Workbench()
+    let bad = [
+        #"{"id":"1","time":"2026-02-14T15:00Z","type":"eten""#, #"{"id":"2","time":"noon","type":"eten"}"#,
+        #"{"id":"3","time":"2026-02-14T15:00Z","type":"eten","photo":"../x.jpg"}"#,
+        #"{"id":"4","time":"2026-02-14T15:00Z","type":"eten","type":"eten"}"#,
+        #"{"id":"5","time":"2026-02-14T15:00Z","type":"eten","note":""# + String(repeating: "x", count: 500) + "\"}",
+    ]
+    let good = #"{"id":"9","time":"2026-02-14T15:00Z","type":"eten"}"#
+    try bench.write("log.jsonl", ([good] + bad).joined(separator: "\n") + "\n")
+    try bench.shell(#"printf '{"id":"6","time":"2026-02-14T15:00Z","type":"eten","note":"\377"}\n' >> log.jsonl"#)
+    let result = try bench.json(
+        exit: 3, "events", "import", "log.jsonl", "--rejected", "rejected.jsonl", "--max-line", "400")
+    #expect(result["added"]?.integer == 1 && result["rejected"]?.integer == 6)
+    let subjects = result["findings"]?.array?.compactMap { $0["path"]?.string } ?? []
+    #expect(subjects == (2...7).map { "log.jsonl:\($0)" })
+    // The one that is too long to be read is too long to be kept.
+    let kept = try bench.bytes("rejected.jsonl").split(separator: 0x0A).map { Array($0) }
+    #expect(kept.count == 5 && zip(kept, bad.dropLast()).allSatisfy { $0 == Array($1.utf8) })
+    let again = try bench.tool("events", "import", "log.jsonl", "--rejected", "rejected.jsonl")
+    #expect(again.status == 1 && again.stderr.contains("already exists"))
+}
