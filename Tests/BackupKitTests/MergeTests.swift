@@ -141,7 +141,8 @@ import Testing
                 continue
             }
             #expect(back.modifiedAt > time(deleted) && back.modifiedAt >= now)
-            #expect(back.fieldTimes.isEmpty && !back.isDeleted)
+            #expect(back.fieldTimes.keys.sorted() == ["x"] && !back.isDeleted)
+            #expect(back.fieldTimes.values.allSatisfy { $0 > time(deleted) && $0 < back.modifiedAt })
         }
     }
 

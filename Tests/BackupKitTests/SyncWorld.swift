@@ -12,29 +12,33 @@ struct Story {
     /// A record that is given back to the cloud says its values again: `isNew` is false for these.
     var written: [(time: Timestamp, field: String, value: String, isNew: Bool)] = []
     var deleted: [Timestamp] = []
+    /// A restore wanted it alive.
+    var kept: [Timestamp] = []
     /// Somebody did what has no single meaning for the others (an undo, a restore that takes out): only that all
     /// devices agree is known.
     var isOpen = false
 
-    var lastWrite: Timestamp { written.map(\.time).max() ?? .distantPast }
+    var lastWrite: Timestamp { (written.map(\.time) + kept).max() ?? .distantPast }
     var lastDelete: Timestamp { deleted.max() ?? .distantPast }
 }
 
 /// Several devices that work, sync, crash and are set back, in an order that a seed decides.
 final class World {
-    private static let ids = ["r1", "r2", "r3", "r4", "r5"]
+    static let ids = ["r1", "r2", "r3", "r4", "r5"]
 
     private let folder: String
-    private var random: SeededGenerator
+    var random: SeededGenerator
     let clock = TestClock()
     let simulator: HubSimulator
     private(set) var devices: [Store] = []
     /// Clocks differ by seconds, and never show the same instant.
     private let skews: [Int64]
-    private(set) var stories: [String: Story] = [:]
+    var stories: [String: Story] = [:]
     private var counter = 0
     private var hubs = 1
     private var backup: [UInt8]?
+    /// What backups of devices hold.
+    var backups: [[Record]] = []
     private let hasUndo: Bool
     private let hasAssets: Bool
     private(set) var log: [String] = []
@@ -84,7 +88,7 @@ final class World {
         let number = random.below(devices.count)
         let id = Self.ids[random.below(Self.ids.count)]
         let before = log.count
-        switch random.below(hasUndo ? 20 : 17) {
+        switch random.below(hasUndo ? 23 : 20) {
         case 0..<5: try edit(number, id)
         case 5..<7: try delete(number, id)
         case 7: try setLocal(number, id)
@@ -93,19 +97,20 @@ final class World {
         case 10: try resurrect(number, id)
         case 11..<16: try syncWithMishaps(number)
         case 16: random.chance(4) ? try resetHub() : hasAssets ? try putFile(number) : try edit(number, id)
-        case 17: try importBatch(number)
-        case 18: try undo(number)
+        case 17..<20: try backUpOrRestore(number)
+        case 20: try importBatch(number)
+        case 21: try undo(number)
         default: try takeOut(number, id)
         }
         if log.count > before { log[before] = "\(log.count): \(log[before])" }
     }
 
-    private func say(_ what: String, _ number: Int, _ more: String = "") {
+    func say(_ what: String, _ number: Int, _ more: String = "") {
         log.append("device\(number) \(what) \(more)")
     }
 
     /// The record as the device shows it; the copy that is kept on it, if there is one.
-    private func shown(_ number: Int, _ id: String) throws -> Record? {
+    func shown(_ number: Int, _ id: String) throws -> Record? {
         try devices[number].records(localID: id).map(\.record).first { !$0.isDeleted }
     }
 
@@ -139,7 +144,7 @@ final class World {
         return (record, [(field, new)])
     }
 
-    private func note(_ id: String, _ time: Timestamp, _ values: [(String, String)], isNew: Bool = true) {
+    func note(_ id: String, _ time: Timestamp, _ values: [(String, String)], isNew: Bool = true) {
         for (field, value) in values { stories[id, default: Story()].written.append((time, field, value, isNew)) }
     }
 

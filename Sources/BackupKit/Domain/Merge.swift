@@ -19,13 +19,18 @@ public enum Protection: String, Sendable {
     case localOnly = "is kept on this device only"
     case newer = "is newer in the store"
     case newerSchema = "is of a schema that this backup-tool does not know"
+    case quarantined = "is in quarantine"
 }
 
 /// The merge rules of `DOMAIN.md` §2, as a function of two records and nothing else.
 public struct MergePolicy: Sendable {
-    /// Bring back what a newer tombstone deleted.
+    /// Bring back what a newer tombstone deleted, and let what is brought outlive tombstones that arrive later.
     public var resurrect = false
     public var now: Timestamp
+    /// With `resurrect`: the latest time that is known of the record apart from the two versions.
+    public var known = Timestamp.distantPast
+    /// With `resurrect`: what is alive and has nothing to gain outlives them too.
+    public var keepsAlive = false
 
     public init(resurrect: Bool = false, now: Timestamp) {
         self.resurrect = resurrect
@@ -40,6 +45,27 @@ public struct MergePolicy: Sendable {
         existing: Record?, incoming: Record,
         derive: (_ merged: [Field], _ local: [Field], _ incoming: [Field]) throws -> [Field] = { merged, _, _ in merged
         }
+    ) throws -> Decision {
+        let decision = try merge(existing, incoming, derive)
+        guard resurrect, !incoming.isDeleted, !incoming.isLocalOnly, existing?.isLocalOnly != true else {
+            return decision
+        }
+        func alive(_ record: Record) throws -> Record {
+            try record.isKeptAlive() && record.latestTime >= now ? record : record.keptAlive(at: now, known: known)
+        }
+        switch decision {
+        case .add(let new): return .add(try alive(new))
+        case .update(let new, let changes): return .update(try alive(new), changes)
+        case .unchanged, .protect(.newer):
+            guard keepsAlive, let existing, !existing.isDeleted, try !existing.isKeptAlive() else { return decision }
+            return .update(try alive(existing), [])
+        case .protect: return decision
+        }
+    }
+
+    private func merge(
+        _ existing: Record?, _ incoming: Record,
+        _ derive: (_ merged: [Field], _ local: [Field], _ incoming: [Field]) throws -> [Field]
     ) throws -> Decision {
         let incoming = incoming.withoutRemains()
         guard let existing else {
@@ -70,9 +96,9 @@ public struct MergePolicy: Sendable {
         var back = incoming
         if incoming.latestTime < tombstone.modifiedAt || (incoming.latestTime == tombstone.modifiedAt && !isCopy) {
             guard resurrect else { return .protect(.newerTombstone) }
-            // Later than the tombstone, or the next sync would delete it again.
-            back.modifiedAt = max(now, Timestamp(milliseconds: tombstone.modifiedAt.milliseconds + 1))
-            back.fieldTimes = [:]
+            // Later than the tombstone and all else, or the next sync would delete it again or take its fields.
+            back = try incoming.restored(at: now, known: max(known, tombstone.modifiedAt))
+            back.isLocalOnly = incoming.isLocalOnly
         }
         let changed = changes(from: [], to: try Fields.parse(incoming.fields))
         return isCopy ? .add(back) : .update(withIdentity(of: tombstone, back), changed)

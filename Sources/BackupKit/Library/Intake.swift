@@ -7,6 +7,10 @@ public struct IntakeResult: Sendable {
     public var protected = 0
     public var conflicts = 0
     public var rejected = 0
+    /// Put aside by a quarantine.
+    public var quarantined = 0
+    /// Alive, and made newer than any tombstone that this device has not heard of.
+    public var kept = 0
     /// Removed by `--mode replace`.
     public var removed = 0
     public var attachmentsAdded = 0
@@ -27,7 +31,7 @@ public struct IntakeResult: Sendable {
 
 /// One line of a plan.
 public struct PlanItem: Sendable, Equatable {
-    public enum Action: String, Sendable { case add, update, protect, remove, conflict }
+    public enum Action: String, Sendable { case add, update, keep, quarantine, protect, remove, conflict }
 
     public let action: Action
     public let subject: String
@@ -44,12 +48,14 @@ final class Intake {
     static let rejectionLimit = 1000
 
     let store: Store
-    var resurrect = false
+    var policy = SyncPolicy.honor
+    /// Told of every record that was taken, and of what became of it.
+    var heard: (Record, Outcome) throws -> Void = { _, _ in }
     /// `--mode replace`: what the backup says wins, whatever the times.
     var overwrite = false
     /// Whether the plan lists what is added, too, record by record.
     var keepsPlan = false
-    private(set) var result = IntakeResult()
+    var result = IntakeResult()
     /// Identities that the source named; only kept where replace needs them.
     private var touched: Set<RecordID> = []
     private var assetNames: EntryNameSet?
@@ -75,7 +81,7 @@ final class Intake {
     }
 
     /// Whether records may be taken in batches, which say how many were added and not which.
-    var takesBatches: Bool { !overwrite && !keepsPlan && schema == nil }
+    var takesBatches: Bool { policy == .honor && !overwrite && !keepsPlan && schema == nil }
 
     func count(added: Int, unchanged: Int) {
         result.read += added + unchanged
@@ -88,27 +94,38 @@ final class Intake {
         result.read += 1
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
         let record = try schema.map { try fill(record, $0) } ?? record
+        if policy == .quarantine, record.type != Quarantine.type { return try putAside(record) }
         let outcome =
             overwrite
-            ? try store.overwrite(with: record, resurrect: resurrect)
-            : try store.ingest(record, resurrect: resurrect, derive: Intake.derive)
+            ? try store.overwrite(with: record, resurrect: policy == .resurrect)
+            : try store.ingest(record, resurrect: policy == .resurrect, derive: Intake.derive)
         if overwrite { touched.insert(outcome.id) }
         if outcome.clamped {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
         }
+        count(record, outcome)
+        try heard(record, outcome)
+        return outcome
+    }
+
+    private func count(_ record: Record, _ outcome: Outcome) {
         switch outcome.decision {
         case .add:
             result.added += 1
             plan(.add, record, id: outcome.id)
-        case .update(_, let changes):
+        case .update(let new, let changes)
+        where !overwrite && policy == .resurrect && changes.isEmpty && !new.isDeleted:
+            result.kept += 1
+            plan(.keep, record, id: outcome.id, reason: "outlives deletes that this device has not heard of")
+        case .update(let new, let changes):
             result.updated += 1
-            plan(.update, record, id: outcome.id, changes: changes)
+            let isBack = policy == .resurrect && changes.allSatisfy { $0.before == nil } && !new.isDeleted && !overwrite
+            plan(.update, record, id: outcome.id, changes: changes, reason: isBack ? "comes back" : nil)
         case .unchanged: result.unchanged += 1
         case .protect(let reason):
             result.protected += 1
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
         }
-        return outcome
     }
 
     /// Leaves a record as it is in the store, if it is there; `--mode replace` does not take it out.
@@ -134,10 +151,12 @@ final class Intake {
         return try Publication.derive(merged: merged, local: local, other: other)
     }
 
-    private func plan(
+    func plan(
         _ action: PlanItem.Action, _ record: Record, id: RecordID, changes: [FieldChange] = [], reason: String? = nil
     ) {
-        guard keepsPlan || action != .add, result.plan.count < Intake.planLimit else { return }
+        guard keepsPlan || action != .add && action != .keep && action != .quarantine,
+            result.plan.count < Intake.planLimit
+        else { return }
         result.plan.append(
             PlanItem(
                 action: action, subject: id.description, label: RecordLabel.text(of: record), changes: changes,
@@ -156,6 +175,14 @@ final class Intake {
     /// Takes an attachment that waits, durable, in the incoming folder; nil in a dry run. Returns the path that it has in
     /// the store.
     @discardableResult func take(_ asset: Asset, from staged: String?) throws -> String? {
+        var asset = asset
+        if policy == .quarantine {
+            guard let aside = try aside(asset) else {
+                result.attachmentsUnchanged += 1
+                return asset.path
+            }
+            asset = aside
+        }
         if asset.size > CloudLimits.assetBytes {
             note(Finding(.oversize, .note, asset.path, "is larger than 250 MB: it is kept on this device only"))
         }
@@ -310,6 +337,11 @@ public enum RecordLabel {
         case RecordType.event:
             return [Fields.string("time", in: fields), Fields.string("type", in: fields)].compactMap { $0 }
                 .joined(separator: " ")
+        case Quarantine.type:
+            guard let inside = try? Quarantine.content(of: record), inside.type != Quarantine.type else {
+                return record.type
+            }
+            return text(of: inside)
         default: return title ?? Fields.string("name", in: fields) ?? record.type
         }
     }

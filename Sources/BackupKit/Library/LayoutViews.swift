@@ -26,7 +26,8 @@ struct LayoutViews {
                 try BibliographyIntake(intake).take(
                     path: file, name: Layout.bibliography, time: prepared.time, isBackup: true, wanted: wanted)
             }
-            try linkAttachments(intake)
+            // What is in quarantine links nothing.
+            if intake.policy != .quarantine { try linkAttachments(intake) }
         }
         if kinds.contains(.notes), let file = sound(Layout.notes) {
             try FileIntake(intake, limits).takeNotes(

@@ -1,12 +1,12 @@
 /// What a restore shall do.
-public struct RestoreOptions: Sendable {
+public struct RestoreOptions {
     public enum Mode: String, Sendable, CaseIterable { case merge, replace }
 
     public var mode = Mode.merge
     /// Settings only when asked for.
     public var kinds: Set<Kind> = Set(Kind.allCases).subtracting([.settings])
     public var match: RecordQuery?
-    public var resurrect = false
+    public var policy = SyncPolicy.honor
     public var dryRun = false
     /// List what is done record by record; a dry run does so anyway.
     public var keepsPlan = false
@@ -15,6 +15,8 @@ public struct RestoreOptions: Sendable {
     public var schema: DataSchema?
     public var limits = ReadLimits()
     public var progress = Progress.none
+    /// Told of every record of the backup, and of what became of it.
+    var heard: (Record, Outcome) throws -> Void = { _, _ in }
     /// What the undo list calls it.
     public var kindOfBatch = "restore"
 
@@ -115,7 +117,8 @@ public enum Restorer {
 
     /// Inside the batch: records, settings, attachments.
     static func apply(_ prepared: Prepared, to intake: Intake, _ options: RestoreOptions) throws {
-        intake.resurrect = options.resurrect
+        intake.policy = options.policy
+        intake.heard = options.heard
         intake.overwrite = options.mode == .replace
         intake.schema = options.schema
         for finding in prepared.findings { intake.note(finding) }
@@ -126,7 +129,13 @@ public enum Restorer {
             guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
             return wanted.takes(record)
         }
-        if options.kinds.contains(.settings) { try views.takeSettings(into: intake) }
+        if options.kinds.contains(.settings) {
+            if options.policy == .quarantine {
+                intake.note(Finding(.skipped, .note, Layout.settings, "settings have no quarantine: they stay out"))
+            } else {
+                try views.takeSettings(into: intake)
+            }
+        }
         var present: Set<String> = []
         if options.kinds.contains(.attachments) {
             present = try takeAssets(prepared, unsound, wanted, intake, dryRun: options.dryRun)

@@ -6,12 +6,17 @@ public enum ScratchStore {
     private static let clock = Clock.fixed(Timestamp(iso8601: "9999-12-31T00:00:00Z") ?? Clock.system.now())
 
     public static func with<Result>(_ body: (Store) throws -> Result) throws -> Result {
+        try withFolder { try body(try Store.createAside("\($0)/store.db", clock: clock)) }
+    }
+
+    /// A private folder for one purpose, gone afterwards.
+    static func withFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
         let name = "\(SpoolFile.folder)/backup-tool-scratch"
         removeLeftovers(of: name)
         let folder = AtomicFile.temporaryName(for: name)
         try Directory.create(folder)
         let result: Result
-        do { result = try body(try Store.createAside("\(folder)/store.db", clock: clock)) } catch {
+        do { result = try body(folder) } catch {
             try Directory.removeTree(folder)
             throw error
         }

@@ -52,6 +52,8 @@ extension Store {
 
     /// Turns a live record into a tombstone.
     func bury(_ stored: StoredRecord) throws {
+        // Nobody else has heard of what is in quarantine, and nobody is to.
+        if stored.record.type == Quarantine.type { return try removeRow(stored) }
         let known = stored.record.isLocalOnly ? try cloudTombstone(of: stored.record) : nil
         let time = timeAfter(stored.record, known?.record)
         if let known {
@@ -87,27 +89,26 @@ extension Store {
     }
 
     /// Gives local-only records back to the cloud: the whole record, newer than its tombstone, overwrites it.
-    public func enableCloud(_ ids: [String]) throws -> [RecordID] {
-        try write {
-            try ids.map { text in
-                let stored = try live(text)
-                guard stored.record.isLocalOnly else { return stored.record.id }
-                let tombstone = try cloudTombstone(of: stored.record)
-                var record = stored.record
-                record.isLocalOnly = false
-                record.modifiedAt = timeAfter(record, tombstone?.record)
-                record.fieldTimes = [:]
-                if let tombstone {
-                    record.id = tombstone.record.id
-                    try removeRow(stored)
-                } else if record.id.name.hasPrefix(Self.localPrefix) {
-                    let name = RecordID(zone: record.id.zone, name: record.localID)
-                    record.id = try freeName(name, type: record.type)
-                }
-                try put(record, replacing: tombstone ?? stored)
-                return record.id
-            }
+    public func enableCloud(_ ids: [String]) throws -> [RecordID] { try write { try ids.map(giveBack) } }
+
+    /// Must run inside `write`.
+    func giveBack(_ text: String) throws -> RecordID {
+        let stored = try live(text)
+        guard stored.record.isLocalOnly else { return stored.record.id }
+        let tombstone = try cloudTombstone(of: stored.record)
+        var record = stored.record
+        record.isLocalOnly = false
+        record.modifiedAt = timeAfter(record, tombstone?.record)
+        record.fieldTimes = [:]
+        if let tombstone {
+            record.id = tombstone.record.id
+            try removeRow(stored)
+        } else if record.id.name.hasPrefix(Self.localPrefix) {
+            let name = RecordID(zone: record.id.zone, name: record.localID)
+            record.id = try freeName(name, type: record.type)
         }
+        try put(record, replacing: tombstone ?? stored)
+        return record.id
     }
 
     private static let localPrefix = "local:"

@@ -25,13 +25,46 @@ extension Store {
     }
 
     private func take(_ record: Record, _ resurrect: Bool, _ derive: Derivation) throws -> Outcome {
-        let policy = MergePolicy(resurrect: resurrect, now: clock.now())
-        let (incoming, clamped) = clamp(record, to: policy.now)
+        let now = clock.now()
+        let (incoming, clamped) = clamp(record, to: now)
         let look = try firstLook(incoming)
-        if look == .sameContent {
+        if look == .sameContent, !resurrect {
             return Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
         }
         let existing = try match(incoming, among: look == .nothing ? [] : records(localID: incoming.localID))
+        return try settle(incoming, existing, policy(resurrect, now, existing.main), derive, clamped)
+    }
+
+    /// Takes a record whose fields are newer than all that is known, by our own word: its times need no clamping, and its
+    /// fields win. Must run inside `write`.
+    func release(_ record: Record, derive: Derivation) throws -> Outcome {
+        let existing = try match(record, among: records(localID: record.localID))
+        if existing.main?.record.isLocalOnly == true, existing.main?.record.isDeleted == false {
+            throw BackupError(
+                .failed, "a copy of it is kept on this device only", at: record.id.description,
+                remedy: "give that back first, or delete it")
+        }
+        let policy = try policy(true, clock.now(), existing.main)
+        let latest = max(policy.known, existing.main?.record.latestTime ?? .distantPast)
+        return try settle(record.restored(at: policy.now, known: latest), existing, policy, derive, false)
+    }
+
+    private func policy(_ resurrect: Bool, _ now: Timestamp, _ existing: StoredRecord?) throws -> MergePolicy {
+        var policy = MergePolicy(resurrect: resurrect, now: now)
+        guard resurrect else { return policy }
+        // Where no hub is known there is no tombstone that we have not heard of.
+        policy.keepsAlive = try hubLink() != nil
+        // What the hub has of it as far as we know, where this side has changed it since.
+        if let existing, let ancestor = try ancestor(existing.record.id) {
+            policy.known = ancestor.fieldTimes.values.reduce(ancestor.modifiedAt, max)
+        }
+        return policy
+    }
+
+    private func settle(
+        _ incoming: Record, _ existing: (main: StoredRecord?, nameTaken: Bool), _ policy: MergePolicy,
+        _ derive: Derivation, _ clamped: Bool
+    ) throws -> Outcome {
         let decision = try policy.decide(existing: existing.main?.record, incoming: incoming) {
             try derive(incoming.type, $0, $1, $2)
         }
@@ -98,7 +131,7 @@ extension Store {
     /// Takes the record as it is, whatever the times say. A newer tombstone still wins unless `resurrect`, and a local-only
     /// record still is protected. Must run inside `batch`.
     public func overwrite(with record: Record, resurrect: Bool) throws -> Outcome {
-        let merged = try ingestDecision(record, resurrect: resurrect)
+        let merged = try decision(on: record, resurrect: resurrect)
         if case .protect(let reason) = merged.decision, reason != .newer { return merged }
         let known = try records(localID: record.localID)
         guard let existing = try match(record, among: known).main else {
@@ -106,9 +139,15 @@ extension Store {
         }
         // Equal fields are no reason to give it back to the cloud.
         if existing.record.isLocalOnly { return merged }
+        if existing.record.isDeleted, !record.isDeleted { return try ingest(record, resurrect: resurrect) }
         var new = record
         new.id = existing.record.id
-        if existing.record.isDeleted, !record.isDeleted { return try ingest(record, resurrect: resurrect) }
+        if resurrect, !record.isDeleted {
+            // The same fields already: they may have to outlive a tombstone, and nothing else.
+            if try Fields.same(existing.record.fields, record.fields) { return try ingest(record, resurrect: true) }
+            let policy = try policy(true, clock.now(), existing)
+            new = try new.restored(at: policy.now, known: max(policy.known, existing.record.latestTime))
+        }
         if existing.record == new {
             return Outcome(id: new.id, localID: new.localID, decision: .unchanged)
         }
@@ -116,11 +155,11 @@ extension Store {
         return Outcome(id: new.id, localID: new.localID, decision: .update(new, []))
     }
 
-    private func ingestDecision(_ record: Record, resurrect: Bool) throws -> Outcome {
-        let policy = MergePolicy(resurrect: resurrect, now: clock.now())
-        let existing = try match(record, among: try records(localID: record.localID)).main?.record
-        let decision = try policy.decide(existing: existing, incoming: record)
-        return Outcome(id: existing?.id ?? record.id, localID: record.localID, decision: decision)
+    /// What would be done with a record, and nothing more.
+    func decision(on record: Record, resurrect: Bool = false) throws -> Outcome {
+        let main = try match(record, among: try records(localID: record.localID)).main
+        let decision = try policy(resurrect, clock.now(), main).decide(existing: main?.record, incoming: record)
+        return Outcome(id: main?.record.id ?? record.id, localID: record.localID, decision: decision)
     }
 
     /// Takes a live record out altogether; the batch remembers it. Must run inside `batch`.

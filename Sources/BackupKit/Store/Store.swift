@@ -15,6 +15,7 @@ public final class Store {
     private var unpublished: String?
     /// The last change number given out in the current transaction.
     var changeCounter: Int64 = 0
+    private var isWriting = false
     /// The import or restore that is being recorded, if one is.
     var currentBatch: Batch?
     /// Whether that batch is a dry run: rows come and go, files stay where they are.
@@ -178,7 +179,7 @@ public final class Store {
         return database
     }
 
-    private static func connectReader(_ path: String) throws -> SQLite {
+    static func connectReader(_ path: String) throws -> SQLite {
         do {
             let database = try SQLite(path, .readOnly)
             _ = try database.integer("SELECT value FROM counter")
@@ -211,8 +212,11 @@ public final class Store {
             .locked, "is being written by another backup-tool", at: path, remedy: "try again when it has finished")
     }
 
-    /// Runs `body` in one write transaction; all changes get numbers of their own.
+    /// Runs `body` in one write transaction, or in the one that is running; all changes get numbers of their own.
     public func write<Result>(_ body: () throws -> Result) throws -> Result {
+        if isWriting { return try body() }
+        isWriting = true
+        defer { isWriting = false }
         let result = try database.write {
             changeCounter = try database.integer("SELECT value FROM counter")
             let before = changeCounter

@@ -51,7 +51,8 @@ extension Invocation {
             output.report(result.json(as: what, dryRun: dryRun))
         } else {
             if dryRun || output.isVerbose {
-                show(result.plan, of: result.added + result.updated + result.removed + result.protected)
+                let most = result.added + result.updated + result.removed + result.protected
+                show(result.plan, of: most + result.kept + result.quarantined)
             }
             say(result.findings)
             output.note(result.sentence(dryRun: dryRun))
@@ -69,6 +70,8 @@ extension Invocation {
                 switch item.action {
                 case .add: style.good("+")
                 case .update: style.changed("~")
+                case .keep: style.dim("^")
+                case .quarantine: style.warning("?")
                 case .remove: style.bad("-")
                 case .protect: style.dim("=")
                 case .conflict: style.warning("!")
@@ -126,6 +129,8 @@ extension IntakeResult {
         }
         part(added, "added")
         part(updated, "updated")
+        part(kept, "made to outlive any delete")
+        part(quarantined, "put in quarantine")
         part(removed, "removed")
         part(unchanged, "unchanged")
         part(protected, "protected")
@@ -142,7 +147,8 @@ extension IntakeResult {
         [
             "message_type": .string(what), "dryRun": .bool(dryRun), "read": .int(read), "added": .int(added),
             "updated": .int(updated), "unchanged": .int(unchanged), "protected": .int(protected),
-            "conflicts": .int(conflicts), "rejected": .int(rejected), "removed": .int(removed),
+            "conflicts": .int(conflicts), "rejected": .int(rejected), "removed": .int(removed), "kept": .int(kept),
+            "quarantined": .int(quarantined),
             "attachments": [
                 "added": .int(attachmentsAdded), "unchanged": .int(attachmentsUnchanged),
                 "mended": .int(attachmentsMended),

@@ -7,10 +7,18 @@ extension Command {
             The backup is checked first; a damaged one is refused unless --allow-damage, which restores what is sound \
             and lists the rest. Then everything happens in one step that 'undo' takes back.
 
-            merge, the usual mode, adds what is missing and never overwrites a newer field, and what was deleted after \
-            the backup stays deleted unless --resurrect. replace makes the store what the backup says, \
-            but for what was deleted later or is kept on this device only. Settings are \
+            merge, the usual mode, adds what is missing and never overwrites a newer field. replace makes the store what \
+            the backup says, but for what was deleted later or is kept on this device only. Settings are \
             restored only with --only settings (or a list that names them).
+
+            --sync-policy says what becomes of what was deleted after the backup was made. honor, the usual one: it stays \
+            deleted. resurrect: everything that the backup has is alive on all devices when all have synced, and newer \
+            fields stay. quarantine: what the store does not have just so is put aside on this device, touches nothing \
+            and goes nowhere, until 'store enable-cloud' gives it to everybody.
+
+            --simulate N plays the restore and all syncs after it with copies of the store as N devices and a copy of the \
+            hub, says what becomes of each record, and changes nothing. It ends with 3 when something that the \
+            restore brings back would be deleted again. Attachments are not part of it.
 
             With --to DIR the files of the backup are written into a new folder and the store is not touched.
             """,
@@ -19,7 +27,12 @@ extension Command {
             .value(
                 "mode", "MODE", "How to restore", .oneOf(RestoreOptions.Mode.allCases.map(\.rawValue))),
             .only, .value("match", "QUERY", "Only records with these words, or field=word"),
-            .flag("resurrect", "Bring back what was deleted after the backup was made"),
+            .value(
+                "sync-policy", "POLICY", "What becomes of what was deleted after the backup was made",
+                .oneOf(SyncPolicy.allCases.map(\.rawValue))),
+            .flag("resurrect", "Bring back what was deleted after the backup was made: --sync-policy resurrect"),
+            .value("simulate", "N", "Play it and the syncs of N devices first, and change nothing"),
+            .value("hub", "PATH", "With --simulate: the hub, where it is not at the place of the last sync", .file),
             .value("schema", "FILE", "Give records the defaults that this schema file has for what they lack", .file),
             .flag("allow-damage", "Restore what is sound of a damaged backup"),
             .flag("force", "With --to: replace the folder"), .dryRun,
@@ -28,6 +41,7 @@ extension Command {
         examples: [
             Example("backup-tool restore library.tar.zst --dry-run", "See what would change"),
             Example("backup-tool restore library.tar.zst --match smith2020", "Bring back one reference"),
+            Example("backup-tool restore library.tar.zst --resurrect --simulate 3", "Will it survive the next syncs?"),
             Example("backup-tool restore library.tar.zst --to /tmp/library", "Plain files, no store"),
         ],
         reports: true,
@@ -37,7 +51,10 @@ extension Command {
             options.mode = call.value("mode").flatMap(RestoreOptions.Mode.init(rawValue:)) ?? .merge
             options.kinds = call.kinds(else: options.kinds)
             options.match = call.value("match").map(RecordQuery.init)
-            options.resurrect = call.flag("resurrect")
+            options.policy = try call.syncPolicy()
+            if options.policy == .quarantine, options.mode == .replace {
+                throw call.usage("--mode replace does not go with a quarantine, which touches nothing")
+            }
             options.allowDamage = call.flag("allow-damage")
             options.schema = try call.value("schema").map { try call.schema($0) }
             options.dryRun = call.flag("dry-run")
@@ -46,6 +63,12 @@ extension Command {
             options.progress = call.output.progress()
             if let folder = call.value("to") { return try extract(path, to: folder, options, call) }
             if call.flag("force") { throw call.usage("--force goes with --to") }
+            if let devices = try call.integer("simulate", in: 2...16) {
+                let result = try Simulation.run(
+                    path, store: try call.storePath(), devices: devices, hub: call.value("hub"), options)
+                return call.report(result)
+            }
+            if call.value("hub") != nil { throw call.usage("--hub goes with --simulate") }
             let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
                 try Restorer.restore(path, into: store, options)
             }
@@ -53,13 +76,89 @@ extension Command {
         })
 }
 
+extension Invocation {
+    fileprivate func syncPolicy() throws -> SyncPolicy {
+        let named = value("sync-policy").flatMap(SyncPolicy.init(rawValue:))
+        guard flag("resurrect") else { return named ?? .honor }
+        if let named, named != .resurrect {
+            throw usage("--resurrect means --sync-policy resurrect, not \(named.rawValue)")
+        }
+        return .resurrect
+    }
+
+    fileprivate func report(_ result: SimulationResult) -> ExitStatus {
+        let status: ExitStatus = result.needsAttention ? .incomplete : .done
+        guard !output.isJSON else {
+            output.report(result.json)
+            return status
+        }
+        for record in result.records {
+            if output.isClosed { return status }
+            let reason = record.reason.map { ": \($0)" } ?? ""
+            let what = "\(record.outcome.text(output.out.style))\(printable(reason))"
+            output.print("\(printable(record.label))  \(output.out.style.dim(printable("\(record.id)")))  \(what)")
+        }
+        say(result.restore.findings + result.findings)
+        let counts = SimulatedRecord.Outcome.allCases.compactMap { outcome in
+            result.counts[outcome].map { "\(HumanText.count($0)) \(outcome.words)" }
+        }
+        let hub = result.hub.map { "a copy of \(printable($0))" } ?? "a new hub"
+        let rounds = HumanText.count(result.rounds, "round")
+        output.note("\(counts.isEmpty ? "no records" : counts.joined(separator: ", ")).")
+        output.note("\(result.devices) devices and \(hub), at rest after \(rounds) of syncs. Nothing was written.")
+        return status
+    }
+}
+
+extension SimulatedRecord.Outcome {
+    fileprivate var words: String {
+        switch self {
+        case .everywhere: "alive everywhere"
+        case .deletedAgain: "deleted again"
+        case .staysDeleted: "stays deleted"
+        case .hereOnly: "kept here only"
+        case .conflict: "conflict"
+        }
+    }
+
+    fileprivate func text(_ style: Style) -> String {
+        switch self {
+        case .everywhere: style.good(words)
+        case .deletedAgain: style.bad(words)
+        case .staysDeleted, .hereOnly: style.dim(words)
+        case .conflict: style.warning(words)
+        }
+    }
+}
+
+extension SimulationResult {
+    fileprivate var json: JSONValue {
+        [
+            "message_type": "simulation", "devices": .int(devices), "hub": hub.map(JSONValue.string) ?? .null,
+            "rounds": .int(rounds),
+            "outcomes": .object(
+                SimulatedRecord.Outcome.allCases.map { .init(key: $0.rawValue, value: .int(counts[$0] ?? 0)) }),
+            "records": .array(
+                records.map { record in
+                    [
+                        "record": .string(record.id.description), "label": .string(record.label),
+                        "outcome": .string(record.outcome.rawValue),
+                        "reason": record.reason.map(JSONValue.string) ?? .null,
+                    ]
+                }),
+            "restore": restore.json(as: "restore", dryRun: true), "findings": .array(findings.map(\.json)),
+        ]
+    }
+}
+
 private func extract(
     _ path: String, to folder: String, _ options: RestoreOptions, _ call: Invocation
 ) throws -> ExitStatus {
-    for name in ["mode", "only", "match", "store", "schema"] where call.value(name) != nil {
+    for name in ["mode", "only", "match", "store", "schema", "sync-policy", "simulate", "hub"]
+    where call.value(name) != nil {
         throw call.usage("--\(name) does not go with --to, which writes every file")
     }
-    if options.dryRun || options.resurrect {
+    if options.dryRun || call.flag("resurrect") {
         throw call.usage("--to writes files and knows no --dry-run or --resurrect")
     }
     let result = try Restorer.extract(path, to: folder, replace: call.flag("force"), options)

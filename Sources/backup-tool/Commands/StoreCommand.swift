@@ -93,21 +93,28 @@ extension Command {
     private static let storeDelete = editing(
         "delete", "Delete records, everywhere", done: "deleted",
         discussion: "A tombstone stays, which holds nothing of the record, so that no late device brings it back."
-    ) { try $0.delete($1) }
+    ) { store, ids, dryRun in
+        try dryRun ? store.rehearse { try store.delete(ids) } : store.delete(ids)
+    }
 
     private static let storeSetLocal = editing(
         "set-local", "Keep records on this device only", done: "kept on this device",
         discussion: "Everybody else gets a tombstone; the copy here is protected from whatever they send."
-    ) { try $0.setLocal($1) }
+    ) { store, ids, dryRun in
+        try dryRun ? store.rehearse { try store.setLocal(ids) } : store.setLocal(ids)
+    }
 
     private static let storeEnableCloud = editing(
         "enable-cloud", "Give local-only records back to the cloud", done: "given back",
-        discussion: "The whole record overwrites its tombstone, so that the other devices get it again."
-    ) { try $0.enableCloud($1) }
+        discussion: """
+            The whole record overwrites its tombstone, so that the other devices get it again. What a restore has put in \
+            quarantine becomes the newest version of its record, with the files that it links; 'undo' takes that back.
+            """
+    ) { try Quarantine.enableCloud($1, in: $0, dryRun: $2) }
 
     private static func editing(
         _ name: String, _ summary: String, done: String, discussion: String,
-        _ edit: @escaping @Sendable (Store, [String]) throws -> [RecordID]
+        _ edit: @escaping @Sendable (_ store: Store, _ ids: [String], _ dryRun: Bool) throws -> [RecordID]
     ) -> Command {
         Command(
             name, summary, in: .store, discussion: discussion + " All of the records or none.",
@@ -118,10 +125,7 @@ extension Command {
             run: { call in
                 let store = try Store(try call.storePath(), .write)
                 let isRehearsal = call.flag("dry-run")
-                let ids =
-                    try isRehearsal
-                    ? store.rehearse { try edit(store, call.arguments("ID")) }
-                    : edit(store, call.arguments("ID"))
+                let ids = try edit(store, call.arguments("ID"), isRehearsal)
                 if call.output.isJSON {
                     call.output.report([
                         "message_type": .string("store-\(name)"), "dryRun": .bool(isRehearsal),

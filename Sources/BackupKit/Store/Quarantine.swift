@@ -1,0 +1,29 @@
+/// Records that a restore has put aside: each one, whole, in an envelope that is a record of a type of its own. So nothing
+/// takes it for the record that it is a version of: no merge, no search by local id or cite key, no view of a library.
+/// It is local-only, and so never leaves the device; backups keep it.
+public enum Quarantine {
+    public static let type = "Quarantined"
+    public static let zone = "Quarantine"
+    private static let member = "record"
+
+    /// Named after the record and what it says, so that the same version is put aside once.
+    static func envelope(of record: Record) throws -> Record {
+        var text: [UInt8] = []
+        try record.appendJSON(to: &text)
+        let mark = text.withUnsafeBytes { SHA256Digest.of($0) }.hex.prefix(16)
+        let name = "\(record.id.name)@\(mark)"
+        return Record(
+            id: RecordID(zone: zone, name: name), type: type, localID: name,
+            fields: Fields.text([Field(member, String(decoding: text, as: UTF8.self))]), createdAt: record.createdAt,
+            modifiedAt: record.modifiedAt, schemaVersion: record.schemaVersion, isLocalOnly: true)
+    }
+
+    /// What is in an envelope; nil when the record is none.
+    public static func content(of envelope: Record) throws -> Record? {
+        guard envelope.type == type, !envelope.isDeleted else { return nil }
+        guard var text = try Fields.parse(envelope.fields).first(where: { $0.name == member })?.value else {
+            throw BackupError(.damaged, "is an envelope without a record", at: envelope.id.description)
+        }
+        return try text.withUTF8 { try Record(parsing: UnsafeRawBufferPointer($0)) }
+    }
+}

@@ -1,0 +1,64 @@
+/// Copies that stand in for devices and for a hub, where somebody wants to see what would happen.
+extension Store {
+    /// Copies a database, a store's or a hub's, as it is at this moment; the original is only read.
+    static func copyDatabase(_ path: String, to target: String) throws {
+        let source = try connectReader(path)
+        let copy = try source.prepare("VACUUM INTO ?").bind(1, target)
+        _ = try copy.step()
+    }
+
+    /// Makes this copy a device of its own. Files stay out: they were not copied.
+    func standIn() throws {
+        try database.execute("PRAGMA synchronous = OFF")
+        try write {
+            try database.execute(
+                "DELETE FROM asset; DELETE FROM asset_sync; DELETE FROM held WHERE zone = '\(Self.assetZone)'")
+        }
+    }
+
+    /// Makes this copy another device than the one it was made of: without what is kept there only and, where there is a
+    /// hub, with what that has and nothing else.
+    func standInAsOther(with hubID: String?) throws {
+        let link = try hubLink()
+        try write {
+            try database.execute("DELETE FROM record WHERE local_only AND deleted_at IS NULL")
+            if let hubID {
+                let isKnown = link?.hubID == hubID
+                try database.execute(
+                    """
+                    DELETE FROM record WHERE \(isKnown ? "clean_at IS NOT change" : "true");
+                    DELETE FROM ancestor; DELETE FROM held;
+                    """)
+                if var link {
+                    link.token = nil
+                    try setHubLink(link)
+                }
+            }
+            try database.execute("DELETE FROM local_key WHERE change NOT IN (SELECT change FROM record)")
+        }
+    }
+
+    /// Pairs of local ids that wait for a person since the conflict `last`.
+    func conflictingRecords(after last: Int64) throws -> Set<String> {
+        let query = try database.prepare("SELECT existing, incoming FROM conflict WHERE id > ?").bind(1, last)
+        var found: Set<String> = []
+        while try query.step() { found.formUnion([query.text(0), query.text(1)]) }
+        return found
+    }
+
+    func lastConflict() throws -> Int64 { try database.integer("SELECT ifnull(max(id), 0) FROM conflict") }
+}
+
+extension FileHub {
+    /// Whether `path` is a hub, seen without SQLite's locks or logs: it may be somebody else's.
+    static func isHub(_ path: String) throws -> Bool {
+        guard let status = try FileStatus.ofTarget(path), status.isRegular, status.size >= 512 else { return false }
+        return (try? SQLite(path, .immutable).integer("PRAGMA application_id")) == applicationID
+    }
+
+    /// Makes this copy a hub that has no files, since they were not copied.
+    func standIn() throws {
+        try database.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
+        try database.execute("DELETE FROM record WHERE zone = '\(Store.assetZone)'")
+    }
+}
