@@ -31,7 +31,8 @@ final class World {
     let clock = TestClock()
     let simulator: HubSimulator
     private(set) var devices: [Store] = []
-    /// Clocks differ by seconds, and never show the same instant.
+    /// Clocks differ by seconds and some tenths: what one writes, a millisecond more or less, is never the instant of
+    /// another.
     private let skews: [Int64]
     var stories: [String: Story] = [:]
     private var counter = 0
@@ -70,11 +71,11 @@ final class World {
     }
 
     private func now(_ number: Int) -> Timestamp {
-        Timestamp(milliseconds: clock.now.milliseconds + skews[number] * 1000 + Int64(number))
+        Timestamp(milliseconds: clock.now.milliseconds + skews[number] * 1000 + Int64(number) * 100)
     }
 
     private func open(_ number: Int) throws -> Store {
-        let (clock, skew) = (clock, skews[number] * 1000 + Int64(number))
+        let (clock, skew) = (clock, skews[number] * 1000 + Int64(number) * 100)
         let store = try Store(
             path(number), .write, clock: Clock { Timestamp(milliseconds: clock.now.milliseconds + skew) })
         try store.database.execute("PRAGMA synchronous = OFF")
