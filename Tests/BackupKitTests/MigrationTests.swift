@@ -26,6 +26,10 @@ private func oldStore(in folder: String) throws -> String {
             #expect(try store.digest() == digest)
             #expect(try store.read { try store.info() }.localOnly == 1)
             #expect(try store.syncState() == nil)
+            // A dry run of a sync does not bring it forward either.
+            let hub = try FileHub.create("\(folder)/hub.db")
+            let result = try Synchronizer(store, hub, SyncOptions(dryRun: true)).run()
+            #expect(result.pushed == 4 && result.pulled == 0)
             #expect(try store.database.integer("PRAGMA user_version") == 1)
         }
     }
