@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
 #include "csystem.h"
 
+#include <malloc.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/fs.h>
@@ -66,4 +67,10 @@ int csystem_open_nameless(const char *folder) { return open(folder, O_RDWR | O_T
 
 int csystem_contains(const void *bytes, size_t count, const void *needle, size_t needle_count) {
     return memmem(bytes, count, needle, needle_count) != NULL;
+}
+
+void csystem_keep_freed_memory(void) {
+    mallopt(M_MMAP_THRESHOLD, 4 << 20);
+    mallopt(M_TRIM_THRESHOLD, 64 << 20);
+    mallopt(M_TOP_PAD, 1 << 20);
 }

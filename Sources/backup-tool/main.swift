@@ -1,3 +1,5 @@
+import BackupKit
 import Glibc
 
+Process.keepFreedMemory()
 exit(Tool.run())

@@ -175,6 +175,27 @@ extension HubAnswer {
     }
 
     @Test(arguments: HubKind.allCases)
+    func manyVersionsOfManyRecordsAreFoundAgain(_ kind: HubKind) throws {
+        var limits = HubLimits.file
+        limits.recordsPerPush = 3
+        try withHub(kind, limits: limits) { hub in
+            var random = SeededGenerator(seed: testSeed())
+            var versions: [String: Int64] = [:]
+            for _ in 0..<300 {
+                let name = "r\(random.below(80))"
+                let wrong = try hub.put(record(name), base: versions[name].map { $0 - 1 } ?? nil)
+                if versions[name] != nil { #expect(wrong.conflicts?.first?.version == versions[name]) }
+                if let first = wrong.first { versions[name] = first }
+                let right = try hub.put(record(name), base: versions[name])
+                versions[name] = right.first
+            }
+            let found = try hub.all(limit: 50).0
+            #expect(Dictionary(found.map { ($0.record.id.name, $0.version) }, uniquingKeysWith: { $1 }) == versions)
+            #expect(found.count == versions.count)
+        }
+    }
+
+    @Test(arguments: HubKind.allCases)
     func aSharedZoneIsForThoseItIsSharedWith(_ kind: HubKind) throws {
         try withHub(kind) { hub in
             func share(_ share: Share) -> Record { record("share", share.fields, type: Share.recordType) }

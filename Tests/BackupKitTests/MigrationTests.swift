@@ -27,6 +27,9 @@ private func oldStore(in folder: String) throws -> String {
             #expect(try store.read { try store.info() }.localOnly == 1)
             #expect(try store.find("E2").count == 1)
             #expect(try store.syncState() == nil)
+            let hub = try FileHub.create("\(folder)/hub.db")
+            let result = try Synchronizer(store, hub, SyncOptions(dryRun: true)).run()
+            #expect(result.pushed == 4 && result.pulled == 0)
         }
     }
 

@@ -102,7 +102,10 @@ private func withQuickFolder(_ body: (String) throws -> Void) throws {
         try withQuickFolder { folder in
             try Directory.create("\(folder)/template")
             _ = try Store.create("\(folder)/template/store.db")
-            _ = try FileHub.create("\(folder)/template/hub.db")
+            // Small batches, so that the hub has to tidy up now and then.
+            var limits = HubLimits.file
+            limits.recordsPerPush = 2
+            _ = try FileHub.create("\(folder)/template/hub.db", limits: limits)
             let first = testSeed()
             for run in 0..<(isReplay ? 1 : Self.runs / 4) {
                 let seed = first &+ UInt64(part * Self.runs / 4 + run)

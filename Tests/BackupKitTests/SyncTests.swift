@@ -311,6 +311,23 @@ import Testing
         }
     }
 
+    @Test func aNewShareDoesNotMakeForgetWhatALocalCopyKeepsOut() throws {
+        try withDevices("ann", "ben") { devices in
+            try devices.edit("ann", "r", "{\"x\":1}")
+            for name in devices.names { try devices.sync(name, user: name) }
+            _ = try devices["ben"].setLocal(["r"])
+            try devices.edit("ann", "r", "{\"x\":2}")
+            for name in devices.names { try devices.sync(name, user: name) }
+            try devices["ann"].share("Z", with: "ben", .readWrite, owner: "ann")
+            for name in devices.names { try devices.sync(name, user: name) }
+            #expect(try devices.sync("ben", user: "ben").held.map(\.kind) == [.local])
+            devices.clock.advance()
+            _ = try devices["ben"].enableCloud(["r"])
+            for name in ["ben", "ann", "ben"] { try devices.sync(name, user: name) }
+            #expect(try devices["ann"].digest() == devices["ben"].digest())
+        }
+    }
+
     @Test func whoIsLetInLaterGetsEverything() throws {
         try withDevices("ann", "eve") { devices in
             try devices.edit("ann", "r", "{\"x\":1}")

@@ -11,8 +11,8 @@ public enum Publication {
 
     static func isBibTeXField(_ name: String) -> Bool { !own.contains(name) }
 
-    /// The record's fields for an entry, as JSON text.
-    static func append(_ block: BibBlock, macros: BibMacros, to out: inout [UInt8]) {
+    /// The record's fields for an entry, as JSON text; `value` tells what the field of that number says.
+    static func append(_ block: BibBlock, to out: inout [UInt8], value: (Int) -> String) {
         let isUTF8 = BibText.isUTF8(block.raw)
         out.reserveCapacity(out.count + block.raw.count * 2 + 256)
         func member(_ name: String, _ value: String) {
@@ -32,7 +32,7 @@ public enum Publication {
             if isUTF8, field.style == .braces || field.style == .quotes, written.count >= 2 {
                 appendJSONString(UnsafeRawBufferPointer(rebasing: written[1..<written.count - 1]), to: &out)
             } else {
-                appendJSONString(block.value(of: field, macros: macros), to: &out)
+                appendJSONString(value(index), to: &out)
             }
         }
         if isUTF8 {

@@ -4,43 +4,59 @@ extension BibliographyIntake {
         let key = block.key
         state.items.append("key:" + key)
         if state.isKnown { state.keys[key, default: 0] += 1 }
+        let text = store.hasher.text(block.raw)
+        if let lane, !key.isEmpty, known[key] == nil, localIDs.isEmpty, state.links.isEmpty {
+            // Neither the key nor the id that belongs to it can be known.
+            let id = DeterministicID.make(hasher, RecordType.publication, key)
+            known[key] = [Candidate(localID: id, text: text, file: state.number)]
+            return try lane.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
+                $0 += id.utf8
+            } fields: {
+                Publication.append(block, to: &$0) { block.value(of: block.fields[$0], macros: state.macros) }
+            }
+        }
         scratch.removeAll(keepingCapacity: true)
-        Publication.append(block, macros: state.macros, to: &scratch)
+        Publication.append(block, to: &scratch) { block.value(of: block.fields[$0], macros: state.macros) }
         if !state.links.isEmpty {
             let links = JSON.array(state.links.map { .string($0) })
             let all = try scratch.withUnsafeBytes { try Fields.parse($0) } + [Field(Publication.linkedFiles, links)]
             scratch = Array(Fields.text(all).utf8)
             state.links = []
         }
-        guard lane == nil else { return try takeFast(key, scratch, &state) }
+        guard lane == nil else { return try takeFast(key, text, scratch, &state) }
         try takeSlow(key, scratch, &state, wanted)
     }
 
     /// What is neither of a known key nor of a known text is new, and goes into a batch.
-    private func takeFast(_ key: String, _ fields: [UInt8], _ state: inout FileState) throws {
-        let text = fields.withUnsafeBytes { store.hasher.text($0) }
-        guard let candidates = known[key], !key.isEmpty else {
-            if key.isEmpty { return try takeSlow(key, fields, &state, nil) }
-            let id = DeterministicID.make(hasher, RecordType.publication, key)
-            if localIDs.contains(id) { return try takeSlow(key, fields, &state, nil) }
-            return try add(id, key, fields, text, &state)
+    private func takeFast(_ key: String, _ text: UInt64, _ fields: [UInt8], _ state: inout FileState) throws {
+        func add(_ id: String) throws {
+            known[key, default: []].append(Candidate(localID: id, text: text, file: state.number))
+            try lane?.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
+                $0 += id.utf8
+            } fields: {
+                $0 += fields
+            }
         }
-        // Somebody may have renamed the twin that the store had.
-        if state.isKnown || !localIDs.isEmpty || candidates.contains(where: { $0.text == text }) {
+        guard let candidates = known[key], !key.isEmpty else {
+            let id = DeterministicID.make(hasher, RecordType.publication, key)
+            if key.isEmpty || localIDs.contains(id) { return try takeSlow(key, fields, &state, nil) }
+            return try add(id)
+        }
+        // Somebody may have renamed the twin that the store had. One that another entry of this file is, this is not.
+        let file = state.number
+        if state.isKnown || !localIDs.isEmpty || candidates.contains(where: { $0.text == text && $0.file != file }) {
             return try takeSlow(key, fields, &state, nil)
         }
         let id = fields.withUnsafeBytes { twinID(key, $0, &state) }
         if let first = candidates.first { conflicts.append((key, first.localID, id)) }
-        try add(id, key, fields, text, &state)
+        try add(id)
     }
 
-    private func add(_ id: String, _ key: String, _ fields: [UInt8], _ text: UInt64, _ state: inout FileState) throws {
-        known[key, default: []].append(Candidate(localID: id, text: text, file: state.number))
-        try lane?.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
-            $0 += id.utf8
-        } fields: {
-            $0 += fields
-        }
+    /// A hash of the entry's text that a record holds.
+    func text(of fields: [Field]) -> UInt64 {
+        if let raw = Fields.string(Publication.raw, in: fields) { return store.hasher.text(raw) }
+        let bytes = Fields.string(Publication.rawBase64, in: fields).flatMap(BibBase64.decode) ?? []
+        return bytes.withUnsafeBytes { store.hasher.text($0) }
     }
 
     private func takeSlow(_ key: String, _ fields: [UInt8], _ state: inout FileState, _ wanted: Wanted?) throws {
@@ -68,7 +84,7 @@ extension BibliographyIntake {
     private func takeNew(_ record: Record, _ incoming: [Field], key: String, _ state: inout FileState) throws {
         let outcome = try intake.take(record)
         if case .protect = outcome.decision { return }
-        let text = store.hasher.text(Fields.text(bibTeX(incoming)))
+        let text = text(of: incoming)
         known[key, default: []].append(Candidate(localID: record.localID, text: text, file: state.number))
     }
 
@@ -85,7 +101,7 @@ extension BibliographyIntake {
         guard case .add = outcome.decision else { return }
         let first = known[key]?.first
         known[key, default: []].append(
-            Candidate(localID: id, text: store.hasher.text(text), file: state.number))
+            Candidate(localID: id, text: self.text(of: incoming), file: state.number))
         if let first, !key.isEmpty {
             try intake.conflict(kind: "publication", subject: key, existing: first.localID, incoming: id)
         }

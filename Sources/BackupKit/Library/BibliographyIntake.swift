@@ -37,16 +37,15 @@ final class BibliographyIntake {
         }
         try store.forEachLive(type: RecordType.publication) { stored in
             let fields = try Fields.parse(stored.record.fields)
-            let text = store.hasher.text(Fields.text(bibTeX(fields)))
             known[Fields.string(Publication.citeKey, in: fields) ?? "", default: []]
-                .append(Candidate(localID: stored.record.localID, text: text))
+                .append(Candidate(localID: stored.record.localID, text: text(of: fields)))
             localIDs.insert(stored.record.localID)
         }
     }
 
     struct Candidate {
         let localID: String
-        /// A hash of its BibTeX fields: whose differs has another text.
+        /// A hash of the entry as it was written.
         let text: UInt64
         /// The last file, by its number in this import, that had it.
         var file = 0

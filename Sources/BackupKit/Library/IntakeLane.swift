@@ -8,8 +8,8 @@ final class IntakeLane {
 
     private let intake: Intake
     private var batch: RecordBatch
-    /// The buffers of the batch before, to be filled again.
-    private var spare: RecordBatch
+    /// The one that is being written, or the one before, to be filled again.
+    private var other: RecordBatch
     private var running: Aside<[RecordBatch.Verdict]>?
     /// Told of each record that was not simply new or known.
     private let heard: Heard
@@ -18,7 +18,7 @@ final class IntakeLane {
         self.intake = intake
         self.heard = heard
         batch = RecordBatch(intake.store.hasher, sorts: sorts)
-        spare = batch
+        other = RecordBatch(intake.store.hasher, sorts: sorts)
     }
 
     func add(
@@ -39,9 +39,9 @@ final class IntakeLane {
     private func turn() throws {
         try settle()
         try Interrupt.check()
-        swap(&batch, &spare)
+        swap(&batch, &other)
         batch.removeAll()
-        let (full, store) = (spare, intake.store)
+        let (full, store) = (other, intake.store)
         running = Aside { try store.insertNew(of: full) }
     }
 
@@ -61,7 +61,7 @@ final class IntakeLane {
         }
         intake.count(added: new, unchanged: known)
         for row in others {
-            let record = spare.record(row)
+            let record = other.record(row)
             try heard(record, intake.take(record).decision)
         }
     }

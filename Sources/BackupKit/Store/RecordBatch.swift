@@ -16,11 +16,9 @@ struct RecordBatch: Sendable {
         fileprivate(set) var fields: Range<Int>
         fileprivate(set) var createdAt: Timestamp
         fileprivate(set) var modifiedAt: Timestamp
-        fileprivate(set) var key: Int64
-        fileprivate(set) var content: Int64
     }
 
-    private let hasher: RecordHasher
+    fileprivate let hasher: RecordHasher
     private(set) var sorts: [Sort] = []
     private(set) var rows: [Row] = []
     private(set) var bytes: [UInt8] = []
@@ -54,16 +52,25 @@ struct RecordBatch: Sendable {
         try localID(&bytes)
         let middle = bytes.count
         try fields(&bytes)
-        let end = bytes.count
-        let (key, content) = bytes.withUnsafeBytes { all in
-            let id = UnsafeRawBufferPointer(rebasing: all[start..<middle])
-            let text = UnsafeRawBufferPointer(rebasing: all[middle..<end])
-            return (hasher.key(id), hasher.content(sorts[sort].hash, name: id, fields: text))
-        }
         rows.append(
             Row(
-                sort: sort, localID: start..<middle, fields: middle..<end, createdAt: createdAt,
-                modifiedAt: modifiedAt, key: key, content: content))
+                sort: sort, localID: start..<middle, fields: middle..<bytes.count, createdAt: createdAt,
+                modifiedAt: modifiedAt))
+    }
+
+    /// The keys of all rows, in their order.
+    fileprivate func keys() -> [LineKey] {
+        bytes.withUnsafeBytes { all in
+            var keys = rows.enumerated().map { index, row in
+                let id = UnsafeRawBufferPointer(rebasing: all[row.localID])
+                let text = UnsafeRawBufferPointer(rebasing: all[row.fields])
+                return LineKey(
+                    key: hasher.key(id), content: hasher.content(sorts[row.sort].hash, name: id, fields: text),
+                    place: UInt64(index))
+            }
+            keys.sort { LineKey.precedes($0, $1) }
+            return keys
+        }
     }
 
     func localID(_ row: Int) -> String { String(decoding: bytes[rows[row].localID], as: UTF8.self) }
@@ -88,19 +95,14 @@ extension Store {
     /// Inserts what is new of the batch and tells what is: `known` is in the store as it is, `other` has to be taken one by
     /// one. Must run inside `write`.
     func insertNew(of batch: RecordBatch) throws -> [RecordBatch.Verdict] {
-        let order = batch.rows.indices.sorted { left, right in
-            let (one, two) = (batch.rows[left].key, batch.rows[right].key)
-            return one == two ? left < right : one < two
-        }
-        let verdicts = try classify(batch, order)
+        let keys = batch.keys()
+        let verdicts = try classify(keys)
         let first = changeCounter + 1
         let new = batch.rows.indices.filter { verdicts[$0] == .new }
         try insertRows(of: batch, new)
         var changes = [Int64](repeating: 0, count: batch.rows.count)
         for (place, row) in new.enumerated() { changes[row] = first + Int64(place) }
-        try insertMany(Self.newKey, order.filter { verdicts[$0] == .new }) { statement, at, row in
-            statement.bind(at, batch.rows[row].key).bind(at + 1, changes[row]).bind(at + 2, batch.rows[row].content)
-        }
+        try insertKeys(keys.filter { verdicts[Int($0.place)] == .new }) { changes[Int($0)] }
         return verdicts
     }
 
@@ -126,24 +128,24 @@ extension Store {
 
     private static let contentOfKey = Query("SELECT content FROM local_key WHERE key = ?")
 
-    private func classify(_ batch: RecordBatch, _ order: [Int]) throws -> [RecordBatch.Verdict] {
-        var verdicts = [RecordBatch.Verdict](repeating: .new, count: batch.rows.count)
+    private func classify(_ keys: [LineKey]) throws -> [RecordBatch.Verdict] {
+        var verdicts = [RecordBatch.Verdict](repeating: .new, count: keys.count)
         let query = try database.statement(Self.contentOfKey)
         var group = 0
-        for (place, row) in order.enumerated() {
-            let (key, content) = (batch.rows[row].key, batch.rows[row].content)
-            if batch.rows[order[group]].key != key || place == 0 {
-                group = place
-                query.bind(1, key)
+        for (index, key) in keys.enumerated() {
+            let row = Int(key.place)
+            if index == 0 || keys[group].key != key.key {
+                group = index
+                query.bind(1, key.key)
                 while try query.step() {
-                    let same = query.integer(0) == content
+                    let same = query.integer(0) == key.content
                     if verdicts[row] != .known { verdicts[row] = same ? .known : .other }
                 }
                 query.reset()
             } else {
                 // Twice in one batch: the first decides, unless they say the same.
-                let isSame = order[group..<place].contains { batch.rows[$0].content == content }
-                verdicts[row] = isSame && verdicts[order[group]] != .other ? .known : .other
+                let isSame = keys[group..<index].contains { $0.content == key.content }
+                verdicts[row] = isSame && verdicts[Int(keys[group].place)] != .other ? .known : .other
             }
         }
         return verdicts

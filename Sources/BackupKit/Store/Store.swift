@@ -75,7 +75,11 @@ public final class Store {
     private static func fill(_ place: String, name: String, _ clock: Clock) throws {
         let new = try SQLite(place, .create, name: name)
         // Publications are 2 KB each: smaller pages would leave a third of themselves empty.
-        try new.execute("PRAGMA page_size = 8192; PRAGMA application_id = \(StoreSchema.applicationID)")
+        try new.execute(
+            """
+            PRAGMA page_size = 8192; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
+            PRAGMA application_id = \(StoreSchema.applicationID)
+            """)
         try StoreSchema.migrate(new)
         try new.write {
             let insert = try new.statement("INSERT INTO meta VALUES (?, ?)")
@@ -172,9 +176,10 @@ public final class Store {
 
     private static func connectAside(_ place: String, name: String) throws -> SQLite {
         let database = try SQLite(place, .readWrite, name: name)
-        // What fails halfway is thrown away, and what is done is made durable before it gets its name.
+        // What fails halfway is thrown away, and what is done is made durable before it gets its name. The small cache lets
+        // pages be written while the next records are read, and not all at the end.
         try database.execute(
-            "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON; PRAGMA cache_size = -16384"
+            "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096"
         )
         return database
     }

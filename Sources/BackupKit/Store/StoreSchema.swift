@@ -93,7 +93,7 @@ enum StoreSchema {
         -- What both sides knew of a record that has changed here since: the base of a three-way merge.
         CREATE TABLE ancestor (zone TEXT NOT NULL, name TEXT NOT NULL, fields TEXT NOT NULL, field_times TEXT,
             modified_at INTEGER NOT NULL, deleted_at INTEGER, PRIMARY KEY (zone, name)) STRICT, WITHOUT ROWID;
-        CREATE TRIGGER record_keeps_ancestor BEFORE UPDATE ON record
+        CREATE TRIGGER record_keeps_ancestor BEFORE UPDATE OF change ON record
             WHEN OLD.clean_at = OLD.change AND NEW.clean_at IS NOT NEW.change
             BEGIN INSERT OR REPLACE INTO ancestor VALUES (OLD.zone, ifnull(OLD.name, OLD.local_id), OLD.fields,
                 OLD.field_times, OLD.modified_at, OLD.deleted_at); END;

@@ -4,3 +4,8 @@ public enum Terminal {
     /// The width of the terminal behind a descriptor, or 0 when it is none.
     public static func columns(_ descriptor: Int32) -> Int { Int(csystem_terminal_columns(descriptor)) }
 }
+
+/// What a program asks of its process once, at its start.
+public enum Process {
+    public static func keepFreedMemory() { csystem_keep_freed_memory() }
+}

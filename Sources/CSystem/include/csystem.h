@@ -32,3 +32,7 @@ int csystem_open_nameless(const char *folder);
 
 /// memmem(3), which glibc hides behind _GNU_SOURCE: whether `needle` occurs in `bytes`.
 int csystem_contains(const void *bytes, size_t count, const void *needle, size_t needle_count);
+
+// Lets the allocator keep what is freed: imports and exports fill buffers of a megabyte over and over, and giving each
+// back to the system costs a page fault for every 4 KiB of the next.
+void csystem_keep_freed_memory(void);

@@ -14,6 +14,9 @@ extension Store {
         """
 
     func pendingAssets(after change: Int64) throws -> Int {
+        guard try hasSyncTables else {
+            return try database.integer("SELECT count(*) FROM asset WHERE NOT local_only").asInt
+        }
         guard try max(changeCounter, database.integer("SELECT value FROM counter")) > change else { return 0 }
         return try database.integer("SELECT count(*) \(Self.pendingAssetRows)").asInt
             + database.integer("SELECT count(*) \(Self.goneAssetRows)").asInt

@@ -20,15 +20,19 @@ public final class FileHub {
         -- The last number that was given out, to a version or to a place in the order of changes.
         CREATE TABLE counter (value INTEGER NOT NULL) STRICT;
         INSERT INTO counter VALUES (0);
-        -- change: the record's place in the order of changes. version: the number it got when it was written. key: a hash
-        -- of zone and name, because each batch touches as many pages of an index as it has records, and an index of
-        -- numbers has a quarter of the pages that one of names has.
+        -- change: the record's place in the order of changes. version: the number it got when it was written.
         CREATE TABLE record (
             change INTEGER PRIMARY KEY, zone TEXT NOT NULL, name TEXT, type TEXT NOT NULL, local_id TEXT NOT NULL,
             fields TEXT NOT NULL, field_times TEXT, created_at INTEGER NOT NULL, modified_at INTEGER NOT NULL,
             device_id TEXT, schema_version INTEGER NOT NULL, local_only INTEGER NOT NULL, deleted_at INTEGER,
-            version INTEGER NOT NULL, key INTEGER NOT NULL) STRICT;
-        CREATE INDEX record_by_key ON record (key);
+            version INTEGER NOT NULL) STRICT;
+        -- Where a record is, by a hash of its zone and name. Each new key touches a page of its own, and a push is one
+        -- transaction: so keys gather in `recent`, which is small, and are brought over by the thousand. An entry
+        -- without a record is one that has moved on.
+        CREATE TABLE identity (key INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY (key, change))
+            STRICT, WITHOUT ROWID;
+        CREATE TABLE recent (key INTEGER NOT NULL, change INTEGER NOT NULL, PRIMARY KEY (key, change))
+            STRICT, WITHOUT ROWID;
         -- Every push: what tells a history from another one, and a repeated push from a new one.
         CREATE TABLE push (last INTEGER PRIMARY KEY, first INTEGER NOT NULL, id TEXT NOT NULL UNIQUE) STRICT;
         """

@@ -50,7 +50,7 @@ extension FileHub: Hub {
             } else if let reason = try refusal(of: item.record, share, caller) {
                 refused[index] = reason
             } else {
-                let known = try version(of: item.record.id)
+                let known = try place(of: item.record.id)?.version
                 if known == item.base { continue }
                 // A hub never forgets a record, so the base is of another history.
                 guard known != nil, let current = try record(item.record.id) else { throw HubError.tokenUnknown }
@@ -67,29 +67,32 @@ extension FileHub: Hub {
         for item in push.items {
             last += 1
             if Share.isShare(item.record), try opens(item.record) { opened.append(item.record.id.zone) }
-            let statement = try database.statement(item.base == nil ? Self.insert : Self.update)
-            let id = item.record.id
-            if item.base != nil { statement.bind(16, id.zone).bind(17, id.name) }
+            let known = item.base == nil ? nil : try place(of: item.record.id)
+            let statement = try database.statement(known == nil ? Self.insert : Self.update)
             Store.bind(item.record, change: last, to: statement)
-            try statement.bind(12, Int64(0)).bind(14, last).bind(15, Self.key(id)).run()
+            if let known { statement.bind(15, known.change) }
+            try statement.bind(12, Int64(0)).bind(14, last).run()
+            try notePlace(of: item.record.id, last)
         }
         for zone in opened { last = try bringForward(zone, after: last) }
+        try settlePlaces()
         return last
     }
 
     private static let insert = Query(
-        "INSERT INTO record (\(Store.recordColumns), version, key) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        "INSERT INTO record (\(Store.recordColumns), version) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
     private static let update = Query(
         """
-        UPDATE record SET (\(Store.recordColumns), version) = (?1,?2,?3,?4,?5,?6,?7,?8,?9,?10,?11,?12,?13,?14)
-        WHERE key = ?15 AND zone = ?16 AND ifnull(name, local_id) = ?17
+        UPDATE record SET (\(Store.recordColumns), version) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?
         """)
-    private static let versionByIdentity = Query(
-        "SELECT version FROM record WHERE key = ? AND zone = ? AND ifnull(name, local_id) = ?")
-    private static let byIdentity = Query(
-        """
-        SELECT \(Store.recordColumns), version FROM record WHERE key = ? AND zone = ? AND ifnull(name, local_id) = ?
-        """)
+    /// Two queries instead of one over both tables, for which SQLite would fill a third.
+    private static let placeQueries = tables.map { Query("SELECT change, version \(located(in: $0))") }
+    private static let recordQueries = tables.map { Query("SELECT \(Store.recordColumns), version \(located(in: $0))") }
+    private static let tables = ["recent", "identity"]
+
+    private static func located(in table: String) -> String {
+        "FROM \(table) CROSS JOIN record USING (change) WHERE key = ? AND zone = ? AND ifnull(name, local_id) = ?"
+    }
 
     /// FNV-1a over zone and name, as a number that SQLite keeps in six bytes. http://www.isthe.com/chongo/tech/comp/fnv/
     private static func key(_ id: RecordID) -> Int64 {
@@ -101,17 +104,45 @@ extension FileHub: Hub {
         return Int64(hash >> 17)
     }
 
-    private func version(of id: RecordID) throws -> Int64? {
-        let query = try database.statement(Self.versionByIdentity).bind(1, Self.key(id)).bind(2, id.zone)
-            .bind(3, id.name)
-        defer { query.reset() }
-        return try query.step() ? query.integer(0) : nil
+    private func place(of id: RecordID) throws -> (change: Int64, version: Int64)? {
+        try find(id, Self.placeQueries) { ($0.integer(0), $0.integer(1)) }
     }
 
     private func record(_ id: RecordID) throws -> HubRecord? {
-        let query = try database.statement(Self.byIdentity).bind(1, Self.key(id)).bind(2, id.zone).bind(3, id.name)
-        defer { query.reset() }
-        return try query.step() ? HubRecord(try Store.storedRecord(query).record, version: query.integer(13)) : nil
+        try find(id, Self.recordQueries) {
+            HubRecord(try Store.storedRecord($0).record, version: $0.integer(13))
+        }
+    }
+
+    private func find<Result>(_ id: RecordID, _ queries: [Query], _ read: (Statement) throws -> Result) throws
+        -> Result?
+    {
+        let key = Self.key(id)
+        for query in queries {
+            let query = try database.statement(query).bind(1, key).bind(2, id.zone).bind(3, id.name)
+            defer { query.reset() }
+            if try query.step() { return try read(query) }
+        }
+        return nil
+    }
+
+    private func notePlace(of id: RecordID, _ change: Int64) throws {
+        try database.statement(Self.insertPlace).bind(1, Self.key(id)).bind(2, change).run()
+    }
+
+    private static let insertPlace = Query("INSERT INTO recent VALUES (?, ?)")
+
+    /// Brings the keys that have gathered to where they stay, in their order, and drops those of what has moved on.
+    private func settlePlaces() throws {
+        guard try database.integer("SELECT count(*) FROM recent") > 20 * limits.recordsPerPush else { return }
+        try database.execute(
+            """
+            DELETE FROM identity WHERE key IN (SELECT key FROM recent)
+                AND NOT EXISTS (SELECT 1 FROM record WHERE record.change = identity.change);
+            INSERT INTO identity SELECT key, change FROM recent
+                WHERE EXISTS (SELECT 1 FROM record WHERE record.change = recent.change) ORDER BY key, change;
+            DELETE FROM recent;
+            """)
     }
 
     // MARK: Shares
@@ -125,7 +156,9 @@ extension FileHub: Hub {
 
     private func refusal(of record: Record, _ share: Share?, _ caller: String?) throws -> String? {
         if Share.isShare(record) {
-            let owner = try share?.owner ?? (record.isDeleted ? caller : Share(fields: record.fields).owner)
+            let new = record.isDeleted ? nil : try? Share(fields: record.fields)
+            if new == nil, !record.isDeleted { return "is a share that cannot be read" }
+            let owner = share?.owner ?? (new?.owner ?? caller)
             return owner == caller ? nil : "only the owner of the zone may share it"
         }
         guard let share, !share.mayWrite(caller) else { return nil }
@@ -142,13 +175,16 @@ extension FileHub: Hub {
 
     /// Puts a zone's records behind every token that was given out.
     private func bringForward(_ zone: String, after start: Int64) throws -> Int64 {
-        let query = try database.prepare("SELECT change FROM record WHERE zone = ? ORDER BY change").bind(1, zone)
-        var places: [Int64] = []
-        while try query.step() { places.append(query.integer(0)) }
+        let query = try database.prepare(
+            "SELECT change, ifnull(name, local_id) FROM record WHERE zone = ? ORDER BY change"
+        ).bind(1, zone)
+        var places: [(change: Int64, name: String)] = []
+        while try query.step() { places.append((query.integer(0), query.text(1))) }
         var last = start
-        for place in places {
+        for (change, name) in places {
             last += 1
-            try database.statement("UPDATE record SET change = ? WHERE change = ?").bind(1, last).bind(2, place).run()
+            try database.statement("UPDATE record SET change = ? WHERE change = ?").bind(1, last).bind(2, change).run()
+            try notePlace(of: RecordID(zone: zone, name: name), last)
         }
         return last
     }

@@ -60,19 +60,25 @@ extension Store {
 
     /// Nil for a store that never synced.
     public func syncState() throws -> SyncState? {
-        // A store of the first version that nobody has written since has no such table.
-        guard try database.integer("PRAGMA user_version") > 1, let link = try hubLink() else { return nil }
+        guard try hasSyncTables, let link = try hubLink() else { return nil }
         var state = SyncState(location: link.location, syncedAt: link.syncedAt)
         state.pending = try pendingRecords(after: link.pushedThrough) + pendingAssets(after: link.pushedThrough)
         state.held = try held()
         return state
     }
 
+    /// A store of the first version that nobody has written since has none of this.
+    var hasSyncTables: Bool { get throws { try database.integer("PRAGMA user_version") > 1 } }
+
     /// Rows that the hub does not have as they are. What is kept on this device is not for the hub.
     static let isPending = "clean_at IS NOT change AND NOT (local_only AND deleted_at IS NULL)"
 
     func pendingRecords(after change: Int64) throws -> Int {
-        try database.integer(
+        guard try hasSyncTables else {
+            return try database.integer("SELECT count(*) FROM record WHERE NOT (local_only AND deleted_at IS NULL)")
+                .asInt
+        }
+        return try database.integer(
             "SELECT count(*) FROM record WHERE change > \(change) AND \(Self.isPending)"
         ).asInt
     }

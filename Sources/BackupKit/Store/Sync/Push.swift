@@ -12,6 +12,7 @@ extension Synchronizer {
         var isAlone = true
         // Rows that the hub refuses stay behind while the others of their batch go.
         var refused: Set<Int64> = []
+        var rejections = 0
         while true {
             let (batch, last, isAll) = try nextBatch(without: refused)
             guard !batch.isEmpty else {
@@ -29,12 +30,12 @@ extension Synchronizer {
                 link.pushedThrough = last
                 if before == link.token { link.token = after }
                 refused = []
+                rejections = 0
                 // What is killed before this is written is pulled again, and seen to be the same.
                 if unwritten.count >= Self.rowsAtOnce { try acknowledge() }
             case .rejected(let conflicts, let reasons):
-                guard !conflicts.isEmpty || !reasons.isEmpty else {
-                    throw HubError.noAnswer("a push without an answer")
-                }
+                rejections += 1
+                guard rejections < Self.roundsMax else { throw HubError.busy(retryAfter: 1) }
                 try acknowledge()
                 try store.write {
                     for (index, reason) in reasons where batch.indices.contains(index) {
@@ -141,6 +142,7 @@ extension Synchronizer {
 
     /// A share has changed: what was refused may be welcome now.
     func retryZone(_ zone: String) throws {
-        for id in heldIDs where id.zone == zone { try retry(id) }
+        guard heldIDs.contains(where: { $0.zone == zone }) else { return }
+        for held in try store.held() where held.id.zone == zone && held.kind == .permission { try retry(held.id) }
     }
 }

@@ -43,7 +43,7 @@ public final class Synchronizer {
     /// A record may be this much ahead of our clock: no two clocks agree.
     static let clockTolerance: Int64 = 60_000
     /// Rounds and batches in which somebody else was faster, before we give way.
-    private static let roundsMax = 100
+    static let roundsMax = 100
 
     let store: Store
     let hub: any Hub
