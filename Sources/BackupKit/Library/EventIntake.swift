@@ -112,43 +112,39 @@ final class EventIntake {
     }
 }
 
-/// Events on their way into the table of records: while one batch is written, the next is filled.
+/// Events on their way into the table of records: while one batch is written, the next are filled.
 final class EventRows {
-    private let store: Store
+    private static let batchBytes = 1 << 20
+
+    private let empty: RecordBatch
     private var batch: RecordBatch
-    /// The one that is being written, or the one before, to be filled again.
-    private var spare: RecordBatch
-    private var running: Aside<Void>?
+    private let lane: Lane<RecordBatch>
 
     init(_ store: Store) {
-        self.store = store
-        batch = RecordBatch(store.hasher, sorts: [EventScan.kind])
-        spare = batch
+        empty = RecordBatch(store.hasher, sorts: [EventScan.kind])
+        batch = empty
+        lane = Lane(ahead: 3) { try store.insertRows(of: $0, Array($0.rows.indices)) }
     }
 
     func add(_ event: EventReader.Event) throws {
+        if batch.rows.isEmpty { batch.reserve(bytes: Self.batchBytes + event.text.count * 2) }
         batch.add(sort: 0, createdAt: event.createdAt, modifiedAt: event.modifiedAt) {
             $0 += event.id
         } fields: {
             $0 += event.text
         }
-        if batch.bytes.count >= 1 << 20 { try turn() }
+        if batch.bytes.count >= Self.batchBytes { try handOver() }
     }
 
     /// Waits until everything is in the store. Nothing else may touch the store before.
     func finish() throws {
-        try turn()
-        try turn()
+        try handOver()
+        try lane.finish()
     }
 
-    private func turn() throws {
-        try running?.finish()
-        running = nil
-        swap(&batch, &spare)
-        batch.removeAll()
-        guard !spare.rows.isEmpty else { return }
-        let (full, store) = (spare, store)
-        running = Aside { try store.insertRows(of: full, Array(full.rows.indices)) }
+    private func handOver() throws {
+        try lane.add(batch)
+        batch = empty
     }
 }
 

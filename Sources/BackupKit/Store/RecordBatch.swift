@@ -43,6 +43,8 @@ struct RecordBatch: Sendable {
         bytes.removeSubrange((sorts.last?.typeText.upperBound ?? 0)...)
     }
 
+    mutating func reserve(bytes count: Int) { bytes.reserveCapacity(count) }
+
     /// Adds a record whose local id and fields the closures append to the buffer.
     mutating func add(
         sort: Int, createdAt: Timestamp, modifiedAt: Timestamp, localID: (inout [UInt8]) throws -> Void,
