@@ -11,41 +11,54 @@ func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     out.append(UInt8(ascii: "\""))
 }
 
+/// Appends a block at a time: each appending asks for room and ownership, and text has something to escape in every line.
 private func appendEscaped(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
-    var start = 0
-    while true {
-        let end = firstToEscape(in: text, from: start)
-        out.append(contentsOf: UnsafeRawBufferPointer(rebasing: text[start..<end]))
-        guard end < text.count else { return }
-        withUnsafeTemporaryAllocation(byteCount: 6, alignment: 1) { buffer in
-            let length = escape(text[end], into: buffer, at: 0)
-            out.append(contentsOf: UnsafeRawBufferPointer(rebasing: buffer[..<length]))
+    let blockBytes = 512
+    // Every byte may become six, and the last copy of eight may reach beyond what counts.
+    withUnsafeTemporaryAllocation(byteCount: blockBytes * 6 + 8, alignment: 8) { buffer in
+        var start = 0
+        while start < text.count {
+            let end = min(start + blockBytes, text.count)
+            let length = copyEscaped(UnsafeRawBufferPointer(rebasing: text[start..<end]), into: buffer)
+            out += UnsafeRawBufferPointer(rebasing: buffer[..<length])
+            start = end
         }
-        start = end + 1
     }
 }
 
-/// Where the next byte is that cannot stand in a string as it is; eight at a time, since most can.
-private func firstToEscape(in text: UnsafeRawBufferPointer, from start: Int) -> Int {
+/// Eight bytes at a time, since most can stand in a string as they are.
+private func copyEscaped(_ text: UnsafeRawBufferPointer, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     let ones: UInt64 = 0x0101_0101_0101_0101
     // The high bit of each byte that is 0; wrong only above the first such byte, because of the borrow.
     func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & (ones << 7) }
-    var index = start
+    var (index, length) = (0, 0)
     while text.count - index >= 8 {
         let word = UInt64(littleEndian: text.loadUnaligned(fromByteOffset: index, as: UInt64.self))
         let controls = (word &- ones &* 0x20) & ~word & (ones << 7)
         let found =
             controls | zeros(word ^ ones &* UInt64(UInt8(ascii: "\"")))
             | zeros(word ^ ones &* UInt64(UInt8(ascii: "\\")))
-        if found != 0 { return index + found.trailingZeroBitCount / 8 }
-        index += 8
+        buffer.storeBytes(of: word.littleEndian, toByteOffset: length, as: UInt64.self)
+        guard found != 0 else {
+            (index, length) = (index + 8, length + 8)
+            continue
+        }
+        let plain = found.trailingZeroBitCount / 8
+        length += plain
+        length += escape(text[index + plain], into: buffer, at: length)
+        index += plain + 1
     }
     while index < text.count {
         let byte = text[index]
-        if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") { break }
+        if byte < 0x20 || byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") {
+            length += escape(byte, into: buffer, at: length)
+        } else {
+            buffer[length] = byte
+            length += 1
+        }
         index += 1
     }
-    return index
+    return length
 }
 
 /// At most six bytes.
