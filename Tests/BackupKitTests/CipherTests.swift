@@ -56,12 +56,12 @@ struct CipherTests {
     @Test func theAuthenticationCodeIsBernsteinsPoly1305AES() throws {
         let key = try #require(
             VaultKey(
-                encrypt: Array(1...32), macK: bytes("ec074c835580741701425b623235add6"),
-                macR: bytes("851fc40c3467ac0be05cc20404f3f700")))
+                encrypt: Array(1...32), macK: unhex("ec074c835580741701425b623235add6"),
+                macR: unhex("851fc40c3467ac0be05cc20404f3f700")))
         var tag = [UInt8](repeating: 0, count: 16)
         let cipher = try VaultCipher(key)
-        try bytes("f3f6").withUnsafeBytes { message in
-            try bytes("fb447350c4e868c52ac3275cf9d4327e").withUnsafeBytes { nonce in
+        try unhex("f3f6").withUnsafeBytes { message in
+            try unhex("fb447350c4e868c52ac3275cf9d4327e").withUnsafeBytes { nonce in
                 try tag.withUnsafeMutableBytes { try cipher.authenticate(message, iv: nonce, into: $0) }
             }
         }
@@ -71,7 +71,7 @@ struct CipherTests {
     @Test func aMultiplierThatWasNeverClampedIsClampedInUse() throws {
         let key = try Self.key()
         let clamped = try #require(
-            VaultKey(encrypt: key.encrypt, macK: key.macK, macR: bytes("303132033435360738393a0b3c3d3e0f")))
+            VaultKey(encrypt: key.encrypt, macK: key.macK, macR: unhex("303132033435360738393a0b3c3d3e0f")))
         let sealed = try VaultCipher(key).seal(Array("x".utf8))
         #expect(try VaultCipher(clamped).open(sealed) == Array("x".utf8))
     }
@@ -154,6 +154,6 @@ private func hex(_ bytes: [UInt8]) -> String {
     bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
 }
 
-private func bytes(_ hex: String) -> [UInt8] {
+private func unhex(_ hex: String) -> [UInt8] {
     stride(from: 0, to: hex.utf8.count, by: 2).compactMap { UInt8(hex.dropFirst($0).prefix(2), radix: 16) }
 }
