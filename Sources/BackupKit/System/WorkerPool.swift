@@ -30,6 +30,16 @@ final class Monitor: @unchecked Sendable {
     /// Waits for `wakeAll`; only inside `locked`, in a loop that asks for what it waits for.
     func wait() { pthread_cond_wait(condition, mutex) }
 
+    /// Like `wait`, and no longer than so many seconds.
+    func wait(atMost seconds: Double) {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let nanoseconds = time.tv_nsec + Int(seconds.truncatingRemainder(dividingBy: 1) * 1e9)
+        time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
+        time.tv_nsec = nanoseconds % 1_000_000_000
+        pthread_cond_clockwait(condition, mutex, CLOCK_MONOTONIC, &time)
+    }
+
     func wakeAll() { pthread_cond_broadcast(condition) }
 }
 

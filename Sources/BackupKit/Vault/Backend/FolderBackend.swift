@@ -2,6 +2,7 @@
 public final class FolderBackend: VaultBackend {
     private let folder: String
     public var location: String { folder }
+    public let settling = 0.0
 
     /// The folder of a vault that exists.
     public init(_ folder: String) throws {

@@ -65,7 +65,7 @@ public struct VaultListing: Sendable, Equatable {
 ///   the file ends earlier. It never returns less.
 /// - `remove` is durable when it returns, in no particular order before; what is not there is removed already.
 /// - `sweep` removes what interrupted writes left, and may only be called while nobody writes.
-/// - `list` sees every file whose `write` returned before it began, and none whose `remove` did. Names that are none of
+/// - `list` sees every file whose `write` returned `settling` seconds before it began, and none whose `remove` did. Names that are none of
 ///   a vault, such as temporary files, it leaves out. Files that come or go meanwhile may be listed or not: whoever reads
 ///   what was listed MUST be ready for `notFound`.
 /// - Any call may take long and may fail. `temporary` means that the same call may succeed later and that nothing is
@@ -77,6 +77,9 @@ public struct VaultListing: Sendable, Equatable {
 public protocol VaultBackend: Sendable {
     /// What messages call it: the folder, the bucket's address.
     var location: String { get }
+
+    /// After so many seconds every listing knows of a change; 0 where listings are always true.
+    var settling: Double { get }
 
     func list(_ kind: VaultFile.Kind) throws -> VaultListing
 

@@ -15,6 +15,11 @@ public final class Vault: Sendable {
     let config: ConfigFile
     var keys: KeyRing { KeyRing(backend: backend) }
 
+    /// The same vault through another backend.
+    func with(_ backend: any VaultBackend) -> Vault {
+        Vault(backend, config, KeyRing.Opened(id: keyID, key: key, findings: findings))
+    }
+
     private init(_ backend: any VaultBackend, _ config: ConfigFile, _ opened: KeyRing.Opened) {
         self.backend = backend
         self.config = config
