@@ -13,14 +13,8 @@ private let golden: [UInt8] = {
     return bytes
 }()
 
-private let polynomial: UInt64 = 0x3d_a335_8b4d_c173
-
-private func chunker() throws -> Chunker { try Chunker(polynomial) }
-
-private func reduced(_ bits: UInt64) -> UInt64 {
-    var rest = bits
-    while rest >> 53 != 0 { rest ^= polynomial << UInt64(10 - rest.leadingZeroBitCount) }
-    return rest
+private func chunker(_ hex: String = "3da3358b4dc173") throws -> Chunker {
+    try Chunker(try #require(Polynomial(hex: hex)))
 }
 
 /// Cuts as a file is cut that comes in pieces of `step` bytes.
@@ -45,7 +39,7 @@ private func lengths(_ bytes: [UInt8], _ chunker: Chunker, step: Int = .max) -> 
 }
 
 /// The chunker as the specification tells it, byte by byte.
-private func plainly(_ bytes: [UInt8]) -> [Int] {
+private func plainly(_ bytes: [UInt8], _ polynomial: Polynomial) -> [Int] {
     var cuts: [Int] = []
     var start = 0
     while start < bytes.count {
@@ -56,11 +50,11 @@ private func plainly(_ bytes: [UInt8]) -> [Int] {
         var count = Chunker.minimum - 64
         while start + count < bytes.count {
             let byte = bytes[start + count]
-            var leaving = UInt64(window[place & 63])
-            for _ in 0..<63 { leaving = reduced(leaving << 8) }
+            var leaving = Polynomial(bits: UInt64(window[place & 63]))
+            for _ in 0..<63 { leaving = Polynomial(bits: leaving.bits << 8).reduced(by: polynomial) }
             window[place & 63] = byte
             place += 1
-            digest = reduced((digest ^ leaving) << 8 | UInt64(byte))
+            digest = Polynomial(bits: (digest ^ leaving.bits) << 8 | UInt64(byte)).reduced(by: polynomial).bits
             count += 1
             if count >= Chunker.minimum, digest & 0xFFFFF == 0 || count >= Chunker.maximum { break }
         }
@@ -107,10 +101,11 @@ private func plainly(_ bytes: [UInt8]) -> [Int] {
 
     @Test func theQuickWayAgreesWithThePlainOne() throws {
         // Noise that repeats itself: cuts come near to one another, in all four stretches.
+        let polynomial = try #require(Polynomial(hex: "3da3358b4dc173"))
         var random = SeededGenerator(seed: testSeed())
         let start = random.below(1 << 20)
         let bytes = [UInt8](golden[start..<start + 700_000])
-        #expect(lengths(bytes, try chunker()) == plainly(bytes))
+        #expect(lengths(bytes, try Chunker(polynomial)) == plainly(bytes, polynomial))
     }
 
     @Test func aChunkIsNeverLargerThanTheMaximum() throws {
@@ -121,24 +116,34 @@ private func plainly(_ bytes: [UInt8]) -> [Int] {
 }
 
 @Suite struct PolynomialTests {
-    @Test(arguments: [0x3d_a335_8b4d_c173, 0x33_245d_8e27_bf9d, 7, 0xb, 0x11b])
-    func irreducibleOnesAreKnown(bits: UInt64) { #expect(Polynomial.isIrreducible(bits)) }
+    @Test(arguments: ["3da3358b4dc173", "33245d8e27bf9d", "7", "b", "11b"])
+    func irreducibleOnesAreKnown(hex: String) throws { #expect(try #require(Polynomial(hex: hex)).isIrreducible) }
 
-    @Test(arguments: [0, 1, 5, 9, 7, 0x3d_a335_8b4d_c172, 0x3d_a335_8b4d_c171, .max])
-    func othersAreNotUsed(bits: UInt64) { #expect(throws: BackupError.self) { try Chunker(bits) } }
+    @Test(arguments: ["0", "1", "5", "9", "3da3358b4dc172", "3da3358b4dc171", "ffffffffffffffff"])
+    func othersAreNot(hex: String) throws { #expect(try !#require(Polynomial(hex: hex)).isUsable) }
 
     @Test func productsAreNeverIrreducible() {
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<200 {
-            let (left, right) = (UInt64(2 + random.below(1 << 20)), UInt64(2 + random.below(1 << 20)))
-            let product = (0..<UInt64(21)).reduce(UInt64(0)) { right >> $1 & 1 != 0 ? $0 ^ left << $1 : $0 }
-            #expect(!Polynomial.isIrreducible(product))
+            let modulus = Polynomial(bits: 1 << 54)
+            let left = Polynomial(bits: UInt64(2 + random.below(1 << 20)))
+            let right = Polynomial(bits: UInt64(2 + random.below(1 << 20)))
+            #expect(!left.multiplied(by: right, modulo: modulus).isIrreducible)
         }
     }
 
-    @Test func randomOnesCutFiles() throws {
-        let some = try (0..<5).map { _ in try Polynomial.random() }
-        for bits in some { _ = try Chunker(bits) }
-        #expect(Set(some).count == 5)
+    @Test func randomOnesAreIrreducibleAndDiffer() {
+        var random = SeededGenerator(seed: testSeed())
+        let some = (0..<5).map { _ in Polynomial.random(using: &random) }
+        #expect(some.allSatisfy { $0.isUsable && $0.degree == 53 })
+        #expect(Set(some.map(\.bits)).count == 5)
+    }
+
+    @Test(arguments: ["", "x", "0x11b", "-7", "11b 11b", "123456789012345678"])
+    func whatIsNoNumberIsNoPolynomial(text: String) { #expect(Polynomial(hex: text) == nil) }
+
+    @Test func unusableOnesAreRefused() {
+        #expect(throws: BackupError.self) { try Chunker(Polynomial(bits: 0)) }
+        #expect(throws: BackupError.self) { try Chunker(Polynomial(bits: .max)) }
     }
 }

@@ -16,28 +16,23 @@ public final class Chunker: Sendable {
     private nonisolated(unsafe) let tables: UnsafeMutablePointer<UInt64>
     private let shift: UInt64
 
-    /// `polynomial` as the vault's configuration has it.
-    public init(_ polynomial: UInt64) throws {
-        let degree = 63 - UInt64(polynomial.leadingZeroBitCount)
-        guard 9...UInt64(Polynomial.degree) ~= degree, Polynomial.isIrreducible(polynomial) else {
+    public init(_ polynomial: Polynomial) throws {
+        guard polynomial.isUsable else {
             throw BackupError(
-                .damaged, "the polynomial \(String(polynomial, radix: 16)) cannot be used to cut files", at: "config",
+                .damaged, "the polynomial \(polynomial.hex) cannot be used to cut files", at: "config",
                 remedy: "the repository was not made by restic or backup-tool, or its config was changed")
         }
-        func reduced(_ bits: UInt64) -> UInt64 {
-            var rest = bits
-            while rest >> degree != 0 {
-                rest ^= polynomial << UInt64(polynomial.leadingZeroBitCount - rest.leadingZeroBitCount)
-            }
-            return rest
-        }
         tables = .allocate(capacity: 512)
+        let degree = UInt64(polynomial.degree)
         shift = degree - 8
         for byte in 0..<UInt64(256) {
-            var leaving = reduced(byte)
-            for _ in 0..<(Self.window - 1) { leaving = reduced(leaving << 8) }
-            tables[Int(byte)] = leaving
-            tables[256 + Int(byte)] = reduced(byte << degree) | byte << degree
+            var leaving = Polynomial(bits: byte).reduced(by: polynomial)
+            for _ in 0..<(Self.window - 1) {
+                leaving = Polynomial(bits: leaving.bits << 8).reduced(by: polynomial)
+            }
+            tables[Int(byte)] = leaving.bits
+            let overflow = Polynomial(bits: byte << degree).reduced(by: polynomial)
+            tables[256 + Int(byte)] = overflow.bits | byte << degree
         }
     }
 
