@@ -7,7 +7,7 @@ import Testing
 let testCost = ScryptCost(n: 16, r: 1, p: 1)
 
 /// A polynomial that restic has made.
-let testPolynomial: UInt64 = 0x3d_a335_8b4d_c173
+let testPolynomial = Polynomial(bits: 0x3d_a335_8b4d_c173)
 
 func utf8(_ text: String) -> [UInt8] { Array(text.utf8) }
 

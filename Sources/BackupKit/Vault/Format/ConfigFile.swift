@@ -6,9 +6,9 @@ struct ConfigFile: Equatable {
     let id: SHA256Digest
     /// The irreducible polynomial that cuts files into chunks; secret, or known files could be recognised by the sizes
     /// of their chunks.
-    let polynomial: UInt64
+    let polynomial: Polynomial
 
-    init(version: Int = 2, id: SHA256Digest, polynomial: UInt64) {
+    init(version: Int = 2, id: SHA256Digest, polynomial: Polynomial) {
         self.version = version
         self.id = id
         self.polynomial = polynomial
@@ -27,9 +27,8 @@ struct ConfigFile: Equatable {
         guard let id = json["id"]?.string.flatMap({ SHA256Digest(hex: $0) }) else {
             throw BackupError(.damaged, "its identifier is none")
         }
-        // The chunker shifts by the degree and works up to 53.
-        guard let text = json["chunker_polynomial"]?.string, let polynomial = UInt64(text, radix: 16),
-            !text.hasPrefix("+"), polynomial > 1, polynomial < 1 << 54
+        // Whether it is usable is asked here, as restic does: a reducible one would make chunks that say what is in them.
+        guard let polynomial = json["chunker_polynomial"]?.string.flatMap({ Polynomial(hex: $0) }), polynomial.isUsable
         else { throw BackupError(.damaged, "its chunker polynomial is none") }
         self.init(version: Int(version), id: id, polynomial: polynomial)
     }
@@ -38,7 +37,7 @@ struct ConfigFile: Equatable {
         Array(
             JSON.object([
                 .init("version", JSON(version)), .init("id", .string(id.hex)),
-                .init("chunker_polynomial", .string(String(polynomial, radix: 16))),
+                .init("chunker_polynomial", .string(polynomial.hex)),
             ]).compact.utf8)
     }
 }

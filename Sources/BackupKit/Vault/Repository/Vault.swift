@@ -5,7 +5,7 @@ public final class Vault: Sendable {
     /// The repository's identifier, which every copy of it shares.
     public var id: SHA256Digest { config.id }
     public var version: Int { config.version }
-    public var polynomial: UInt64 { config.polynomial }
+    public var polynomial: Polynomial { config.polynomial }
     /// The key file that the password opened.
     public let keyID: SHA256Digest
     /// What was found wrong on the way and did not keep the vault from opening.
@@ -51,7 +51,7 @@ public final class Vault: Sendable {
     /// Makes a new vault: first its key, then, last, the configuration that says that there is a vault. With `resume`,
     /// a key that an interrupted run left is used if the password opens it.
     public static func create(
-        _ backend: any VaultBackend, password: [UInt8], polynomial: UInt64, cost: ScryptCost = .usual,
+        _ backend: any VaultBackend, password: [UInt8], polynomial: Polynomial? = nil, cost: ScryptCost = .usual,
         resume: Bool = false, clock: Clock = .system
     ) throws -> Vault {
         guard try backend.size(.config) == nil else {
@@ -74,7 +74,8 @@ public final class Vault: Sendable {
         let keyID = isFresh ? try keys.add(master, password: password, cost: cost, clock: clock) : nil
         do {
             let id = try SecureRandom.bytes(32).withUnsafeBytes { SHA256Digest($0) }
-            let config = ConfigFile(id: id, polynomial: polynomial)
+            var generator = SystemRandomNumberGenerator()
+            let config = ConfigFile(id: id, polynomial: polynomial ?? .random(using: &generator))
             let sealed = try VaultCipher(master).seal(config.bytes)
             try sealed.withUnsafeBytes { try backend.write(.config, $0) }
         } catch {

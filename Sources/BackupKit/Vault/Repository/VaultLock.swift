@@ -198,8 +198,10 @@ struct LockFolder: Sendable {
                 tries += 1
                 guard tries < 4 else {
                     throw BackupError(
-                        .locked, "a lock cannot be read: \(error.message)", at: backend.place(VaultFile(.lock, item.id)),
-                        remedy: "if nobody works with the vault, remove it with 'backup-tool vault unlock --remove-all'")
+                        .locked, "a lock cannot be read: \(error.message)",
+                        at: backend.place(VaultFile(.lock, item.id)),
+                        remedy: "if nobody works with the vault, remove it with 'backup-tool vault unlock --remove-all'"
+                    )
                 }
                 pause(0.1 * Double(tries))
             }
