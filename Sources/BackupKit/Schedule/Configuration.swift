@@ -28,6 +28,7 @@ public struct Configuration: Sendable {
     public static let keys: [Key] = [
         Key("store", .path, "the store to use when none is named"),
         Key("hub", .path, "the hub to sync with when none is named"),
+        Key("state", .path, "the folder for what runs note; usually that of this file"),
         Key("user", .text, "the name that a hub knows you by"),
         Key(
             "export.format", .oneOf(["dir", "tar.zst", "tar.gz", "tar.xz", "tar", "zip", "imbib"]),
@@ -206,6 +207,13 @@ public struct Environment: Sendable {
     public func store(option: String?, configuration: Configuration) throws -> String {
         if let named = option ?? self["BACKUP_TOOL_STORE"] ?? configuration.text("store") { return named }
         return try base("XDG_DATA_HOME", ".local/share") + "/backup-tool/store.db"
+    }
+
+    /// Where runs note what they did: what the configuration says, else its own folder, else the usual place.
+    public func stateFolder(_ configuration: Configuration) throws -> String {
+        if let named = configuration.text("state") { return named }
+        if let file = configuration.file { return parent(of: file) }
+        return try base("XDG_STATE_HOME", ".local/state") + "/backup-tool"
     }
 
     /// "All paths set in these environment variables must be absolute. If an implementation encounters a relative
