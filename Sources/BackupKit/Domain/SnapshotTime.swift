@@ -104,6 +104,9 @@ public struct CalendarSpan: Sendable, Hashable {
         hours = values[UInt8(ascii: "h")] ?? 0
     }
 
+    /// For a span of time without a place in the calendar; a month has 30 days.
+    public var approximateSeconds: Int64 { ((years * 365 + months * 30 + days) * 24 + hours) * 3600 }
+
     public var text: String {
         [(years, "y"), (months, "m"), (days, "d"), (hours, "h")].filter { $0.0 > 0 }.map { "\($0.0)\($0.1)" }.joined()
     }

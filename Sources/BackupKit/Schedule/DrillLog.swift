@@ -65,6 +65,8 @@ public struct DrillLog: Sendable {
         public var findings: [Finding] = []
         /// Of the last line, to be written down elsewhere.
         public var head: String?
+        /// Of every line.
+        public var heads: Set<String> = []
 
         public init() {}
 
@@ -133,7 +135,9 @@ public struct DrillLog: Sendable {
                         .malformed, isLast ? .warning : .note, place,
                         "is no record of a drill; a run that was interrupted may have left it"))
             }
-            history.head = line.withUnsafeBytes { SHA256Digest.of($0).hex }
+            let head = line.withUnsafeBytes { SHA256Digest.of($0).hex }
+            history.head = head
+            history.heads.insert(head)
         }
         return history
     }
