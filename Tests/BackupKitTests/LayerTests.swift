@@ -22,6 +22,7 @@ private let owners: [String: String] = [
     "CCrypto": "Sources/BackupKit/System/Crypto/",
     "CZstd": "Sources/BackupKit/System/Zstandard.swift",
     "CArchive": "Sources/BackupKit/System/LibArchive.swift",
+    "CCurl": "Sources/BackupKit/System/HTTPRequest.swift",
     "CSystem": "Sources/BackupKit/System/",
 ]
 

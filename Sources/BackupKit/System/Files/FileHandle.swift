@@ -34,6 +34,21 @@ public final class FileHandle: Sendable {
         return FileHandle(owning: descriptor, path: "standard output")
     }
 
+    /// Opens a file that only grows, making it where there is none, and keeps others who do so waiting until it is closed.
+    static func openForAppending(_ path: String, mode: mode_t = 0o600) throws -> FileHandle {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, mode)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
+        let file = FileHandle(owning: descriptor, path: path)
+        guard try file.status().isRegular else {
+            throw BackupError(.refused, "is not a regular file", at: path)
+        }
+        while flock(descriptor, LOCK_EX) != 0 {
+            guard errno == EINTR else { throw BackupError.fromErrno("cannot be locked", at: path) }
+            try Interrupt.check()
+        }
+        return file
+    }
+
     /// Creates a file that did not exist, readable by its owner alone.
     public static func create(_ path: String, mode: mode_t = 0o600) throws -> FileHandle {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
