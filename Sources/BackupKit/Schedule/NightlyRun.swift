@@ -66,6 +66,8 @@ public struct NightlyRun {
     private let heard: (Report.Line) -> Void
     private var report = Report()
     private var state: RunState
+    /// Whether the tripwire had its say.
+    private var isCompared = false
 
     public init(
         _ vault: any NightlyVault, _ settings: Settings, state: RunState, drillLog: DrillLog, clock: Clock = .system,
@@ -119,6 +121,7 @@ public struct NightlyRun {
         guard let snapshot = report.snapshot else { return }
         let census = try vault.census(of: snapshot)
         let suspicions = settings.tripwire.compare(census, with: state.good?.census)
+        isCompared = true
         guard !suspicions.isEmpty else {
             // A partial one may lack what a whole one has, and is no measure for the next.
             if !report.isPartial { state.good = .init(snapshot: snapshot, census: census) }
@@ -144,6 +147,7 @@ public struct NightlyRun {
         if state.suspect != nil { return "frozen: a snapshot is suspect" }
         if !state.damagedParts.isEmpty { return "frozen: the last check found damage" }
         if report.snapshot == nil { return "frozen: no snapshot was taken" }
+        if !isCompared { return "frozen: what the new snapshot holds is not known" }
         return nil
     }
 

@@ -144,13 +144,12 @@ extension Invocation {
             return .done
         }
         let places = plan.changes.map { printable($0.place) }.joined(separator: ", ")
-        let isRemoval = plan.changes.allSatisfy { $0.text == nil }
         if flag("dry-run") {
-            output.note("Would \(isRemoval ? "remove" : "change") \(places). Nothing was written.")
+            output.note("Would \(plan.isRemoval ? "remove" : "change") \(places). Nothing was written.")
             return .done
         }
         let left = try ScheduleInstaller.apply(plan)
-        output.note("\(isRemoval ? "Removed" : "Changed"): \(places)")
+        output.note("\(plan.isRemoval ? "Removed" : "Changed"): \(places)")
         if !left.isEmpty {
             output.note("systemd does not run here; where it does, run:")
             for words in left { output.note("  \(words.joined(separator: " "))") }
