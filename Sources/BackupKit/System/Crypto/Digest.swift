@@ -13,6 +13,11 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
         self.words = words
     }
 
+    private init(words: SIMD4<UInt64>) { self.words = words }
+
+    /// What no file has, and what stands for "none" in a vault.
+    static let zero = SHA256Digest(words: SIMD4<UInt64>())
+
     /// Reads 64 hexadecimal digits of either case.
     public init?(hex: some StringProtocol) {
         guard hex.utf8.count == 64 else { return nil }
