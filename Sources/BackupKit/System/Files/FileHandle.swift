@@ -144,16 +144,27 @@ public final class FileHandle: Sendable {
 public struct FileStatus: Sendable, Equatable {
     public let size: Int64
     public let modifiedNanoseconds: Int64
+    /// When its content or its attributes changed last, which no program can set.
+    public let changedNanoseconds: Int64
     public let inode: UInt64
     public let device: UInt64
     public let mode: UInt32
+    public let owner: UInt32
+    public let group: UInt32
 
     public init(_ raw: stat) {
         size = Int64(raw.st_size)
-        modifiedNanoseconds = Int64(raw.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(raw.st_mtim.tv_nsec)
+        modifiedNanoseconds = Self.nanoseconds(raw.st_mtim)
+        changedNanoseconds = Self.nanoseconds(raw.st_ctim)
         inode = UInt64(raw.st_ino)
         device = UInt64(raw.st_dev)
         mode = raw.st_mode
+        owner = raw.st_uid
+        group = raw.st_gid
+    }
+
+    private static func nanoseconds(_ time: timespec) -> Int64 {
+        Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 
     public var isRegular: Bool { mode & S_IFMT == S_IFREG }
