@@ -140,9 +140,3 @@ public enum Drill {
             ?? status.modifiedNanoseconds
     }
 }
-
-func monotonicSeconds() -> Double {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-}
