@@ -107,6 +107,28 @@ public struct NightlyRun {
         heard(line)
     }
 
+    /// What a run would do tonight, as far as that can be told without a snapshot. Nothing is changed.
+    public mutating func rehearse() throws -> [Report.Line] {
+        say(.snapshot, "would be taken")
+        let items = try vault.snapshots()
+        if state.suspect != nil || !state.damagedParts.isEmpty, let frozen {
+            say(.forget, "nothing would be removed: \(frozen)")
+        } else if !settings.policy.isEmpty, !items.isEmpty {
+            for group in try plan(items, frozen: nil).groups {
+                for kept in group.keep {
+                    say(.forget, "\(kept.item.id.prefix(8)) stays: \(kept.reasons.joined(separator: ", "))")
+                }
+                for item in group.remove { say(.forget, "\(item.id.prefix(8)) would be removed") }
+            }
+        }
+        say(.check, "\(subset?.text ?? "all of it") would be read")
+        if let every = settings.drillEvery {
+            let isDue = try isDue(drillLog.history(), every)
+            say(.drill, isDue ? "is due" : "is not due yet")
+        }
+        return report.lines
+    }
+
     // MARK: Snapshot and tripwire
 
     private mutating func takeSnapshot() throws {
@@ -154,17 +176,21 @@ public struct NightlyRun {
     private mutating func forget() throws {
         guard !settings.policy.isEmpty else { return }
         let items = try vault.snapshots()
-        var retention = Retention(settings.policy, now: clock.now())
-        retention.grouping = settings.grouping
-        retention.frozen = frozen
-        if let proved = try lastProved(items) { retention.protected[proved] = "the last that passed a drill" }
-        if let good = state.good?.snapshot { retention.protected[good] = "the last that nothing is suspicious about" }
-        let plan = try retention.plan(items.map { $0.uncountedWhenSuspect(state.acknowledged) })
+        let plan = try plan(items, frozen: frozen)
         report.findings += plan.findings
         guard frozen == nil, !plan.removed.isEmpty else { return }
         try vault.forget(plan.removed)
         report.forgotten = plan.removed
         say(.forget, "\(plan.removed.count) removed, \(items.count - plan.removed.count) kept")
+    }
+
+    private func plan(_ items: [RetentionItem], frozen: String?) throws -> RetentionPlan {
+        var retention = Retention(settings.policy, now: clock.now())
+        retention.grouping = settings.grouping
+        retention.frozen = frozen
+        if let proved = try lastProved(items) { retention.protected[proved] = "the last that passed a drill" }
+        if let good = state.good?.snapshot { retention.protected[good] = "the last that nothing is suspicious about" }
+        return try retention.plan(items.map { $0.uncountedWhenSuspect(state.acknowledged) })
     }
 
     /// The newest drill's snapshot that is still there.
@@ -176,9 +202,12 @@ public struct NightlyRun {
     // MARK: Check, drill, prune
 
     /// After damage everything is read, until there is none.
+    private var subset: CheckSubset? {
+        state.damagedParts.isEmpty ? CheckSubset(on: SnapshotTime(clock.now()).day, parts: settings.checkParts) : nil
+    }
+
     private mutating func check() throws {
-        let today = SnapshotTime(clock.now()).day
-        let subset = state.damagedParts.isEmpty ? CheckSubset(on: today, parts: settings.checkParts) : nil
+        let subset = subset
         let findings = try vault.check(subset)
         report.findings += findings
         let isDamaged = findings.contains { $0.severity == .damage }
