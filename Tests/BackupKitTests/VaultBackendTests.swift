@@ -129,6 +129,7 @@ extension VaultBackend {
             #expect(data.misplaced.sorted() == ["data/\(wrong)/\(id)", "data/\(id)"].sorted())
             #expect(try backend.list(.index).misplaced == ["index/\(id.uppercased())"])
             #expect(try backend.sweep() == 1)
+            _ = try runProcess(["bash", "-c", "rm \(folder)/v/data/00/$'bad\\xff'"])
         }
     }
 

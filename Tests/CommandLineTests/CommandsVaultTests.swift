@@ -66,7 +66,7 @@ struct CommandsVaultTests {
             ("BACKUP_TOOL_PASSWORD_COMMAND", "exit 1", 1), ("BACKUP_TOOL_PASSWORD_FILE", "missing", 1),
         ] {
             let result = try bench.tool(
-                "vault", "snapshots", environment: ["BACKUP_TOOL_PASSWORD_FILE": "", name: value])
+                "vault", "snapshots", environment: ["BACKUP_TOOL_PASSWORD_FILE": ""].merging([name: value]) { $1 })
             #expect(result.status == code, "\(name)=\(value): \(result.stderr)")
         }
         try bench.tool(
@@ -120,17 +120,58 @@ struct CommandsVaultTests {
         // restic waits for its standard input while it holds its lock.
         try bench.shell(
             """
-            (sleep 3) | restic -r v backup -q --stdin &
+            (until [ -e done ]; do sleep 0.1; done; echo text) | restic -r v backup -q --stdin &
             for i in $(seq 100); do [ -n "$(ls v/locks)" ] && break; sleep 0.05; done
             sleep 0.2
             "$T" vault snapshots -q
             code=0; "$T" vault key remove 00 2>message || code=$?
             [ $code = 11 ]; grep -q 'in use' message
             "$T" vault unlock -q; ls v/locks | grep .
-            "$T" vault key remove 00 --lock-wait 20 2>message || code=$?
+            (sleep 0.5; touch done) &
+            "$T" vault key remove 00 --lock-wait 60 2>message || code=$?
             [ $code = 10 ]
             wait
             [ -z "$(ls v/locks)" ]
             """)
+    }
+
+    @Test func checkForgetPruneStatsAndCopyWorkOnWhatResticMade() throws {
+        let bench = try Self.bench()
+        try bench.shell(
+            """
+            restic -r v init -q
+            mkdir d
+            for i in 1 2 3 4; do
+                head -c 200000 /dev/urandom > d/$i
+                restic -r v backup -q d --time "2026-01-0$i 03:04:05" --host h
+                rm d/$i
+            done
+            """)
+        try bench.tool(exit: 0, "vault", "check", "--read-data-subset", "1/2")
+        #expect(try bench.json(exit: 0, "vault", "check", "--read-data")["bytesRead"]?.integer ?? 0 > 800_000)
+        try bench.tool(exit: 64, "vault", "check", "--read-data-subset", "9/2")
+        #expect(try bench.json(exit: 0, "vault", "stats")["snapshots_count"]?.integer == 4)
+        try bench.tool(exit: 64, "vault", "forget")
+        let ours = try bench.json(exit: 0, "vault", "forget", "--keep-last", "2", "--dry-run")
+        let theirs = try JSON(parsing: bench.shell("restic -r v forget --keep-last 2 --dry-run --json"))
+        let gone = (theirs.array?.first?["remove"]?.array ?? []).compactMap { $0["id"]?.string }
+        #expect(Set((ours["removed"]?.array ?? []).compactMap(\.string)) == Set(gone) && gone.count == 2)
+        try bench.tool(exit: 0, "vault", "forget", "--keep-last", "2", "--prune", "--max-unused", "0")
+        try bench.tool(exit: 0, "vault", "prune")
+        try bench.shell(
+            """
+            restic -r v check --read-data -q; restic -r v restore latest --target out -q; [ $(stat -c %s out/d/4) = 200000 ]
+            [ $(restic -r v snapshots --json | jq length) = 2 ]
+            [ $(du -sk v/data | cut -f1) -lt 1600 ]
+            """)
+        try bench.shell(
+            "\"$T\" vault init -q --vault w; \"$T\" vault copy -q --vault w --from v --from-password-file password")
+        try bench.shell("restic -r w check --read-data -q; [ $(restic -r w snapshots --json | jq length) = 2 ]")
+        try bench.tool(exit: 0, "vault", "forget", "latest")
+        try bench.shell(
+            "f=$(find v/data -type f | head -1); chmod u+w $f; printf x | dd of=$f bs=1 seek=9 conv=notrunc status=none"
+        )
+        #expect(try bench.json(exit: 4, "vault", "check", "--read-data")["ok"]?.bool == false)
+        try bench.tool(exit: 0, "vault", "check", "--vault", "w", "--read-data")
     }
 }

@@ -33,7 +33,7 @@ public final class StoreVault: NightlyVault {
             throw BackupError(.damaged, damage.message, at: damage.subject, remedy: damage.remedy)
         }
         return try all.filter { isOurs($0.file) }.map { snapshot in
-            guard let item = RetentionItem(snapshot) else {
+            guard let item = snapshot.retentionItem else {
                 throw BackupError(.damaged, "has no time in the years 1 to 9999", at: snapshot.shortID)
             }
             return item
@@ -61,14 +61,18 @@ public final class StoreVault: NightlyVault {
     }
 
     public func addTag(_ tag: String, to snapshot: String) throws -> String {
-        try vault.addTag(tag, to: try digest(snapshot), wait: options.lockWait).hex
+        let id = try digest(snapshot)
+        return try vault.locked(exclusively: true, wait: options.lockWait) { vault in
+            let old = try vault.snapshot(id)
+            guard !old.file.tags.contains(tag) else { return snapshot }
+            return try vault.retag(old, old.file.tags + [tag]).id.hex
+        }
     }
 
     public func forget(_ snapshots: [String]) throws {
         let ids = try snapshots.map(digest)
-        try vault.locked(exclusively: true, wait: options.lockWait) { vault in
-            try vault.backend.remove(ids.map { VaultFile(.snapshot, $0) })
-        }
+        try vault.locked(exclusively: true, wait: options.lockWait) { try $0.forget(ids) }
+    }
     }
 
     private func digest(_ id: String) throws -> SHA256Digest {
@@ -102,40 +106,18 @@ public final class StoreVault: NightlyVault {
     }
 
     public func prune(ifUnusedOver percent: Double) throws -> Int64? {
-        nil
+        var prune = PruneOptions()
+        (prune.maxUnused, prune.onlyAbove) = (percent / 100, percent / 100)
+        let result = try vault.locked(exclusively: true, wait: options.lockWait) { vault in
+            try vault.prune(prune, progress: options.progress)
+        }
+        return result.wasNothing ? nil : Int64(clamping: result.bytesFreed)
     }
 
     public func size() throws -> Int64 {
         try VaultFile.Kind.allCases.reduce(0) { sum, kind in
             if kind == .config { return sum + (try vault.backend.size(.config) ?? 0) }
             return try vault.backend.list(kind).items.reduce(sum) { $0 + $1.size }
-        }
-    }
-}
-
-extension RetentionItem {
-    /// Nil when its time is none of ours.
-    public init?(_ snapshot: Snapshot) {
-        guard let time = SnapshotTime(snapshot.file.time.text) else { return nil }
-        self.init(
-            id: snapshot.id.hex, time: time, host: snapshot.file.hostname, paths: snapshot.file.paths,
-            tags: snapshot.file.tags, parent: snapshot.file.parent?.hex,
-            isPartial: snapshot.file.tags.contains(SnapshotTag.partial))
-    }
-}
-
-extension Vault {
-    /// A snapshot file never changes: a new one with one more tag takes its place. A crash in between leaves both, which
-    /// is nothing worse than one snapshot too many.
-    public func addTag(_ tag: String, to id: SHA256Digest, wait: Double = 0) throws -> SHA256Digest {
-        try locked(exclusively: true, wait: wait) { vault in
-            var file = try vault.snapshot(id).file
-            guard !file.tags.contains(tag) else { return id }
-            file.tags.append(tag)
-            file.original = file.original ?? id
-            let new = try vault.storeUnpacked(.snapshot, file.encoded())
-            try vault.backend.remove([VaultFile(.snapshot, id)])
-            return new
         }
     }
 }

@@ -7,7 +7,10 @@ extension Command {
             A vault is a restic repository. Whatever this tool keeps in it, 'restic restore' gives back as plain files, \
             and both programs may work with the same vault.
             """,
-        subcommands: [vaultInit, vaultBackup, vaultSnapshots, vaultUnlock, vaultKey])
+        subcommands: [
+            vaultInit, vaultBackup, vaultSnapshots, vaultCheck, vaultForget, vaultPrune, vaultUnlock, vaultKey,
+            vaultStats, vaultCopy,
+        ])
 
     private static let vaultInit = Command(
         "init", "Make a new, empty vault", in: .vault,

@@ -31,7 +31,8 @@ struct DamageReport {
             let hits = hits(in: root, &found, depth: 0)
             result.affectedCount += hits.count
             for hit in hits.prefix(max(0, Self.mostPaths - result.affected.count)) {
-                result.affected.append(.init(snapshot: snapshot, path: hit.path.isEmpty ? "/" : hit.path, reason: hit.reason))
+                result.affected.append(
+                    .init(snapshot: snapshot, path: hit.path.isEmpty ? "/" : hit.path, reason: hit.reason))
             }
         }
         for affected in result.affected {
@@ -60,16 +61,23 @@ struct DamageReport {
             hits.append(Hit(path: defect.node.map { "/" + $0 } ?? "", reason: defect.message))
         }
         // A name that leads back to itself would need a SHA-256 that contains itself; a thousand levels are enough.
-        if depth < 1000, let reader = found.reader, let nodes = try? reader.read(BlobHandle(.tree, tree), in: index, Tree.init(parsing:)) {
+        if depth < 1000, let reader = found.reader,
+            let nodes = try? reader.read(BlobHandle(.tree, tree), in: index, Tree.init(parsing:))
+        {
             for node in nodes.nodes {
                 let name = "/" + String(decoding: node.name, as: UTF8.self)
                 if let subtree = node.subtree, node.kind == .folder {
-                    hits += self.hits(in: subtree, &found, depth: depth + 1).map { Hit(path: name + $0.path, reason: $0.reason) }
+                    hits += self.hits(in: subtree, &found, depth: depth + 1).map {
+                        Hit(path: name + $0.path, reason: $0.reason)
+                    }
                 }
                 let lost = (node.content ?? []).count { damaged.contains(BlobHandle(.data, $0)) }
                 if lost > 0 {
                     let all = node.content?.count ?? 0
-                    hits.append(Hit(path: name, reason: all == 1 ? "its content is damaged" : "\(lost) of its \(all) pieces are damaged"))
+                    hits.append(
+                        Hit(
+                            path: name,
+                            reason: all == 1 ? "its content is damaged" : "\(lost) of its \(all) pieces are damaged"))
                 }
             }
         } else if hits.isEmpty {

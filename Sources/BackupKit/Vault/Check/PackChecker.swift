@@ -64,7 +64,9 @@ final class PackChecker {
             for number in part {
                 let blob = index[number]
                 let start = Int(Int64(blob.offset) - position)
-                open(blob, UnsafeMutableRawBufferPointer(rebasing: bytes[start..<start + Int(blob.length)]), number, file, &report)
+                open(
+                    blob, UnsafeMutableRawBufferPointer(rebasing: bytes[start..<start + Int(blob.length)]), number,
+                    file, &report)
             }
             position = end
             blobs = blobs.dropFirst(count)
@@ -73,7 +75,8 @@ final class PackChecker {
         report.bytes = size
         if hasher.finish() != pack.id, report.findings.isEmpty {
             report.findings.append(
-                Finding(.digestMismatch, .damage, file.path, "the pack is not what was written: its SHA-256 is another"))
+                Finding(.digestMismatch, .damage, file.path, "the pack is not what was written: its SHA-256 is another")
+            )
         }
     }
 
@@ -88,7 +91,8 @@ final class PackChecker {
             report.findings.append(
                 Finding(
                     .entryDamaged, .damage, file.path,
-                    "\(blob.type.name) blob \(blob.id.hex.prefix(10)): \((error as? BackupError)?.message ?? "\(error)")"))
+                    "\(blob.type.name) blob \(blob.id.hex.prefix(10)): \((error as? BackupError)?.message ?? "\(error)")"
+                ))
         }
     }
 

@@ -153,7 +153,8 @@ extension Vault {
         for id in sizes.keys.sorted() {
             result.findings.append(
                 Finding(
-                    .entryUnexpected, .note, VaultFile(.data, id).path, "is in no index, as after an interrupted backup",
+                    .entryUnexpected, .note, VaultFile(.data, id).path,
+                    "is in no index, as after an interrupted backup",
                     remedy: "the next backup uses it, and 'backup-tool vault prune' removes it"))
         }
         return damaged

@@ -6,6 +6,7 @@ public final class BlobReader {
     private let hasher = SHA256Hasher()
     private var sealed = RawBuffer()
     private var plain = RawBuffer()
+    private var scratch = RawBuffer()
 
     public init(_ vault: Vault) throws {
         backend = vault.backend
@@ -62,6 +63,21 @@ public final class BlobReader {
             throw BackupError(.damaged, "is not what its name says: its SHA-256 is another")
         }
         return content
+    }
+
+    /// A blob as it is stored, after it was opened to see that it is whole; good until the next call.
+    func verified(_ blob: PackedBlob, in pack: SHA256Digest) throws -> UnsafeRawBufferPointer {
+        let file = VaultFile(.data, pack)
+        let bytes = sealed.with(count: Int(blob.length))
+        try backend.read(file, at: Int64(blob.offset), into: bytes)
+        let copy = scratch.with(count: bytes.count)
+        copy.copyMemory(from: UnsafeRawBufferPointer(bytes))
+        do {
+            _ = try open(copy, blob)
+        } catch let error as BackupError where error.code == .damaged {
+            throw BackupError(.damaged, "blob \(blob.id.hex.prefix(10)) \(error.message)", at: backend.place(file))
+        }
+        return UnsafeRawBufferPointer(bytes)
     }
 
     /// Opens something sealed that is no blob: a pack's header.

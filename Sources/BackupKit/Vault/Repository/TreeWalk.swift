@@ -84,7 +84,8 @@ struct TreeWalk {
             }
         } catch let error as BackupError where error.code != .interrupted && error.code != .temporary {
             part.defects.append(
-                Defect(tree: id, node: nil, message: "the folder's list cannot be read: \(error.message)", isDamage: true))
+                Defect(
+                    tree: id, node: nil, message: "the folder's list cannot be read: \(error.message)", isDamage: true))
         }
     }
 
@@ -118,7 +119,8 @@ struct TreeWalk {
                 part.used.append(number)
                 length += UInt64(index[number].contentLength)
             }
-            if isStrict, length != node.size, !content.contains(where: { part.missing.contains(BlobHandle(.data, $0)) }) {
+            if isStrict, length != node.size, !content.contains(where: { part.missing.contains(BlobHandle(.data, $0)) })
+            {
                 defect("has \(node.size) bytes, and its blobs \(length)", isDamage: false)
             }
         case .symlink, .device, .characterDevice, .fifo, .socket, .other: break

@@ -269,14 +269,3 @@ extension Vault {
         try locks.unlock(all: all, now: clock.now())
     }
 }
-
-/// Sleeps for so many seconds, or less when a signal comes.
-func pause(_ seconds: Double) {
-    if seconds > 0 { usleep(UInt32(seconds * 1e6)) }
-}
-
-func monotonicSeconds() -> Double {
-    var time = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &time)
-    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-}
