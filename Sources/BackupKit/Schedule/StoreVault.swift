@@ -73,7 +73,6 @@ public final class StoreVault: NightlyVault {
         let ids = try snapshots.map(digest)
         try vault.locked(exclusively: true, wait: options.lockWait) { try $0.forget(ids) }
     }
-    }
 
     private func digest(_ id: String) throws -> SHA256Digest {
         guard let digest = SHA256Digest(hex: id) else { throw BackupError(.usage, "is no snapshot's id", at: id) }
