@@ -89,6 +89,17 @@ public final class PackWriter: Sendable {
             return (id, true)
         }
 
+        /// Stores a blob of the same vault as it lies there, sealed; the caller has opened it to see that it is whole.
+        func copy(sealed: UnsafeRawBufferPointer, of blob: PackedBlob) throws {
+            guard writer.claim(blob.handle) else { return }
+            let (pack, place, full) = writer.reserve(
+                blob.type, blob.id, length: sealed.count, plainLength: Int(blob.plainLength))
+            if let full { try writer.finish(full, cipher) }
+            place.copyMemory(from: sealed)
+            if writer.isFilled(pack) { try writer.finish(pack, cipher) }
+            writer.count(blob.type, plain: blob.contentLength, packed: sealed.count)
+        }
+
         fileprivate func finish(_ pack: PackBuffer) throws { try writer.finish(pack, cipher) }
     }
 
