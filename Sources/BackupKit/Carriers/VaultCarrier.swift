@@ -26,6 +26,9 @@ public struct VaultAddress: Sendable, Equatable {
     /// How the password is come by; the command line puts its options here before it opens anything.
     public static let password = Mutex<@Sendable () throws -> [UInt8]>(Self.passwordOfEnvironment)
 
+    /// Vaults that this process has opened, by their paths: making a key of a password takes half a second each time.
+    public static let opened = Mutex<[String: Vault]>([:])
+
     @Sendable private static func passwordOfEnvironment() throws -> [UInt8] {
         let source = try PasswordSource.find(file: nil, command: nil) { name in
             getenv(name).map { String(cString: $0) }
@@ -51,6 +54,9 @@ public final class VaultReader: CarrierReader {
     private let tree: SHA256Digest
 
     public static func open(_ address: VaultAddress, limits: ReadLimits = ReadLimits()) throws -> VaultReader {
+        if let vault = VaultAddress.opened.withLock({ $0[address.path] }) {
+            return try VaultReader(vault, address.snapshot, limits: limits)
+        }
         let password = try VaultAddress.password.withLock { $0 }()
         let vault = try Vault.open(try FolderBackend(address.path), password: password)
         return try VaultReader(vault, address.snapshot, limits: limits)
@@ -137,7 +143,7 @@ public final class VaultReader: CarrierReader {
                 }
             }
         }
-        return (found.sorted { $0.info.path.utf8.lexicographicallyPrecedes($1.info.path.utf8) }, damage)
+        return (found.sorted { precedesBytewise($0.info.path, $1.info.path) }, damage)
     }
 
     private func admit(_ node: TreeNode, in folder: String, _ meter: inout LimitMeter) throws -> EntryInfo {

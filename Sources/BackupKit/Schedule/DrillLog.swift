@@ -4,7 +4,7 @@ import Glibc
 public struct DrillEntry: Sendable, Equatable {
     public let time: Timestamp
     /// What was restored: a file, a folder, or a vault.
-    public let path: String
+    public var path: String
     /// The snapshot, where it was one of a vault.
     public let snapshot: String?
     /// When what was restored had been made.

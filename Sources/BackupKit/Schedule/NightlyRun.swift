@@ -66,6 +66,8 @@ public struct NightlyRun {
     private let heard: (Report.Line) -> Void
     private var report = Report()
     private var state: RunState
+    /// Whether the tripwire had its say.
+    private var isCompared = false
 
     public init(
         _ vault: any NightlyVault, _ settings: Settings, state: RunState, drillLog: DrillLog, clock: Clock = .system,
@@ -105,6 +107,28 @@ public struct NightlyRun {
         heard(line)
     }
 
+    /// What a run would do tonight, as far as that can be told without a snapshot. Nothing is changed.
+    public mutating func rehearse() throws -> [Report.Line] {
+        say(.snapshot, "would be taken")
+        let items = try vault.snapshots()
+        if state.suspect != nil || !state.damagedParts.isEmpty, let frozen {
+            say(.forget, "nothing would be removed: \(frozen)")
+        } else if !settings.policy.isEmpty, !items.isEmpty {
+            for group in try plan(items, frozen: nil).groups {
+                for kept in group.keep {
+                    say(.forget, "\(kept.item.id.prefix(8)) stays: \(kept.reasons.joined(separator: ", "))")
+                }
+                for item in group.remove { say(.forget, "\(item.id.prefix(8)) would be removed") }
+            }
+        }
+        say(.check, "\(subset?.text ?? "all of it") would be read")
+        if let every = settings.drillEvery {
+            let isDue = try isDue(drillLog.history(), every)
+            say(.drill, isDue ? "is due" : "is not due yet")
+        }
+        return report.lines
+    }
+
     // MARK: Snapshot and tripwire
 
     private mutating func takeSnapshot() throws {
@@ -119,6 +143,7 @@ public struct NightlyRun {
         guard let snapshot = report.snapshot else { return }
         let census = try vault.census(of: snapshot)
         let suspicions = settings.tripwire.compare(census, with: state.good?.census)
+        isCompared = true
         guard !suspicions.isEmpty else {
             // A partial one may lack what a whole one has, and is no measure for the next.
             if !report.isPartial { state.good = .init(snapshot: snapshot, census: census) }
@@ -144,23 +169,28 @@ public struct NightlyRun {
         if state.suspect != nil { return "frozen: a snapshot is suspect" }
         if !state.damagedParts.isEmpty { return "frozen: the last check found damage" }
         if report.snapshot == nil { return "frozen: no snapshot was taken" }
+        if !isCompared { return "frozen: what the new snapshot holds is not known" }
         return nil
     }
 
     private mutating func forget() throws {
         guard !settings.policy.isEmpty else { return }
         let items = try vault.snapshots()
-        var retention = Retention(settings.policy, now: clock.now())
-        retention.grouping = settings.grouping
-        retention.frozen = frozen
-        if let proved = try lastProved(items) { retention.protected[proved] = "the last that passed a drill" }
-        if let good = state.good?.snapshot { retention.protected[good] = "the last that nothing is suspicious about" }
-        let plan = try retention.plan(items.map { $0.uncountedWhenSuspect(state.acknowledged) })
+        let plan = try plan(items, frozen: frozen)
         report.findings += plan.findings
         guard frozen == nil, !plan.removed.isEmpty else { return }
         try vault.forget(plan.removed)
         report.forgotten = plan.removed
         say(.forget, "\(plan.removed.count) removed, \(items.count - plan.removed.count) kept")
+    }
+
+    private func plan(_ items: [RetentionItem], frozen: String?) throws -> RetentionPlan {
+        var retention = Retention(settings.policy, now: clock.now())
+        retention.grouping = settings.grouping
+        retention.frozen = frozen
+        if let proved = try lastProved(items) { retention.protected[proved] = "the last that passed a drill" }
+        if let good = state.good?.snapshot { retention.protected[good] = "the last that nothing is suspicious about" }
+        return try retention.plan(items.map { $0.uncountedWhenSuspect(state.acknowledged) })
     }
 
     /// The newest drill's snapshot that is still there.
@@ -172,9 +202,12 @@ public struct NightlyRun {
     // MARK: Check, drill, prune
 
     /// After damage everything is read, until there is none.
+    private var subset: CheckSubset? {
+        state.damagedParts.isEmpty ? CheckSubset(on: SnapshotTime(clock.now()).day, parts: settings.checkParts) : nil
+    }
+
     private mutating func check() throws {
-        let today = SnapshotTime(clock.now()).day
-        let subset = state.damagedParts.isEmpty ? CheckSubset(on: today, parts: settings.checkParts) : nil
+        let subset = subset
         let findings = try vault.check(subset)
         report.findings += findings
         let isDamaged = findings.contains { $0.severity == .damage }

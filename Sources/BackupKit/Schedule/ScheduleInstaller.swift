@@ -16,6 +16,7 @@ public enum ScheduleInstaller {
         public let changes: [Change]
         /// Run afterwards, where systemd is running.
         public let commands: [[String]]
+        public var isRemoval = false
 
         public var isEmpty: Bool { changes.isEmpty }
     }
@@ -32,7 +33,9 @@ public enum ScheduleInstaller {
     public static func planCronRemoval(profile: String?) throws -> Plan {
         let table = try crontab()
         let new = try Crontab.removing(profile: profile, from: table)
-        return Plan(shown: [], changes: new == table ? [] : [.init(place: theCrontab, text: new)], commands: [])
+        return Plan(
+            shown: [], changes: new == table ? [] : [.init(place: theCrontab, text: new)], commands: [], isRemoval: true
+        )
     }
 
     /// When cron runs the job; nil when it does not, or when there is no cron.
@@ -89,7 +92,7 @@ public enum ScheduleInstaller {
         return Plan(
             shown: [], changes: changes,
             commands: changes.isEmpty
-                ? [] : [control + ["disable", "--now", "\(name).timer"], control + ["daemon-reload"]])
+                ? [] : [control + ["disable", "--now", "\(name).timer"], control + ["daemon-reload"]], isRemoval: true)
     }
 
     public static func systemdTime(profile: String?, in folder: String) throws -> TimeOfDay? {
@@ -108,9 +111,8 @@ public enum ScheduleInstaller {
     /// Returns the commands that somebody has to run by hand, because systemd does not run here.
     public static func apply(_ plan: Plan) throws -> [[String]] {
         // What is switched off must be there while it is switched off.
-        let isRemoval = plan.changes.allSatisfy { $0.text == nil }
         let canRun = try FileStatus.ofTarget("/run/systemd/system") != nil
-        if isRemoval, canRun, let first = plan.commands.first { try command(first) }
+        if plan.isRemoval, canRun, let first = plan.commands.first { try command(first) }
         for change in plan.changes {
             if change.place == theCrontab {
                 let result = try runCrontab(["-"], input: change.text ?? "")
@@ -125,7 +127,7 @@ public enum ScheduleInstaller {
             }
         }
         guard canRun else { return plan.commands }
-        for words in plan.commands.dropFirst(isRemoval ? 1 : 0) { try command(words) }
+        for words in plan.commands.dropFirst(plan.isRemoval ? 1 : 0) { try command(words) }
         return []
     }
 

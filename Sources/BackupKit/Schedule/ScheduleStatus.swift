@@ -40,9 +40,8 @@ public struct ScheduleStatus: Sendable, Equatable {
             add(.warning, "last run ended with \(run.exitCode)\(run.message.map { " (\($0))" } ?? "")")
         }
         if let suspect = state?.suspect {
-            add(
-                .warning, "retention is frozen: snapshot \(suspect.prefix(8)) lost \(state?.suspicions.first ?? "much")"
-            )
+            let loss = state?.suspicions.first ?? "much is gone"
+            add(.warning, "nothing is removed any more: \(loss) (snapshot \(suspect.prefix(8)))")
         }
         if let drill = state?.lastDrill {
             let age = Self.span((now.milliseconds - drill.time.milliseconds) / 1000)

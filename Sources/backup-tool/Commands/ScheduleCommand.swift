@@ -85,9 +85,7 @@ extension Command {
                 RunState.path(in: try call.environment.stateFolder(settings), profile: profile))
             let now = Clock.system.now()
             let status = ScheduleStatus(state, now: now, maxAge: maxAge)
-            let time =
-                try ScheduleInstaller.systemdTime(profile: profile, in: try call.unitFolder())
-                ?? ScheduleInstaller.cronTime(profile: profile)
+            let time = try call.scheduledTime(profile)
             call.report(status, state, next: time.flatMap { ScheduleStatus.next($0, after: now) }, maxAge: maxAge)
             return ExitStatus(monitoring: status.level.rawValue)
         })
@@ -98,10 +96,24 @@ extension Invocation {
 
     /// Where units lie: those of the system, or of this account.
     fileprivate func unitFolder() throws -> String {
-        let ofUser = line.command.options.contains { $0.name == "user" } ? isUser : geteuid() != 0
-        guard ofUser else { return "/etc/systemd/system" }
-        if let folder = environment["XDG_CONFIG_HOME"], folder.hasPrefix("/") { return folder + "/systemd/user" }
-        return try environment.home() + "/.config/systemd/user"
+        try isUser ? ownUnits : systemUnits
+    }
+
+    private var systemUnits: String { "/etc/systemd/system" }
+
+    private var ownUnits: String {
+        get throws {
+            if let folder = environment["XDG_CONFIG_HOME"], folder.hasPrefix("/") { return folder + "/systemd/user" }
+            return try environment.home() + "/.config/systemd/user"
+        }
+    }
+
+    /// When systemd or cron will start the next run.
+    fileprivate func scheduledTime(_ profile: String?) throws -> TimeOfDay? {
+        for folder in try Set([systemUnits, ownUnits]) {
+            if let time = try ScheduleInstaller.systemdTime(profile: profile, in: folder) { return time }
+        }
+        return try ScheduleInstaller.cronTime(profile: profile)
     }
 
     fileprivate func job() throws -> ScheduledJob {
@@ -144,13 +156,12 @@ extension Invocation {
             return .done
         }
         let places = plan.changes.map { printable($0.place) }.joined(separator: ", ")
-        let isRemoval = plan.changes.allSatisfy { $0.text == nil }
         if flag("dry-run") {
-            output.note("Would \(isRemoval ? "remove" : "change") \(places). Nothing was written.")
+            output.note("Would \(plan.isRemoval ? "remove" : "change") \(places). Nothing was written.")
             return .done
         }
         let left = try ScheduleInstaller.apply(plan)
-        output.note("\(isRemoval ? "Removed" : "Changed"): \(places)")
+        output.note("\(plan.isRemoval ? "Removed" : "Changed"): \(places)")
         if !left.isEmpty {
             output.note("systemd does not run here; where it does, run:")
             for words in left { output.note("  \(words.joined(separator: " "))") }
