@@ -143,7 +143,7 @@ public final class VaultReader: CarrierReader {
                 }
             }
         }
-        return (found.sorted { $0.info.path.utf8.lexicographicallyPrecedes($1.info.path.utf8) }, damage)
+        return (found.sorted { precedesBytewise($0.info.path, $1.info.path) }, damage)
     }
 
     private func admit(_ node: TreeNode, in folder: String, _ meter: inout LimitMeter) throws -> EntryInfo {

@@ -9,7 +9,7 @@ extension Option {
         "lock-wait", "SECONDS", "Wait so long for a vault that is locked, instead of giving up at once")
     static let noLock = Option.flag("no-lock", "Do not lock the vault: for one that cannot be written to")
 
-    private static let passwords: [Option] = [
+    static let passwords: [Option] = [
         .value("password-file", "FILE", "Read the vault's password from this file", .file),
         .value("password-command", "COMMAND", "Take as the password what this command of the shell prints"),
     ]

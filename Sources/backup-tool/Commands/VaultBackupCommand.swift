@@ -28,12 +28,18 @@ extension Command {
         run: { call in
             let options = try backupOptions(call)
             let store = try Store(try call.storePath(), .read)
-            let vault = try call.openVault()
-            let reporter = BackupReporter(call, options.dryRun)
-            var reporting = options
-            reporting.report = { reporter.status($0) }
-            return reporter.finish(try VaultBackup.run(store, into: vault, reporting), vault)
+            return try call.backUp(store, into: try call.openVault(), options)
         })
+}
+
+extension Invocation {
+    /// Takes a snapshot and says what came of it.
+    func backUp(_ store: Store, into vault: Vault, _ options: VaultBackupOptions) throws -> ExitStatus {
+        let reporter = BackupReporter(self, options.dryRun)
+        var options = options
+        options.report = { reporter.status($0) }
+        return reporter.finish(try VaultBackup.run(store, into: vault, options))
+    }
 }
 
 private func backupOptions(_ call: Invocation) throws -> VaultBackupOptions {
@@ -92,7 +98,7 @@ private final class BackupReporter: Sendable {
         ])
     }
 
-    func finish(_ result: VaultBackupResult, _ vault: Vault) -> ExitStatus {
+    func finish(_ result: VaultBackupResult) -> ExitStatus {
         if call.output.isJSON { reportJSON(result) } else { tell(result) }
         return result.isComplete ? .done : .incomplete
     }

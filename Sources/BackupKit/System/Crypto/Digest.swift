@@ -29,6 +29,22 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
         self.words = words
     }
 
+    /// Reads 64 hexadecimal digits of either case.
+    init?(hexBytes slice: Slice<UnsafeRawBufferPointer>) {
+        let bytes = UnsafeRawBufferPointer(rebasing: slice)
+        guard bytes.count == 64 else { return nil }
+        var words = SIMD4<UInt64>()
+        for word in 0..<4 {
+            var value: UInt64 = 0
+            for index in word * 16..<word * 16 + 16 {
+                guard let digit = hexValue(bytes[index]) else { return nil }
+                value = value << 4 | UInt64(digit)
+            }
+            words[word] = value
+        }
+        self.words = words
+    }
+
     public var hex: String {
         var text: [UInt8] = []
         appendHex(to: &text)

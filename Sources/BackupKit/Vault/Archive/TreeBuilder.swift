@@ -20,7 +20,7 @@ struct TreeBuilder {
         folders[folder, default: []].append(node)
     }
 
-    private mutating func addFolder(_ path: String) {
+    mutating func addFolder(_ path: String) {
         var path = path
         while !path.isEmpty, folders[path] == nil {
             folders[path] = []

@@ -143,16 +143,7 @@ extension SHA256Digest {
 
     /// Reads 64 hexadecimal digits, lower case as restic demands of names.
     init?(lowerHex bytes: UnsafeRawBufferPointer) {
-        guard bytes.count == 64 else { return nil }
-        var words = SIMD4<UInt64>()
-        for word in 0..<4 {
-            var value: UInt64 = 0
-            for index in word * 16..<word * 16 + 16 {
-                guard let digit = hexValue(bytes[index]), bytes[index] < 65 || bytes[index] > 70 else { return nil }
-                value = value << 4 | UInt64(digit)
-            }
-            words[word] = value
-        }
-        self.words = words
+        guard !bytes.contains(where: { 65...70 ~= $0 }) else { return nil }
+        self.init(hexBytes: Slice(base: bytes, bounds: bytes.indices))
     }
 }
