@@ -235,6 +235,36 @@ struct CommandsVaultBackupTests {
         }
     }
 
+    @Test func aLostIndexIsMadeAgainFromThePacks() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell("chmod -R u+w v/index; rm -f v/index/*; ! restic -r v check -q 2>/dev/null")
+        let summary = try bench.json(exit: 0, "vault", "backup")
+        #expect(summary["data_added"]?.integer == 0)
+        #expect(summary["files_new"]?.integer == 0)
+        try Self.judge(bench)
+    }
+
+    @Test func aFullDiskIsSaid_andTheVaultStaysSound() throws {
+        guard geteuid() == 0 else { return }
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell("mkdir small")
+        guard try runProcess(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", bench.path("small")]).status == 0
+        else { return }
+        defer { _ = try? runProcess(["umount", "-l", bench.path("small")]) }
+        try bench.shell(
+            """
+            cp -a v small/v; head -c 6000000 /dev/urandom > more/more.bin
+            "$T" import -q --attachments more || true
+            """)
+        let full = try bench.tool(exit: 1, "vault", "backup", "--vault", "small/v")
+        #expect(full.stderr.contains("No space left on device") && full.stderr.contains("free some space"))
+        #expect(try bench.files("small/v").filter { $0.contains(".tmp-") }.isEmpty)
+        try bench.shell("restic -r small/v check --read-data -q --no-lock")
+        try bench.tool(exit: 0, "verify", "vault:small/v")
+    }
+
     @Test func bothProgramsMayBackUpAtOnce() throws {
         let bench = try Self.bench()
         try bench.tool(exit: 0, "export", "-o", "exported")

@@ -21,7 +21,7 @@ extension Command {
             .flag("resume", "Finish a vault whose making was interrupted, with the password it was begun with")
         ],
         examples: [
-            Example("backup-tool vault init --vault /backup/library --password-file ~/.vault-password", "A new vault")
+            Example("backup-tool vault init --vault /backup/library --password-file ~/.password", "A new vault")
         ],
         reports: true,
         run: { call in
