@@ -173,7 +173,9 @@ struct CommandsVaultBackupTests {
         try bench.shell(
             """
             (while [ ! -e done ]; do printf x >> store.db.assets/Attachments/large.bin; done) &
-            code=0; "$T" vault backup 2>said || code=$?
+            # Reading is made slow, so that something happens meanwhile however busy the machine is.
+            code=0
+            strace -f -qq -o trace -e trace=pread64 -e inject=pread64:delay_enter=10000 "$T" vault backup 2>said || code=$?
             touch done; wait
             [ $code = 3 ]; grep -q 'large.bin: changed' said
             """)
