@@ -114,7 +114,8 @@ extension Invocation {
         if output.isJSON {
             output.report([
                 "message_type": "vault-stats", "snapshots_count": .int(statistics.snapshots),
-                "total_file_count": .int(statistics.restoreFiles + statistics.restoreFolders), "total_size": .int(Int(statistics.restoreBytes)),
+                "total_file_count": .int(statistics.restoreFiles + statistics.restoreFolders),
+                "total_size": .int(Int(statistics.restoreBytes)),
                 "total_blob_count": .int(statistics.blobs),
                 "total_uncompressed_size": .int(Int(statistics.plainBytes)),
                 "total_stored_size": .int(Int(statistics.storedBytes)), "packs": .int(statistics.packs),
