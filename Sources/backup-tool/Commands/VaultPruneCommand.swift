@@ -54,7 +54,7 @@ extension Command {
         arguments: [Argument("SNAPSHOT", "Only these: ids, 'latest' or dates", .text, .any)],
         examples: [
             Example(
-                "backup-tool vault copy --from /backup/library --from-password-file ~/.vault-password",
+                "backup-tool vault copy --from /backup/v --from-password-file ~/.old",
                 "All that is new")
         ],
         reports: true,
