@@ -17,117 +17,24 @@ import json
 import os
 import pathlib
 import platform
-import shutil
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 
+from event_rows import EventRows
+from running import Table, Wrong, median, remove, run, say, take_turns
+
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-MEASURE = str(ROOT / "Benchmarks" / "measure.py")
 RESULTS = ROOT / "Benchmarks" / "results"
 DOCUMENT = ROOT / "docs" / "BENCHMARKS.md"
 MEMORY_BAR = 200  # MB
-Run = collections.namedtuple("Run", "seconds memory output")
-
-
-class Wrong(Exception):
-    """Something did not do what it must; no figure can make up for that."""
-
-
-# -- running programs ---------------------------------------------------------------------------------------------------
-
-
-def run(command, allowed=(0,), folder=None, keep_output=False):
-    """Runs a program to its end: its time, its peak memory in MB, what it printed."""
-    shell = isinstance(command, str)
-    words = ["bash", "-c", "set -o pipefail; " + command] if shell else [str(word) for word in command]
-    with tempfile.NamedTemporaryFile() as out, tempfile.NamedTemporaryFile() as err:
-        measure = [sys.executable, "-S", "-E", MEASURE, out.name, err.name, *words]
-        measured = subprocess.run(measure, cwd=folder, stdout=subprocess.PIPE, check=True).stdout
-        result = json.loads(measured)
-        if result["code"] not in allowed:
-            text = err.read().decode(errors="replace")[-2000:]
-            raise Wrong(f"{' '.join(words)}\nended with {result['code']}\n{text}")
-        output = out.read().decode(errors="replace") if keep_output else ""
-    return Run(result["seconds"], result["memory"], output)
-
-
-def remove(*paths):
-    for path in paths:
-        path = pathlib.Path(path)
-        if path.is_dir() and not path.is_symlink():
-            shutil.rmtree(path)
-        elif path.exists():
-            path.unlink()
-
-
-def take_turns(ours, peers, rounds):
-    """`ours` and each of `peers` are functions that do one run. Returns the runs of each."""
-    contestants = [ours, *peers]
-    for contestant in contestants:
-        contestant()
-    runs = [[] for _ in contestants]
-    for _ in range(rounds):
-        for index, contestant in enumerate(contestants):
-            runs[index].append(contestant())
-    return runs
-
-
-def median(runs):
-    return statistics.median(one.seconds for one in runs)
-
-
-# -- the table -----------------------------------------------------------------------------------------------------------
-
-
-class Table:
-    def __init__(self):
-        self.rows = []
-
-    def add(self, what, ours, peer, ratio, bar, met, memory=None):
-        row = {"what": what, "ours": ours, "peer": peer, "ratio": ratio, "bar": bar, "met": met}
-        row["memory"] = None if memory is None else round(memory)
-        self.rows.append(row)
-        print("  " + "  ".join(str(cell) for cell in self.cells(row)), file=sys.stderr, flush=True)
-
-    def time(self, what, ours, peer, most):
-        """A row about time: ours may take `most` times what the peer takes."""
-        ratio = median(ours) / median(peer)
-        memory = max(one.memory for one in ours)
-        self.add(what, f"{median(ours):.3f} s", f"{median(peer):.3f} s", f"{ratio:.3f}×", f"≤ {most}×", ratio <= most, memory)
-
-    def faster(self, what, ours, peer, least):
-        """A row about speed: ours must be at least `least` times as fast."""
-        ratio = median(peer) / median(ours)
-        memory = max(one.memory for one in ours)
-        self.add(
-            what, f"{median(ours):.3f} s", f"{median(peer):.3f} s", f"{ratio:.1f}× faster", f"≥ {least}×", ratio >= least, memory
-        )
-
-    @staticmethod
-    def cells(row):
-        memory = "" if row["memory"] is None else f"{row['memory']} MB"
-        verdict = "" if row["met"] is None else ("met" if row["met"] else "MISSED")
-        return [row["what"], row["ours"], row["peer"], row["ratio"], row["bar"], memory, verdict]
-
-    HEAD = ["what", "ours", "peer", "ratio", "bar", "memory", ""]
-
-    def text(self):
-        lines = [self.HEAD] + [self.cells(row) for row in self.rows]
-        widths = [max(len(line[column]) for line in lines) for column in range(len(self.HEAD))]
-        return "\n".join("  ".join(cell.ljust(width) for cell, width in zip(line, widths)).rstrip() for line in lines)
-
-    def markdown(self):
-        lines = ["| " + " | ".join(self.HEAD) + " |", "|" + "---|" * len(self.HEAD)]
-        return "\n".join(lines + ["| " + " | ".join(self.cells(row)) + " |" for row in self.rows])
 
 
 # -- the measurements ------------------------------------------------------------------------------------------------------
 
 
-class Bench:
+class Bench(EventRows):
     def __init__(self, tool, data, work, rounds):
         self.tool, self.data, self.work, self.rounds = tool, data, work, rounds
         self.pdfs, self.bib = data / "pdfs", data / "all.bib"
@@ -422,10 +329,6 @@ def events(paths):
 # -- the report ----------------------------------------------------------------------------------------------------------
 
 
-def say(text):
-    print(text, file=sys.stderr, flush=True)
-
-
 def first_line(command):
     try:
         return subprocess.run(command, capture_output=True, text=True).stdout.strip().splitlines()[0]
@@ -493,15 +396,15 @@ def main():
 
     # On the data's own file system: it is the memory, and hard links work.
     with tempfile.TemporaryDirectory(prefix="run-", dir=chosen.data) as work:
-        os.environ["HOME"] = work
+        os.environ["HOME"] = os.environ["TMPDIR"] = work
         bench = Bench(chosen.tool.resolve(), chosen.data.resolve(), pathlib.Path(work), chosen.rounds)
-        steps = ["start", "bibtex", "export", "verify", "restore", "one_file", "memory", "correctness"]
-        for step in steps:
+        library = ["export", "verify", "restore", "one_file", "memory", "correctness"]
+        for step in ["start", "bibtex", "events", "many_events", "sync", *library]:
             if chosen.only and not any(part in step for part in chosen.only):
                 continue
             say(step.replace("_", " "))
             try:
-                if step not in ("start", "bibtex"):
+                if step in library:
                     bench.prepare()
                 getattr(bench, step)()
             except Wrong as problem:

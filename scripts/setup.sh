@@ -90,12 +90,13 @@ else
     check_without_apt
 fi
 
-# bibtexparser 2, a peer of the benchmarks, stays out of the system's Python.
+# Peers of the benchmarks that Debian does not have stay out of the system's Python.
 venv=.build/bench-venv
-if [ "$purpose" = bench ] && ! "$venv/bin/python" -c 'import bibtexparser' 2>/dev/null; then
-    echo "Installing: bibtexparser 2 (below $venv)" >&2
+if [ "$purpose" = bench ] && ! "$venv/bin/python" -c 'import bibtexparser, duckdb, sqlite_utils' 2>/dev/null; then
+    echo "Installing: bibtexparser 2, duckdb, sqlite-utils (below $venv)" >&2
     mkdir -p .build
     rm -rf "$venv"
     python3 -m venv "$venv"
     "$venv/bin/pip" install --quiet --disable-pip-version-check --pre 'bibtexparser>=2.0.0b1' </dev/null
+    "$venv/bin/pip" install --quiet --disable-pip-version-check duckdb sqlite-utils </dev/null
 fi

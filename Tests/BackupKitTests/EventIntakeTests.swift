@@ -17,6 +17,16 @@ import Testing
         return intake.finished(batch)
     }
 
+    /// Takes them as into a store that has nothing yet, whatever it has.
+    private func load(_ paths: [String], into store: Store) throws -> IntakeResult {
+        let intake = Intake(store)
+        let (_, batch) = try store.batch(kind: "import", source: "test") {
+            try EventLoad(intake, paths, lineBytes: 4096).take()
+            return ((), summary: intake.summary)
+        }
+        return intake.finished(batch)
+    }
+
     private func slow(_ paths: [String], into store: Store) throws -> IntakeResult {
         let intake = Intake(store)
         var limits = ReadLimits()
@@ -62,18 +72,24 @@ import Testing
                     try writeFile(paths[file], (file == 0 ? "\u{FEFF}" : "") + lines.joined(separator: "\n") + end)
                 }
                 let clock = TestClock().clock
-                let (one, two) = (
-                    try Store.create("\(folder)/1.db", clock: clock), try Store.create("\(folder)/2.db", clock: clock)
+                let (one, two, three) = (
+                    try Store.create("\(folder)/1.db", clock: clock), try Store.create("\(folder)/2.db", clock: clock),
+                    try Store.create("\(folder)/3.db", clock: clock)
                 )
                 for turn in 0..<2 {
                     let (left, right) = (try fast(paths, into: one), try slow(paths, into: two))
                     let place = "seed \(seed), round \(round), turn \(turn)"
+                    let loaded = try load(paths, into: three)
+                    #expect(try three.contentDigest() == two.contentDigest(), "\(place)")
+                    #expect(loaded.read == right.read && loaded.rejected == right.rejected, "\(place)")
+                    #expect(loaded.added == left.added && loaded.unchanged == left.unchanged, "\(place)")
                     #expect(try one.contentDigest() == two.contentDigest(), "\(place)")
                     #expect(left.read == right.read && left.rejected == right.rejected, "\(place)")
                     if turn == 0 { #expect(left.added == right.added, "\(place)") }
                     #expect(turn == 0 || left.writes == 0 && left.unchanged == right.unchanged, "\(place)")
                 }
                 try checkSound("\(folder)/1.db")
+                try checkSound("\(folder)/3.db")
             }
         }
     }

@@ -163,18 +163,18 @@ private struct DigitReader {
         return true
     }
 
+    /// Inlined, so that the loop over a known count goes away: every event has up to three times.
+    @inline(__always)
     mutating func number(_ count: Int) -> Int64? {
         guard bytes.count - index >= count else { return nil }
-        var value: Int64 = 0
-        let end = index + count
-        var place = index
-        while place < end {
-            let digit = bytes[place] &- 48
-            guard digit < 10 else { return nil }
-            value = value * 10 + Int64(digit)
-            place += 1
+        var (value, isNumber) = (Int64(0), true)
+        for place in 0..<count {
+            let digit = bytes[index + place] &- 48
+            isNumber = isNumber && digit < 10
+            value = value &* 10 &+ Int64(digit)
         }
-        index = end
+        guard isNumber else { return nil }
+        index += count
         return value
     }
 

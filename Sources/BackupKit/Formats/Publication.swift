@@ -46,15 +46,18 @@ public enum Publication {
 
     /// `,"name":`, the name in lower case.
     private static func appendName(_ name: UnsafeRawBufferPointer, to out: inout [UInt8]) {
-        out.append(UInt8(ascii: ","))
-        if name.allSatisfy({ 0x20...0x7E ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) {
-            out.append(UInt8(ascii: "\""))
-            for byte in name { out.append(BibText.lowercase(byte)) }
-            out.append(UInt8(ascii: "\""))
-        } else {
+        guard name.allSatisfy({ 0x20...0x7E ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) else {
+            out.append(UInt8(ascii: ","))
             appendJSONString(lowercased(name), to: &out)
+            return out.append(UInt8(ascii: ":"))
         }
-        out.append(UInt8(ascii: ":"))
+        // Appending byte by byte asks for room and ownership each time.
+        withUnsafeTemporaryAllocation(byteCount: name.count + 4, alignment: 1) { text in
+            (text[0], text[1]) = (UInt8(ascii: ","), UInt8(ascii: "\""))
+            for index in 0..<name.count { text[index + 2] = BibText.lowercase(name[index]) }
+            (text[name.count + 2], text[name.count + 3]) = (UInt8(ascii: "\""), UInt8(ascii: ":"))
+            out += UnsafeRawBufferPointer(text)
+        }
     }
 
     private static func lowercased(_ name: UnsafeRawBufferPointer) -> String {

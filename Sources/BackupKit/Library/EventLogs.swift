@@ -1,33 +1,53 @@
 /// Event logs on their way into a store, with the photos and videos that their lines name.
-struct EventLogs {
-    private let scan: EventScan
-    private let media: AttachmentFolder
+final class EventLogs {
+    private let intake: Intake
+    private let paths: [String]
+    private let folder: String
+    private let options: ImportOptions
+    private let scan: EventScan?
+    private var media: AttachmentFolder
     private var missing: [String] = []
     /// The files that lines name and that were found.
-    private(set) var taken: Set<String> = []
+    private(set) var found: Set<String> = []
 
-    init(_ paths: [String], for store: Store, in folder: String, _ options: ImportOptions) throws {
-        scan = try EventScan(paths, for: store, lineBytes: options.limits.lineBytes, options.progress)
-        var media = try AttachmentFolder(folder)
-        for (file, path) in scan.media {
+    /// Reads the logs, unless the store is empty: then they are read when they are taken, inside the batch.
+    init(_ paths: [String], for intake: Intake, in folder: String, _ options: ImportOptions) throws {
+        (self.intake, self.paths, self.folder, self.options) = (intake, paths, folder, options)
+        media = try AttachmentFolder(folder)
+        if intake.takesBatches, !options.dryRun, try intake.store.isEmpty() {
+            scan = nil
+        } else {
+            let scan = try EventScan(
+                paths, for: intake.store, lineBytes: options.limits.lineBytes, options.progress)
+            self.scan = scan
+            try find(scan.media)
+        }
+    }
+
+    private func find(_ named: [(file: Int, path: String)]) throws {
+        for (file, path) in named {
             // Beside the log, or beside the folder of logs.
             let beside = parent(of: paths[file])
             let places = ["\(beside)/\(path)", "\(parent(of: beside))/\(path)"]
             if let place = try places.first(where: { try FileStatus.ofTarget($0)?.isRegular == true }) {
-                try media.add(place, as: path, for: store, dryRun: options.dryRun)
-                taken.insert(place)
-            } else if try store.asset("Attachments/" + path) == nil, try store.asset(path) == nil {
+                try media.add(place, as: path, for: intake.store, dryRun: options.dryRun)
+                found.insert(place)
+            } else if try intake.store.asset("Attachments/" + path) == nil, try intake.store.asset(path) == nil {
                 missing.append(path)
             }
         }
-        self.media = media
     }
 
     /// Inside the batch.
-    func take(into intake: Intake, _ options: ImportOptions) throws {
-        // Where each line has to be shown, `FileIntake` has taken them one by one.
-        if intake.takesBatches {
-            try EventIntake(intake, scan, rejects: options.rejected.map(RejectedLines.init)).take()
+    func take() throws {
+        let rejects = options.rejected.map(RejectedLines.init)
+        if let scan {
+            // Where each line has to be shown, `FileIntake` has taken them one by one.
+            if intake.takesBatches { try EventIntake(intake, scan, rejects: rejects).take() }
+        } else {
+            let load = try EventLoad(intake, paths, lineBytes: options.limits.lineBytes, rejects: rejects)
+            try load.take(options.progress)
+            try find(load.media)
         }
         try media.place(into: intake)
         if let first = missing.first {

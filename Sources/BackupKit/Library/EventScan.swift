@@ -24,6 +24,14 @@ struct EventScan {
     /// Files that lines name as media, by the log that names them.
     private(set) var media: [(file: Int, path: String)] = []
     private(set) var accepted: UInt64 = 0
+    /// The place of each file's first line.
+    var firstOfFile: [UInt64] {
+        var places = [UInt64](repeating: accepted, count: files.count)
+        for window in windows.reversed() { places[window.file] = window.first }
+        // A file without windows begins where the next does.
+        for file in files.indices.dropLast().reversed() { places[file] = min(places[file], places[file + 1]) }
+        return places
+    }
 
     static let kind = (zone: RecordType.eventZone, type: RecordType.event)
 
@@ -140,10 +148,10 @@ final class EventReader {
     }
 
     func read(_ line: UnsafeRawBufferPointer?) -> Answer {
-        media.removeAll(keepingCapacity: true)
+        if !media.isEmpty { media.removeAll(keepingCapacity: true) }
         guard let line else { return .rejected("is longer than a line may be") }
         if let event = scanner.scan(line) {
-            media += scanner.media
+            if !scanner.media.isEmpty { media = scanner.media }
             return .event(self.event(event.id, event.createdAt, event.modifiedAt, line))
         }
         guard line.contains(where: { $0 > 0x20 }) else { return .blank }

@@ -52,8 +52,9 @@ public enum Importer {
                 dryRun: options.dryRun
             ) {
                 for backup in backups { try Restorer.apply(backup.prepared, to: intake, restoreOptions(options)) }
-                try takeFiles(sources, named: Set(paths), media: events?.taken ?? [], intake, options)
-                if let events { try events.take(into: intake, options) }
+                try takeFiles(sources, named: Set(paths), intake, options)
+                try events?.take()
+                noteLeftOut(sources, media: events?.found ?? [], intake)
                 if let attachments { try attachments.take(into: intake) }
                 return ((), summary: intake.summary)
             }
@@ -76,11 +77,11 @@ public enum Importer {
     ) throws -> EventLogs? {
         let paths = sources.compactMap { if case .events(let path) = $0 { path } else { nil } }
         guard options.kinds.contains(.events), !paths.isEmpty else { return nil }
-        return try EventLogs(paths, for: intake.store, in: folder, options)
+        return try EventLogs(paths, for: intake, in: folder, options)
     }
 
     private static func takeFiles(
-        _ sources: [Source], named: Set<String>, media: Set<String>, _ intake: Intake, _ options: ImportOptions
+        _ sources: [Source], named: Set<String>, _ intake: Intake, _ options: ImportOptions
     ) throws {
         var bibliography: BibliographyIntake?
         let files = FileIntake(intake, options.limits)
@@ -104,17 +105,22 @@ public enum Importer {
                         .skipped, named.contains(path) ? .warning : .note, path,
                         "was left out: settings are only taken when asked for",
                         remedy: "name the kind: --only settings"))
-            case .leftOut(let path, let files):
-                let left = files.filter { !media.contains("\(path)/\($0)") }
-                guard let first = left.first else { continue }
-                let count = left.count
-                intake.note(
-                    Finding(
-                        .skipped, .warning, path,
-                        "holds \(count) \(count == 1 ? "file" : "files") that import does not take, such as \(first)",
-                        remedy: "--attachments DIR takes files of any kind"))
             default: break
             }
+        }
+    }
+
+    /// `media` are files that were taken because event logs name them.
+    private static func noteLeftOut(_ sources: [Source], media: Set<String>, _ intake: Intake) {
+        for case .leftOut(let path, let files) in sources {
+            let left = files.filter { !media.contains("\(path)/\($0)") }
+            guard let first = left.first else { continue }
+            let count = left.count
+            intake.note(
+                Finding(
+                    .skipped, .warning, path,
+                    "holds \(count) \(count == 1 ? "file" : "files") that import does not take, such as \(first)",
+                    remedy: "--attachments DIR takes files of any kind"))
         }
     }
 

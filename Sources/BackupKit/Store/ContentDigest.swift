@@ -59,17 +59,21 @@ public struct ContentDigest {
 final class BackgroundContentDigest {
     private static let batchSize = 256
 
-    private let core = Core()
-    private let worker: WorkerThread?
-    private var batch: [Record] = []
-    private var isFinished = false
-
-    init() {
-        let core = core
-        worker = WorkerThread { core.work() }
+    /// Written by the lane, read when it has finished.
+    private final class Result: @unchecked Sendable {
+        var digest = ContentDigest()
     }
 
-    deinit { close() }
+    private let result = Result()
+    private let lane: Lane<[Record]>
+    private var batch: [Record] = []
+
+    init() {
+        let result = result
+        lane = Lane(ahead: 8) { records in
+            for record in records { try result.digest.add(record) }
+        }
+    }
 
     func add(_ record: Record) throws {
         batch.append(record)
@@ -77,81 +81,15 @@ final class BackgroundContentDigest {
     }
 
     private func handOver() throws {
-        // Without a thread the owner does the work.
-        if worker == nil { try core.take(batch) } else { try core.enqueue(batch) }
+        try lane.add(batch)
         batch.removeAll(keepingCapacity: true)
-    }
-
-    private func close() {
-        guard !isFinished else { return }
-        isFinished = true
-        core.close()
-        worker?.join()
     }
 
     /// The digest of the records, to which the rest may be added.
     func finish() throws -> ContentDigest {
         try handOver()
-        close()
-        return try core.result()
-    }
-
-    /// What owner and worker share.
-    private final class Core: @unchecked Sendable {
-        private static let batchesMax = 8
-
-        // All of it is touched inside `monitor.locked`, but for the digest, which is the worker's until it was joined.
-        private let monitor = Monitor()
-        private var waiting: [[Record]] = []
-        private var isClosed = false
-        private var failure: (any Error)?
-        private var digest = ContentDigest()
-
-        func take(_ records: [Record]) throws {
-            for record in records { try digest.add(record) }
-        }
-
-        func enqueue(_ records: [Record]) throws {
-            try monitor.locked {
-                while waiting.count >= Self.batchesMax, failure == nil { monitor.wait() }
-                if let failure { throw failure }
-                waiting.append(records)
-                monitor.wakeAll()
-            }
-        }
-
-        func work() {
-            while let records = next() {
-                do { try take(records) } catch {
-                    monitor.locked {
-                        failure = error
-                        monitor.wakeAll()
-                    }
-                    return
-                }
-            }
-        }
-
-        private func next() -> [Record]? {
-            monitor.locked {
-                while waiting.isEmpty, !isClosed { monitor.wait() }
-                if waiting.isEmpty { return nil }
-                monitor.wakeAll()
-                return waiting.removeFirst()
-            }
-        }
-
-        func close() {
-            monitor.locked {
-                isClosed = true
-                monitor.wakeAll()
-            }
-        }
-
-        func result() throws -> ContentDigest {
-            if let failure { throw failure }
-            return digest
-        }
+        try lane.finish()
+        return result.digest
     }
 }
 

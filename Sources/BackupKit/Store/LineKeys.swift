@@ -17,7 +17,8 @@ struct LineKey {
 
 /// Any number of keys, put into order in bounded memory: sorted runs in a nameless file, then merged.
 final class LineKeyRuns {
-    private static let readAtOnce = 512
+    /// So many keys of all runs together are in memory while they are merged.
+    private static let readAhead = 1 << 17
 
     private var spool: SpoolFile
     private var runs: [(start: Int64, count: Int)] = []
@@ -33,6 +34,7 @@ final class LineKeyRuns {
         try run.withUnsafeBytes { try spool.write($0) }
     }
 
+    /// A run that is being merged: the keys that were read of it, and where the others are.
     private struct Head {
         var keys: [LineKey]
         var index: Int
@@ -40,41 +42,59 @@ final class LineKeyRuns {
         var left: Int
     }
 
+    /// The least key of a run that was not visited yet.
+    private struct Top {
+        var key: LineKey
+        let run: Int
+    }
+
     /// Visits all keys in their order.
     func forEach(_ body: (LineKey) throws -> Void) throws {
         try spool.flush()
-        var heads: [Head] = []
-        for run in runs {
-            var head = Head(keys: [], index: 0, next: run.start, left: run.count)
-            if try refill(&head) { heads.append(head) }
+        var heads = runs.map { Head(keys: [], index: 0, next: $0.start, left: $0.count) }
+        var heap: [Top] = []
+        for run in heads.indices {
+            if let key = try next(&heads[run]) { heap.append(Top(key: key, run: run)) }
         }
-        // A heap of the runs, the one with the least key on top.
-        func least(_ one: Int, _ two: Int) -> Bool {
-            LineKey.precedes(heads[one].keys[heads[one].index], heads[two].keys[heads[two].index])
-        }
-        var heap = Array(heads.indices).sorted(by: least)
+        heap.sort { LineKey.precedes($0.key, $1.key) }
         while let top = heap.first {
-            try body(heads[top].keys[heads[top].index])
-            heads[top].index += 1
-            if heads[top].index == heads[top].keys.count, try !refill(&heads[top]) {
+            try body(top.key)
+            if let key = try next(&heads[top.run]) {
+                heap[0].key = key
+            } else {
                 let last = heap.removeLast()
                 guard !heap.isEmpty else { return }
-                if last != top { heap[0] = last }
+                heap[0] = last
             }
+            Self.sink(&heap)
+        }
+    }
+
+    /// Puts the first of a heap where it belongs, everything else being in order.
+    private static func sink(_ heap: inout [Top]) {
+        heap.withUnsafeMutableBufferPointer { heap in
+            let top = heap[0]
             var place = 0
             while 2 * place + 1 < heap.count {
                 var child = 2 * place + 1
-                if child + 1 < heap.count, least(heap[child + 1], heap[child]) { child += 1 }
-                guard least(heap[child], heap[place]) else { break }
-                heap.swapAt(child, place)
+                if child + 1 < heap.count, LineKey.precedes(heap[child + 1].key, heap[child].key) { child += 1 }
+                guard LineKey.precedes(heap[child].key, top.key) else { break }
+                heap[place] = heap[child]
                 place = child
             }
+            heap[place] = top
         }
+    }
+
+    @inline(__always) private func next(_ head: inout Head) throws -> LineKey? {
+        if head.index == head.keys.count, try !refill(&head) { return nil }
+        head.index += 1
+        return head.keys[head.index - 1]
     }
 
     private func refill(_ head: inout Head) throws -> Bool {
         guard head.left > 0 else { return false }
-        let count = min(head.left, Self.readAtOnce)
+        let count = min(head.left, max(32, min(512, Self.readAhead / max(1, runs.count))))
         let size = Int64(count * LineKey.bytes)
         let bytes = try spool.read(head.next..<head.next + size)
         head.keys.removeAll(keepingCapacity: true)

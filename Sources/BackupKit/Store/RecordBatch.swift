@@ -43,6 +43,8 @@ struct RecordBatch: Sendable {
         bytes.removeSubrange((sorts.last?.typeText.upperBound ?? 0)...)
     }
 
+    mutating func reserve(bytes count: Int) { bytes.reserveCapacity(count) }
+
     /// Adds a record whose local id and fields the closures append to the buffer.
     mutating func add(
         sort: Int, createdAt: Timestamp, modifiedAt: Timestamp, localID: (inout [UInt8]) throws -> Void,
@@ -116,6 +118,22 @@ extension Store {
             }
         }
         changeCounter = change
+    }
+
+    /// Whether there is no record yet, not even a deleted one.
+    func isEmpty() throws -> Bool { try database.integer("SELECT EXISTS (SELECT 1 FROM record)") == 0 }
+
+    /// The fields of a row that `insertRows` wrote and that has no key yet.
+    func fields(ofChange change: Int64) throws -> String {
+        let query = try database.statement("SELECT fields FROM record WHERE change = ?").bind(1, change)
+        defer { query.reset() }
+        guard try query.step() else { throw BackupError(.failed, "a row that was just written is gone", at: path) }
+        return query.text(0)
+    }
+
+    /// Takes such a row out again.
+    func takeOut(_ change: Int64) throws {
+        try database.statement("DELETE FROM record WHERE change = ?").bind(1, change).run()
     }
 
     /// Adds keys to the table of local ids; they MUST come in their order.

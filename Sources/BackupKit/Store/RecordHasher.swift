@@ -61,15 +61,22 @@ struct RecordHasher: Sendable {
             state = Self.fold(low ^ Self.first ^ state, high ^ Self.second)
             index += 16
         }
-        var (low, high): (UInt64, UInt64) = (0, 0)
-        for (place, byte) in bytes[index...].enumerated() {
-            if place < 8 {
-                low |= UInt64(byte) << UInt64(place * 8)
-            } else {
-                high |= UInt64(byte) << UInt64(place * 8 - 64)
-            }
-        }
+        let (low, high) = Self.rest(bytes, from: index)
         return Self.fold(low ^ Self.second ^ state, high ^ Self.first ^ seed)
+    }
+
+    /// The last bytes as two numbers, least first, with zeros behind; up to 15 are left.
+    @inline(__always) private static func rest(_ bytes: UnsafeRawBufferPointer, from index: Int) -> (UInt64, UInt64) {
+        let left = bytes.count - index
+        if bytes.count >= 8, left > 0 {
+            let last = bytes.loadUnaligned(fromByteOffset: bytes.count - 8, as: UInt64.self).littleEndian
+            guard left > 8 else { return (last >> UInt64(64 - left * 8), 0) }
+            let first = bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self).littleEndian
+            return (first, last >> UInt64(128 - left * 8))
+        }
+        var low: UInt64 = 0
+        for place in 0..<left { low |= UInt64(bytes[index + place]) << UInt64(place * 8) }
+        return (low, 0)
     }
 
     private static func fold(_ left: UInt64, _ right: UInt64) -> UInt64 {

@@ -165,7 +165,7 @@ public final class Store {
             // FULL: a transaction that was reported as done survives a power cut.
             try database.execute(
                 """
-                PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -65536
+                PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -32768
                 """)
             return database
         }

@@ -10,6 +10,7 @@ struct LineWindows: Sendable {
     private let limit: Int
     private let before: FileStatus
     var path: String { file.path }
+    var bytes: Int64 { before.size }
     let count: Int
 
     /// Longer lines than `limit` are passed on as nil.

@@ -3,7 +3,7 @@ import Glibc
 
 /// A nameless file for what is too large for memory and must be known whole before it can be passed on. It vanishes with
 /// its handle, also when the process is killed.
-public struct SpoolFile {
+public struct SpoolFile: Sendable {
     private let file: FileHandle
     private var buffer: [UInt8] = []
     public private(set) var size: Int64 = 0

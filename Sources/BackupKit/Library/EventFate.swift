@@ -1,0 +1,88 @@
+/// What is to become of an accepted line of an event log, told from its key.
+enum EventFate {
+    /// `other` lines are taken one by one, when the others are in the store: known under another content, twice in the files,
+    /// dated in the future. `repeated` lines say the same as another of their file, and neither has an id: two equal events.
+    case new, known, other, repeated
+
+    /// Decides on every line, in the order of the keys. `firstOfFile` are the places at which the files begin.
+    static func forEach(
+        of keys: LineKeyRuns, in store: Store, firstOfFile: [UInt64], _ body: (LineKey, EventFate) throws -> Void
+    ) throws {
+        let walk = try LocalKeyWalk(store, count: keys.count)
+        var group: (key: LineKey, verdict: RecordBatch.Verdict)?
+        /// Whether a line is another event than the equal one before it: neither has an id, and they stand in one file.
+        func isSecond(_ key: LineKey, after first: LineKey) -> Bool {
+            key.place & EventScan.hasNoID != 0 && first.place & EventScan.hasNoID != 0
+                && file(of: key.place, firstOfFile) == file(of: first.place, firstOfFile)
+        }
+        try keys.forEach { key in
+            if let last = group, last.key.key == key.key {
+                let isSecond = isSecond(key, after: last.key)
+                if key.place & EventScan.hasNoID != 0 { group = (key, last.verdict) }
+                // The same line again, with an id or from another file, says nothing new.
+                if key.content == last.key.content, !isSecond { return try body(key, .known) }
+                return try body(key, isSecond ? .repeated : .other)
+            }
+            let verdict = try walk.look(key.key, content: key.content)
+            group = (key, verdict)
+            switch verdict {
+            case .known: try body(key, .known)
+            case .new where key.place & EventScan.isOdd == 0: try body(key, .new)
+            case .new, .other: try body(key, .other)
+            }
+        }
+    }
+
+    static func file(of place: UInt64, _ firstOfFile: [UInt64]) -> Int {
+        let place = place & EventScan.placeMask
+        var (low, high) = (0, firstOfFile.count)
+        while high - low > 1 {
+            let middle = (low + high) / 2
+            if firstOfFile[middle] <= place { low = middle } else { high = middle }
+        }
+        return low
+    }
+}
+
+/// Lines that are taken one by one, kept until the others are in the store.
+struct OtherEvents {
+    private var spool: SpoolFile
+
+    init() throws { spool = try SpoolFile() }
+
+    mutating func append(_ text: UnsafeRawBufferPointer, file: Int, isRepeat: Bool) throws {
+        try spool.append { bytes in
+            for number in [UInt64(text.count), UInt64(file), isRepeat ? 1 : 0] {
+                withUnsafeBytes(of: number.littleEndian) { bytes += $0 }
+            }
+            bytes += text
+        }
+    }
+
+    mutating func take(into intake: Intake) throws {
+        try spool.flush()
+        var position: Int64 = 0
+        var repeats: [SHA256Digest: Int] = [:]
+        var file: UInt64 = 0
+        while position < spool.size {
+            let head = try spool.read(position..<position + 24)
+            let numbers = head.withUnsafeBytes { head in
+                (0..<3).map { UInt64(littleEndian: head.loadUnaligned(fromByteOffset: $0 * 8, as: UInt64.self)) }
+            }
+            let text = try spool.read(position + 24..<position + 24 + Int64(numbers[0]))
+            position += 24 + Int64(numbers[0])
+            if numbers[1] != file { repeats = [:] }
+            file = numbers[1]
+            let record = try text.withUnsafeBytes { text in
+                try EventLine.record(text) { canonical in
+                    guard numbers[2] == 1 else { return 1 }
+                    let digest = SHA256Digest.of(canonical)
+                    // The first of them went with the others.
+                    repeats[digest, default: 1] += 1
+                    return repeats[digest] ?? 2
+                }
+            }
+            try intake.take(record)
+        }
+    }
+}

@@ -1,0 +1,116 @@
+/// Event logs on their way into a store that holds nothing yet. Nearly every line will be new, so each is read once and
+/// written at once; what then turns out to be there twice is taken out again. `EventIntake`, for every other store, decides
+/// first and reads twice.
+final class EventLoad {
+    private let intake: Intake
+    private var store: Store { intake.store }
+    private let files: [LineWindows]
+    private let rejects: RejectedLines?
+    private let reader: EventReader
+    private let keys: LineKeyRuns
+    private var newKeys: [LineKey] = []
+    private var accepted: UInt64 = 0
+    private var firstOfFile: [UInt64] = []
+    private let rows: EventRows
+    /// Files that lines name as media, by the log that names them.
+    private(set) var media: [(file: Int, path: String)] = []
+    private var named: Set<String> = []
+
+    init(_ intake: Intake, _ paths: [String], lineBytes: Int, rejects: RejectedLines? = nil) throws {
+        self.intake = intake
+        self.rejects = rejects
+        files = try paths.map { try LineWindows($0, limit: lineBytes) }
+        reader = EventReader(intake.store.hasher, intake.store.clock.now())
+        keys = try LineKeyRuns()
+        rows = EventRows(intake.store)
+    }
+
+    func take(_ progress: Progress = .none) throws {
+        let first = store.changeCounter + 1
+        for (number, file) in files.enumerated() {
+            firstOfFile.append(accepted)
+            try read(file, number, progress)
+        }
+        try rows.finish()
+        try addKeys()
+        try settle(from: first)
+        for file in files { try file.checkUnchanged() }
+    }
+
+    private func read(_ file: LineWindows, _ number: Int, _ progress: Progress) throws {
+        var buffer: [UInt8] = []
+        var line = 0
+        for window in 0..<file.count {
+            try file.forEachLine(of: window, in: &buffer) { text in
+                line += 1
+                switch reader.read(text) {
+                case .blank: break
+                case .rejected(let reason):
+                    intake.reject("\(file.path):\(line)", reason)
+                    try rejects?.append(text)
+                case .event(let event):
+                    try take(event)
+                    for path in reader.media where named.insert("\(number)/\(path)").inserted {
+                        media.append((number, path))
+                    }
+                }
+            }
+            try Interrupt.check()
+            let done = UInt64(min(Int64(window + 1) * file.windowBytes, file.bytes))
+            progress.report(ProgressEvent("reading", done: done, item: file.path))
+        }
+    }
+
+    private func take(_ event: EventReader.Event) throws {
+        let mark = (event.hasNoID ? EventScan.hasNoID : 0) | (event.isOdd ? EventScan.isOdd : 0)
+        newKeys.append(LineKey(key: event.key, content: event.content, place: mark | accepted))
+        accepted += 1
+        if newKeys.count == 1 << 16 { try addKeys() }
+        try rows.add(event)
+    }
+
+    private func addKeys() throws {
+        newKeys.sort { LineKey.precedes($0, $1) }
+        try keys.add(newKeys)
+        newKeys.removeAll(keepingCapacity: true)
+    }
+
+    /// Gives what is new its keys, and takes the rest out of the store.
+    private func settle(from first: Int64) throws {
+        var known = 0
+        var isOut = BitSet(count: Int(accepted))
+        var (isOther, isRepeat) = (isOut, isOut)
+        var new: [LineKey] = []
+        func flush() throws {
+            try store.insertKeys(new) { first + Int64($0 & EventScan.placeMask) }
+            intake.count(added: new.count, unchanged: 0)
+            new.removeAll(keepingCapacity: true)
+        }
+        try EventFate.forEach(of: keys, in: store, firstOfFile: firstOfFile) { key, fate in
+            let place = Int(key.place & EventScan.placeMask)
+            guard fate != .new else {
+                new.append(key)
+                if new.count == 1 << 12 { try flush() }
+                return
+            }
+            isOut.insert(place)
+            if fate == .known { known += 1 } else { isOther.insert(place) }
+            if fate == .repeated { isRepeat.insert(place) }
+        }
+        try flush()
+        intake.count(added: 0, unchanged: known)
+        var others = try OtherEvents()
+        try isOut.forEach { place in
+            let change = first + Int64(place)
+            if isOther.contains(place) {
+                var text = try store.fields(ofChange: change)
+                let file = EventFate.file(of: UInt64(place), firstOfFile)
+                try text.withUTF8 {
+                    try others.append(UnsafeRawBufferPointer($0), file: file, isRepeat: isRepeat.contains(place))
+                }
+            }
+            try store.takeOut(change)
+        }
+        try others.take(into: intake)
+    }
+}
