@@ -103,8 +103,9 @@ extension Invocation {
         var options = StoreVault.Options()
         if let host = settings.text("snapshot.host") { options.host = host }
         options.tags = settings.texts("snapshot.tags")
-        // What tells this profile's snapshots from those of the others in the same vault.
-        if let profile = value("profile"), !options.tags.contains(profile) { options.tags.append(profile) }
+        // What tells this profile's snapshots from others in the same vault, which are not a run's business.
+        let mark = value("profile") ?? "nightly"
+        if !options.tags.contains(mark) { options.tags.append(mark) }
         options.lockWait = try lockWait()
         options.limits = try limits()
         options.progress = output.progress()
