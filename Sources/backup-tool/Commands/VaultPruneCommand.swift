@@ -54,7 +54,7 @@ extension Command {
         arguments: [Argument("SNAPSHOT", "Only these: ids, 'latest' or dates", .text, .any)],
         examples: [
             Example(
-                "backup-tool vault copy --from /backup/library --from-password-file ~/.vault-password",
+                "backup-tool vault copy --from /backup/v --from-password-file ~/.old",
                 "All that is new")
         ],
         reports: true,
@@ -114,7 +114,8 @@ extension Invocation {
         if output.isJSON {
             output.report([
                 "message_type": "vault-stats", "snapshots_count": .int(statistics.snapshots),
-                "total_file_count": .int(statistics.restoreFiles + statistics.restoreFolders), "total_size": .int(Int(statistics.restoreBytes)),
+                "total_file_count": .int(statistics.restoreFiles + statistics.restoreFolders),
+                "total_size": .int(Int(statistics.restoreBytes)),
                 "total_blob_count": .int(statistics.blobs),
                 "total_uncompressed_size": .int(Int(statistics.plainBytes)),
                 "total_stored_size": .int(Int(statistics.storedBytes)), "packs": .int(statistics.packs),

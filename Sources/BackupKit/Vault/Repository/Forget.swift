@@ -77,16 +77,19 @@ extension Vault {
 
     private func sum(
         _ tree: SHA256Digest, _ reader: BlobReader, _ index: BlobIndex,
-        _ known: inout [SHA256Digest: TreeSum]
+        _ known: inout [SHA256Digest: TreeSum],
+        depth: Int = 0
     ) throws -> TreeSum {
         if let sum = known[tree] { return sum }
+        // No path can be so long; somebody has built folders to exhaust our stack.
+        guard depth < 2048 else { throw BackupError(.refused, "folders are nested too deep", at: tree.hex) }
         var sum = TreeSum()
         for node in try reader.read(BlobHandle(.tree, tree), in: index, Tree.init(parsing:)).nodes {
             if node.kind == .file {
                 sum.files += 1
                 sum.bytes &+= node.size
             } else if node.kind == .folder, let subtree = node.subtree {
-                let inner = try self.sum(subtree, reader, index, &known)
+                let inner = try self.sum(subtree, reader, index, &known, depth: depth + 1)
                 sum.files += inner.files
                 sum.folders += inner.folders + 1
                 sum.bytes &+= inner.bytes
