@@ -55,7 +55,9 @@ import Testing
         #expect(try bench.text("c/run-default.json") == before)
         let lost = try run(bench, exit: 3, "--store", "empty.db")
         #expect(lost.stderr.contains("publications: fell from 2 to 0"))
-        #expect(try bench.tool(exit: 1, "schedule", "status", "--config", "c/nightly.toml").stdout.contains("nothing is removed"))
+        #expect(
+            try bench.tool(exit: 1, "schedule", "status", "--config", "c/nightly.toml").stdout.contains(
+                "nothing is removed"))
         _ = try run(bench, exit: 3, "--store", "empty.db", "-q")
         let suspects = try bench.shell(
             "RESTIC_PASSWORD=secret restic --no-cache -q -r v snapshots --json --tag suspect")
