@@ -13,10 +13,12 @@ let package = Package(
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .target(name: "CSystem"),
+        // Only the header is needed to build: the library is loaded when it is first asked for.
+        .target(name: "CCurl"),
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("stdc++")]),
         .target(
             name: "BackupKit",
-            dependencies: ["CArchive", "CSQLite", "CZstd", "CCrypto", "CSystem", "CSimdjson"]
+            dependencies: ["CArchive", "CSQLite", "CZstd", "CCrypto", "CSystem", "CSimdjson", "CCurl"]
         ),
         .executableTarget(name: "backup-tool", dependencies: ["BackupKit"]),
         .executableTarget(name: "bibtex-parse", dependencies: ["BackupKit"], path: "Benchmarks/BibTeXParse"),

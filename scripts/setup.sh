@@ -7,9 +7,9 @@ set -eu
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
 
-build_packages="libarchive-dev libsqlite3-dev libssl-dev libzstd-dev libsimdjson-dev pkg-config"
+build_packages="libarchive-dev libsqlite3-dev libssl-dev libzstd-dev libsimdjson-dev libcurl4-openssl-dev pkg-config"
 # The tests let others read what we write, and read what others wrote.
-test_packages="sqlite3 zstd xz-utils zip unzip libarchive-tools jq python3 strace groff-base bash zsh fish"
+test_packages="restic sqlite3 zstd xz-utils zip unzip libarchive-tools jq python3 strace groff-base bash zsh fish cron"
 # The peers of the benchmarks. Their data comes through scripts/bench-data.sh and is not installed.
 bench_packages="zstd libarchive-tools unzip bibtool restic python3 python3-venv"
 
@@ -46,7 +46,7 @@ is_installed() {
 # Without dpkg nobody can say what is installed under which name; what the build itself needs can be asked for.
 check_without_apt() {
     missing=
-    for module in libarchive sqlite3 libcrypto libzstd simdjson; do
+    for module in libarchive sqlite3 libcrypto libzstd simdjson libcurl; do
         pkg-config --exists "$module" 2>/dev/null || missing="$missing $module"
     done
     [ -z "$missing" ] && [ "$purpose" = build ] && return

@@ -63,6 +63,8 @@ void csystem_catch_interrupts(void) {
 
 int csystem_caught_signal(void) { return atomic_load(&caught); }
 
+int csystem_pipe(int ends[2]) { return pipe2(ends, O_CLOEXEC); }
+
 int csystem_open_nameless(const char *folder) { return open(folder, O_RDWR | O_TMPFILE | O_CLOEXEC, 0600); }
 
 int csystem_contains(const void *bytes, size_t count, const void *needle, size_t needle_count) {

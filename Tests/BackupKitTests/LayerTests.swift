@@ -19,9 +19,10 @@ private let layers: [(folder: String, knows: Set<String>)] = [
 /// The one place where each C library is spoken to.
 private let owners: [String: String] = [
     "CSQLite": "Sources/BackupKit/System/SQLite.swift",
-    "CCrypto": "Sources/BackupKit/System/Digest.swift",
+    "CCrypto": "Sources/BackupKit/System/Crypto/",
     "CZstd": "Sources/BackupKit/System/Zstandard.swift",
     "CArchive": "Sources/BackupKit/System/LibArchive.swift",
+    "CCurl": "Sources/BackupKit/System/HTTPRequest.swift",
     "CSystem": "Sources/BackupKit/System/",
 ]
 

@@ -43,3 +43,8 @@ private func lineDifference(_ old: String, _ new: String) -> String {
     }
     return lines.sorted { $0.order < $1.order }.map(\.text).joined(separator: "\n")
 }
+
+/// Where a golden file lies that is not written by the tests themselves.
+public func goldenPath(_ name: String, testFile: String = #filePath) -> String? {
+    testFile.lastIndex(of: "/").map { "\(testFile[..<$0])/../Goldens/\(name)" }
+}

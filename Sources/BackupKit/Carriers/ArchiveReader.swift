@@ -105,6 +105,7 @@ enum ArchiveMagic {
 /// Opens whatever a layout can be read from.
 public enum CarrierOpener {
     public static func open(_ path: String, limits: ReadLimits = ReadLimits()) throws -> any CarrierReader {
+        if let address = VaultAddress(path) { return try VaultReader.open(address, limits: limits) }
         guard let status = try FileStatus.ofTarget(path) else {
             throw BackupError(.notFound, "does not exist", at: path)
         }

@@ -63,5 +63,8 @@ public struct Finding: Sendable, Equatable, Hashable {
         case schemaTypeChanged = "schema-type-changed"
         case schemaNotAdditive = "schema-not-additive"
         case schemaVersion = "schema-version"
+        case futureSnapshot = "future-snapshot"
+        case snapshotOutOfOrder = "snapshot-out-of-order"
+        case suspiciousLoss = "suspicious-loss"
     }
 }

@@ -118,6 +118,8 @@ public struct CivilDate: Hashable, Sendable, Comparable {
 public struct LocalTime: Sendable, Equatable {
     public let day: CivilDate
     public let instant: Timestamp
+    /// How far the wall clock was ahead of UTC.
+    public let offsetMinutes: Int64
 
     /// `2026-02-14T15:00+01:00`, with or without seconds, fraction, colon in the offset; no offset means UTC. A bare
     /// date is its midnight. Nil also when the offset leads out of the years 1…9999.
@@ -133,15 +135,18 @@ public struct LocalTime: Sendable, Equatable {
             let dayOfMonth = reader.number(2), let day = CivilDate(year: year, month: month, day: dayOfMonth)
         else { return nil }
         var milliseconds: Int64 = 0
+        var offsetMinutes: Int64 = 0
         if !reader.atEnd {
             guard reader.take("T") || reader.take("t") || reader.take(" "), let time = reader.time() else { return nil }
             milliseconds = time
             guard let offset = reader.offset(), reader.atEnd else { return nil }
+            offsetMinutes = offset
             milliseconds -= offset * 60_000
         }
         milliseconds += day.daysSinceEpoch * 86_400_000
         guard Timestamp.range.contains(milliseconds) else { return nil }
         self.day = day
+        self.offsetMinutes = offsetMinutes
         instant = Timestamp(milliseconds: milliseconds)
     }
 }
@@ -205,7 +210,7 @@ private struct DigitReader {
     }
 }
 
-private func floorDivide(_ value: Int64, _ by: Int64) -> Int64 {
+func floorDivide(_ value: Int64, _ by: Int64) -> Int64 {
     value % by < 0 ? value / by - 1 : value / by
 }
 

@@ -81,7 +81,7 @@ public struct Manifest: Sendable, Equatable {
             .array(omitted.map { ["path": .string($0.path), "reason": .string($0.reason)] }))
         out += "  \"files\": {".utf8
         var separator = "\n"
-        for (path, facts) in files.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+        for (path, facts) in files.sorted(by: { precedesBytewise($0.key, $1.key) }) {
             out += "\(separator)    ".utf8
             appendJSONString(path, to: &out)
             let flag = facts.isLocalOnly ? ",\"localOnly\":true" : ""
@@ -171,7 +171,7 @@ public enum ChecksumFile {
     public static let fileName = "SHA256SUMS"
 
     public static func text(_ digests: [(path: String, digest: SHA256Digest)]) -> String {
-        let sorted = digests.sorted { $0.path.utf8.lexicographicallyPrecedes($1.path.utf8) }
+        let sorted = digests.sorted { precedesBytewise($0.path, $1.path) }
         return sorted.map { entry in
             // "Escape backslash and newline, and start the line with a backslash": coreutils' rule.
             let escaped = entry.path.contains("\\")
@@ -185,14 +185,21 @@ public enum ChecksumFile {
 
     /// Reads such a file; nil when a line is none of its lines.
     public static func parse(_ text: String) -> [String: SHA256Digest]? {
+        var text = text
+        return text.withUTF8 { parse(UnsafeRawBufferPointer($0)) }
+    }
+
+    private static func parse(_ text: UnsafeRawBufferPointer) -> [String: SHA256Digest]? {
         var digests: [String: SHA256Digest] = [:]
-        for line in text.split(separator: "\n") {
-            let escaped = line.hasPrefix("\\")
-            let body = line.dropFirst(escaped ? 1 : 0)
-            guard body.utf8.count > 66, let digest = SHA256Digest(hex: body.prefix(64)) else { return nil }
-            let rest = body.dropFirst(64)
-            guard rest.hasPrefix("  ") || rest.hasPrefix(" *") else { return nil }
-            let name = String(rest.dropFirst(2))
+        // One line for each file, and files by the ten thousand: the lines are looked at as bytes.
+        digests.reserveCapacity(text.count / 100)
+        for line in text.split(separator: 0x0A) {
+            let escaped = line.first == UInt8(ascii: "\\")
+            let body = UnsafeRawBufferPointer(rebasing: line.dropFirst(escaped ? 1 : 0))
+            guard body.count > 66, let digest = SHA256Digest(hexBytes: body.prefix(64)),
+                body[64] == UInt8(ascii: " "), body[65] == UInt8(ascii: " ") || body[65] == UInt8(ascii: "*")
+            else { return nil }
+            let name = String(decoding: body[66...], as: UTF8.self)
             digests[escaped ? unescaped(name) : name] = digest
         }
         return digests

@@ -142,7 +142,7 @@ public struct Listing: Sendable {
                 digest: layout.expected[entry.path]?.digest)
         }
         return Listing(
-            entries: entries.sorted { $0.path.utf8.lexicographicallyPrecedes($1.path.utf8) },
+            entries: entries.sorted { precedesBytewise($0.path, $1.path) },
             facts: facts(layout.manifest), findings: layout.findings)
     }
 

@@ -78,7 +78,7 @@ public enum Exporter {
         try writer.add(ChecksumFile.fileName, text: ChecksumFile.text(sums))
     }
 
-    private static func manifest(_ layout: StoreLayout, _ files: [String: FileFacts]) throws -> Manifest {
+    static func manifest(_ layout: StoreLayout, _ files: [String: FileFacts]) throws -> Manifest {
         let store = layout.store
         let result = layout.result
         var counts = ["tombstones": result.tombstones]

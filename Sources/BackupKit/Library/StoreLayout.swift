@@ -192,6 +192,34 @@ struct StoreLayout {
         }
     }
 
+    /// The assets that shall be kept, for carriers that read files themselves; what is left out is noted.
+    mutating func chosenAssets(besides files: some Sequence<String>) throws -> [Asset] {
+        guard options.kinds.contains(.attachments) else { return [] }
+        var chosen: [Asset] = []
+        var names = EntryNameSet()
+        for name in files { try names.insert(name) }
+        try store.forEachAsset { asset in
+            try Interrupt.check()
+            if asset.size > CloudLimits.assetBytes, try leaveOutOversize(asset) { return }
+            do {
+                try EntryName.check(asset.path)
+                try names.insert(asset.path)
+                chosen.append(asset)
+            } catch let error as BackupError { omit(asset.path, error.message) }
+        }
+        return chosen
+    }
+
+    mutating func omit(_ path: String, _ reason: String) {
+        result.omitted.append(Omission(path: path, reason: reason))
+    }
+
+    /// Notes what such a carrier took of an asset.
+    mutating func took(_ asset: Asset, _ facts: FileFacts) {
+        digest.add(Asset(path: asset.path, size: facts.size, digest: facts.digest, isLocalOnly: asset.isLocalOnly))
+        judge(asset, found: facts.digest, nil)
+    }
+
     private mutating func judge(_ asset: Asset, found: SHA256Digest, _ problem: BackupError?) {
         if let problem {
             result.omitted.append(

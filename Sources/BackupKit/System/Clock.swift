@@ -32,3 +32,15 @@ public enum RandomID {
         return String(repeating: "0", count: 16 - text.count) + text
     }
 }
+
+/// Sleeps for so many seconds, or less when a signal comes.
+func pause(_ seconds: Double) {
+    if seconds > 0 { usleep(UInt32(seconds * 1e6)) }
+}
+
+/// Seconds of a clock that nobody sets.
+func monotonicSeconds() -> Double {
+    var time = timespec()
+    clock_gettime(CLOCK_MONOTONIC, &time)
+    return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
+}

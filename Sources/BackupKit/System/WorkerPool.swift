@@ -11,7 +11,12 @@ final class Monitor: @unchecked Sendable {
         mutex.initialize(to: pthread_mutex_t())
         condition.initialize(to: pthread_cond_t())
         pthread_mutex_init(mutex, nil)
-        pthread_cond_init(condition, nil)
+        // Who sets the clock must not change how long somebody waits.
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(condition, &attributes)
+        pthread_condattr_destroy(&attributes)
     }
 
     deinit {
@@ -29,6 +34,16 @@ final class Monitor: @unchecked Sendable {
 
     /// Waits for `wakeAll`; only inside `locked`, in a loop that asks for what it waits for.
     func wait() { pthread_cond_wait(condition, mutex) }
+
+    /// Like `wait`, and no longer than so many seconds.
+    func wait(atMost seconds: Double) {
+        var time = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &time)
+        let nanoseconds = time.tv_nsec + Int(seconds.truncatingRemainder(dividingBy: 1) * 1e9)
+        time.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
+        time.tv_nsec = nanoseconds % 1_000_000_000
+        pthread_cond_timedwait(condition, mutex, &time)
+    }
 
     func wakeAll() { pthread_cond_broadcast(condition) }
 }
@@ -147,5 +162,18 @@ enum Parallel {
                 try queue.finish()
             }
         }
+    }
+
+    /// Like `forEach`, with the results in the order of their numbers.
+    static func map<State, Result: Sendable>(
+        _ count: Int, workers: Int = cores, state: @Sendable () throws -> State,
+        _ body: @Sendable (State, Int) throws -> Result
+    ) throws -> [Result] {
+        let results = Mutex([Result?](repeating: nil, count: count))
+        try forEach(count, workers: workers, state: state) { state, number in
+            let result = try body(state, number)
+            results.withLock { $0[number] = result }
+        }
+        return results.withLock { $0.compactMap(\.self) }
     }
 }

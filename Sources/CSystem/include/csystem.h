@@ -27,6 +27,9 @@ void csystem_catch_interrupts(void);
 /// The signal that was caught, or 0.
 int csystem_caught_signal(void);
 
+/// pipe2(2) with O_CLOEXEC, hidden like memmem below: no other thread's child gets the ends. Returns 0, or -1 with errno set.
+int csystem_pipe(int ends[2]);
+
 /// Opens a file without a name in `folder` (O_TMPFILE); it is gone when it is closed.
 int csystem_open_nameless(const char *folder);
 

@@ -48,6 +48,9 @@ struct ExitStatus: Sendable, Equatable {
         }
     }
 
+    /// How a monitoring plugin ends: 0 is fine, 1 a warning, 2 critical.
+    init(monitoring level: Int32) { self.init(code: level) }
+
     private init(code: Int32) {
         self.code = code
     }

@@ -69,7 +69,7 @@ struct Invocation: Sendable {
         return BackupError(.usage, message, remedy: "see '\(path) --help'")
     }
 
-    private func isDeclared(_ name: String) -> Bool {
+    func isDeclared(_ name: String) -> Bool {
         (line.command.options + Option.everywhere).contains { $0.name == name }
     }
 }

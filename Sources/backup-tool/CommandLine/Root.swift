@@ -4,7 +4,7 @@ extension Command {
         "backup-tool", "Back up, export, verify and restore libraries of publications, notes and events",
         subcommands: [
             .export, .importFiles, .verify, .restore, .undo, .events, .list, .show, .diff, .conflicts, .dedup, .schema,
-            .store, .sync, .hub, .completions, .man, .version, .help,
+            .store, .sync, .hub, .vault, .run, .schedule, .drill, .config, .completions, .man, .version, .help,
         ])
 
     /// The command at a path such as ["store", "init"], or nil.

@@ -49,6 +49,7 @@ enum Tool {
             call.output.say(help.short())
             return .usage
         }
+        if call.isDeclared("password-file") { VaultAddress.password.withLock { $0 = { try call.vaultPassword() } } }
         return try run(call)
     }
 

@@ -9,7 +9,7 @@ extension Command {
             by reading back what it wrote. Nothing appears under the name given until all of it is there.
 
             The format comes from the name (.tar.zst, .tar.gz, .tar.xz, .tar, .zip; anything else is a folder) unless \
-            --format says otherwise. With SOURCE_DATE_EPOCH set, the same store gives the same bytes.
+            --format says otherwise. vault:PATH takes a snapshot, as 'vault backup' does. With SOURCE_DATE_EPOCH set, the same store gives the same bytes.
 
             Whatever cannot be exported is listed with its reason, and the exit code is 3.
             """,
@@ -23,7 +23,7 @@ extension Command {
                 "oversize", "WHAT", "What to do with attachments over 250 MB, which will not sync",
                 .oneOf(ExportOptions.Oversize.allCases.map(\.rawValue))),
             .flag("no-verify", "Do not read back what was written"), .force, .dryRun,
-        ],
+        ] + Option.passwords,
         examples: [
             Example("backup-tool export -o library.tar.zst", "Everything into one archive"),
             Example("backup-tool export -o ~/library --only publications,attachments", "The papers, as a folder"),
@@ -34,6 +34,7 @@ extension Command {
         run: { call in
             let target = try call.argumentless(call.value("output") ?? "")
             let options = try exportOptions(call, target)
+            if let address = VaultAddress(target) { return try snapshot(address, options, call) }
             if target == "-", call.output.out.isTerminal {
                 throw call.usage("an archive is not for a terminal; pipe it")
             }
@@ -41,6 +42,21 @@ extension Command {
             if call.flag("dry-run") { return try rehearse(store, target, options, call) }
             return report(try Exporter.export(store, to: target, options), call, toOutput: target == "-")
         })
+}
+
+/// A vault takes what other forms take, as its next snapshot.
+private func snapshot(_ address: VaultAddress, _ options: ExportOptions, _ call: Invocation) throws -> ExitStatus {
+    guard call.value("format") == nil, call.value("level") == nil else {
+        throw call.usage("--format and --level do not go with a vault")
+    }
+    var backup = VaultBackupOptions()
+    backup.kinds = options.kinds
+    backup.oversize = options.oversize
+    backup.clock = options.clock
+    backup.dryRun = call.flag("dry-run")
+    let store = try Store(try call.storePath(), .read)
+    let backend = try FolderBackend(address.path)
+    return try call.backUp(store, into: try Vault.open(backend, password: try call.vaultPassword()), backup)
 }
 
 extension Invocation {

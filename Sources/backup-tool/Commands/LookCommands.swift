@@ -5,7 +5,8 @@ extension Command {
     static let list = Command(
         "list", "List the files in a backup", in: .look,
         discussion: "The files of a folder or an archive with their sizes and times; --verbose adds their SHA-256.",
-        arguments: [Argument("PATH", "A folder or an archive", .file)],
+        options: Option.passwords,
+        arguments: [Argument("PATH", "A folder, an archive or vault:PATH@SNAPSHOT", .file)],
         examples: [Example("backup-tool list library.tar.zst", "Show what is inside")],
         reports: true,
         run: { call in
@@ -38,8 +39,9 @@ extension Command {
             Without ENTRY, the manifest in words: when it was written, by what, and what it holds. With ENTRY, the \
             bytes of that file, without reading the rest where the archive allows it.
             """,
+        options: Option.passwords,
         arguments: [
-            Argument("PATH", "A folder or an archive", .file),
+            Argument("PATH", "A folder, an archive or vault:PATH@SNAPSHOT", .file),
             Argument("ENTRY", "A name as 'list' shows it", .text, .optional),
         ],
         examples: [
@@ -76,6 +78,7 @@ extension Command {
             Each side is a store, or anything that can be restored: a folder, an archive, an imbib backup. Records are \
             compared field by field. The exit code says whether the comparison worked, not whether they differ.
             """,
+        options: Option.passwords,
         arguments: [Argument("A", "The old side", .file), Argument("B", "The new side", .file)],
         examples: [
             Example("backup-tool diff monday.tar.zst tuesday.tar.zst", "See what happened in between"),

@@ -36,8 +36,10 @@ extension Command {
             .value("schema", "FILE", "Give records the defaults that this schema file has for what they lack", .file),
             .flag("allow-damage", "Restore what is sound of a damaged backup"),
             .flag("force", "With --to: replace the folder"), .dryRun,
+        ] + Option.passwords,
+        arguments: [
+            Argument("PATH", "A library or an imbib backup: a folder, an archive or vault:PATH@SNAPSHOT", .file)
         ],
-        arguments: [Argument("PATH", "A library or an imbib backup: a folder or an archive", .file)],
         examples: [
             Example("backup-tool restore library.tar.zst --dry-run", "See what would change"),
             Example("backup-tool restore library.tar.zst --match smith2020", "Bring back one reference"),

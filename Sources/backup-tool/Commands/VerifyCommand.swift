@@ -14,8 +14,10 @@ extension Command {
         options: [
             .value(
                 "level", "LEVEL", "How thoroughly to look", .oneOf(VerifyResult.Level.allCases.map(\.rawValue)))
+        ] + Option.passwords,
+        arguments: [
+            Argument("PATH", "A library or an imbib backup: a folder, an archive or vault:PATH@SNAPSHOT", .file)
         ],
-        arguments: [Argument("PATH", "A library or an imbib backup: a folder or an archive", .file)],
         examples: [
             Example("backup-tool verify library.tar.zst", "Read and check everything"),
             Example("backup-tool verify library.tar.zst --level deep", "Prove that it restores"),

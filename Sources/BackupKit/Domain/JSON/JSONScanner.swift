@@ -112,6 +112,41 @@ public struct JSONScanner {
         depth -= 1
     }
 
+    /// Like `forEachMember`, but `body` reads the value itself, exactly that and with this scanner: what is large is then
+    /// looked at once.
+    mutating func readMembers(_ body: (inout JSONScanner, _ key: Range<Int>) throws -> Void) throws {
+        skipSpace()
+        try expect(UInt8(ascii: "{"))
+        try enter()
+        skipSpace()
+        if current == UInt8(ascii: "}") {
+            position += 1
+        } else {
+            repeat {
+                skipSpace()
+                let key = try string()
+                skipSpace()
+                try expect(UInt8(ascii: ":"))
+                try body(&self, key)
+            } while try another(closing: UInt8(ascii: "}"))
+        }
+        depth -= 1
+    }
+
+    /// Like `forEachElement`, but `body` reads the element itself.
+    mutating func readElements(_ body: (inout JSONScanner) throws -> Void) throws {
+        skipSpace()
+        try expect(UInt8(ascii: "["))
+        try enter()
+        skipSpace()
+        if current == UInt8(ascii: "]") {
+            position += 1
+        } else {
+            repeat { try body(&self) } while try another(closing: UInt8(ascii: "]"))
+        }
+        depth -= 1
+    }
+
     private mutating func enter() throws {
         depth += 1
         if depth > Self.maximumDepth { throw problem("nested more than \(Self.maximumDepth) deep") }

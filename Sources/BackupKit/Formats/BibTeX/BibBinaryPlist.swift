@@ -165,16 +165,5 @@ enum BibBase64 {
         return out
     }
 
-    static func encode(_ bytes: [UInt8]) -> String {
-        var out: [UInt8] = []
-        for start in stride(from: 0, to: bytes.count, by: 3) {
-            let group = bytes[start..<min(start + 3, bytes.count)]
-            let bits = group.reduce(UInt32(0)) { $0 << 8 | UInt32($1) } << UInt32(8 * (3 - group.count))
-            for index in 0..<4 {
-                let digit = alphabet[Int(bits >> UInt32(18 - 6 * index)) & 63]
-                out.append(index <= group.count ? digit : BibByte.equals)
-            }
-        }
-        return String(decoding: out, as: UTF8.self)
-    }
+    static func encode(_ bytes: [UInt8]) -> String { Base64.encode(bytes) }
 }

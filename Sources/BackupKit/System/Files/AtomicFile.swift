@@ -98,6 +98,27 @@ public enum AtomicFile {
         }
     }
 
+    /// Whether a name is one that `temporaryName` makes.
+    static func isTemporary(_ name: String) -> Bool {
+        name.hasPrefix(".") && name.contains(temporaryMark)
+    }
+
+    /// Removes files; all of it is durable when this returns. What is not there is fine.
+    public static func remove(_ paths: [String]) throws {
+        var folders: Set<String> = []
+        // Also after a failure: what is gone by then must stay gone.
+        defer { for folder in folders { try? Directory.sync(folder) } }
+        for path in paths {
+            guard unlink(path) == 0 || errno == ENOENT else {
+                throw BackupError.fromErrno("cannot be removed", at: path)
+            }
+            folders.insert(parent(of: path))
+        }
+        let touched = folders
+        folders = []
+        for folder in touched { try Directory.sync(folder) }
+    }
+
     private static func refuseExisting(_ path: String, unless replace: Bool) throws {
         if try !replace && FileStatus.ofName(path) != nil { throw existing(path) }
     }

@@ -22,8 +22,8 @@ public enum Directory {
         }
     }
 
-    /// The names in a folder, sorted, without "." and "..".
-    public static func names(in path: String) throws -> [String] {
+    /// The names in a folder, sorted, without "." and "..". A name that is not UTF-8 is an error unless such are skipped.
+    public static func names(in path: String, skippingForeign: Bool = false) throws -> [String] {
         guard let stream = opendir(path) else { throw BackupError.fromErrno("cannot be listed", at: path) }
         defer { closedir(stream) }
         var names: [String] = []
@@ -37,6 +37,7 @@ public enum Directory {
                 pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(validatingCString: $0) }
             }
             guard let name else {
+                if skippingForeign { continue }
                 throw BackupError(
                     .refused, "holds a name that is not UTF-8", at: path, remedy: "rename that file and run again")
             }

@@ -34,6 +34,21 @@ public final class FileHandle: Sendable {
         return FileHandle(owning: descriptor, path: "standard output")
     }
 
+    /// Opens a file that only grows, making it where there is none, and keeps others who do so waiting until it is closed.
+    static func openForAppending(_ path: String, mode: mode_t = 0o600) throws -> FileHandle {
+        let descriptor = open(path, O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, mode)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
+        let file = FileHandle(owning: descriptor, path: path)
+        guard try file.status().isRegular else {
+            throw BackupError(.refused, "is not a regular file", at: path)
+        }
+        while flock(descriptor, LOCK_EX) != 0 {
+            guard errno == EINTR else { throw BackupError.fromErrno("cannot be locked", at: path) }
+            try Interrupt.check()
+        }
+        return file
+    }
+
     /// Creates a file that did not exist, readable by its owner alone.
     public static func create(_ path: String, mode: mode_t = 0o600) throws -> FileHandle {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
@@ -129,16 +144,27 @@ public final class FileHandle: Sendable {
 public struct FileStatus: Sendable, Equatable {
     public let size: Int64
     public let modifiedNanoseconds: Int64
+    /// When its content or its attributes changed last, which no program can set.
+    public let changedNanoseconds: Int64
     public let inode: UInt64
     public let device: UInt64
     public let mode: UInt32
+    public let owner: UInt32
+    public let group: UInt32
 
     public init(_ raw: stat) {
         size = Int64(raw.st_size)
-        modifiedNanoseconds = Int64(raw.st_mtim.tv_sec) &* 1_000_000_000 &+ Int64(raw.st_mtim.tv_nsec)
+        modifiedNanoseconds = Self.nanoseconds(raw.st_mtim)
+        changedNanoseconds = Self.nanoseconds(raw.st_ctim)
         inode = UInt64(raw.st_ino)
         device = UInt64(raw.st_dev)
         mode = raw.st_mode
+        owner = raw.st_uid
+        group = raw.st_gid
+    }
+
+    private static func nanoseconds(_ time: timespec) -> Int64 {
+        Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 
     public var isRegular: Bool { mode & S_IFMT == S_IFREG }

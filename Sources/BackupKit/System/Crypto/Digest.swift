@@ -13,6 +13,11 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
         self.words = words
     }
 
+    private init(words: SIMD4<UInt64>) { self.words = words }
+
+    /// What no file has, and what stands for "none" in a vault.
+    static let zero = SHA256Digest(words: SIMD4<UInt64>())
+
     /// Reads 64 hexadecimal digits of either case.
     public init?(hex: some StringProtocol) {
         guard hex.utf8.count == 64 else { return nil }
@@ -20,6 +25,22 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
         for (index, digit) in hex.utf8.enumerated() {
             guard let value = hexValue(digit) else { return nil }
             words[index / 16] = words[index / 16] << 4 | UInt64(value)
+        }
+        self.words = words
+    }
+
+    /// Reads 64 hexadecimal digits of either case.
+    init?(hexBytes slice: Slice<UnsafeRawBufferPointer>) {
+        let bytes = UnsafeRawBufferPointer(rebasing: slice)
+        guard bytes.count == 64 else { return nil }
+        var words = SIMD4<UInt64>()
+        for word in 0..<4 {
+            var value: UInt64 = 0
+            for index in word * 16..<word * 16 + 16 {
+                guard let digit = hexValue(bytes[index]) else { return nil }
+                value = value << 4 | UInt64(digit)
+            }
+            words[word] = value
         }
         self.words = words
     }

@@ -1,0 +1,209 @@
+import Glibc
+import Synchronization
+
+/// A snapshot in words: `vault:PATH`, `vault:PATH@latest`, `vault:PATH@1a2b3c`, `vault:PATH@2026-11-01`.
+public struct VaultAddress: Sendable, Equatable {
+    public static let scheme = "vault:"
+
+    public let path: String
+    public let snapshot: String
+
+    /// nil for what is the path of a folder or an archive.
+    public init?(_ text: String) {
+        guard text.hasPrefix(Self.scheme), text.utf8.count > Self.scheme.utf8.count else { return nil }
+        let rest = text.dropFirst(Self.scheme.count)
+        // Folders may have an @ in their names; what parts a snapshot from its vault is never followed by a slash.
+        guard let at = rest.lastIndex(of: "@"), !rest[at...].contains("/"), at != rest.startIndex else {
+            path = String(rest)
+            snapshot = "latest"
+            return
+        }
+        path = String(rest[..<at])
+        let word = rest[rest.index(after: at)...]
+        snapshot = word.isEmpty ? "latest" : String(word)
+    }
+
+    /// How the password is come by; the command line puts its options here before it opens anything.
+    public static let password = Mutex<@Sendable () throws -> [UInt8]>(Self.passwordOfEnvironment)
+
+    /// Vaults that this process has opened, by their paths: making a key of a password takes half a second each time.
+    public static let opened = Mutex<[String: Vault]>([:])
+
+    @Sendable private static func passwordOfEnvironment() throws -> [UInt8] {
+        let source = try PasswordSource.find(file: nil, command: nil) { name in
+            getenv(name).map { String(cString: $0) }
+        }
+        guard let source else {
+            throw BackupError(
+                .wrongPassword, "no password is given", remedy: "set BACKUP_TOOL_PASSWORD_FILE, or use --password-file")
+        }
+        return try source.read()
+    }
+}
+
+/// A snapshot as a carrier. Every blob is authenticated and compared with its name on the way, so that what comes out is
+/// what went in. A lock that others share keeps the vault from being pruned meanwhile.
+public final class VaultReader: CarrierReader {
+    public let snapshot: Snapshot
+    private let vault: Vault
+    private let index: BlobIndex
+    private let indexDamage: [Finding]
+    private let limits: ReadLimits
+    /// Held as long as somebody reads; nil where the vault cannot be written to.
+    private let lock: HeldLock?
+    private let tree: SHA256Digest
+
+    public static func open(_ address: VaultAddress, limits: ReadLimits = ReadLimits()) throws -> VaultReader {
+        if let vault = VaultAddress.opened.withLock({ $0[address.path] }) {
+            return try VaultReader(vault, address.snapshot, limits: limits)
+        }
+        let password = try VaultAddress.password.withLock { $0 }()
+        let vault = try Vault.open(try FolderBackend(address.path), password: password)
+        return try VaultReader(vault, address.snapshot, limits: limits)
+    }
+
+    public init(_ vault: Vault, _ word: String, limits: ReadLimits = ReadLimits()) throws {
+        self.vault = vault
+        self.limits = limits
+        do {
+            lock = HeldLock(try VaultLock.acquire(.shared, in: vault.locks))
+        } catch let error as BackupError where error.code != .locked && error.code != .interrupted {
+            lock = nil
+        }
+        snapshot = try vault.resolve(word)
+        let loaded = try vault.loadIndex()
+        index = loaded.blobs
+        indexDamage = loaded.findings.filter { $0.severity == .damage }
+        guard let root = snapshot.file.tree else {
+            throw BackupError(.damaged, "the snapshot has no tree", at: VaultFile(.snapshot, snapshot.id).path)
+        }
+        tree = try Self.layoutRoot(root, snapshot.file.paths, index, BlobReader(vault))
+    }
+
+    /// A snapshot holds the folders that lead to what was backed up; a layout begins below them.
+    private static func layoutRoot(
+        _ root: SHA256Digest, _ paths: [String], _ index: BlobIndex, _ reader: BlobReader
+    ) throws -> SHA256Digest {
+        guard paths.count == 1 else { return root }
+        var parts = paths[0].split(separator: "/")[...]
+        var id = root
+        while !parts.isEmpty {
+            let nodes = try reader.read(BlobHandle(.tree, id), in: index) { try Tree(parsing: $0).nodes }
+            // A relative path stands there in full and begins further down in the tree.
+            guard nodes.count == 1, let only = nodes.first, let subtree = only.subtree, only.kind == .folder,
+                let place = parts.firstIndex(where: { $0.utf8.elementsEqual(only.name) })
+            else { break }
+            parts = parts[(place + 1)...]
+            id = subtree
+        }
+        return id
+    }
+
+    /// The thread that refreshes a lock keeps it alive, so it must be told.
+    private final class HeldLock: Sendable {
+        private let lock: VaultLock
+
+        init(_ lock: VaultLock) { self.lock = lock }
+
+        deinit { lock.release() }
+    }
+
+    private struct Entry: Sendable {
+        let info: EntryInfo
+        let content: [SHA256Digest]
+    }
+
+    /// All files in the order of their names, and the folders that cannot be read.
+    private func entries() throws -> (entries: [Entry], damage: [Finding]) {
+        var found: [Entry] = []
+        var damage = indexDamage
+        var meter = LimitMeter(limits)
+        let reader = try BlobReader(vault)
+        var waiting = [(path: "", id: tree)]
+        while let (folder, id) = waiting.popLast() {
+            try Interrupt.check()
+            let nodes: [TreeNode]
+            do {
+                nodes = try reader.read(BlobHandle(.tree, id), in: index) { try Tree(parsing: $0).nodes }
+            } catch let error as BackupError where error.code == .damaged || error.code == .notFound {
+                damage.append(
+                    Finding(
+                        .archiveDamaged, .damage, folder.isEmpty ? snapshot.shortID : folder,
+                        "the list of this folder's files cannot be read: \(error.message)"))
+                continue
+            }
+            for node in nodes {
+                let info = try admit(node, in: folder, &meter)
+                if node.kind == .folder, let subtree = node.subtree {
+                    waiting.append((info.path, subtree))
+                } else if node.kind == .file, let content = node.content {
+                    found.append(Entry(info: info, content: content))
+                } else {
+                    damage.append(Finding(.entryDamaged, .damage, info.path, "has no content"))
+                }
+            }
+        }
+        return (found.sorted { precedesBytewise($0.info.path, $1.info.path) }, damage)
+    }
+
+    private func admit(_ node: TreeNode, in folder: String, _ meter: inout LimitMeter) throws -> EntryInfo {
+        let shown = String(decoding: node.name, as: UTF8.self)
+        let place = folder.isEmpty ? shown : "\(folder)/\(shown)"
+        guard node.hasSafeName, node.text != nil else {
+            throw BackupError(.refused, "is not a name that a backup may hold", at: place)
+        }
+        guard node.kind == .file || node.kind == .folder else {
+            throw BackupError(.refused, "is a \(node.kind.word), which a backup of a library does not hold", at: place)
+        }
+        try EntryName.check(place)
+        let info = EntryInfo(
+            path: place, size: node.kind == .file ? Int64(clamping: node.size) : 0, modified: node.modified.seconds)
+        try meter.admit(info, isFolder: node.kind == .folder)
+        return info
+    }
+
+    public func list() throws -> [EntryInfo] {
+        let (entries, damage) = try entries()
+        if let first = damage.first(where: { $0.code != .unreadable }) {
+            throw BackupError(.damaged, first.message, at: first.subject)
+        }
+        return entries.map(\.info)
+    }
+
+    public func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
+        let (entries, damage) = try entries()
+        try Parallel.forEach(entries.count, state: { try BlobReader(vault) }) { reader, number in
+            try Interrupt.check()
+            try body(entries[number].info, Content(entry: entries[number], index: index, reader: reader))
+        }
+        return damage
+    }
+
+    public func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        guard let entry = try entries().entries.first(where: { $0.info.path.utf8.elementsEqual(path.utf8) }) else {
+            throw BackupError(.notFound, "is not in the snapshot", at: path)
+        }
+        try Content(entry: entry, index: index, reader: try BlobReader(vault)).forEachChunk(body)
+    }
+
+    private struct Content: EntryBytes {
+        let entry: Entry
+        let index: BlobIndex
+        let reader: BlobReader
+
+        func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+            var size: Int64 = 0
+            for id in entry.content {
+                try Interrupt.check()
+                try reader.read(BlobHandle(.data, id), in: index) { bytes in
+                    size += Int64(bytes.count)
+                    try body(bytes)
+                }
+            }
+            guard size == entry.info.size else {
+                throw BackupError(
+                    .damaged, "has \(size) bytes where its folder says \(entry.info.size)", at: entry.info.path)
+            }
+        }
+    }
+}

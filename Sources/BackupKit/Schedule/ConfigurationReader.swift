@@ -1,0 +1,135 @@
+extension Configuration {
+    /// Reads the file named by `explicit`, else the first that exists of the usual ones, else gives an empty
+    /// configuration. `read` answers nil for a file that does not exist, and throws when one cannot be read.
+    public static func load(
+        explicit: String?, environment: Environment, read: (String) throws -> [UInt8]?
+    ) throws -> Configuration {
+        guard let (file, bytes) = try find(explicit: explicit, environment: environment, read: read) else {
+            return .empty
+        }
+        return try parse(bytes, file: file, environment: environment)
+    }
+
+    /// The file that `load` would read, and its bytes.
+    public static func find(
+        explicit: String?, environment: Environment, read: (String) throws -> [UInt8]?
+    ) throws -> (file: String, bytes: [UInt8])? {
+        if let explicit {
+            guard let bytes = try read(explicit) else {
+                throw BackupError(.failed, "no such configuration file", at: explicit)
+            }
+            return (explicit, bytes)
+        }
+        for path in environment.configurationFiles { if let bytes = try read(path) { return (path, bytes) } }
+        return nil
+    }
+
+    /// Throws the first mistake.
+    public static func parse(_ bytes: [UInt8], file: String, environment: Environment) throws -> Configuration {
+        let (configuration, mistakes) = check(bytes, file: file, environment: environment)
+        if let first = mistakes.first { throw first }
+        return configuration
+    }
+
+    /// Reads all of it and gives every mistake with its line. Of what is no TOML only the first can be told.
+    public static func check(
+        _ bytes: [UInt8], file: String, environment: Environment
+    ) -> (configuration: Configuration, mistakes: [BackupError]) {
+        var reader = Reader(file: file, environment: environment)
+        do {
+            for (key, value) in try TOML.read(bytes, file: file).entries {
+                if key == "profile" { reader.takeProfiles(value) } else { reader.take(key, value, profile: nil) }
+            }
+        } catch let error as BackupError { reader.mistakes.append(error) } catch {
+            reader.mistakes.append(BackupError(.failed, "\(error)", at: file))
+        }
+        return (
+            Configuration(
+                file: file, values: reader.values, profiles: reader.profiles, ofProfiles: reader.ofProfiles),
+            reader.mistakes
+        )
+    }
+
+    private struct Reader {
+        let file: String
+        let environment: Environment
+        var values: [String: Setting] = [:]
+        var profiles: [String] = []
+        var ofProfiles: [String: [String: Setting]] = [:]
+        var mistakes: [BackupError] = []
+
+        private mutating func mistake(_ value: TOMLValue, _ message: String, remedy: String? = nil) {
+            mistakes.append(BackupError(.failed, message, at: "\(file):\(value.position.line)", remedy: remedy))
+        }
+
+        mutating func takeProfiles(_ value: TOMLValue) {
+            guard case .table(let table) = value.content else {
+                return mistake(value, "profile must hold tables", remedy: "begin a profile with [profile.NAME]")
+            }
+            for (name, value) in table.entries {
+                guard Configuration.isProfileName(name) else {
+                    mistake(
+                        value, "'\(printable(name))' is no name for a profile",
+                        remedy: "letters, digits, - and _ may stand in it")
+                    continue
+                }
+                guard case .table(let settings) = value.content else {
+                    mistake(value, "profile.\(name) must be a table", remedy: "begin it with [profile.\(name)]")
+                    continue
+                }
+                profiles.append(name)
+                ofProfiles[name] = [:]
+                for (key, value) in settings.entries { take(key, value, profile: name) }
+            }
+        }
+
+        /// A setting, or a table of settings.
+        mutating func take(_ name: String, _ value: TOMLValue, profile: String?) {
+            if case .table(let inner) = value.content,
+                Configuration.keys.contains(where: { $0.name.hasPrefix(name + ".") })
+            {
+                for (key, value) in inner.entries { take("\(name).\(key)", value, profile: profile) }
+                return
+            }
+            guard let content = check(value, of: name) else { return }
+            let setting = Setting(content: content, line: value.position.line)
+            if let profile { ofProfiles[profile]?[name] = setting } else { values[name] = setting }
+        }
+
+        private mutating func check(_ value: TOMLValue, of name: String) -> TOMLValue.Content? {
+            guard let key = Configuration.keys.first(where: { $0.name == name }) else {
+                let sections = Set(
+                    Configuration.keys.compactMap { $0.name.split(separator: ".").dropLast().first.map(String.init) })
+                let near = didYouMean(name, among: Configuration.keys.map(\.name) + sections.sorted() + ["profile"])
+                mistake(
+                    value, "unknown key '\(printable(name))'",
+                    remedy: near ?? "docs/configuration.md lists the keys")
+                return nil
+            }
+            guard key.kind.takes(value.content) else {
+                mistake(value, "\(name) must be \(key.kind.sentence)")
+                return nil
+            }
+            switch (key.kind, value.content) {
+            case (.oneOf(let allowed), .string(let text)) where !allowed.contains(text):
+                mistake(
+                    value, "\(name) cannot be '\(printable(text))'",
+                    remedy: didYouMean(text, among: allowed) ?? "one of: \(allowed.joined(separator: ", "))")
+                return nil
+            case (.path, .string(let text)):
+                do { return .string(try resolve(text)) } catch let error as BackupError {
+                    mistake(value, error.message, remedy: error.remedy)
+                } catch { mistake(value, "\(error)") }
+                return nil
+            default: return value.content
+            }
+        }
+
+        private func resolve(_ path: String) throws -> String {
+            if path.hasPrefix("/") { return path }
+            if path.hasPrefix("~/") { return try environment.home() + path.dropFirst() }
+            guard let slash = file.lastIndex(of: "/") else { return path }
+            return file[...slash] + path
+        }
+    }
+}

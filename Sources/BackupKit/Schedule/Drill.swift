@@ -1,0 +1,142 @@
+import Glibc
+
+/// Proves a backup by doing what it is there for: all of it is restored into a scratch store, which is then looked over.
+public enum Drill {
+    /// A backup to try.
+    public struct Target: Sendable, Equatable {
+        public let path: String
+        public let snapshot: String?
+
+        public init(path: String, snapshot: String? = nil) {
+            (self.path, self.snapshot) = (path, snapshot)
+        }
+    }
+
+    public struct Options: Sendable {
+        public var limits = ReadLimits()
+        public var progress = Progress.none
+        public var clock = Clock.system
+
+        public init() {}
+    }
+
+    /// Tries one backup. Damage is a result and no error: it has to be written down.
+    public static func run(_ target: Target, _ options: Options) throws -> DrillEntry {
+        var facts = Facts()
+        do { try tryOut(target.path, options, &facts) } catch let error as BackupError {
+            // Somebody stopped us, or the scratch folder is full: that says nothing about the backup.
+            guard ![.interrupted, .destinationFull, .temporary].contains(error.code) else { throw error }
+            facts.problems.append(error.description)
+        }
+        return DrillEntry(
+            time: options.clock.now(), path: target.path, snapshot: target.snapshot, madeAt: facts.madeAt,
+            isOK: facts.problems.isEmpty, seconds: facts.seconds, files: facts.files, bytes: facts.bytes,
+            contentDigest: facts.contentDigest, problems: facts.problems)
+    }
+
+    private struct Facts {
+        var madeAt: Timestamp?
+        var seconds = 0.0
+        var files = 0
+        var bytes: Int64 = 0
+        var contentDigest: String?
+        var problems: [String] = []
+
+        mutating func add(_ findings: [Finding]) {
+            for finding in findings where finding.severity == .damage || finding.severity == .error {
+                problems.append("\(finding.subject): \(finding.message)")
+            }
+        }
+    }
+
+    private static func tryOut(_ path: String, _ options: Options, _ facts: inout Facts) throws {
+        // Every digest, every format. What is damaged is not restored: the verdict is clear.
+        let verified = try Verifier.verify(path, limits: options.limits, progress: options.progress)
+        (facts.files, facts.bytes) = (verified.files, verified.bytes)
+        facts.contentDigest = verified.contentDigest?.hex
+        facts.add(verified.findings)
+        guard verified.isOK else { return }
+        let layout = try OpenedLayout.open(path, limits: options.limits)
+        if case .own(let manifest) = layout.manifest { facts.madeAt = manifest.createdAt }
+        if case .imbib(let manifest) = layout.manifest { facts.madeAt = manifest.createdAt }
+        var restore = RestoreOptions()
+        restore.kinds = Set(Kind.allCases)
+        restore.limits = options.limits
+        restore.progress = options.progress
+        try ScratchStore.with { store in
+            let start = monotonicSeconds()
+            let restored = try Restorer.restore(path, into: store, restore)
+            facts.seconds = monotonicSeconds() - start
+            facts.add(restored.findings)
+            try lookOver(store, layout.manifest, &facts)
+        }
+    }
+
+    /// Looks at the scratch store: SQLite itself, the digest over everything, and every file as it lies on the disk now.
+    private static func lookOver(_ store: Store, _ manifest: LayoutManifest, _ facts: inout Facts) throws {
+        let check = try store.database.prepare("PRAGMA integrity_check")
+        if try check.step(), case let verdict = check.text(0), verdict != "ok" {
+            facts.problems.append("the restored store is damaged: \(verdict)")
+        }
+        if case .own(let manifest) = manifest {
+            let digest = try store.read { try store.contentDigest(kinds: manifest.kinds) }
+            if digest != manifest.contentDigest {
+                facts.problems.append(
+                    "restores to content digest \(digest.hex), the manifest says \(manifest.contentDigest.hex)")
+            }
+        }
+        try store.forEachAsset { asset in
+            try Interrupt.check()
+            let hasher = SHA256Hasher()
+            try FileHandle.openForReading("\(store.assetFolder)/\(asset.path)").forEachChunk { hasher.update($0) }
+            if hasher.finish() != asset.digest {
+                facts.problems.append("\(asset.path): was not restored to what it was")
+            }
+        }
+    }
+
+    // MARK: What to try
+
+    /// The newest backup of a folder and one older one by chance; or the one that `path` is itself.
+    public static func targets(
+        at path: String, using random: inout some RandomNumberGenerator
+    ) throws -> [Target] {
+        guard let status = try FileStatus.ofTarget(path) else {
+            throw BackupError(.notFound, "is not there", at: path)
+        }
+        guard status.isDirectory, try !isLibrary(path) else { return [Target(path: path)] }
+        let sorted = try backups(in: path)
+        guard let newest = sorted.first else {
+            throw BackupError(
+                .notFound, "holds no backup", at: path,
+                remedy: "name a backup, or a folder of backups as 'backup-tool export' writes them")
+        }
+        return [newest, sorted.dropFirst().randomElement(using: &random)].compactMap(\.self).map { Target(path: $0) }
+    }
+
+    /// The backups in a folder, newest first by the times of the files.
+    private static func backups(in folder: String) throws -> [String] {
+        var found: [(path: String, modified: Int64)] = []
+        for name in try Directory.names(in: folder) where !name.hasPrefix(".") {
+            let path = "\(folder)/\(name)"
+            guard let status = try FileStatus.ofTarget(path) else { continue }
+            let isBackup = status.isDirectory ? try isLibrary(path) : CarrierFormat(fileName: name) != nil
+            if isBackup { found.append((path, try modified(path, status))) }
+        }
+        return found.sorted { ($0.modified, $0.path) > ($1.modified, $1.path) }.map(\.path)
+    }
+
+    private static func isLibrary(_ folder: String) throws -> Bool {
+        for name in [Manifest.fileName, Layout.records, Layout.bibliography]
+        where try FileStatus.ofTarget("\(folder)/\(name)") != nil {
+            return true
+        }
+        return false
+    }
+
+    private static func modified(_ path: String, _ status: FileStatus) throws -> Int64 {
+        guard status.isDirectory else { return status.modifiedNanoseconds }
+        return try FileStatus.ofTarget("\(path)/\(Manifest.fileName)")?.modifiedNanoseconds
+            ?? status.modifiedNanoseconds
+    }
+}

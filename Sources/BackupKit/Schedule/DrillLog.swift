@@ -1,0 +1,144 @@
+import Glibc
+
+/// One line of `drills.jsonl`.
+public struct DrillEntry: Sendable, Equatable {
+    public let time: Timestamp
+    /// What was restored: a file, a folder, or a vault.
+    public var path: String
+    /// The snapshot, where it was one of a vault.
+    public let snapshot: String?
+    /// When what was restored had been made.
+    public let madeAt: Timestamp?
+    public let isOK: Bool
+    /// How long it took until everything was back.
+    public let seconds: Double
+    public let files: Int
+    public let bytes: Int64
+    public let contentDigest: String?
+    /// What was wrong.
+    public let problems: [String]
+
+    public init(
+        time: Timestamp, path: String, snapshot: String? = nil, madeAt: Timestamp?, isOK: Bool, seconds: Double,
+        files: Int, bytes: Int64, contentDigest: String?, problems: [String]
+    ) {
+        (self.time, self.path, self.snapshot, self.madeAt, self.isOK) = (time, path, snapshot, madeAt, isOK)
+        (self.seconds, self.files, self.bytes) = (seconds, files, bytes)
+        (self.contentDigest, self.problems) = (contentDigest, problems)
+    }
+
+    public var members: [JSON.Member] {
+        func text(_ value: String?) -> JSON { value.map { .string($0) } ?? .null }
+        return [
+            .init("time", .string(time.iso8601)), .init("path", .string(path)), .init("snapshot", text(snapshot)),
+            .init("madeAt", text(madeAt?.iso8601)), .init("ok", .bool(isOK)),
+            // To the millisecond: more would be noise.
+            .init("seconds", .number(String((seconds * 1000).rounded() / 1000))), .init("files", JSON(files)),
+            .init("bytes", JSON(bytes)), .init("contentDigest", text(contentDigest)),
+            .init("problems", .array(problems.map { .string($0) })),
+        ]
+    }
+
+    init?(_ json: JSON) {
+        guard let time = json["time"]?.string.flatMap({ Timestamp(iso8601: $0) }), let path = json["path"]?.string,
+            let isOK = json["ok"]?.bool
+        else { return nil }
+        self.init(
+            time: time, path: path, snapshot: json["snapshot"]?.string,
+            madeAt: json["madeAt"]?.string.flatMap { Timestamp(iso8601: $0) }, isOK: isOK,
+            seconds: json["seconds"]?.double ?? 0, files: Int(clamping: json["files"]?.integer ?? 0),
+            bytes: json["bytes"]?.integer ?? 0, contentDigest: json["contentDigest"]?.string,
+            problems: json["problems"]?.array?.compactMap(\.string) ?? [])
+    }
+}
+
+/// The drills that were run, as a file that only grows. Each line names the SHA-256 of the line before, so that whoever
+/// changes, removes or inserts one breaks every line after it. Of lines taken away at the end only who remembers the last
+/// digest can know.
+public struct DrillLog: Sendable {
+    public let path: String
+
+    public init(_ path: String) { self.path = path }
+
+    public struct History: Sendable, Equatable {
+        public var entries: [DrillEntry] = []
+        public var findings: [Finding] = []
+        /// Of the last line, to be written down elsewhere.
+        public var head: String?
+        /// Of every line.
+        public var heads: Set<String> = []
+
+        public init() {}
+
+        public var lastSuccess: DrillEntry? { entries.last { $0.isOK } }
+    }
+
+    /// No file is an empty history.
+    public func history() throws -> History {
+        guard try FileStatus.ofTarget(path) != nil else { return History() }
+        let bytes = try readAll(try FileHandle.openForReading(path))
+        return bytes.withUnsafeBytes { DrillLog.read($0, name: path) }
+    }
+
+    /// Adds a line that follows from the last one, durably. Two runs at once wait for each other.
+    public func append(_ entry: DrillEntry) throws {
+        try Directory.createAll(parent(of: path))
+        let file = try FileHandle.openForAppending(path)
+        let isNew = try file.status().size == 0
+        let bytes = try readAll(file)
+        let lines = DrillLog.lines(of: bytes[...])
+        let previous = lines.last.map { line in line.withUnsafeBytes { SHA256Digest.of($0).hex } }
+        let members = entry.members + [.init("previous", previous.map { .string($0) } ?? .null)]
+        // A line that a crash cut off stays as it is, and is closed first.
+        let closing = bytes.last.map { $0 == 0x0A ? "" : "\n" } ?? ""
+        try file.write(closing + JSON.object(members).compact + "\n")
+        try file.sync()
+        if isNew { try Directory.sync(parent(of: path)) }
+    }
+
+    private func readAll(_ file: FileHandle) throws -> [UInt8] {
+        var bytes: [UInt8] = []
+        try file.forEachChunk { chunk in
+            bytes += chunk
+            guard bytes.count <= 256 << 20 else {
+                throw BackupError(.refused, "is larger than any log of drills should be", at: path)
+            }
+        }
+        return bytes
+    }
+
+    private static func lines(of bytes: ArraySlice<UInt8>) -> [ArraySlice<UInt8>] {
+        bytes.split(separator: 0x0A)
+    }
+
+    /// Reads a log and follows the chain.
+    static func read(_ bytes: UnsafeRawBufferPointer, name: String) -> History {
+        var history = History()
+        let lines = lines(of: Array(bytes)[...])
+        for (index, line) in lines.enumerated() {
+            let place = "\(name):\(index + 1)"
+            let json = try? line.withUnsafeBytes { try JSON(parsing: $0) }
+            let isLast = index == lines.count - 1
+            if let json, let entry = DrillEntry(json) {
+                if json["previous"]?.string != history.head {
+                    history.findings.append(
+                        Finding(
+                            .contentMismatch, .damage, place,
+                            "does not follow from the line before: the log was changed after it was written",
+                            remedy: "do not trust the lines before this one"))
+                }
+                history.entries.append(entry)
+            } else {
+                // What follows names its digest, so nobody put it there later.
+                history.findings.append(
+                    Finding(
+                        .malformed, isLast ? .warning : .note, place,
+                        "is no record of a drill; a run that was interrupted may have left it"))
+            }
+            let head = line.withUnsafeBytes { SHA256Digest.of($0).hex }
+            history.head = head
+            history.heads.insert(head)
+        }
+        return history
+    }
+}

@@ -1,0 +1,130 @@
+import Glibc
+
+/// A nightly run with all that is around it: one at a time, what it remembers, and who is told.
+public struct NightlySession: Sendable {
+    public var profile: String?
+    public var stateFolder: String
+    public var metricsFile: String?
+    public var ping: Ping?
+    public var clock = Clock.system
+    /// The number with which the command ends; nil is that all is fine.
+    public var exitCode: @Sendable (ErrorCode?) -> Int32
+
+    public init(profile: String?, stateFolder: String, exitCode: @escaping @Sendable (ErrorCode?) -> Int32) {
+        (self.profile, self.stateFolder, self.exitCode) = (profile, stateFolder, exitCode)
+    }
+
+    public var statePath: String { RunState.path(in: stateFolder, profile: profile) }
+    public var drillLog: DrillLog { DrillLog("\(stateFolder)/drills.jsonl") }
+
+    public func state() throws -> RunState { try RunState.read(statePath) ?? RunState() }
+
+    /// Whether the last good run is younger than so many seconds.
+    public func isRecent(_ seconds: Int64) throws -> Bool {
+        guard let last = try state().lastSuccess else { return false }
+        let age = (clock.now().milliseconds - last.ended.milliseconds) / 1000
+        return age >= 0 && age < seconds
+    }
+
+    /// Runs a night. What goes wrong in it is in the report; what keeps it from beginning, or interrupts it, is thrown, and
+    /// written down and told all the same.
+    public func run(
+        _ settings: NightlyRun.Settings, heard: @escaping (NightlyRun.Report.Line) -> Void = { _ in },
+        lock: () throws -> FileHandle? = { nil }, vault open: () throws -> any NightlyVault
+    ) throws -> (report: NightlyRun.Report, warnings: [Finding]) {
+        let start = monotonicSeconds()
+        let started = clock.now()
+        // Another run that is at work writes down itself how it went.
+        let held = Result { try lock() }
+        if case .failure(let error as BackupError) = held, error.code == .locked { throw error }
+        // A state that cannot be read must not keep a snapshot from being taken.
+        var warnings: [Finding] = []
+        var state = RunState()
+        do { state = try self.state() } catch let error as BackupError {
+            warnings.append(Finding(.unreadable, .warning, statePath, error.message, remedy: error.remedy))
+        }
+        warnings += [ping?.tell(.start)].compactMap { $0 ?? nil }
+        func finish(_ code: ErrorCode?, _ snapshot: String?, _ message: String?, log: String) throws {
+            let run = RunState.Run(
+                started: started, seconds: monotonicSeconds() - start, exitCode: exitCode(code), snapshot: snapshot,
+                message: message)
+            state.lastRun = run
+            if code == nil { state.lastSuccess = run }
+            try state.write(statePath)
+            if let metricsFile { try Metrics.write(state, profile: profile, to: metricsFile) }
+        }
+        do {
+            let folder = try held.get()
+            defer { withExtendedLifetime(folder) {} }
+            var night = NightlyRun(
+                try open(), settings, state: state, drillLog: drillLog, clock: clock, heard: heard)
+            var random = SystemRandomNumberGenerator()
+            let (report, after) = try night.run(random: &random)
+            state = after
+            let worst = report.worst ?? (warnings.isEmpty ? nil : .incomplete)
+            try finish(worst, report.snapshot, report.headline, log: report.log)
+            warnings += tell(worst == nil ? .success : .failure, report.log)
+            return (report, warnings)
+        } catch {
+            let problem = error as? BackupError ?? BackupError(.failed, "\(error)")
+            // What went wrong first is what the caller must hear of.
+            try? finish(problem.code, nil, problem.description, log: problem.description)
+            _ = tell(.failure, problem.description)
+            throw error
+        }
+    }
+
+    private func tell(_ event: Ping.Event, _ log: String) -> [Finding] {
+        guard let ping, let finding = ping.tell(event, log: log) else { return [] }
+        return [finding]
+    }
+
+    // MARK: One at a time
+
+    /// Holds a folder for one run as long as what it returns lives; the kernel lets go of it when the process ends.
+    public static func lock(_ folder: String, waitSeconds: Double = 0) throws -> FileHandle {
+        let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: folder) }
+        let handle = FileHandle(owning: descriptor, path: folder)
+        let end = monotonicSeconds() + waitSeconds
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR else {
+                throw BackupError.fromErrno("cannot be locked", at: folder)
+            }
+            guard monotonicSeconds() < end else {
+                throw BackupError(
+                    .locked, "another run is at work here", at: folder,
+                    remedy: "wait for it, or let --lock-wait do so")
+            }
+            usleep(200_000)
+            try Interrupt.check()
+        }
+        return handle
+    }
+}
+
+extension RunState {
+    /// Somebody says that a loss was meant: from now on this snapshot is the measure. `suspects` are all that were tagged.
+    public mutating func acknowledge(_ snapshot: String, holding census: LibraryCensus, suspects: [String]) {
+        acknowledged = Array(Set(acknowledged + suspects + [snapshot])).sorted()
+        good = Good(snapshot: snapshot, census: census)
+        (suspect, suspicions) = (nil, [])
+    }
+}
+
+extension NightlyRun.Settings {
+    public init(_ configuration: Configuration) throws {
+        policy = try configuration.retentionPolicy()
+        if let text = configuration.text("keep.group-by") { grouping = try RetentionGrouping(text) }
+        if let percent = configuration.integer("tripwire.percent") { tripwire.percent = percent }
+        if let count = configuration.integer("tripwire.at-least") { tripwire.atLeast = count }
+        for measure in LibraryCensus.Measure.allCases {
+            if let percent = configuration.integer("tripwire.\(measure.rawValue)") {
+                tripwire.percentOf[measure] = percent
+            }
+        }
+        if let parts = configuration.integer("check.parts") { checkParts = parts }
+        if let text = configuration.text("drill.every") { drillEvery = CalendarSpan(text) }
+        if let percent = configuration.number("prune.max-unused") { maxUnusedPercent = percent }
+    }
+}

@@ -1,0 +1,155 @@
+import Glibc
+
+/// What the nightly runs of one profile left behind for the next, for `schedule status` and for metrics.
+public struct RunState: Sendable, Equatable {
+    public struct Run: Sendable, Equatable {
+        public var started: Timestamp
+        public var seconds: Double
+        /// As the command ended.
+        public var exitCode: Int32
+        public var snapshot: String?
+        /// What was wrong, in a few words.
+        public var message: String?
+
+        public init(
+            started: Timestamp, seconds: Double, exitCode: Int32, snapshot: String? = nil, message: String? = nil
+        ) {
+            (self.started, self.seconds, self.exitCode) = (started, seconds, exitCode)
+            (self.snapshot, self.message) = (snapshot, message)
+        }
+    }
+
+    public struct DrillResult: Sendable, Equatable {
+        public var time: Timestamp
+        public var isOK: Bool
+        public var seconds: Double
+
+        public init(time: Timestamp, isOK: Bool, seconds: Double) {
+            (self.time, self.isOK, self.seconds) = (time, isOK, seconds)
+        }
+    }
+
+    /// The last snapshot that nothing was suspicious about, and what it held.
+    public struct Good: Sendable, Equatable {
+        public var snapshot: String
+        public var census: LibraryCensus
+
+        public init(snapshot: String, census: LibraryCensus) {
+            (self.snapshot, self.census) = (snapshot, census)
+        }
+    }
+
+    public var lastRun: Run?
+    /// A failed run does not take this away.
+    public var lastSuccess: Run?
+    public var lastDrill: DrillResult?
+    /// The last line of `drills.jsonl`, by its digest: lines taken from its end are missed.
+    public var drillHead: String?
+    public var good: Good?
+    /// The snapshot for which retention is frozen, and what was suspicious about it.
+    public var suspect: String?
+    public var suspicions: [String] = []
+    /// Suspicious snapshots that somebody has looked at and found right.
+    public var acknowledged: [String] = []
+    /// What the last check found damage in; the next one reads everything.
+    public var damagedParts: [String] = []
+    public var snapshots: Int?
+    public var vaultBytes: Int64?
+
+    public init() {}
+
+    // MARK: As a file
+
+    public static func path(in folder: String, profile: String?) -> String {
+        "\(folder)/run-\(profile ?? "default").json"
+    }
+
+    /// Nil when there is none yet.
+    public static func read(_ path: String) throws -> RunState? {
+        guard try FileStatus.ofTarget(path) != nil else { return nil }
+        var bytes: [UInt8] = []
+        try FileHandle.openForReading(path).forEachChunk { chunk in
+            bytes += chunk
+            guard bytes.count <= 4 << 20 else {
+                throw BackupError(.damaged, "is larger than any state of a run should be", at: path)
+            }
+        }
+        do { return RunState(try bytes.withUnsafeBytes { try JSON(parsing: $0) }) } catch let error as BackupError {
+            throw BackupError(
+                .damaged, error.message, at: path,
+                remedy: "remove it; the next run writes a new one, and compares with nothing")
+        }
+    }
+
+    public func write(_ path: String) throws {
+        try Directory.createAll(parent(of: path))
+        try AtomicFile.write(path, replace: true) { try $0.write(json.pretty) }
+    }
+
+    public init(_ json: JSON) {
+        lastRun = json["lastRun"].flatMap(Run.init)
+        lastSuccess = json["lastSuccess"].flatMap(Run.init)
+        if let drill = json["lastDrill"], let time = drill.time("time"), let isOK = drill["ok"]?.bool {
+            lastDrill = DrillResult(time: time, isOK: isOK, seconds: drill["seconds"]?.double ?? 0)
+        }
+        drillHead = json["drillHead"]?.string
+        if let good = json["good"], let snapshot = good["snapshot"]?.string {
+            self.good = Good(snapshot: snapshot, census: LibraryCensus(good["census"] ?? .null))
+        }
+        suspect = json["suspect"]?.string
+        suspicions = json["suspicions"]?.array?.compactMap(\.string) ?? []
+        acknowledged = json["acknowledged"]?.array?.compactMap(\.string) ?? []
+        damagedParts = json["damagedParts"]?.array?.compactMap(\.string) ?? []
+        snapshots = json["snapshots"]?.integer.map { Int(clamping: $0) }
+        vaultBytes = json["vaultBytes"]?.integer
+    }
+
+    public var json: JSON {
+        var members: [JSON.Member] = []
+        func add(_ name: String, _ value: JSON?) { if let value { members.append(.init(name, value)) } }
+        add("lastRun", lastRun?.json)
+        add("lastSuccess", lastSuccess?.json)
+        add(
+            "lastDrill",
+            lastDrill.map {
+                ["time": .string($0.time.iso8601), "ok": .bool($0.isOK), "seconds": .seconds($0.seconds)]
+            })
+        add("drillHead", drillHead.map { .string($0) })
+        add("good", good.map { ["snapshot": .string($0.snapshot), "census": $0.census.json] })
+        add("suspect", suspect.map { .string($0) })
+        if !suspicions.isEmpty { add("suspicions", .array(suspicions.map { .string($0) })) }
+        if !acknowledged.isEmpty { add("acknowledged", .array(acknowledged.map { .string($0) })) }
+        if !damagedParts.isEmpty { add("damagedParts", .array(damagedParts.map { .string($0) })) }
+        add("snapshots", snapshots.map { JSON($0) })
+        add("vaultBytes", vaultBytes.map { JSON($0) })
+        return .object(members)
+    }
+}
+
+extension RunState.Run {
+    fileprivate init?(_ json: JSON) {
+        guard let started = json.time("started"), let code = json["exitCode"]?.integer else { return nil }
+        self.init(
+            started: started, seconds: json["seconds"]?.double ?? 0, exitCode: Int32(clamping: code),
+            snapshot: json["snapshot"]?.string, message: json["message"]?.string)
+    }
+
+    public var json: JSON {
+        [
+            "started": .string(started.iso8601), "seconds": .seconds(seconds), "exitCode": JSON(exitCode),
+            "snapshot": snapshot.map { .string($0) } ?? .null, "message": message.map { .string($0) } ?? .null,
+        ]
+    }
+
+    /// When it was over.
+    public var ended: Timestamp {
+        Timestamp(milliseconds: started.milliseconds + Int64(max(0, min(seconds, 1e9)) * 1000))
+    }
+}
+
+extension JSON {
+    fileprivate func time(_ name: String) -> Timestamp? { self[name]?.string.flatMap { Timestamp(iso8601: $0) } }
+
+    /// To the millisecond.
+    static func seconds(_ value: Double) -> JSON { .number(String((value * 1000).rounded() / 1000)) }
+}

@@ -1,0 +1,143 @@
+import Glibc
+
+/// Puts a job into the crontab of this account, or units into a folder of systemd, and takes them out again.
+public enum ScheduleInstaller {
+    /// What an installation or removal does: shown first, then done. A second one finds nothing to do.
+    public struct Plan: Sendable {
+        public struct Change: Sendable {
+            /// The file, or "the crontab".
+            public let place: String
+            /// Nil removes it.
+            public let text: String?
+        }
+
+        /// What our part will be, for people.
+        public let shown: [String]
+        public let changes: [Change]
+        /// Run afterwards, where systemd is running.
+        public let commands: [[String]]
+        public var isRemoval = false
+
+        public var isEmpty: Bool { changes.isEmpty }
+    }
+
+    // MARK: cron
+
+    public static func planCron(_ job: ScheduledJob) throws -> Plan {
+        let table = try crontab()
+        let new = try Crontab.installing(job, in: table)
+        return Plan(
+            shown: Crontab.lines(job), changes: new == table ? [] : [.init(place: theCrontab, text: new)], commands: [])
+    }
+
+    public static func planCronRemoval(profile: String?) throws -> Plan {
+        let table = try crontab()
+        let new = try Crontab.removing(profile: profile, from: table)
+        return Plan(
+            shown: [], changes: new == table ? [] : [.init(place: theCrontab, text: new)], commands: [], isRemoval: true
+        )
+    }
+
+    /// When cron runs the job; nil when it does not, or when there is no cron.
+    public static func cronTime(profile: String?) throws -> TimeOfDay? {
+        do { return try Crontab.time(profile: profile, in: crontab()) } catch let error as BackupError
+            where error.code == .notFound
+        { return nil }
+    }
+
+    private static let theCrontab = "the crontab"
+
+    private static func crontab() throws -> String {
+        let result = try runCrontab(["-l"], input: "")
+        if result.status == 0 { return result.text }
+        // "no crontab for ada" is not an error to us; POSIX gives it no code of its own.
+        if result.errors.contains("no crontab") { return "" }
+        throw BackupError(.failed, "cannot be read: \(firstLine(result.errors))", at: theCrontab)
+    }
+
+    private static func runCrontab(_ arguments: [String], input: String) throws -> Subprocess.Result {
+        do { return try Subprocess.run(["crontab"] + arguments, input: Array(input.utf8)) } catch let error
+            as BackupError
+            where error.code == .notFound
+        {
+            throw BackupError(
+                .notFound, "cron is not installed: there is no program 'crontab'",
+                remedy: "install cron, or use --systemd")
+        }
+    }
+
+    // MARK: systemd
+
+    public static func planSystemd(_ job: ScheduledJob, in folder: String, isUser: Bool) throws -> Plan {
+        let units = SystemdUnits(job, isUser: isUser)
+        let files = [("\(units.name).service", units.service), ("\(units.name).timer", units.timer)]
+        var changes: [Plan.Change] = []
+        for (name, text) in files where try read("\(folder)/\(name)") != text {
+            changes.append(.init(place: "\(folder)/\(name)", text: text))
+        }
+        let control = ["systemctl"] + (isUser ? ["--user"] : [])
+        return Plan(
+            shown: files.flatMap { ["# \(folder)/\($0.0)"] + $0.1.split(separator: "\n").map(String.init) + [""] },
+            changes: changes,
+            commands: [control + ["daemon-reload"], control + ["enable", "--now", "\(units.name).timer"]])
+    }
+
+    public static func planSystemdRemoval(profile: String?, in folder: String, isUser: Bool) throws -> Plan {
+        let name = ScheduledJob.name(profile)
+        var changes: [Plan.Change] = []
+        for ending in ["timer", "service"] where try FileStatus.ofName("\(folder)/\(name).\(ending)") != nil {
+            changes.append(.init(place: "\(folder)/\(name).\(ending)", text: nil))
+        }
+        let control = ["systemctl"] + (isUser ? ["--user"] : [])
+        return Plan(
+            shown: [], changes: changes,
+            commands: changes.isEmpty
+                ? [] : [control + ["disable", "--now", "\(name).timer"], control + ["daemon-reload"]], isRemoval: true)
+    }
+
+    public static func systemdTime(profile: String?, in folder: String) throws -> TimeOfDay? {
+        try read("\(folder)/\(ScheduledJob.name(profile)).timer").flatMap(SystemdUnits.time)
+    }
+
+    private static func read(_ path: String) throws -> String? {
+        guard try FileStatus.ofTarget(path) != nil else { return nil }
+        var bytes: [UInt8] = []
+        try FileHandle.openForReading(path).forEachChunk { bytes += $0.prefix(1 << 20) }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    // MARK: Doing it
+
+    /// Returns the commands that somebody has to run by hand, because systemd does not run here.
+    public static func apply(_ plan: Plan) throws -> [[String]] {
+        // What is switched off must be there while it is switched off.
+        let canRun = try FileStatus.ofTarget("/run/systemd/system") != nil
+        if plan.isRemoval, canRun, let first = plan.commands.first { try command(first) }
+        for change in plan.changes {
+            if change.place == theCrontab {
+                let result = try runCrontab(["-"], input: change.text ?? "")
+                guard result.status == 0 else {
+                    throw BackupError(.failed, "was refused: \(firstLine(result.errors))", at: theCrontab)
+                }
+            } else if let text = change.text {
+                try Directory.createAll(parent(of: change.place), mode: 0o755)
+                try AtomicFile.write(change.place, replace: true, mode: 0o644) { try $0.write(text) }
+            } else if unlink(change.place) != 0, errno != ENOENT {
+                throw BackupError.fromErrno("cannot be removed", at: change.place)
+            }
+        }
+        guard canRun else { return plan.commands }
+        for words in plan.commands.dropFirst(plan.isRemoval ? 1 : 0) { try command(words) }
+        return []
+    }
+
+    private static func command(_ words: [String]) throws {
+        let result = try Subprocess.run(words)
+        guard result.status == 0 else {
+            throw BackupError(
+                .failed, "ended with \(result.status): \(firstLine(result.errors))", at: words.joined(separator: " "))
+        }
+    }
+
+    private static func firstLine(_ text: String) -> String { String(text.prefix { $0 != "\n" }) }
+}

@@ -1,0 +1,169 @@
+/// How much of what a backup holds: what a loss that nobody intended would show in.
+public struct LibraryCensus: Sendable, Equatable {
+    public enum Measure: String, Sendable, CaseIterable {
+        case publications, notes, events, records
+        case noteBytes = "note-bytes"
+        /// Fields that have a value; a bug that empties fields leaves the records standing.
+        case filledFields = "filled-fields"
+        case attachments
+        case attachmentBytes = "attachment-bytes"
+        case settings
+        case tombstones
+
+        /// As a sentence begins: "publications", "bytes of notes".
+        var text: String {
+            switch self {
+            case .noteBytes: "bytes of notes"
+            case .filledFields: "fields with a value"
+            case .attachmentBytes: "bytes of attachments"
+            default: rawValue
+            }
+        }
+    }
+
+    private var counts: [Measure: Int] = [:]
+
+    public init(_ counts: [Measure: Int] = [:]) { self.counts = counts.filter { $0.value != 0 } }
+
+    public subscript(measure: Measure) -> Int { counts[measure] ?? 0 }
+
+    private mutating func add(_ count: Int, to measure: Measure) {
+        if count != 0 { counts[measure] = self[measure].addingReportingOverflow(count).partialValue }
+    }
+
+    /// Nothing that somebody could miss.
+    public var isEmpty: Bool { Measure.allCases.allSatisfy { $0 == .tombstones || self[$0] == 0 } }
+
+    // MARK: Counting
+
+    /// Counts what a backup holds, by reading its records; `path` is a folder or an archive.
+    public static func of(_ path: String, limits: ReadLimits = ReadLimits()) throws -> LibraryCensus {
+        let layout = try OpenedLayout.open(path, limits: limits)
+        guard layout.isLayout else {
+            throw BackupError(.notFound, "is not a library of backup-tool or imbib", at: path)
+        }
+        var census = LibraryCensus()
+        for entry in layout.entries {
+            switch layout.role(of: entry.path) {
+            case .attachment:
+                census.add(1, to: .attachments)
+                census.add(Int(clamping: entry.size), to: .attachmentBytes)
+            case .settings:
+                let bytes = try OpenedLayout.contents(of: entry.path, size: entry.size, layout.reader)
+                census.add(try bytes.withUnsafeBytes(memberCount), to: .settings)
+            case .records:
+                var lines = LineReader(limit: limits.lineBytes)
+                try layout.reader.read(entry.path) { try lines.feed($0) { try census.add(line: $0.bytes) } }
+                try lines.finish { try census.add(line: $0.bytes) }
+            default: break
+            }
+        }
+        return census
+    }
+
+    private static func memberCount(_ bytes: UnsafeRawBufferPointer) throws -> Int {
+        var count = 0
+        var scanner = JSONScanner(bytes)
+        try scanner.forEachMember { _, _, _ in count += 1 }
+        return count
+    }
+
+    private mutating func add(line: UnsafeRawBufferPointer?) throws {
+        guard let line, line.count > 0 else { return }
+        let record = try Record(parsing: line)
+        if record.isDeleted { return add(1, to: .tombstones) }
+        guard record.type != RecordType.bibliographyPart else { return }
+        let kind = Kind(recordType: record.type)
+        add(1, to: Measure(rawValue: kind.rawValue) ?? .records)
+        var filled = 0
+        var noteBytes = 0
+        var fields = record.fields
+        try fields.withUTF8 { utf8 in
+            var scanner = JSONScanner(UnsafeRawBufferPointer(utf8))
+            try scanner.forEachMember { _, kind, range in
+                // "", [] and {} have two bytes.
+                guard kind != .null, range.count > 2 || kind == .number || kind == .bool else { return }
+                filled += 1
+                if kind == .string { noteBytes += range.count - 2 }
+            }
+        }
+        add(filled, to: .filledFields)
+        if kind == .notes { add(noteBytes, to: .noteBytes) }
+    }
+
+    // MARK: As JSON
+
+    public var json: JSON {
+        .object(Measure.allCases.filter { self[$0] != 0 }.map { .init($0.rawValue, JSON(self[$0])) })
+    }
+
+    public init(_ json: JSON) {
+        for measure in Measure.allCases {
+            if let count = json[measure.rawValue]?.integer, count >= 0 { counts[measure] = Int(clamping: count) }
+        }
+    }
+}
+
+/// Notices that a backup holds much less than the one before: the apps lost something, and the good old snapshots must
+/// not be thinned out now.
+public struct Tripwire: Sendable, Equatable {
+    /// More than so many percent gone is suspicious…
+    public var percent = 20
+    /// …when it is at least so many.
+    public var atLeast = 10
+    /// Other percentages for single measures.
+    public var percentOf: [LibraryCensus.Measure: Int] = [:]
+
+    public init() {}
+
+    /// What is suspicious about `now`, by measure. Without a good one before it, only emptiness is.
+    public func compare(_ now: LibraryCensus, with before: LibraryCensus?) -> [Finding] {
+        guard let before else {
+            guard now.isEmpty else { return [] }
+            return [suspect("the library", "holds nothing at all")]
+        }
+        var findings: [Finding] = []
+        for measure in LibraryCensus.Measure.allCases where measure != .tombstones {
+            let (old, new) = (before[measure], now[measure])
+            let isGone = old > 0 && new == 0
+            guard isGone || isSuspicious(old - new, of: old, measure) else { continue }
+            findings.append(suspect(measure.text, "fell from \(old) to \(new)"))
+        }
+        let live = [LibraryCensus.Measure.publications, .notes, .events, .records].reduce(0) { $0 + before[$1] }
+        let (old, new) = (before[.tombstones], now[.tombstones])
+        if isSuspicious(new - old, of: live, .tombstones) {
+            findings.append(suspect("deleted records", "rose from \(old) to \(new), with \(live) alive before"))
+        } else if isSuspicious(old - new, of: old, .tombstones) {
+            findings.append(
+                suspect("deleted records", "fell from \(old) to \(new): what was deleted could come back"))
+        }
+        return findings
+    }
+
+    private func isSuspicious(_ lost: Int, of all: Int, _ measure: LibraryCensus.Measure) -> Bool {
+        guard lost >= max(1, atLeast), all > 0 else { return false }
+        return Double(lost) * 100 > Double(all) * Double(percentOf[measure] ?? percent)
+    }
+
+    private func suspect(_ what: String, _ message: String) -> Finding {
+        Finding(.suspiciousLoss, .warning, what, message)
+    }
+}
+
+/// Which part of a vault is read and checked tonight. It follows from the date alone, so nothing has to be remembered, and
+/// every part has its turn once in `parts` days.
+public struct CheckSubset: Sendable, Equatable {
+    /// From 1 to `parts`.
+    public let part: Int
+    public let parts: Int
+
+    public init(on day: CivilDate, parts: Int) {
+        let parts = max(1, parts)
+        let turn = day.daysSinceEpoch % Int64(parts)
+        self.parts = parts
+        part = Int(turn < 0 ? turn + Int64(parts) : turn) + 1
+    }
+
+    /// `7/30`, as restic writes it.
+    public var text: String { "\(part)/\(parts)" }
+}

@@ -1,0 +1,122 @@
+import CSystem
+// `environ` is a variable to the compiler. Nothing here changes the environment.
+@preconcurrency import Glibc
+
+/// Runs another program to its end.
+public enum Subprocess {
+    public struct Result: Sendable {
+        /// The exit code, or 128 and the number of the signal that ended it.
+        public let status: Int32
+        public let output: [UInt8]
+        public let errors: String
+
+        public var text: String { String(decoding: output, as: UTF8.self) }
+    }
+
+    /// `words` are the program, looked for on the PATH, and its arguments. Both of its streams are read while it runs.
+    /// Throws `.notFound` when there is no such program. A program that says more than `limit` bytes is not read further.
+    public static func run(_ words: [String], input: [UInt8] = [], limit: Int = 16 << 20) throws -> Result {
+        let stdin = try Pipe()
+        let stdout = try Pipe()
+        let stderr = try Pipe()
+        let child = try spawn(words, stdin, stdout, stderr)
+        stdin.closeReading()
+        stdout.closeWriting()
+        stderr.closeWriting()
+        let said = exchange(input, stdin, stdout, stderr, limit)
+        var status: Int32 = 0
+        while waitpid(child, &status, 0) < 0, errno == EINTR {}
+        // The macros WIFEXITED, WEXITSTATUS and WTERMSIG do not come through to Swift.
+        let code = status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+        return Result(status: code, output: said.output, errors: String(decoding: said.errors, as: UTF8.self))
+    }
+
+    private final class Pipe {
+        private(set) var reading: Int32 = -1
+        private(set) var writing: Int32 = -1
+
+        init() throws {
+            var ends: [Int32] = [-1, -1]
+            guard csystem_pipe(&ends) == 0 else { throw BackupError.fromErrno("cannot be made", at: "a pipe") }
+            (reading, writing) = (ends[0], ends[1])
+        }
+
+        func closeReading() {
+            if reading >= 0 { close(reading) }
+            reading = -1
+        }
+
+        func closeWriting() {
+            if writing >= 0 { close(writing) }
+            writing = -1
+        }
+
+        deinit {
+            closeReading()
+            closeWriting()
+        }
+    }
+
+    private static func spawn(_ words: [String], _ stdin: Pipe, _ stdout: Pipe, _ stderr: Pipe) throws -> pid_t {
+        var actions = posix_spawn_file_actions_t()
+        posix_spawn_file_actions_init(&actions)
+        defer { posix_spawn_file_actions_destroy(&actions) }
+        posix_spawn_file_actions_adddup2(&actions, stdin.reading, 0)
+        posix_spawn_file_actions_adddup2(&actions, stdout.writing, 1)
+        posix_spawn_file_actions_adddup2(&actions, stderr.writing, 2)
+        // What this program ignores, or this thread blocks, another program shall not find ignored or blocked.
+        var attributes = posix_spawnattr_t()
+        posix_spawnattr_init(&attributes)
+        defer { posix_spawnattr_destroy(&attributes) }
+        var defaults = sigset_t()
+        sigemptyset(&defaults)
+        for signal in [SIGPIPE, SIGHUP] { sigaddset(&defaults, signal) }
+        posix_spawnattr_setsigdefault(&attributes, &defaults)
+        var blocked = sigset_t()
+        sigemptyset(&blocked)
+        posix_spawnattr_setsigmask(&attributes, &blocked)
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+        var arguments = words.map { strdup($0) } + [nil]
+        defer { for word in arguments { free(word) } }
+        var child: pid_t = 0
+        let problem = posix_spawnp(&child, words.first ?? "", &actions, &attributes, &arguments, environ)
+        guard problem == 0 else {
+            errno = problem
+            throw BackupError.fromErrno("cannot be run", at: words.first ?? "")
+        }
+        return child
+    }
+
+    private static func exchange(
+        _ input: [UInt8], _ stdin: Pipe, _ stdout: Pipe, _ stderr: Pipe, _ limit: Int
+    ) -> (output: [UInt8], errors: [UInt8]) {
+        _ = fcntl(stdin.writing, F_SETFL, O_NONBLOCK)
+        var collected: [[UInt8]] = [[], []]
+        var buffer = [UInt8](repeating: 0, count: 65536)
+        var sent = 0
+        // poll(2) passes over negative descriptors.
+        while stdout.reading >= 0 || stderr.reading >= 0 {
+            if sent == input.count { stdin.closeWriting() }
+            var waiting = [
+                pollfd(fd: stdin.writing, events: Int16(POLLOUT), revents: 0),
+                pollfd(fd: stdout.reading, events: Int16(POLLIN), revents: 0),
+                pollfd(fd: stderr.reading, events: Int16(POLLIN), revents: 0),
+            ]
+            guard poll(&waiting, 3, -1) > 0 else { continue }
+            if waiting[0].revents != 0, stdin.writing >= 0 {
+                let count = input[sent...].withUnsafeBytes { write(stdin.writing, $0.baseAddress, $0.count) }
+                // A program that does not want the rest has read enough.
+                sent = count >= 0 ? sent + count : errno == EAGAIN || errno == EINTR ? sent : input.count
+            }
+            for (index, pipe) in [stdout, stderr].enumerated() where waiting[index + 1].revents != 0 {
+                let count = read(pipe.reading, &buffer, buffer.count)
+                if count > 0, collected[index].count + count <= limit {
+                    collected[index] += buffer[..<count]
+                } else if count >= 0 || errno != EINTR {
+                    pipe.closeReading()
+                }
+            }
+        }
+        return (collected[0], collected[1])
+    }
+}

@@ -1,0 +1,130 @@
+/// A file could not be read. Errors of the vault are never this.
+struct SourceFailure: Error {
+    let error: BackupError
+}
+
+/// Brings files into a vault, one after the other: cut, stored, and their digests noted. One lane serves one thread.
+final class FileLane {
+    /// What a file became.
+    struct Content: Sendable, Equatable {
+        var blobs: [SHA256Digest] = []
+        var size: Int64 = 0
+        /// The digest of the whole file.
+        var digest = FileLane.emptyDigest
+        /// Some of it was not in the vault yet.
+        var isNew = false
+    }
+
+    static let emptyDigest = SHA256Digest.of("")
+    /// How much is read at once from a large file; smaller ones are read in one go.
+    private static let step = 1 << 19
+
+    let blobs: PackWriter.Lane
+    private let chunker: Chunker
+    private let hasher = SHA256Hasher()
+    private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
+    /// The bytes of the buffer that wait to be cut, and how many of them were looked through.
+    private var start = 0
+    private var end = 0
+    private var searched = 0
+    private var content = Content()
+
+    init(_ writer: PackWriter, _ chunker: Chunker) throws {
+        blobs = try PackWriter.Lane(writer)
+        self.chunker = chunker
+    }
+
+    deinit { buffer.deallocate() }
+
+    /// Stores `size` bytes of a file, or less when it ends before.
+    func store(_ file: FileHandle, size: Int64) throws -> Content {
+        begin()
+        var offset: Int64 = 0
+        while offset < size {
+            let wanted = Int(min(size - offset, Int64(Self.step)))
+            let space = room(wanted)
+            let count: Int
+            do { count = try file.read(into: space, at: offset) } catch let error as BackupError {
+                throw SourceFailure(error: error)
+            }
+            end += count
+            offset += Int64(count)
+            if count < wanted { break }
+            try cut(isEnd: offset == size)
+        }
+        return try finish()
+    }
+
+    /// Stores what `produce` hands over piece by piece.
+    func store(_ produce: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void) throws -> Content {
+        begin()
+        try produce { bytes in
+            var rest = bytes
+            while !rest.isEmpty {
+                let count = min(rest.count, Self.step)
+                room(count).copyMemory(from: UnsafeRawBufferPointer(rebasing: rest[..<count]))
+                end += count
+                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+                try cut(isEnd: false)
+            }
+        }
+        return try finish()
+    }
+
+    private func begin() {
+        (start, end, searched) = (0, 0, 0)
+        content = Content()
+        // What an interrupted file left.
+        _ = hasher.finish()
+    }
+
+    /// Free space behind what waits.
+    private func room(_ count: Int) -> UnsafeMutableRawBufferPointer {
+        if end + count > buffer.count {
+            let waiting = end - start
+            var target = buffer
+            if waiting + count > buffer.count {
+                let size = min(max(buffer.count * 2, waiting + count), Chunker.maximum + Self.step)
+                target = .allocate(byteCount: max(size, waiting + count), alignment: 64)
+            }
+            // The two may overlap.
+            target.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[start..<end]))
+            if target.baseAddress != buffer.baseAddress { buffer.deallocate() }
+            buffer = target
+            (start, end) = (0, waiting)
+        }
+        return UnsafeMutableRawBufferPointer(rebasing: buffer[end..<end + count])
+    }
+
+    /// Stores the chunks that are complete.
+    private func cut(isEnd: Bool) throws {
+        while start < end {
+            let waiting = UnsafeRawBufferPointer(rebasing: buffer[start..<end])
+            guard let length = chunker.cut(waiting, isEnd: isEnd, searched: &searched) else { return }
+            let isOnly = isEnd && length == waiting.count && content.blobs.isEmpty
+            try store(UnsafeRawBufferPointer(rebasing: waiting[..<length]), isOnly: isOnly)
+            start += length
+            searched = 0
+        }
+        (start, end) = (0, 0)
+    }
+
+    /// The only chunk of a file has the file's own digest, so that such a file is hashed once.
+    private func store(_ chunk: UnsafeRawBufferPointer, isOnly: Bool) throws {
+        let stored = try blobs.store(chunk, as: .data)
+        if !isOnly { hasher.update(chunk) }
+        content.blobs.append(stored.id)
+        content.size += Int64(chunk.count)
+        content.isNew = content.isNew || stored.isNew
+    }
+
+    private func finish() throws -> Content {
+        try cut(isEnd: true)
+        if content.blobs.count > 1 {
+            content.digest = hasher.finish()
+        } else if let only = content.blobs.first {
+            content.digest = only
+        }
+        return content
+    }
+}

@@ -1,0 +1,124 @@
+/// A vault in a folder, laid out as restic lays out a local repository.
+public final class FolderBackend: VaultBackend {
+    private let folder: String
+    public var location: String { folder }
+    public let settling = 0.0
+
+    /// The folder of a vault that exists.
+    public init(_ folder: String) throws {
+        let status = try FileStatus.ofTarget(folder)
+        guard let status else {
+            throw BackupError(
+                .notFound, "there is no vault", at: folder, remedy: "make one with 'backup-tool vault init'")
+        }
+        guard status.isDirectory else { throw BackupError(.notFound, "is no folder and so no vault", at: folder) }
+        self.folder = folder
+    }
+
+    /// Makes the folders of a new vault, all 256 of the packs too, so that no later write needs to.
+    public static func create(_ folder: String) throws -> FolderBackend {
+        try Directory.createAll(folder)
+        for kind in VaultFile.Kind.allCases where kind != .config {
+            try Directory.createAll("\(folder)/\(kind.rawValue)")
+        }
+        for number in 0..<256 {
+            let name = "\(folder)/data/\(number < 16 ? "0" : "")\(String(number, radix: 16))"
+            if try FileStatus.ofTarget(name) == nil { try Directory.create(name) }
+        }
+        try Directory.sync("\(folder)/data")
+        return try FolderBackend(folder)
+    }
+
+    public func list(_ kind: VaultFile.Kind) throws -> VaultListing {
+        var listing = VaultListing()
+        switch kind {
+        case .config:
+            if let size = try size(.config) { listing.items.append(.init(id: .zero, size: size)) }
+        case .data:
+            for name in try names(in: "data") {
+                try Interrupt.check()
+                guard try FileStatus.ofTarget("\(folder)/data/\(name)")?.isDirectory == true else {
+                    if SHA256Digest(hex: name) != nil { listing.misplaced.append("data/\(name)") }
+                    continue
+                }
+                try add("data/\(name)", prefix: name, to: &listing)
+            }
+        case .key, .snapshot, .index, .lock:
+            try add(kind.rawValue, prefix: "", to: &listing)
+        }
+        return listing
+    }
+
+    private func add(_ inner: String, prefix: String, to listing: inout VaultListing) throws {
+        for name in try names(in: inner) {
+            guard let id = SHA256Digest(hex: name) else { continue }
+            // Upper case digits and foreign folders name files that nobody finds under their identifier.
+            guard name.hasPrefix(prefix), name == id.hex else {
+                listing.misplaced.append("\(inner)/\(name)")
+                continue
+            }
+            // Gone between the two calls is gone.
+            guard let status = try FileStatus.ofTarget("\(folder)/\(inner)/\(name)") else { continue }
+            guard status.isRegular else {
+                listing.misplaced.append("\(inner)/\(name)")
+                continue
+            }
+            listing.items.append(.init(id: id, size: status.size))
+        }
+    }
+
+    /// What is not there holds nothing: a copy made without empty folders is still a vault.
+    private func names(in inner: String) throws -> [String] {
+        do {
+            return try Directory.names(in: "\(folder)/\(inner)", skippingForeign: true)
+        } catch let error as BackupError where error.code == .notFound {
+            return []
+        }
+    }
+
+    public func size(_ file: VaultFile) throws -> Int64? {
+        try FileStatus.ofTarget("\(folder)/\(file.path)")?.size
+    }
+
+    public func read(_ file: VaultFile, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws {
+        let handle = try FileHandle.openForReading("\(folder)/\(file.path)")
+        let count = try handle.read(into: buffer, at: offset)
+        guard count == buffer.count else {
+            throw BackupError(
+                .damaged, "is too short: it ends at byte \(offset + Int64(count)) of \(offset + Int64(buffer.count))",
+                at: handle.path)
+        }
+    }
+
+    public func write(_ file: VaultFile, _ bytes: UnsafeRawBufferPointer) throws {
+        let path = "\(folder)/\(file.path)"
+        do {
+            // Nobody changes a file of a vault, not even its owner.
+            try AtomicFile.write(path, mode: 0o400) { try $0.write(bytes) }
+        } catch let error as BackupError where error.code == .notFound {
+            try Directory.createAll(parent(of: path))
+            try AtomicFile.write(path, mode: 0o400) { try $0.write(bytes) }
+        }
+    }
+
+    public func remove(_ files: [VaultFile]) throws {
+        try AtomicFile.remove(files.map { "\(folder)/\($0.path)" })
+    }
+
+    public func sweep() throws -> Int {
+        var leftovers: [String] = []
+        for inner in try names(in: "data").map({ "data/\($0)" }) + VaultFile.Kind.allCases.map(\.rawValue) + ["."] {
+            guard try FileStatus.ofTarget("\(folder)/\(inner)")?.isDirectory == true else { continue }
+            leftovers += try names(in: inner).filter(isLeftover).map { "\(folder)/\(inner)/\($0)" }
+        }
+        try AtomicFile.remove(leftovers)
+        return leftovers.count
+    }
+
+    /// Ours, and restic's: "ID-tmp-123".
+    private func isLeftover(_ name: String) -> Bool {
+        if AtomicFile.isTemporary(name) { return true }
+        let id = name.prefix { $0 != "-" }
+        return SHA256Digest(hex: id) != nil && name.dropFirst(id.count).hasPrefix("-tmp-")
+    }
+}

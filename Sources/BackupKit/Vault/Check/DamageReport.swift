@@ -1,0 +1,89 @@
+/// Says which files of which snapshots damage hits: a pack's name tells nobody what is lost.
+struct DamageReport {
+    private static let mostPaths = 1000
+
+    private let vault: Vault
+    private let index: BlobIndex
+    private let defects: [SHA256Digest: [TreeWalk.Defect]]
+    private let damaged: Set<BlobHandle>
+
+    init(vault: Vault, index: BlobIndex, defects: [TreeWalk.Defect], damaged numbers: Set<Int>) {
+        self.vault = vault
+        self.index = index
+        self.defects = Dictionary(grouping: defects, by: \.tree)
+        // A blob of which another copy is sound can be had.
+        var damaged: Set<BlobHandle> = []
+        for number in numbers {
+            var hasAnother = false
+            index.forEachCopy(index[number].handle) { copy in
+                hasAnother = !numbers.contains(copy)
+                return !hasAnother
+            }
+            if !hasAnother { damaged.insert(index[number].handle) }
+        }
+        self.damaged = damaged
+    }
+
+    func add(to result: inout VaultCheckResult, _ snapshots: [Snapshot]) {
+        var found = Found(reader: try? BlobReader(vault))
+        for snapshot in snapshots {
+            guard let root = snapshot.file.tree else { continue }
+            let hits = hits(in: root, &found, depth: 0)
+            result.affectedCount += hits.count
+            for hit in hits.prefix(max(0, Self.mostPaths - result.affected.count)) {
+                result.affected.append(
+                    .init(snapshot: snapshot, path: hit.path.isEmpty ? "/" : hit.path, reason: hit.reason))
+            }
+        }
+        for affected in result.affected {
+            result.findings.append(
+                Finding(
+                    .contentMismatch, .damage, "\(affected.snapshot.shortID):\(affected.path)",
+                    "cannot be restored: \(affected.reason)"))
+        }
+    }
+
+    private struct Hit {
+        let path: String
+        let reason: String
+    }
+
+    private struct Found {
+        let reader: BlobReader?
+        /// Snapshots share most of their trees, and most trees have no damage.
+        var byTree: [SHA256Digest: [Hit]] = [:]
+    }
+
+    private func hits(in tree: SHA256Digest, _ found: inout Found, depth: Int) -> [Hit] {
+        if let known = found.byTree[tree] { return known }
+        var hits: [Hit] = []
+        for defect in defects[tree] ?? [] {
+            hits.append(Hit(path: defect.node.map { "/" + $0 } ?? "", reason: defect.message))
+        }
+        // A name that leads back to itself would need a SHA-256 that contains itself; a thousand levels are enough.
+        if depth < 1000, let reader = found.reader,
+            let nodes = try? reader.read(BlobHandle(.tree, tree), in: index, Tree.init(parsing:))
+        {
+            for node in nodes.nodes {
+                let name = "/" + String(decoding: node.name, as: UTF8.self)
+                if let subtree = node.subtree, node.kind == .folder {
+                    hits += self.hits(in: subtree, &found, depth: depth + 1).map {
+                        Hit(path: name + $0.path, reason: $0.reason)
+                    }
+                }
+                let lost = (node.content ?? []).count { damaged.contains(BlobHandle(.data, $0)) }
+                if lost > 0 {
+                    let all = node.content?.count ?? 0
+                    hits.append(
+                        Hit(
+                            path: name,
+                            reason: all == 1 ? "its content is damaged" : "\(lost) of its \(all) pieces are damaged"))
+                }
+            }
+        } else if hits.isEmpty {
+            hits.append(Hit(path: "", reason: "the folder's list is damaged"))
+        }
+        found.byTree[tree] = hits
+        return hits
+    }
+}

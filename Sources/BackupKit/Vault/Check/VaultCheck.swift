@@ -1,0 +1,198 @@
+/// Which packs `check` reads in full.
+public enum CheckedPacks: Sendable, Equatable {
+    case none
+    case all
+    /// Part `n` of `t`: the packs whose first byte leaves n − 1 when divided by t, as restic divides them.
+    case part(Int, of: Int)
+    /// So many percent of them, at random.
+    case percent(Double)
+
+    /// "3/7" or "2.5%".
+    public init?(subset text: String) {
+        if text.hasSuffix("%") {
+            guard let percent = Double(text.dropLast()), percent > 0, percent <= 100 else { return nil }
+            self = .percent(percent)
+            return
+        }
+        let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+        guard parts.count == 2, let part = Int(parts[0]), let parts = Int(parts[1]), 1...256 ~= parts, 1...parts ~= part
+        else { return nil }
+        self = .part(part, of: parts)
+    }
+
+    func select(_ count: Int, _ id: (Int) -> SHA256Digest) -> [Int] {
+        switch self {
+        case .none: return []
+        case .all: return Array(0..<count)
+        case .part(let part, let parts):
+            return (0..<count).filter { Int(id($0).words[0] >> 56) % parts == part - 1 }
+        case .percent(let percent):
+            let wanted = count == 0 ? 0 : max(1, Int((Double(count) * percent / 100).rounded()))
+            return Array((0..<count).shuffled().prefix(wanted)).sorted()
+        }
+    }
+}
+
+/// What `check` found, and what it hits.
+public struct VaultCheckResult: Sendable {
+    /// A file of a snapshot that cannot be restored as it was.
+    public struct Affected: Sendable, Equatable {
+        public let snapshot: Snapshot
+        /// Below the snapshot's root: "/library/attachments/a.pdf". A folder stands for all that is in it.
+        public let path: String
+        public let reason: String
+    }
+
+    public var findings: [Finding] = []
+    public var affected: [Affected] = []
+    /// There are more than `affected` lists.
+    public var affectedCount = 0
+    public var snapshots = 0
+    public var trees = 0
+    public var packs = 0
+    public var blobs = 0
+    public var packsRead = 0
+    public var bytesRead: Int64 = 0
+
+    public var isSound: Bool { !findings.contains { $0.severity == .damage } }
+}
+
+extension Vault {
+    /// Checks everything that can be checked without reading file content, and reads the packs that `packs` names.
+    ///
+    /// Under a shared lock: who backs up meanwhile only adds, so snapshots are listed first, then the index is read, then
+    /// the packs are listed, and what is new in between is nowhere missed.
+    public func check(_ packs: CheckedPacks = .none, progress: Progress = .none) throws -> VaultCheckResult {
+        var result = VaultCheckResult()
+        let (snapshots, wrong) = try snapshots()
+        result.findings = findings + wrong
+        result.snapshots = snapshots.count
+        result.findings += try keyFindings()
+        let loaded = try loadIndex()
+        let index = loaded.blobs
+        result.findings += loaded.findings
+        result.packs = index.packs.count
+        result.blobs = index.count
+
+        var damaged = try checkSizes(index, &result)
+        let selected = packs.select(index.packs.count) { index.packs[$0].id }
+        if !selected.isEmpty { damaged.formUnion(try readPacks(selected, index, &result, progress)) }
+
+        let roots = snapshots.compactMap(\.file.tree)
+        for snapshot in snapshots where snapshot.file.tree == nil {
+            result.findings.append(
+                Finding(
+                    .malformed, .damage, VaultFile(.snapshot, snapshot.id).path, "the snapshot names no tree",
+                    remedy: "forget it: there is nothing to restore"))
+        }
+        let walk = TreeWalk(vault: self, index: index)
+        let trees = try walk.run(roots, progress: progress)
+        result.trees = trees.trees
+        for defect in trees.defects where !defect.isDamage {
+            result.findings.append(
+                Finding(
+                    .malformed, .warning, "tree \(defect.tree.hex.prefix(10))",
+                    "'\(defect.node ?? "")' \(defect.message)"))
+        }
+        let broken = trees.defects.filter(\.isDamage)
+        if !broken.isEmpty || !damaged.isEmpty {
+            DamageReport(vault: self, index: index, defects: broken, damaged: damaged).add(to: &result, snapshots)
+        }
+        return result
+    }
+
+    /// Key files that nobody can use are no help on the day when they are needed.
+    private func keyFindings() throws -> [Finding] {
+        var findings = try listKeys().findings
+        let listing = try backend.list(.key)
+        findings += Self.misplaced(listing)
+        for item in listing.items {
+            let bytes = try backend.readAll(VaultFile(.key, item.id), limit: KeyFile.limit)
+            if bytes.withUnsafeBytes({ SHA256Digest.of($0) }) != item.id {
+                findings.append(
+                    Finding(
+                        .digestMismatch, .damage, VaultFile(.key, item.id).path, "is not what was written",
+                        remedy: "add the password again and remove this key"))
+            }
+        }
+        return findings.filter { !self.findings.contains($0) }
+    }
+
+    /// Every pack of the index is there, and as large as its blobs and its header. Returns the numbers of those blobs
+    /// that are not.
+    private func checkSizes(_ index: BlobIndex, _ result: inout VaultCheckResult) throws -> Set<Int> {
+        let listing = try backend.list(.data)
+        result.findings += Self.misplaced(listing)
+        var sizes: [SHA256Digest: Int64] = [:]
+        sizes.reserveCapacity(listing.items.count)
+        for item in listing.items { sizes[item.id] = item.size }
+        var damaged: Set<Int> = []
+        for pack in index.packs {
+            let path = VaultFile(.data, pack.id).path
+            guard let size = sizes.removeValue(forKey: pack.id) else {
+                result.findings.append(Finding(.entryMissing, .damage, path, "the pack is missing"))
+                damaged.formUnion(pack.blobs)
+                continue
+            }
+            if UInt64(size) != pack.size {
+                let message = "has \(size) bytes, and \(pack.size) by the index"
+                result.findings.append(Finding(.sizeMismatch, .damage, path, message))
+                // Where it was cut, the blobs before are still whole.
+                damaged.formUnion(pack.blobs.filter { index[$0].end > UInt64(size) })
+            }
+            var end: UInt64 = 0
+            for number in pack.blobs {
+                if UInt64(index[number].offset) != end {
+                    result.findings.append(
+                        Finding(.contentMismatch, .damage, path, "by the index its blobs overlap or leave gaps"))
+                    break
+                }
+                end = index[number].end
+            }
+        }
+        for id in sizes.keys.sorted() {
+            result.findings.append(
+                Finding(
+                    .entryUnexpected, .note, VaultFile(.data, id).path,
+                    "is in no index, as after an interrupted backup",
+                    remedy: "the next backup uses it, and 'backup-tool vault prune' removes it"))
+        }
+        return damaged
+    }
+
+    /// Reads packs on all cores; returns the numbers of the blobs that are damaged.
+    private func readPacks(
+        _ selected: [Int], _ index: BlobIndex, _ result: inout VaultCheckResult, _ progress: Progress
+    ) throws -> Set<Int> {
+        let total = selected.reduce(UInt64(0)) { $0 + index.packs[$1].size }
+        let done = Counter()
+        let reports = try Parallel.map(selected.count, state: { try PackChecker(self, index) }) { checker, number in
+            try Interrupt.check()
+            var report = try checker.check(selected[number])
+            // Memory and cables fail now and then too; that must be known, and is no damage to the vault.
+            if !report.findings.isEmpty {
+                let again = try checker.check(selected[number])
+                if again.findings.isEmpty {
+                    report = again
+                    report.findings = [
+                        Finding(
+                            .unreadable, .warning, VaultFile(.data, index.packs[selected[number]].id).path,
+                            "was read wrongly once and rightly the second time",
+                            remedy: "check this machine's memory and disks")
+                    ]
+                }
+            }
+            let sum = done.add(index.packs[selected[number]].size)
+            progress.report(ProgressEvent("reading packs", done: sum, of: total))
+            return report
+        }
+        var damaged: Set<Int> = []
+        for report in reports {
+            result.findings += report.findings
+            result.bytesRead += report.bytes
+            damaged.formUnion(report.damaged)
+        }
+        result.packsRead = selected.count
+        return damaged
+    }
+}

@@ -1,0 +1,102 @@
+/// Reads blobs out of packs: authenticated, unpacked, and compared with their name. One reader serves one thread.
+public final class BlobReader {
+    private let backend: any VaultBackend
+    private let cipher: VaultCipher
+    private let decompressor: ZstandardDecompressor
+    private let hasher = SHA256Hasher()
+    private var sealed = RawBuffer()
+    private var plain = RawBuffer()
+    private var scratch = RawBuffer()
+
+    public init(_ vault: Vault) throws {
+        backend = vault.backend
+        cipher = try VaultCipher(vault.key)
+        decompressor = try ZstandardDecompressor()
+    }
+
+    /// Calls `body` with a blob's content. If one copy is damaged, another will do.
+    public func read<Result>(
+        _ handle: BlobHandle, in index: BlobIndex, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
+        var failure: BackupError?
+        var found: UnsafeRawBufferPointer?
+        try index.forEachCopy(handle) { number in
+            do {
+                found = try read(index[number], in: index.packs[index.pack(of: number)].id)
+                return false
+            } catch let error as BackupError where error.code != .interrupted {
+                failure = failure ?? error
+                return true
+            }
+        }
+        guard let found else {
+            throw failure
+                ?? BackupError(.damaged, "the \(handle.type.name) blob is in no pack", at: handle.id.hex)
+        }
+        return try body(found)
+    }
+
+    /// The content of a blob, good until the next call.
+    func read(_ blob: PackedBlob, in pack: SHA256Digest) throws -> UnsafeRawBufferPointer {
+        let file = VaultFile(.data, pack)
+        do {
+            let bytes = sealed.with(count: Int(blob.length))
+            try backend.read(file, at: Int64(blob.offset), into: bytes)
+            return try open(bytes, blob)
+        } catch let error as BackupError where error.code == .damaged {
+            throw BackupError(.damaged, "blob \(blob.id.hex.prefix(10)) \(error.message)", at: backend.place(file))
+        }
+    }
+
+    /// Opens, unpacks and checks a blob whose sealed bytes are in memory already; they are opened where they lie.
+    func open(_ bytes: UnsafeMutableRawBufferPointer, _ blob: PackedBlob) throws -> UnsafeRawBufferPointer {
+        var content = try cipher.openInPlace(bytes)
+        if blob.isCompressed {
+            let target = plain.with(count: Int(blob.plainLength))
+            let (count, reason) = decompressor.decompress(content, into: target)
+            guard let count else { throw BackupError(.damaged, "does not unpack: \(reason)") }
+            guard count == target.count else { throw BackupError(.damaged, "unpacks to less than the index says") }
+            content = UnsafeRawBufferPointer(target)
+        }
+        hasher.update(content)
+        guard hasher.finish() == blob.id else {
+            throw BackupError(.damaged, "is not what its name says: its SHA-256 is another")
+        }
+        return content
+    }
+
+    /// A blob as it is stored, after it was opened to see that it is whole; good until the next call.
+    func verified(_ blob: PackedBlob, in pack: SHA256Digest) throws -> UnsafeRawBufferPointer {
+        let file = VaultFile(.data, pack)
+        let bytes = sealed.with(count: Int(blob.length))
+        try backend.read(file, at: Int64(blob.offset), into: bytes)
+        let copy = scratch.with(count: bytes.count)
+        copy.copyMemory(from: UnsafeRawBufferPointer(bytes))
+        do {
+            _ = try open(copy, blob)
+        } catch let error as BackupError where error.code == .damaged {
+            throw BackupError(.damaged, "blob \(blob.id.hex.prefix(10)) \(error.message)", at: backend.place(file))
+        }
+        return UnsafeRawBufferPointer(bytes)
+    }
+
+    /// Opens something sealed that is no blob: a pack's header.
+    func openHeader(_ bytes: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer {
+        try cipher.openInPlace(bytes)
+    }
+}
+
+/// Memory that grows and is used again; not filled with zeros, which would cost as much as reading.
+final class RawBuffer {
+    private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+
+    deinit { memory.deallocate() }
+
+    func with(count: Int) -> UnsafeMutableRawBufferPointer {
+        if memory.count < count || memory.baseAddress == nil {
+            memory.deallocate()
+            memory = .allocate(byteCount: max(count, 1 << 16), alignment: 64)
+        }
+        return UnsafeMutableRawBufferPointer(rebasing: memory[..<count])
+    }
+}

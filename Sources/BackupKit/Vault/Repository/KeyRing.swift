@@ -1,0 +1,93 @@
+/// The keys of a vault: files that each hold the one master key, for one password.
+public struct KeyRing: Sendable {
+    /// As many keys are tried as restic tries; each costs as long as its maker wished.
+    static let mostTried = 20
+
+    /// What a key file says in clear about itself.
+    public struct Entry: Sendable, Equatable {
+        public let id: SHA256Digest
+        /// RFC 3339, as it was written.
+        public let created: String
+        public let userName: String
+        public let hostName: String
+    }
+
+    /// What opening came to.
+    struct Opened {
+        let id: SHA256Digest
+        let key: VaultKey
+        let findings: [Finding]
+    }
+
+    let backend: any VaultBackend
+
+    /// Finds the key that the password opens. A key file that cannot be read is a finding and stops nobody who has
+    /// another.
+    func open(password: [UInt8], cost most: Int = mostTried) throws -> Opened {
+        let ids = try backend.list(.key).items.map(\.id)
+        guard !ids.isEmpty else {
+            throw BackupError(.damaged, "the vault has no keys, and nothing opens it without", at: backend.location)
+        }
+        var findings: [Finding] = []
+        for id in ids.prefix(most) {
+            try Interrupt.check()
+            do {
+                if let key = try read(id).open(password: password) {
+                    return Opened(id: id, key: key, findings: findings)
+                }
+            } catch let error as BackupError where error.code != .interrupted {
+                findings.append(
+                    Finding(.unreadable, .damage, VaultFile(.key, id).path, "cannot be used: \(error.message)"))
+            }
+        }
+        if let damaged = findings.first, findings.count == min(ids.count, most) {
+            throw BackupError(.damaged, "no key can be read: \(damaged.message)", at: backend.location)
+        }
+        throw BackupError(
+            .wrongPassword, "the password opens none of the vault's keys", at: backend.location,
+            remedy: ids.count > most ? "only \(most) of its \(ids.count) keys were tried; remove some" : nil)
+    }
+
+    func read(_ id: SHA256Digest) throws -> KeyFile {
+        let bytes = try backend.readAll(VaultFile(.key, id), limit: KeyFile.limit)
+        return try bytes.withUnsafeBytes { try KeyFile($0) }
+    }
+
+    /// All keys, and what keeps others from being shown.
+    func list() throws -> (entries: [Entry], findings: [Finding]) {
+        var entries: [Entry] = []
+        var findings: [Finding] = []
+        for item in try backend.list(.key).items {
+            do {
+                let file = try read(item.id)
+                entries.append(
+                    Entry(id: item.id, created: file.created, userName: file.userName, hostName: file.hostName))
+            } catch let error as BackupError where error.code != .interrupted {
+                findings.append(
+                    Finding(.unreadable, .damage, VaultFile(.key, item.id).path, "cannot be read: \(error.message)"))
+            }
+        }
+        return (entries, findings)
+    }
+
+    /// Writes a key for a password, and reads it back: a key that opens nothing must not be believed in.
+    func add(
+        _ master: VaultKey, password: [UInt8], cost: ScryptCost = .usual, userName: String = "backup-tool",
+        hostName: String = "backup-tool", clock: Clock = .system
+    ) throws -> SHA256Digest {
+        guard !password.isEmpty else {
+            throw BackupError(.usage, "the password is empty", remedy: "give one; nothing protects a vault but it")
+        }
+        // The day is enough to tell keys apart.
+        let day = clock.now().iso8601.prefix(10)
+        let file = try KeyFile(
+            sealing: master, password: password, cost: cost, created: "\(day)T00:00:00Z", userName: userName,
+            hostName: hostName)
+        let id = try file.bytes.withUnsafeBytes { try backend.store(.key, $0) }
+        guard try read(id) == file else {
+            try backend.remove([VaultFile(.key, id)])
+            throw BackupError(.failed, "the new key cannot be read back", at: backend.location)
+        }
+        return id
+    }
+}

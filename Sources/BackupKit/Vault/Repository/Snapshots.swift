@@ -1,0 +1,103 @@
+/// A snapshot with its name.
+public struct Snapshot: Sendable, Equatable {
+    public let id: SHA256Digest
+    public let file: SnapshotFile
+
+    public init(id: SHA256Digest, file: SnapshotFile) {
+        self.id = id
+        self.file = file
+    }
+
+    public var time: GoTime { file.time }
+    /// What people type.
+    public var shortID: String { String(id.hex.prefix(8)) }
+
+    /// As restic prints it.
+    public var json: JSON {
+        .object((file.json.members ?? []) + [.init("id", .string(id.hex)), .init("short_id", .string(shortID))])
+    }
+}
+
+extension Vault {
+    /// All snapshots that can be read, the oldest first, and what is wrong with the others.
+    public func snapshots() throws -> (snapshots: [Snapshot], findings: [Finding]) {
+        let listing = try backend.list(.snapshot)
+        let ids = listing.items.map(\.id)
+        let results = try Parallel.map(ids.count, state: { try VaultCipher(key) }) { cipher, number in
+            try readSnapshot(ids[number], cipher)
+        }
+        var snapshots: [Snapshot] = []
+        var findings = Self.misplaced(listing)
+        for (id, result) in zip(ids, results) {
+            switch result {
+            case .success(let snapshot): if let snapshot { snapshots.append(snapshot) }
+            case .failure(let error):
+                findings.append(
+                    Finding(
+                        .unreadable, .damage, VaultFile(.snapshot, id).path,
+                        "the snapshot cannot be read: \(error.message)"))
+            }
+        }
+        return (snapshots.sorted(by: Self.isEarlier), findings)
+    }
+
+    /// One snapshot by its whole name.
+    public func snapshot(_ id: SHA256Digest) throws -> Snapshot {
+        guard let snapshot = try readSnapshot(id, VaultCipher(key)).get() else {
+            throw BackupError(.notFound, "there is no such snapshot", at: backend.place(VaultFile(.snapshot, id)))
+        }
+        return snapshot
+    }
+
+    private func readSnapshot(_ id: SHA256Digest, _ cipher: VaultCipher) throws -> Result<Snapshot?, BackupError> {
+        do {
+            let json = try unpacked(.snapshot, id, cap: Unpacked.Cap.snapshot, cipher)
+            return .success(Snapshot(id: id, file: try json.withUnsafeBytes { try SnapshotFile(parsing: $0) }))
+        } catch let error as BackupError where error.code != .interrupted && error.code != .temporary {
+            // Forgotten since it was listed.
+            return error.code == .notFound ? .success(nil) : .failure(error)
+        }
+    }
+
+    private static func isEarlier(_ left: Snapshot, _ right: Snapshot) -> Bool {
+        let (a, b) = (left.time, right.time)
+        if a.seconds != b.seconds { return a.seconds < b.seconds }
+        return a.nanoseconds != b.nanoseconds ? a.nanoseconds < b.nanoseconds : left.id < right.id
+    }
+
+    /// The snapshot that a person means: the beginning of its name, "latest", or a date or time, which stands for the
+    /// last one until then (a bare date includes its day).
+    public func resolve(_ word: String, now: Timestamp = Clock.system.now()) throws -> Snapshot {
+        let (all, findings) = try snapshots()
+        let subject = "\(backend.location)@\(word)"
+        func none(_ what: String) -> BackupError {
+            let unread = findings.count { $0.severity == .damage }
+            return BackupError(
+                .notFound, what, at: subject,
+                remedy: unread > 0
+                    ? "\(unread) snapshots cannot be read; see 'backup-tool vault check'"
+                    : "see 'backup-tool vault snapshots'")
+        }
+        if word == "latest" {
+            // A clock that once went wrong must not hide every later backup.
+            let past = all.last { $0.time.timestamp <= now }
+            guard let latest = past ?? all.last else { throw none("the vault has no snapshots") }
+            return latest
+        }
+        let isDate = word.utf8.count == 10
+        if let time = LocalTime(word), word.contains("-") {
+            let end = time.instant.milliseconds + (isDate ? 86_399_999 : 999)
+            guard let found = all.last(where: { $0.time.timestamp.milliseconds <= end }) else {
+                throw none("no snapshot is as old as that")
+            }
+            return found
+        }
+        let prefix = word.lowercased()
+        let found = all.filter { $0.id.hex.hasPrefix(prefix) }
+        guard let snapshot = found.first, !prefix.isEmpty else { throw none("there is no such snapshot") }
+        guard found.count == 1 else {
+            throw BackupError(.usage, "\(found.count) snapshots begin so", at: subject, remedy: "give more digits")
+        }
+        return snapshot
+    }
+}

@@ -1,0 +1,140 @@
+/// A restic repository that was opened with a password: versions 1 (only to be read) and 2.
+/// https://restic.readthedocs.io/en/stable/100_references.html#design
+public final class Vault: Sendable {
+    public let backend: any VaultBackend
+    /// The repository's identifier, which every copy of it shares.
+    public var id: SHA256Digest { config.id }
+    public var version: Int { config.version }
+    public var polynomial: Polynomial { config.polynomial }
+    /// The key file that the password opened.
+    public let keyID: SHA256Digest
+    /// What was found wrong on the way and did not keep the vault from opening.
+    public let findings: [Finding]
+    public let key: VaultKey
+
+    let config: ConfigFile
+    var keys: KeyRing { KeyRing(backend: backend) }
+
+    /// The same vault through another backend.
+    func with(_ backend: any VaultBackend) -> Vault {
+        Vault(backend, config, KeyRing.Opened(id: keyID, key: key, findings: findings))
+    }
+
+    private init(_ backend: any VaultBackend, _ config: ConfigFile, _ opened: KeyRing.Opened) {
+        self.backend = backend
+        self.config = config
+        key = opened.key
+        keyID = opened.id
+        findings = opened.findings
+    }
+
+    public static func open(_ backend: any VaultBackend, password: [UInt8]) throws -> Vault {
+        guard try backend.size(.config) != nil else {
+            guard try backend.list(.key).items.isEmpty else {
+                throw BackupError(
+                    .notFound, "making this vault was interrupted: it has a key and no configuration",
+                    at: backend.location, remedy: "run 'backup-tool vault init --resume' with its password")
+            }
+            throw BackupError(
+                .notFound, "there is no vault", at: backend.location, remedy: "make one with 'backup-tool vault init'")
+        }
+        let opened = try KeyRing(backend: backend).open(password: password)
+        let sealed = try backend.readAll(.config, limit: ConfigFile.limit)
+        do {
+            let plain = try VaultCipher(opened.key).open(sealed)
+            return Vault(backend, try plain.withUnsafeBytes { try ConfigFile($0) }, opened)
+        } catch let error as BackupError {
+            throw BackupError(error.code, error.message, at: backend.place(.config), remedy: error.remedy)
+        }
+    }
+
+    /// Makes a new vault: first its key, then, last, the configuration that says that there is a vault. With `resume`,
+    /// a key that an interrupted run left is used if the password opens it.
+    public static func create(
+        _ backend: any VaultBackend, password: [UInt8], polynomial: Polynomial? = nil, cost: ScryptCost = .usual,
+        resume: Bool = false, clock: Clock = .system
+    ) throws -> Vault {
+        guard try backend.size(.config) == nil else {
+            throw BackupError(
+                .exists, "there is a vault already", at: backend.location, remedy: "use it, or choose another place")
+        }
+        let keys = KeyRing(backend: backend)
+        let isFresh = try backend.list(.key).items.isEmpty
+        guard isFresh || resume else {
+            throw BackupError(
+                .exists, "there are keys already, of a vault that lost its configuration or was never finished",
+                at: backend.location, remedy: "finish it with --resume if nothing was ever kept in it")
+        }
+        guard try isFresh || backend.list(.snapshot).items.isEmpty && backend.list(.data).items.isEmpty else {
+            throw BackupError(
+                .exists, "there are packs or snapshots of a vault that lost its configuration", at: backend.location,
+                remedy: "bring back the file 'config' from a copy")
+        }
+        let master = isFresh ? try VaultKey.random() : try keys.open(password: password).key
+        let keyID = isFresh ? try keys.add(master, password: password, cost: cost, clock: clock) : nil
+        do {
+            let id = try SecureRandom.bytes(32).withUnsafeBytes { SHA256Digest($0) }
+            var generator = SystemRandomNumberGenerator()
+            let config = ConfigFile(id: id, polynomial: polynomial ?? .random(using: &generator))
+            let sealed = try VaultCipher(master).seal(config.bytes)
+            try sealed.withUnsafeBytes { try backend.write(.config, $0) }
+        } catch {
+            // Without its configuration the key is a stumbling block and nothing else.
+            if let keyID { try? backend.remove([VaultFile(.key, keyID)]) }
+            throw error
+        }
+        return try open(backend, password: password)
+    }
+
+    /// For commands that change a vault.
+    public func requireWritable() throws {
+        guard version >= 2 else {
+            throw BackupError(
+                .refused, "this vault has version 1, which is only read", at: backend.location,
+                remedy: "bring it up to date with 'restic migrate upgrade_repo_v2'")
+        }
+    }
+
+    // MARK: Keys
+
+    public func listKeys() throws -> (entries: [KeyRing.Entry], findings: [Finding]) { try keys.list() }
+
+    public func addKey(password: [UInt8], userName: String? = nil, hostName: String? = nil) throws -> SHA256Digest {
+        try keys.add(
+            key, password: password, userName: userName ?? "backup-tool", hostName: hostName ?? "backup-tool")
+    }
+
+    /// Removes a key, but never the one in use: that somebody has its password is known, of others it is not.
+    public func removeKey(_ prefix: String) throws -> SHA256Digest {
+        let id = try resolve(prefix, .key)
+        guard id != keyID else {
+            throw BackupError(
+                .refused, "that is the key in use", at: VaultFile(.key, id).path,
+                remedy: "open the vault with another password, or use 'backup-tool vault key passwd'")
+        }
+        try backend.remove([VaultFile(.key, id)])
+        return id
+    }
+
+    /// Gives the key in use another password: a new key, and then the old one goes.
+    public func changePassword(_ password: [UInt8]) throws -> SHA256Digest {
+        let old = try keys.read(keyID)
+        let id = try keys.add(key, password: password, userName: old.userName, hostName: old.hostName)
+        try backend.remove([VaultFile(.key, keyID)])
+        return id
+    }
+
+    /// The one file whose name begins so.
+    func resolve(_ prefix: String, _ kind: VaultFile.Kind) throws -> SHA256Digest {
+        let prefix = prefix.lowercased()
+        let found = try backend.list(kind).items.map(\.id).filter { $0.hex.hasPrefix(prefix) }
+        guard let id = found.first, !prefix.isEmpty else {
+            throw BackupError(.notFound, "there is none of this name", at: "\(kind.rawValue)/\(prefix)")
+        }
+        guard found.count == 1 else {
+            throw BackupError(
+                .usage, "\(found.count) begin so", at: "\(kind.rawValue)/\(prefix)", remedy: "give more digits")
+        }
+        return id
+    }
+}

@@ -1,0 +1,81 @@
+import BackupKit
+
+extension Option {
+    static let profile = Option.value("profile", "NAME", "The profile of the configuration to use")
+}
+
+extension Invocation {
+    /// The configuration as it is for `--profile`.
+    func profileConfiguration() throws -> Configuration { try configuration().profile(value("profile")) }
+}
+
+extension Command {
+    static let config = Command(
+        "config", "Check the configuration", in: .schedule,
+        discussion: "A configuration file holds what need not be typed every time, and the profiles of nightly runs.",
+        subcommands: [configCheck])
+
+    private static let configCheck = Command(
+        "check", "Show what the configuration says, and every mistake in it", in: .schedule,
+        discussion: """
+            Reads the file that every command reads: --config, else config.toml below the usual folders. Shows each \
+            setting with its value, paths in full, and the line that it comes from; with --profile those of one \
+            profile. Every mistake is named with its line.
+
+            The exit code is 4 when there are mistakes.
+            """,
+        options: [.profile],
+        examples: [
+            Example("backup-tool config check", "Check the usual configuration"),
+            Example("backup-tool config check --config nightly.toml --profile papers", "As one profile sees it"),
+        ],
+        reports: true,
+        run: { call in
+            guard
+                let (file, bytes) = try Configuration.find(
+                    explicit: call.value("config"), environment: call.environment, read: readSmallFile)
+            else {
+                call.reportConfiguration(.empty, [])
+                return .done
+            }
+            let (all, mistakes) = Configuration.check(bytes, file: file, environment: call.environment)
+            // A profile that is not there is a mistake of the command line, but not when the file has worse ones.
+            let shown = mistakes.isEmpty ? try all.profile(call.value("profile")) : all
+            call.reportConfiguration(shown, mistakes)
+            return mistakes.isEmpty ? .done : .damaged
+        })
+}
+
+extension Invocation {
+    fileprivate func reportConfiguration(_ configuration: Configuration, _ mistakes: [BackupError]) {
+        let settings = configuration.effective
+        if output.isJSON {
+            return output.report([
+                "message_type": "config-check", "ok": .bool(mistakes.isEmpty),
+                "file": configuration.file.map { .string($0) } ?? .null,
+                "profiles": .array(configuration.profiles.map { .string($0) }),
+                "settings": .array(
+                    settings.map { ["key": .string($0.key), "value": .string($0.value), "line": .int($0.line)] }),
+                "mistakes": .array(
+                    mistakes.map {
+                        [
+                            "place": $0.subject.map { .string($0) } ?? .null, "message": .string($0.message),
+                            "remedy": $0.remedy.map { .string($0) } ?? .null,
+                        ]
+                    }),
+            ])
+        }
+        for mistake in mistakes {
+            let place = mistake.subject.map { printable($0) + ": " } ?? ""
+            output.say("\(output.err.style.error("error:")) \(place)\(printable(mistake.message))")
+            if let remedy = mistake.remedy { output.say("  \(printable(remedy))") }
+        }
+        var table = Table([.left("SETTING"), .right("LINE"), .left("VALUE")])
+        for setting in settings { table.add([setting.key, String(setting.line), setting.value]) }
+        if !settings.isEmpty { table.print(to: output) }
+        guard let file = configuration.file else { return output.note("There is no configuration file.") }
+        let profiles = configuration.profiles
+        if !profiles.isEmpty { output.note("Profiles: \(profiles.joined(separator: ", "))") }
+        if mistakes.isEmpty { output.note("\(output.err.style.good("OK")): \(printable(file))") }
+    }
+}

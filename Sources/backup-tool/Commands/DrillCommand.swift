@@ -1,0 +1,91 @@
+import BackupKit
+
+extension Command {
+    static let drill = Command(
+        "drill", "Prove backups by restoring them", in: .schedule,
+        discussion: """
+            Of a folder with backups, the newest and one older one by chance are restored into a scratch store. It must \
+            arrive at the content digest of the manifest, SQLite must find it whole, every file must have its digest, \
+            and every format must read. How long it took is measured.
+
+            Each drill becomes a line of drills.jsonl, beside the configuration file or where --log says. Every line \
+            names the SHA-256 of the line before; --history follows that chain, and ends with 4 when it is broken.
+
+            The exit code is 4 when a backup did not pass.
+            """,
+        options: [
+            .flag("history", "Show the drills so far, and check that nobody changed them"),
+            .value("log", "FILE", "Where the drills are written down", .file),
+        ],
+        arguments: [Argument("PATH", "A backup, or a folder of backups", .file, .optional)],
+        examples: [
+            Example("backup-tool drill /mnt/backups", "Try the newest backup and an older one"),
+            Example("backup-tool drill library.tar.zst --log drills.jsonl", "Try one backup"),
+            Example("backup-tool drill --history --log drills.jsonl", "What was tried, and how it went"),
+        ],
+        reports: true,
+        run: { call in
+            let log = DrillLog(try call.drillLogPath())
+            if call.flag("history") { return try call.showHistory(log) }
+            guard let path = call.arguments("PATH").first else {
+                throw call.usage("name a backup or a folder of backups")
+            }
+            var options = Drill.Options()
+            options.limits = try call.limits()
+            options.progress = call.output.progress()
+            var random = SystemRandomNumberGenerator()
+            var isOK = true
+            for target in try Drill.targets(at: path, using: &random) {
+                let entry = try Drill.run(target, options)
+                try log.append(entry)
+                call.report(entry)
+                isOK = isOK && entry.isOK
+            }
+            return isOK ? .done : .damaged
+        })
+}
+
+extension Invocation {
+    /// `--log`, else beside the configuration, else where programs keep what they noted.
+    fileprivate func drillLogPath() throws -> String {
+        if let named = value("log") { return named }
+        return try environment.stateFolder(configuration()) + "/drills.jsonl"
+    }
+
+    func report(_ entry: DrillEntry) {
+        if output.isJSON {
+            return output.report(.object([.init("message_type", "drill")] + entry.members))
+        }
+        for problem in entry.problems { output.say("\(output.err.style.error("failed:")) \(printable(problem))") }
+        let what = entry.snapshot.map { "snapshot \($0)" } ?? printable(entry.path)
+        guard entry.isOK else { return }
+        let size = "\(HumanText.count(entry.files, "file")), \(HumanText.bytes(Int(entry.bytes)))"
+        output.note("\(output.err.style.good("OK")): \(what): \(size), back in \(HumanText.duration(entry.seconds))")
+    }
+
+    fileprivate func showHistory(_ log: DrillLog) throws -> ExitStatus {
+        let history = try log.history()
+        let isWhole = !history.findings.contains { $0.severity == .damage }
+        if output.isJSON {
+            output.report([
+                "message_type": "drill-history", "ok": .bool(isWhole),
+                "head": history.head.map { .string($0) } ?? .null,
+                "drills": .array(history.entries.map { .object($0.members) }),
+                "findings": .array(history.findings.map(\.json)),
+            ])
+        } else {
+            var table = Table([.left("WHEN"), .left("RESULT"), .right("TOOK"), .left("BACKUP")])
+            for entry in history.entries {
+                let what = entry.snapshot.map { "\(entry.path)@\($0)" } ?? entry.path
+                table.add([
+                    "\(entry.time.iso8601.prefix(16))Z", entry.isOK ? "ok" : "failed",
+                    HumanText.duration(entry.seconds), what,
+                ])
+            }
+            table.print(to: output)
+            say(history.findings)
+            if isWhole, let head = history.head { output.detail("the chain holds; its last digest is \(head)") }
+        }
+        return isWhole ? .done : .damaged
+    }
+}

@@ -1,0 +1,163 @@
+import BackupKit
+
+extension Command {
+    static let run = Command(
+        "run", "Do a night's work: snapshot, thin out, check, drill, tidy up", in: .schedule,
+        discussion: """
+            Takes a snapshot, compares what it holds with the last good one, removes what the rules of the \
+            configuration do not keep, reads and checks a part of the vault, tries a restore when one is due, and tidies \
+            up when it is worth it. It is made for cron: it needs no environment, never asks, and with --quiet says \
+            nothing when all is well. What was interrupted the next run makes up for.
+
+            When much less is there than before, the snapshot gets the tag 'suspect', nothing is removed any more, and \
+            the run ends with 3, until 'run --ack' says that it was meant, or everything is there again.
+
+            The exit code is that of the worst that happened; a step that fails does not keep the others from running.
+            """,
+        options: [.store] + Option.vaultAccess + [
+            .profile, .lockWait,
+            .value("ack", "SNAPSHOT", "Say that a suspicious loss was meant, and do nothing else"),
+            .dryRun,
+            .value("if-older", "AGE", "Do nothing when the last good run is younger, such as 25h"),
+        ],
+        examples: [
+            Example("backup-tool run --config nightly.toml", "One night"),
+            Example("backup-tool -q run --config nightly.toml --profile papers", "As cron does it"),
+            Example("backup-tool run --config nightly.toml --ack latest", "The loss was meant"),
+        ],
+        reports: true,
+        run: { call in
+            let settings = try call.profileConfiguration()
+            let session = try call.nightlySession(settings)
+            if let text = call.value("if-older") {
+                guard let seconds = CalendarSpan(text)?.approximateSeconds else {
+                    throw call.usage("--if-older must be a span such as 25h, not '\(printable(text))'")
+                }
+                if try session.isRecent(seconds) {
+                    call.output.note("The last good run is younger than \(text).")
+                    return .done
+                }
+            }
+            if let word = call.value("ack") { return try call.acknowledge(word, settings, session) }
+            let output = call.output
+            if call.flag("dry-run") {
+                var night = NightlyRun(
+                    try call.nightlyVault(settings), try NightlyRun.Settings(settings), state: try session.state(),
+                    drillLog: session.drillLog)
+                for line in try night.rehearse() { output.print("\(line.step.rawValue): \(printable(line.text))") }
+                return .done
+            }
+            let (report, warnings) = try session.run(try NightlyRun.Settings(settings)) { line in
+                if output.isJSON {
+                    output.report([
+                        "message_type": "run-step", "step": .string(line.step.rawValue), "text": .string(line.text),
+                    ])
+                } else {
+                    output.note("\(line.step.rawValue): \(printable(line.text))")
+                }
+            } lock: {
+                try NightlySession.lock(try call.nightlyVaultPath(settings), waitSeconds: try call.lockWait())
+            } vault: {
+                try call.nightlyVault(settings)
+            }
+            return call.report(report, warnings)
+        })
+}
+
+extension Invocation {
+    fileprivate func nightlySession(_ settings: Configuration) throws -> NightlySession {
+        var session = NightlySession(
+            profile: value("profile"), stateFolder: try environment.stateFolder(settings)
+        ) { code in code.map { ExitStatus($0, signal: Interrupt.signal ?? 0).code } ?? 0 }
+        session.metricsFile = settings.text("metrics.file")
+        session.ping = settings.text("ping.url").flatMap { Ping($0) }
+        return session
+    }
+
+    fileprivate func nightlyVaultPath(_ settings: Configuration) throws -> String {
+        if value(Option.vault.name) == nil, environment["BACKUP_TOOL_VAULT"] == nil, let path = settings.text("vault") {
+            return path
+        }
+        return try vaultPath()
+    }
+
+    /// The password as everywhere, and last as the configuration says.
+    private func nightlyPassword(_ settings: Configuration) throws -> [UInt8] {
+        let named = try PasswordSource.find(
+            file: value("password-file"), command: value("password-command"), variable: { environment[$0] })
+        let configured =
+            settings.text("password-file").map { PasswordSource.file($0) }
+            ?? settings.text("password-command").map { PasswordSource.command($0) }
+        return try (named ?? configured)?.read() ?? vaultPassword()
+    }
+
+    private func openNightly(_ settings: Configuration) throws -> (path: String, vault: Vault) {
+        let path = try nightlyVaultPath(settings)
+        if let known = VaultAddress.opened.withLock({ $0[path] }) { return (path, known) }
+        let vault = try Vault.open(try FolderBackend(path), password: try nightlyPassword(settings))
+        VaultAddress.opened.withLock { $0[path] = vault }
+        return (path, vault)
+    }
+
+    private func nightlyOptions(_ settings: Configuration) throws -> StoreVault.Options {
+        var options = StoreVault.Options()
+        if let host = settings.text("snapshot.host") { options.host = host }
+        options.tags = settings.texts("snapshot.tags")
+        // What tells this profile's snapshots from others in the same vault, which are not a run's business.
+        let mark = value("profile") ?? "nightly"
+        if !options.tags.contains(mark) { options.tags.append(mark) }
+        options.lockWait = try lockWait()
+        options.limits = try limits()
+        options.progress = output.progress()
+        return options
+    }
+
+    fileprivate func nightlyVault(_ settings: Configuration) throws -> StoreVault {
+        let (path, vault) = try openNightly(settings)
+        let store = try value(Option.store.name) ?? environment.store(option: nil, configuration: settings)
+        return StoreVault(store: store, vaultPath: path, vault: vault, try nightlyOptions(settings))
+    }
+
+    fileprivate func acknowledge(
+        _ word: String, _ settings: Configuration, _ session: NightlySession
+    ) throws -> ExitStatus {
+        let (path, vault) = try openNightly(settings)
+        let lock = try NightlySession.lock(path, waitSeconds: try lockWait())
+        defer { withExtendedLifetime(lock) {} }
+        let snapshot = try vault.resolve(word)
+        let nightly = try nightlyVault(settings)
+        let suspects = try nightly.snapshots().filter { $0.tags.contains(SnapshotTag.suspect) }.map(\.id)
+        var state = try session.state()
+        let census = try nightly.census(of: snapshot.id.hex)
+        state.acknowledge(snapshot.id.hex, holding: census, suspects: suspects)
+        try state.write(session.statePath)
+        if let file = session.metricsFile { try Metrics.write(state, profile: session.profile, to: file) }
+        if output.isJSON {
+            output.report(["message_type": "run-ack", "snapshot": .string(snapshot.id.hex), "holds": census.json])
+        } else {
+            output.note("Snapshot \(snapshot.shortID) is the measure from now on; the next run removes again.")
+        }
+        return .done
+    }
+
+    fileprivate func report(_ report: NightlyRun.Report, _ warnings: [Finding]) -> ExitStatus {
+        if output.isJSON {
+            output.report([
+                "message_type": "run", "ok": .bool(report.worst == nil),
+                "snapshot": report.snapshot.map { .string($0) } ?? .null,
+                "removed": .array(report.forgotten.map { .string($0) }),
+                "drills": .array(report.drills.map { .object($0.members) }),
+                "findings": .array((report.findings + warnings).map(\.json)),
+                "errors": .array(report.errors.map { .string($0.description) }),
+            ])
+        } else {
+            say(report.findings + warnings)
+            for drill in report.drills where !drill.isOK { self.report(drill) }
+            for error in report.errors {
+                output.say("\(output.err.style.error("error:")) \(printable(error.description))")
+            }
+        }
+        let worst = report.worst ?? (warnings.contains { $0.subject != "ping" } ? .incomplete : nil)
+        return worst.map { ExitStatus($0, signal: 0) } ?? .done
+    }
+}

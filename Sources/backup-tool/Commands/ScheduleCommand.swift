@@ -1,0 +1,187 @@
+import BackupKit
+import Glibc
+
+extension Command {
+    static let schedule = Command(
+        "schedule", "Run backups every night, and see how they are doing", in: .schedule,
+        subcommands: [scheduleInstall, scheduleRemove, scheduleStatus])
+
+    private static let scheduleInstall = Command(
+        "install", "Have cron or systemd run the nightly run", in: .schedule,
+        discussion: """
+            Shows what it writes, and writes it: lines in this account's crontab, between marks of their own, or a \
+            service and a timer for systemd. A second time changes nothing but what is different. Every path in it is \
+            absolute, so it works with the empty environment of cron.
+
+            With cron a night that the machine was off is caught up with after the next start; systemd's timer does so \
+            by itself. Units go to /etc/systemd/system for root, else to the account's own.
+            """,
+        options: [
+            .flag("cron", "Use this account's crontab"), .flag("systemd", "Use a service and a timer of systemd"),
+            .value("at", "HH:MM", "When to run; 03:00 is usual"), .profile,
+            .flag("user", "Units of this account even for root"), .dryRun,
+        ],
+        examples: [
+            Example("backup-tool schedule install --cron --config nightly.toml", "Every night at three"),
+            Example("backup-tool schedule install --systemd --at 04:30 --dry-run", "See the units first"),
+        ],
+        run: { call in
+            let useCron = call.flag("cron")
+            guard useCron != call.flag("systemd") else { throw call.usage("say --cron or --systemd") }
+            let job = try call.job()
+            let plan =
+                useCron
+                ? try ScheduleInstaller.planCron(job)
+                : try ScheduleInstaller.planSystemd(job, in: try call.unitFolder(), isUser: call.isUser)
+            for line in plan.shown { call.output.print(printable(line)) }
+            return try call.carryOut(plan, nothing: "That is in place already.")
+        })
+
+    private static let scheduleRemove = Command(
+        "remove", "Take the nightly run out of cron and systemd", in: .schedule,
+        discussion: "Removes what 'schedule install' wrote for this profile, and nothing else.",
+        options: [.profile, .flag("user", "Units of this account even for root"), .dryRun],
+        examples: [Example("backup-tool schedule remove", "No more nightly runs")],
+        run: { call in
+            let profile = call.value("profile")
+            var plans = [
+                try ScheduleInstaller.planSystemdRemoval(
+                    profile: profile, in: try call.unitFolder(), isUser: call.isUser)
+            ]
+            do { plans.append(try ScheduleInstaller.planCronRemoval(profile: profile)) } catch let error as BackupError
+                where error.code == .notFound
+            {
+                // Without cron nothing of ours can be in it.
+            }
+            guard plans.contains(where: { !$0.isEmpty }) else {
+                call.output.note("There is nothing to remove.")
+                return .done
+            }
+            for plan in plans where !plan.isEmpty { _ = try call.carryOut(plan, nothing: "") }
+            return .done
+        })
+
+    private static let scheduleStatus = Command(
+        "status", "Tell how the nightly runs are doing", in: .schedule,
+        discussion: """
+            One line in the manner of a monitoring plugin: when the last run that was fine ended, when the next is due, \
+            how the last drill went. The exit code is 0 when all is well; 1 when something wants to be looked at, such \
+            as a last run that was not fine; 2 when no run was fine for longer than --max-age, or a drill failed.
+            """,
+        options: [.value("max-age", "AGE", "The age of a good run that is too much; 26h is usual"), .profile],
+        examples: [
+            Example("backup-tool schedule status", "Are there backups?"),
+            Example("backup-tool schedule status --max-age 50h --profile papers", "For a run every other day"),
+        ],
+        reports: true,
+        run: { call in
+            let text = call.value("max-age") ?? "26h"
+            guard let maxAge = CalendarSpan(text)?.approximateSeconds else {
+                throw call.usage("--max-age must be a span such as 26h or 3d, not '\(printable(text))'")
+            }
+            let settings = try call.profileConfiguration()
+            let profile = call.value("profile")
+            let state = try RunState.read(
+                RunState.path(in: try call.environment.stateFolder(settings), profile: profile))
+            let now = Clock.system.now()
+            let status = ScheduleStatus(state, now: now, maxAge: maxAge)
+            let time = try call.scheduledTime(profile)
+            call.report(status, state, next: time.flatMap { ScheduleStatus.next($0, after: now) }, maxAge: maxAge)
+            return ExitStatus(monitoring: status.level.rawValue)
+        })
+}
+
+extension Invocation {
+    fileprivate var isUser: Bool { flag("user") || geteuid() != 0 }
+
+    /// Where units lie: those of the system, or of this account.
+    fileprivate func unitFolder() throws -> String {
+        try isUser ? ownUnits : systemUnits
+    }
+
+    private var systemUnits: String { "/etc/systemd/system" }
+
+    private var ownUnits: String {
+        get throws {
+            if let folder = environment["XDG_CONFIG_HOME"], folder.hasPrefix("/") { return folder + "/systemd/user" }
+            return try environment.home() + "/.config/systemd/user"
+        }
+    }
+
+    /// When systemd or cron will start the next run.
+    fileprivate func scheduledTime(_ profile: String?) throws -> TimeOfDay? {
+        for folder in try Set([systemUnits, ownUnits]) {
+            if let time = try ScheduleInstaller.systemdTime(profile: profile, in: folder) { return time }
+        }
+        return try ScheduleInstaller.cronTime(profile: profile)
+    }
+
+    fileprivate func job() throws -> ScheduledJob {
+        let text = value("at") ?? "03:00"
+        guard let time = TimeOfDay(text) else {
+            throw usage("--at must be a time of day such as 03:00, not '\(printable(text))'")
+        }
+        guard let file = try configuration().file else {
+            throw BackupError(
+                .usage, "there is no configuration file that a nightly run could read",
+                remedy: "write one (docs/nightly.md shows how), and name it with --config")
+        }
+        let settings = try profileConfiguration()
+        let absolute = try absolutePath(file)
+        var writes = [try environment.stateFolder(settings)]
+        for path in [settings.text("vault"), try? environment.store(option: nil, configuration: settings)] {
+            if let path { writes.append(path == settings.text("vault") ? path : parent(of: path)) }
+        }
+        if let path = settings.text("metrics.file") { writes.append(parent(of: path)) }
+        return try ScheduledJob(
+            tool: try absolutePath("/proc/self/exe"), configuration: absolute, profile: value("profile"), time: time,
+            home: try environment.home(), writes: try Set(writes).map(absolutePath))
+    }
+
+    /// Follows links; what is not there yet is taken as it is named.
+    private func absolutePath(_ path: String) throws -> String {
+        if let found = realpath(path, nil) {
+            defer { free(found) }
+            return String(cString: found)
+        }
+        if path.hasPrefix("/") { return path }
+        guard let folder = realpath(".", nil) else { throw BackupError(.failed, "has no absolute path", at: path) }
+        defer { free(folder) }
+        return "\(String(cString: folder))/\(path)"
+    }
+
+    fileprivate func carryOut(_ plan: ScheduleInstaller.Plan, nothing: String) throws -> ExitStatus {
+        if plan.isEmpty {
+            output.note(nothing)
+            return .done
+        }
+        let places = plan.changes.map { printable($0.place) }.joined(separator: ", ")
+        if flag("dry-run") {
+            output.note("Would \(plan.isRemoval ? "remove" : "change") \(places). Nothing was written.")
+            return .done
+        }
+        let left = try ScheduleInstaller.apply(plan)
+        output.note("\(plan.isRemoval ? "Removed" : "Changed"): \(places)")
+        if !left.isEmpty {
+            output.note("systemd does not run here; where it does, run:")
+            for words in left { output.note("  \(words.joined(separator: " "))") }
+        }
+        return .done
+    }
+
+    fileprivate func report(_ status: ScheduleStatus, _ state: RunState?, next: Timestamp?, maxAge: Int64) {
+        if output.isJSON {
+            return output.report([
+                "message_type": "schedule-status", "level": .string(status.level.word),
+                "parts": .array(status.parts.map { .string($0) }),
+                "next": next.map { .string($0.iso8601) } ?? .null,
+                "lastRun": state?.lastRun?.json ?? .null, "lastSuccess": state?.lastSuccess?.json ?? .null,
+                "suspect": state?.suspect.map { .string($0) } ?? .null,
+            ])
+        }
+        var parts = status.parts
+        parts.append(next.map { "next run \($0.iso8601.prefix(16))Z" } ?? "not scheduled")
+        let figures = status.lastSuccessAge.map { " | age=\($0)s;;\(maxAge)" } ?? ""
+        output.print("BACKUP \(status.level.word) - \(printable(parts.joined(separator: ", ")))\(figures)")
+    }
+}

@@ -1,0 +1,116 @@
+import BackupKit
+import Glibc
+
+// How commands come to an open vault: its place and its password.
+
+extension Option {
+    static let vault = Option.value("vault", "PATH", "The vault to use", .directory)
+    static let lockWait = Option.value(
+        "lock-wait", "SECONDS", "Wait so long for a vault that is locked, instead of giving up at once")
+    static let noLock = Option.flag("no-lock", "Do not lock the vault: for one that cannot be written to")
+
+    static let passwords: [Option] = [
+        .value("password-file", "FILE", "Read the vault's password from this file", .file),
+        .value("password-command", "COMMAND", "Take as the password what this command of the shell prints"),
+    ]
+
+    /// What every command takes that opens a vault.
+    static let vaultAccess: [Option] = [.vault] + passwords
+
+    static let newPasswords: [Option] = [
+        .value("new-password-file", "FILE", "Read the new password from this file", .file),
+        .value("new-password-command", "COMMAND", "Take as the new password what this command prints"),
+    ]
+}
+
+extension Invocation {
+    static let vaultDiscussion = """
+        The vault is --vault, else $BACKUP_TOOL_VAULT, else $RESTIC_REPOSITORY. Its password comes from --password-file \
+        or --password-command, else from $BACKUP_TOOL_PASSWORD_FILE, _COMMAND or $BACKUP_TOOL_PASSWORD, else from those \
+        of restic; on a terminal it is asked for.
+        """
+
+    /// `--vault`, else what the environment says.
+    func vaultPath() throws -> String {
+        let named = value(Option.vault.name) ?? environment["BACKUP_TOOL_VAULT"] ?? environment["RESTIC_REPOSITORY"]
+        guard let named else {
+            throw usage("no vault is named: give --vault, or set BACKUP_TOOL_VAULT")
+        }
+        for prefix in ["vault:", "local:"] where named.hasPrefix(prefix) {
+            return String(named.dropFirst(prefix.count))
+        }
+        // "s3:…" as a folder would become an empty vault beside the real one.
+        if let scheme = named.split(separator: ":", maxSplits: 1).first, named.contains(":"), !scheme.contains("/"),
+            ["s3", "sftp", "rest", "rclone", "b2", "azure", "gs", "swift"].contains(scheme)
+        {
+            throw BackupError(.usage, "vaults of this kind are not supported yet", at: named, remedy: "name a folder")
+        }
+        return named
+    }
+
+    func openVault() throws -> Vault {
+        let backend = try FolderBackend(try vaultPath())
+        let vault = try Vault.open(backend, password: try vaultPassword())
+        say(vault.findings)
+        return vault
+    }
+
+    /// Runs `body` with the vault under a lock that it shares with other readers and writers.
+    func withVault<Result>(exclusively: Bool = false, _ body: (Vault) throws -> Result) throws -> Result {
+        let vault = try openVault()
+        if !exclusively, isDeclared(Option.noLock.name), flag(Option.noLock.name) { return try body(vault) }
+        return try vault.locked(exclusively: exclusively, wait: try lockWait(), body)
+    }
+
+    func lockWait() throws -> Double {
+        guard isDeclared(Option.lockWait.name) else { return 0 }
+        return Double(try integer(Option.lockWait.name) ?? 0)
+    }
+
+    func vaultPassword() throws -> [UInt8] {
+        let source = try PasswordSource.find(
+            file: value("password-file"), command: value("password-command"), variable: { environment[$0] })
+        return try source?.read() ?? askPassword("Password of the vault: ")
+    }
+
+    /// A new password; asked for twice where it is asked for.
+    func newPassword(_ file: String = "new-password-file", _ command: String = "new-password-command") throws
+        -> [UInt8]
+    {
+        if let path = value(file) {
+            if value(command) != nil { throw usage("--\(file) and --\(command) exclude each other") }
+            return try PasswordSource.file(path).read()
+        }
+        if let line = value(command) { return try PasswordSource.command(line).read() }
+        let first = try askPassword("New password: ")
+        guard try first == askPassword("The same again: ") else { throw usage("the two passwords differ") }
+        return first
+    }
+
+    private func askPassword(_ prompt: String) throws -> [UInt8] {
+        let terminal = isatty(STDIN_FILENO) == 1 ? open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY) : -1
+        guard terminal >= 0 else {
+            throw BackupError(
+                .wrongPassword, "no password is given, and there is nobody to ask",
+                remedy: "give --password-file, or set BACKUP_TOOL_PASSWORD_FILE")
+        }
+        let file = FileHandle(owning: terminal, path: "/dev/tty")
+        var before = termios()
+        tcgetattr(terminal, &before)
+        var silent = before
+        silent.c_lflag &= ~tcflag_t(ECHO)
+        tcsetattr(terminal, TCSAFLUSH, &silent)
+        defer { tcsetattr(terminal, TCSAFLUSH, &before) }
+        try file.write(prompt)
+        var line: [UInt8] = []
+        var byte: UInt8 = 0
+        while true {
+            let count = read(terminal, &byte, 1)
+            if count < 0, errno == EINTR { try Interrupt.check(); continue }
+            if count <= 0 || byte == 0x0A { break }
+            line.append(byte)
+        }
+        try file.write("\n")
+        return line
+    }
+}

@@ -1,0 +1,108 @@
+import BackupKit
+
+extension Command {
+    static let vault = Command(
+        "vault", "Keep encrypted, deduplicated snapshots, in restic's format", in: .vault,
+        discussion: """
+            A vault is a restic repository. Whatever this tool keeps in it, 'restic restore' gives back as plain files, \
+            and both programs may work with the same vault.
+            """,
+        subcommands: [
+            vaultInit, vaultBackup, vaultSnapshots, vaultCheck, vaultForget, vaultPrune, vaultUnlock, vaultKey,
+            vaultStats, vaultCopy,
+        ])
+
+    private static let vaultInit = Command(
+        "init", "Make a new, empty vault", in: .vault,
+        discussion: """
+            Whoever loses the password loses the vault: nothing opens it without. \(Invocation.vaultDiscussion)
+            """,
+        options: Option.vaultAccess + [
+            .flag("resume", "Finish a vault whose making was interrupted, with the password it was begun with")
+        ],
+        examples: [
+            Example("backup-tool vault init --vault /backup/library --password-file ~/.password", "A new vault")
+        ],
+        reports: true,
+        run: { call in
+            let path = try call.vaultPath()
+            let source = try PasswordSource.find(
+                file: call.value("password-file"), command: call.value("password-command"),
+                variable: { call.environment[$0] })
+            let password = try source?.read() ?? call.newPassword("password-file", "password-command")
+            let vault = try Vault.create(
+                try FolderBackend.create(path), password: password, resume: call.flag("resume"))
+            if call.output.isJSON {
+                call.output.report([
+                    "message_type": "initialized", "id": .string(vault.id.hex), "repository": .string(path),
+                ])
+            } else {
+                call.output.note("New vault \(vault.id.hex.prefix(10)): \(printable(path))")
+                call.output.note("Keep its password in a second place: without it nothing opens the vault.")
+            }
+            return .done
+        })
+
+    private static let vaultSnapshots = Command(
+        "snapshots", "List the snapshots of a vault", in: .vault,
+        discussion: Invocation.vaultDiscussion,
+        options: Option.vaultAccess + [.lockWait, .noLock],
+        arguments: [
+            Argument(
+                "SNAPSHOT", "Only these: the beginning of an id, 'latest', or a date, for the last one until then",
+                .text, .any)
+        ],
+        examples: [
+            Example("backup-tool vault snapshots", "All of them"),
+            Example("backup-tool vault snapshots latest --json", "The newest, as restic prints it"),
+        ],
+        reports: true,
+        run: { call in
+            try call.withVault { vault in
+                let words = call.arguments("SNAPSHOT")
+                let (all, findings) = try vault.snapshots()
+                let shown = words.isEmpty ? all : try words.map { try vault.resolve($0) }
+                if call.output.isJSON {
+                    // An array, and nothing around it: that is what restic's users parse.
+                    call.output.report(.array(shown.map(\.json)))
+                } else {
+                    var table = Table([.left("ID"), .left("TIME"), .left("HOST"), .left("TAGS"), .left("PATHS")])
+                    for snapshot in shown {
+                        let file = snapshot.file
+                        table.add([
+                            snapshot.shortID, String(file.time.text.prefix(19)), file.hostname,
+                            file.tags.joined(separator: ","), file.paths.joined(separator: " "),
+                        ])
+                    }
+                    if !shown.isEmpty { table.print(to: call.output) }
+                    call.output.note(HumanText.count(shown.count, "snapshot"))
+                }
+                call.say(findings)
+                return findings.isEmpty ? .done : .damaged
+            }
+        })
+
+    private static let vaultUnlock = Command(
+        "unlock", "Remove the locks of processes that are gone", in: .vault,
+        discussion: """
+            A lock is stale when its process is gone or its machine was started anew, or when it was not refreshed for \
+            30 minutes. Other commands pass over stale locks by themselves. \(Invocation.vaultDiscussion)
+            """,
+        options: Option.vaultAccess + [
+            .flag("remove-all", "Remove every lock, also of processes that may be at work: they will then stop")
+        ],
+        examples: [Example("backup-tool vault unlock", "After a crash, before restic is used")],
+        reports: true,
+        run: { call in
+            let removed = try call.openVault().unlock(all: call.flag("remove-all"))
+            if call.output.isJSON {
+                call.output.report([
+                    "message_type": "unlock", "removed": .array(removed.map { .string($0.id.hex) }),
+                ])
+            } else {
+                for (id, reason) in removed { call.output.detail("\(id.hex.prefix(10)): \(reason)") }
+                call.output.note("\(HumanText.count(removed.count, "lock")) removed")
+            }
+            return .done
+        })
+}

@@ -1,0 +1,116 @@
+import BackupKit
+
+extension Command {
+    static let vaultForget = Command(
+        "forget", "Remove snapshots, by a policy or by name", in: .vault,
+        discussion: """
+            The policy is applied to each group of snapshots by itself, as restic does it. Snapshots whose time cannot be \
+            trusted are kept and do not count. What only the removed ones needed stays until 'vault prune', or --prune. \
+            \(Invocation.vaultDiscussion)
+            """,
+        options: Option.vaultAccess + [.lockWait, .dryRun, .maxUnused] + keepOptions + [
+            .value(
+                "group-by", "WORDS", "What snapshots of one group have in common; host,paths when not given"),
+            .value("host", "NAME", "Only snapshots of this machine"),
+            .value("tag", "TAGS", "Only snapshots with all of these tags, with commas between", repeated: true),
+            .flag("prune", "Then remove what no snapshot needs any more"),
+        ],
+        arguments: [Argument("SNAPSHOT", "Remove these: the beginnings of their ids", .text, .any)],
+        examples: [
+            Example(
+                "backup-tool vault forget --keep-daily 14 --keep-monthly 12 --dry-run", "What a policy would remove"),
+            Example("backup-tool vault forget 1a2b3c4d --prune", "One snapshot, and its data"),
+        ],
+        reports: true,
+        run: { call in
+            let policy = try call.retentionPolicy()
+            let words = call.arguments("SNAPSHOT")
+            guard words.isEmpty || policy.isEmpty else { throw call.usage("name snapshots or give a policy, not both") }
+            guard !words.isEmpty || !policy.isEmpty else {
+                throw call.usage("say what to keep, such as --keep-daily 14, or name snapshots to remove")
+            }
+            return try call.withVault(exclusively: true) { vault in
+                let plan = words.isEmpty ? try call.plan(policy, vault) : nil
+                let ids =
+                    try plan?.removed.compactMap { SHA256Digest(hex: $0) } ?? words.map { try vault.resolve($0).id }
+                if !call.flag("dry-run") { try vault.forget(ids) }
+                call.report(plan, ids)
+                guard call.flag("prune") else { return .done }
+                let options = try call.pruneOptions()
+                // A rehearsal has removed nothing, and so there is nothing to prune.
+                if options.dryRun { return .done }
+                return call.report(try vault.prune(options, progress: call.output.progress()), options)
+            }
+        })
+
+    private static let keepOptions: [Option] = RetentionPolicy.names.map { name in
+        let help =
+            switch name {
+            case "last": "Keep the last so many snapshots, or 'unlimited'"
+            case "within": "Keep all that are at most so much older than the newest, such as 1y6m or 14d"
+            case "tag": "Keep those with all of these tags, with commas between"
+            case _ where name.hasPrefix("within-"): "Keep one for each \(unit(name)) within this span, such as 1y6m"
+            default: "Keep one for each of the last so many \(unit(name))s that have any"
+            }
+        return .value(
+            "keep-\(name)", name.hasPrefix("within") ? "SPAN" : name == "tag" ? "TAGS" : "N", help,
+            repeated: name == "tag")
+    }
+
+    private static func unit(_ name: String) -> String {
+        for (word, unit) in [("hourly", "hour"), ("daily", "day"), ("weekly", "week"), ("monthly", "month")]
+        where name.hasSuffix(word) { return unit }
+        return "year"
+    }
+}
+
+extension Invocation {
+    fileprivate func retentionPolicy() throws -> RetentionPolicy {
+        var policy = RetentionPolicy()
+        for name in RetentionPolicy.names {
+            for text in values("keep-\(name)") { try policy.set(name, text) }
+        }
+        return policy
+    }
+
+    fileprivate func plan(_ policy: RetentionPolicy, _ vault: Vault) throws -> RetentionPlan {
+        let (snapshots, findings) = try vault.snapshots()
+        // Who cannot see all snapshots cannot say which are the last.
+        if let damage = findings.first(where: { $0.severity == .damage }) {
+            throw BackupError(.damaged, damage.message, at: damage.subject, remedy: "see 'backup-tool vault check'")
+        }
+        let tags = values("tag").map { $0.split(separator: ",").map(String.init) }
+        let chosen = snapshots.filter { snapshot in
+            (value("host").map { $0 == snapshot.file.hostname } ?? true)
+                && (tags.isEmpty || tags.contains { $0.allSatisfy(snapshot.file.tags.contains) })
+        }
+        var retention = Retention(policy, now: Clock.system.now())
+        if let words = value("group-by") { retention.grouping = try RetentionGrouping(words) }
+        let plan = try retention.plan(chosen.compactMap(\.retentionItem))
+        say(plan.findings)
+        return plan
+    }
+
+    fileprivate func report(_ plan: RetentionPlan?, _ ids: [SHA256Digest]) {
+        let isRehearsal = flag("dry-run")
+        if output.isJSON {
+            let kept = plan?.groups.flatMap(\.keep) ?? []
+            output.report([
+                "message_type": "forget", "dryRun": .bool(isRehearsal),
+                "removed": .array(ids.map { .string($0.hex) }),
+                "kept": .array(
+                    kept.map { ["id": .string($0.item.id), "reasons": .array($0.reasons.map { .string($0) })] }),
+            ])
+            return
+        }
+        for group in plan?.groups ?? [] {
+            for kept in group.keep {
+                output.print("keep    \(kept.item.id.prefix(8))  \(kept.reasons.joined(separator: ", "))")
+            }
+            for item in group.remove {
+                output.print("\(isRehearsal ? "would remove" : "remove")  \(item.id.prefix(8))")
+            }
+        }
+        output.note("\(HumanText.count(ids.count, "snapshot")) \(isRehearsal ? "would be " : "")removed")
+    }
+}

@@ -1,0 +1,155 @@
+import BackupKit
+
+extension Option {
+    static let maxUnused = Option.value(
+        "max-unused", "PERCENT", "How much that nobody needs may stay rather than be copied around; 5 when not given")
+}
+
+extension Command {
+    static let vaultPrune = Command(
+        "prune", "Remove what no snapshot needs", in: .vault,
+        discussion: """
+            Packs that are needed in part are copied without the rest, as far as that is worth it. What is interrupted \
+            is finished by the next run. Nothing is removed while anything is damaged. \(Invocation.vaultDiscussion)
+            """,
+        options: Option.vaultAccess + [.lockWait, .dryRun, .maxUnused],
+        examples: [Example("backup-tool vault prune --dry-run", "What it would free")],
+        reports: true,
+        run: { call in
+            let options = try call.pruneOptions()
+            let result = try call.withVault(exclusively: true) {
+                try $0.prune(options, progress: call.output.progress())
+            }
+            return call.report(result, options)
+        })
+
+    static let vaultStats = Command(
+        "stats", "Show how much is in a vault", in: .vault,
+        discussion: Invocation.vaultDiscussion,
+        options: Option.vaultAccess + [.lockWait, .noLock],
+        arguments: [Argument("SNAPSHOT", "Only what these need: ids, 'latest' or dates", .text, .any)],
+        examples: [Example("backup-tool vault stats latest", "The newest snapshot")],
+        reports: true,
+        run: { call in
+            try call.withVault { vault in
+                let words = call.arguments("SNAPSHOT")
+                let snapshots = try words.isEmpty ? vault.snapshots().snapshots : words.map { try vault.resolve($0) }
+                call.show(try vault.statistics(of: snapshots, progress: call.output.progress()))
+                return .done
+            }
+        })
+
+    static let vaultCopy = Command(
+        "copy", "Copy snapshots from another vault", in: .vault,
+        discussion: """
+            Into --vault, from the vault named by --from, whose password comes from --from-password-file or \
+            --from-password-command. What is here already is not copied again. A second vault on another disk, with \
+            another password, is the best use of it.
+            """,
+        options: Option.vaultAccess + [
+            .lockWait, .value("from", "PATH", "The vault to copy from", .directory, required: true),
+            .value("from-password-file", "FILE", "Read that vault's password from this file", .file),
+            .value("from-password-command", "COMMAND", "Take as its password what this command prints"),
+        ],
+        arguments: [Argument("SNAPSHOT", "Only these: ids, 'latest' or dates", .text, .any)],
+        examples: [
+            Example(
+                "backup-tool vault copy --from /backup/v --from-password-file ~/.old",
+                "All that is new")
+        ],
+        reports: true,
+        run: { call in
+            guard
+                let secret = try PasswordSource.find(
+                    file: call.value("from-password-file"), command: call.value("from-password-command"),
+                    variable: { _ in nil })
+            else { throw call.usage("give --from-password-file or --from-password-command") }
+            let source = try Vault.open(try FolderBackend(call.value("from") ?? ""), password: try secret.read())
+            return try source.locked(wait: call.lockWait()) { source in
+                try call.withVault { vault in
+                    let words = call.arguments("SNAPSHOT")
+                    let all = try source.snapshots()
+                    let chosen = try words.isEmpty ? all.snapshots : words.map { try source.resolve($0) }
+                    call.say(all.findings)
+                    let result = try vault.copy(chosen, from: source, progress: call.output.progress())
+                    return call.report(result, all.findings)
+                }
+            }
+        })
+}
+
+extension Invocation {
+    func pruneOptions() throws -> PruneOptions {
+        var options = PruneOptions()
+        if let percent = try integer(Option.maxUnused.name, in: 0...100) { options.maxUnused = Double(percent) / 100 }
+        options.dryRun = flag(Option.dryRun.name)
+        return options
+    }
+
+    func report(_ result: PruneResult, _ options: PruneOptions) -> ExitStatus {
+        if output.isJSON {
+            output.report([
+                "message_type": "prune", "dryRun": .bool(options.dryRun), "nothingToDo": .bool(result.wasNothing),
+                "packsUnindexed": .int(result.packsUnindexed), "packsRemoved": .int(result.packsRemoved),
+                "packsRepacked": .int(result.packsRepacked), "bytesBefore": .int(Int(result.bytesBefore)),
+                "bytesFreed": .int(Int(result.bytesFreed)), "bytesUnused": .int(Int(result.bytesUnused)),
+                "bytesUnusedLeft": .int(Int(result.bytesUnusedLeft)), "findings": .array(result.findings.map(\.json)),
+            ])
+        } else {
+            say(result.findings)
+            if result.wasNothing {
+                output.note("Nothing to remove: \(HumanText.bytes(Int(result.bytesBefore)))")
+            } else {
+                let gone = result.packsRemoved + result.packsUnindexed
+                output.note(
+                    "\(options.dryRun ? "Would free" : "Freed") \(HumanText.bytes(Int(result.bytesFreed))) of "
+                        + "\(HumanText.bytes(Int(result.bytesBefore))): \(HumanText.count(gone, "pack")) removed, "
+                        + "\(HumanText.count(result.packsRepacked, "pack")) repacked")
+            }
+        }
+        return result.findings.isEmpty ? .done : .incomplete
+    }
+
+    fileprivate func show(_ statistics: VaultStatistics) {
+        if output.isJSON {
+            output.report([
+                "message_type": "vault-stats", "snapshots_count": .int(statistics.snapshots),
+                "total_file_count": .int(statistics.restoreFiles + statistics.restoreFolders),
+                "total_size": .int(Int(statistics.restoreBytes)),
+                "total_blob_count": .int(statistics.blobs),
+                "total_uncompressed_size": .int(Int(statistics.plainBytes)),
+                "total_stored_size": .int(Int(statistics.storedBytes)), "packs": .int(statistics.packs),
+                "packBytes": .int(Int(statistics.packBytes)),
+            ])
+            return
+        }
+        var table = Table([.left("WHAT"), .right("COUNT"), .right("SIZE")])
+        table.add(["snapshots", HumanText.count(statistics.snapshots)])
+        table.add([
+            "files to restore", HumanText.count(statistics.restoreFiles), HumanText.bytes(Int(statistics.restoreBytes)),
+        ])
+        table.add([
+            "blobs they need", HumanText.count(statistics.blobs), HumanText.bytes(Int(statistics.plainBytes)),
+        ])
+        table.add(["as stored", "", HumanText.bytes(Int(statistics.storedBytes))])
+        table.add(["packs", HumanText.count(statistics.packs), HumanText.bytes(Int(statistics.packBytes))])
+        table.print(to: output)
+    }
+
+    fileprivate func report(_ result: VaultCopyResult, _ findings: [Finding]) -> ExitStatus {
+        if output.isJSON {
+            output.report([
+                "message_type": "copy",
+                "copied": .array(
+                    result.copied.map { ["from": .string($0.from.hex), "to": .string($0.to.hex)] }),
+                "skipped": .int(result.skipped), "blobs": .int(result.blobs), "bytes": .int(Int(result.bytes)),
+                "findings": .array(findings.map(\.json)),
+            ])
+        } else {
+            output.note(
+                "\(HumanText.count(result.copied.count, "snapshot")) copied, \(HumanText.count(result.skipped)) here already; "
+                    + "\(HumanText.count(result.blobs, "blob")), \(HumanText.bytes(Int(result.bytes)))")
+        }
+        return findings.isEmpty ? .done : .incomplete
+    }
+}

@@ -1,0 +1,334 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// A vault of nothing but lists, which can be told to fail.
+private final class FakeVault: NightlyVault {
+    var items: [RetentionItem] = []
+    var censuses: [String: LibraryCensus] = [:]
+    var census = LibraryCensus([.notes: 100, .attachments: 50])
+    var failing: [String: BackupError] = [:]
+    var damage: [Finding] = []
+    var isPartial = false
+    var drillsPass = true
+    var calls: [String] = []
+    let clock: TestClock
+    private var count = 0
+
+    init(_ clock: TestClock) { self.clock = clock }
+
+    private func call(_ name: String, _ detail: String = "") throws {
+        calls.append(detail.isEmpty ? name : "\(name) \(detail)")
+        if let error = failing[name] { throw error }
+    }
+
+    private func add(tags: [String]) -> String {
+        count += 1
+        let id = "\(count)"
+        items.append(
+            RetentionItem(
+                id: id, time: SnapshotTime(clock.now), tags: tags, isPartial: tags.contains(SnapshotTag.partial)))
+        return id
+    }
+
+    func snapshots() throws -> [RetentionItem] { items }
+
+    func takeSnapshot() throws -> NightlySnapshot {
+        try call("snapshot")
+        let id = add(tags: isPartial ? [SnapshotTag.partial] : [])
+        censuses[id] = census
+        return NightlySnapshot(id: id, isPartial: isPartial)
+    }
+
+    func census(of snapshot: String) throws -> LibraryCensus {
+        try call("census")
+        return censuses[snapshot] ?? LibraryCensus()
+    }
+
+    func addTag(_ tag: String, to snapshot: String) throws -> String {
+        try call("tag", tag)
+        guard let index = items.firstIndex(where: { $0.id == snapshot }) else { return snapshot }
+        let old = items.remove(at: index)
+        let id = add(tags: old.tags + [tag])
+        censuses[id] = censuses[snapshot]
+        return id
+    }
+
+    func forget(_ snapshots: [String]) throws {
+        try call("forget")
+        items.removeAll { snapshots.contains($0.id) }
+    }
+
+    func check(_ subset: CheckSubset?) throws -> [Finding] {
+        try call("check", subset == nil ? "all" : "part")
+        return damage
+    }
+
+    func drill(_ snapshot: String) throws -> DrillEntry {
+        try call("drill", snapshot)
+        return DrillEntry(
+            time: clock.now, path: "vault", snapshot: snapshot, madeAt: nil, isOK: drillsPass, seconds: 1, files: 1,
+            bytes: 1, contentDigest: nil, problems: drillsPass ? [] : ["broken"])
+    }
+
+    func prune(ifUnusedOver percent: Double) throws -> Int64? {
+        try call("prune")
+        return 0
+    }
+
+    func size() throws -> Int64 { 1000 }
+}
+
+/// Some nights at one vault.
+private final class House {
+    let clock = TestClock()
+    let vault: FakeVault
+    var session: NightlySession
+    var settings = NightlyRun.Settings()
+    private(set) var reports: [NightlyRun.Report] = []
+
+    init(_ folder: String) throws {
+        vault = FakeVault(clock)
+        session = NightlySession(profile: nil, stateFolder: folder) { $0 == nil ? 0 : $0 == .incomplete ? 3 : 1 }
+        session.clock = clock.clock
+        try settings.policy.set("last", "2")
+    }
+
+    @discardableResult func night() throws -> NightlyRun.Report {
+        clock.advance(seconds: 86_400)
+        vault.calls = []
+        let report = try session.run(settings) { vault }.report
+        reports.append(report)
+        return report
+    }
+
+    var state: RunState { get throws { try session.state() } }
+}
+
+private func withHouse(_ body: (House) throws -> Void) throws {
+    try withTemporaryFolder { try body(try House($0)) }
+}
+
+private let small = LibraryCensus([.notes: 10, .attachments: 50])
+
+@Suite struct NightlyRunTests {
+    @Test func aQuietNight_doesAllInItsOrder_andIsFine() throws {
+        try withHouse { house in
+            let report = try house.night()
+            #expect(report.worst == nil && report.headline == nil)
+            #expect(house.vault.calls == ["snapshot", "census", "check part", "drill 1", "prune"])
+            let state = try house.state
+            #expect(state.lastSuccess == state.lastRun && state.good?.snapshot == "1" && state.snapshots == 1)
+            for _ in 0..<3 { try house.night() }
+            #expect(house.vault.calls == ["snapshot", "census", "forget", "check part", "prune"])
+            // The one that passed the drill stays beside the two newest.
+            #expect(house.vault.items.map(\.id) == ["1", "3", "4"])
+        }
+    }
+
+    @Test func aDrillIsDueOnceAWeek_andAFailedOneIsRepeatedTheNextNight() throws {
+        try withHouse { house in
+            var nights: [Int] = []
+            for night in 0..<15 {
+                try house.night()
+                if house.vault.calls.contains(where: { $0.hasPrefix("drill") }) { nights.append(night) }
+            }
+            #expect(nights == [0, 7, 14])
+            house.vault.drillsPass = false
+            for _ in 0..<6 { #expect(try house.night().worst == nil) }
+            #expect(try house.night().worst == .damaged)
+            #expect(try house.night().worst == .damaged)
+            house.vault.drillsPass = true
+            #expect(try house.night().worst == nil)
+            #expect(try house.session.drillLog.history().findings.isEmpty)
+            #expect(try house.state.lastDrill?.isOK == true)
+        }
+    }
+
+    @Test func aSuspiciousLoss_isTaggedAndNamed_andNothingIsRemovedUntilItIsAcknowledged() throws {
+        try withHouse { house in
+            for _ in 0..<3 { try house.night() }
+            house.vault.census = small
+            let before = house.vault.items.count
+            for night in 1...4 {
+                let report = try house.night()
+                #expect(report.worst == .incomplete && report.forgotten.isEmpty)
+                #expect(report.findings.map(\.subject) == ["notes"])
+                #expect(house.vault.items.count == before + night)
+                #expect(house.vault.items.last?.tags == [SnapshotTag.suspect])
+                #expect(!house.vault.calls.contains("prune") && !house.vault.calls.contains("forget"))
+            }
+            var state = try house.state
+            let suspect = try #require(state.suspect)
+            #expect(suspect == house.vault.items.last?.id && state.suspicions == ["notes: fell from 100 to 10"])
+            let suspects = house.vault.items.filter { $0.tags.contains(SnapshotTag.suspect) }.map(\.id)
+            state.acknowledge(suspect, holding: small, suspects: suspects)
+            try state.write(house.session.statePath)
+            let report = try house.night()
+            #expect(report.worst == nil && !report.forgotten.isEmpty)
+            #expect(try house.state.suspect == nil)
+        }
+    }
+
+    @Test func whatIsThereAgainReleasesTheRetention_andTheGoodSnapshotsAreStillThere() throws {
+        try withHouse { house in
+            for _ in 0..<3 { try house.night() }
+            let good = house.vault.items.map(\.id)
+            house.vault.census = small
+            try house.night()
+            house.vault.census = LibraryCensus([.notes: 100, .attachments: 50])
+            let report = try house.night()
+            #expect(try house.state.suspect == nil && report.worst == nil)
+            // The suspect one counts for nothing, so it took no good one's place.
+            #expect(house.vault.items.map(\.id).contains(try #require(good.last)))
+        }
+    }
+
+    @Test func anEmptySourceIsNoSuccess_andNeitherIsOneThatIsNotThere() throws {
+        try withHouse { house in
+            house.vault.census = LibraryCensus()
+            #expect(try house.night().worst == .incomplete)
+            let state = try house.state
+            #expect(state.lastSuccess == nil && state.suspect != nil)
+        }
+        try withHouse { house in
+            for _ in 0..<4 { try house.night() }
+            let before = house.vault.items
+            let success = try house.state.lastSuccess
+            house.vault.failing["snapshot"] = BackupError(.notFound, "no such store", at: "store.db")
+            let report = try house.night()
+            #expect(report.worst == .notFound && house.vault.items == before)
+            #expect(house.vault.calls == ["snapshot", "check part"])
+            let state = try house.state
+            #expect(state.lastSuccess == success && state.lastRun?.exitCode == 1)
+        }
+    }
+
+    @Test func damageFreezesRetention_andTheNextNightReadsEverything_untilThereIsNone() throws {
+        try withHouse { house in
+            for _ in 0..<4 { try house.night() }
+            house.vault.damage = [Finding(.entryDamaged, .damage, "pack", "is damaged")]
+            #expect(try house.night().worst == .damaged)
+            #expect(!house.vault.calls.contains("prune"))
+            let report = try house.night()
+            #expect(house.vault.calls.contains("check all") && report.forgotten.isEmpty)
+            house.vault.damage = []
+            #expect(try house.night().worst == nil)
+            #expect(house.vault.calls.contains("check all") && !house.vault.calls.contains("forget"))
+            #expect(try !house.night().forgotten.isEmpty)
+        }
+    }
+
+    @Test func aPartialSnapshotIsNoMeasureForTheNext_andNoSuccess() throws {
+        try withHouse { house in
+            try house.night()
+            (house.vault.isPartial, house.vault.census) = (true, LibraryCensus([.notes: 95, .attachments: 50]))
+            #expect(try house.night().worst == .incomplete)
+            #expect(try house.state.good?.snapshot == "1")
+        }
+    }
+
+    @Test(arguments: ["snapshot", "census", "tag", "forget", "check", "drill", "prune"])
+    func aStepThatFails_keepsTheOthersFromNothingThatIsSafe(step: String) throws {
+        try withHouse { house in
+            for _ in 0..<7 { try house.night() }
+            if step == "tag" { house.vault.census = small }
+            house.vault.failing[step] = BackupError(.temporary, "no answer")
+            let before = house.vault.items.map(\.id)
+            let report = try house.night()
+            #expect(report.worst == .temporary && report.errors.count == 1)
+            #expect(house.vault.calls.contains { $0.hasPrefix("check") })
+            #expect(house.vault.calls.contains { $0.hasPrefix("drill") })
+            if ["snapshot", "census", "tag", "forget"].contains(step) {
+                #expect(Set(before).isSubset(of: house.vault.items.map(\.id)))
+            }
+            if step == "tag" { #expect(try house.state.suspect != nil) }
+        }
+    }
+
+    @Test func linesTakenFromTheEndOfTheDrillsAreMissed() throws {
+        try withHouse { house in
+            for _ in 0..<9 { try house.night() }
+            let path = house.session.drillLog.path
+            let lines = String(decoding: try readFile(path), as: UTF8.self).split(separator: "\n")
+            try writeFile(path, lines.dropLast().joined(separator: "\n") + "\n")
+            #expect(try house.night().findings.map(\.subject) == [path])
+        }
+    }
+
+    @Test func aStateThatCannotBeReadKeepsNoSnapshotFromBeingTaken() throws {
+        try withHouse { house in
+            try writeFile(house.session.statePath, "{")
+            let (report, warnings) = try house.session.run(house.settings) { house.vault }
+            #expect(report.snapshot == "1" && warnings.map(\.code) == [.unreadable])
+            #expect(try house.state.lastRun?.exitCode == 3)
+        }
+    }
+
+    @Test func whatKeepsARunFromBeginningIsWrittenDown() throws {
+        try withHouse { house in
+            house.session.metricsFile = "\(house.session.stateFolder)/m.prom"
+            try house.night()
+            #expect(throws: BackupError.self) {
+                try house.session.run(house.settings) { throw BackupError(.wrongPassword, "wrong password") }
+            }
+            let state = try house.state
+            #expect(state.lastRun?.message == "wrong password" && state.lastSuccess != nil)
+            let metrics = String(decoding: try readFile("\(house.session.stateFolder)/m.prom"), as: UTF8.self)
+            #expect(
+                metrics.contains("last_success_timestamp_seconds{")
+                    && metrics.contains("exit_code{profile=\"default\"} 1"))
+        }
+    }
+
+    @Test func oneRunAtATime() throws {
+        try withTemporaryFolder { folder in
+            let first = try NightlySession.lock(folder)
+            let error = #expect(throws: BackupError.self) { try NightlySession.lock(folder) }
+            #expect(error?.code == .locked)
+            withExtendedLifetime(first) {}
+        }
+        try withTemporaryFolder { folder in
+            do { _ = try NightlySession.lock(folder) }
+            _ = try NightlySession.lock(folder)
+        }
+    }
+
+    /// Weeks of nights with accidents. Whatever happens, what is in doubt costs no snapshot, and what was damaged is told.
+    @Test(arguments: testSeed()..<testSeed() + 8)
+    func weeksOfAccidents(seed: UInt64) throws {
+        try withHouse { house in
+            var random = SeededGenerator(seed: seed)
+            try house.settings.policy.set("daily", "5")
+            try house.settings.policy.set("weekly", "3")
+            for night in 0..<60 {
+                house.vault.failing = [:]
+                house.vault.damage = random.chance(12) ? [Finding(.entryDamaged, .damage, "pack", "is damaged")] : []
+                house.vault.census = random.chance(8) ? small : LibraryCensus([.notes: 100 + night, .attachments: 50])
+                house.vault.isPartial = random.chance(10)
+                if random.chance(4) {
+                    let step = ["snapshot", "census", "tag", "forget", "check", "drill", "prune"][random.below(7)]
+                    house.vault.failing[step] = BackupError(.failed, "an accident")
+                }
+                if random.chance(15) { house.clock.advance(seconds: 86_400 * Int64(random.below(20))) }
+                let before = house.vault.items
+                let isSound = try house.state.suspect == nil && house.state.damagedParts.isEmpty
+                let report = try house.night()
+                let comment: Comment = "seed \(seed), night \(night)"
+                if try house.state.suspect != nil, !isSound { #expect(report.forgotten.isEmpty, comment) }
+                if !house.vault.damage.isEmpty, house.vault.failing["check"] == nil {
+                    #expect(report.worst == .damaged, comment)
+                }
+                if house.vault.failing["snapshot"] != nil { #expect(house.vault.items == before, comment) }
+                if let good = try house.state.good?.snapshot {
+                    #expect(house.vault.items.contains { $0.id == good }, comment)
+                }
+                let isFine = house.vault.failing.isEmpty && house.vault.damage.isEmpty && !house.vault.isPartial
+                if report.worst == nil {
+                    #expect(isFine || house.vault.failing.keys.allSatisfy { !house.vault.calls.contains($0) }, comment)
+                }
+            }
+            #expect(try house.session.drillLog.history().findings.isEmpty)
+        }
+    }
+}

@@ -1,0 +1,156 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// The contract of `VaultBackend`, kept by every backend there is. A new kind is one more case here.
+enum BackendKind: String, CaseIterable, Sendable {
+    case folder
+
+    func make(in folder: String) throws -> any VaultBackend {
+        switch self {
+        case .folder: try FolderBackend.create("\(folder)/vault")
+        }
+    }
+}
+
+private func withBackend(_ kind: BackendKind, _ body: (any VaultBackend) throws -> Void) throws {
+    try withTemporaryFolder { try body(try kind.make(in: $0)) }
+}
+
+extension VaultBackend {
+    @discardableResult
+    fileprivate func put(_ text: String, _ kind: VaultFile.Kind = .data) throws -> SHA256Digest {
+        try Array(text.utf8).withUnsafeBytes { try store(kind, $0) }
+    }
+
+    fileprivate func text(_ file: VaultFile) throws -> String {
+        String(decoding: try readAll(file, limit: 1 << 20), as: UTF8.self)
+    }
+}
+
+@Suite struct VaultBackendTests {
+    @Test(arguments: BackendKind.allCases, VaultFile.Kind.allCases)
+    func whatWasWrittenIsListedAndReadAndRemoved(_ backendKind: BackendKind, _ kind: VaultFile.Kind) throws {
+        try withBackend(backendKind) { backend in
+            #expect(try backend.list(kind) == VaultListing())
+            let file = VaultFile(kind, kind == .config ? .zero : SHA256Digest.of("hello"))
+            #expect(try backend.size(file) == nil)
+            try Array("hello".utf8).withUnsafeBytes { try backend.write(file, $0) }
+            #expect(try backend.list(kind).items == [.init(id: file.id, size: 5)])
+            #expect(try backend.size(file) == 5)
+            #expect(try backend.text(file) == "hello")
+            try backend.remove([file])
+            try backend.remove([file])
+            #expect(try backend.list(kind) == VaultListing())
+            #expect(errorCode { _ = try backend.text(file) } == .notFound)
+        }
+    }
+
+    @Test(arguments: BackendKind.allCases)
+    func nothingIsEverOverwritten(_ kind: BackendKind) throws {
+        try withBackend(kind) { backend in
+            let file = VaultFile(.snapshot, .of("a"))
+            try Array("a".utf8).withUnsafeBytes { try backend.write(file, $0) }
+            #expect(errorCode { try Array("b".utf8).withUnsafeBytes { try backend.write(file, $0) } } == .exists)
+            #expect(try backend.text(file) == "a")
+            #expect(try backend.put("a", .snapshot) == file.id)
+        }
+    }
+
+    @Test(arguments: BackendKind.allCases)
+    func partsAreReadExactlyOrNotAtAll(_ kind: BackendKind) throws {
+        try withBackend(kind) { backend in
+            let file = VaultFile(.data, try backend.put("0123456789"))
+            var buffer = [UInt8](repeating: 0, count: 4)
+            try buffer.withUnsafeMutableBytes { try backend.read(file, at: 3, into: $0) }
+            #expect(buffer == Array("3456".utf8))
+            #expect(
+                errorCode { try buffer.withUnsafeMutableBytes { try backend.read(file, at: 7, into: $0) } } == .damaged)
+            #expect(
+                errorCode { try buffer.withUnsafeMutableBytes { try backend.read(file, at: 99, into: $0) } } == .damaged
+            )
+            #expect(errorCode { _ = try backend.readAll(file, limit: 9) } == .damaged)
+            try backend.put("", .index)
+            #expect(try backend.text(VaultFile(.index, .of(""))).isEmpty)
+        }
+    }
+
+    @Test(arguments: BackendKind.allCases)
+    func manyFilesAreListedOnceAndInOrderThoughSeveralWrite(_ kind: BackendKind) throws {
+        try withBackend(kind) { backend in
+            try Parallel.forEach(60, workers: 4, state: { () }) { _, number in
+                // Two threads write each file; one of them finds it there.
+                try backend.put("blob \(number / 2)")
+            }
+            let listed = try backend.list(.data).items.map(\.id)
+            #expect(listed == (0..<30).map { SHA256Digest.of("blob \($0)") }.sorted())
+        }
+    }
+
+    @Test func theLayoutIsThatOfRestic() throws {
+        try withTemporaryFolder { folder in
+            let backend = try FolderBackend.create("\(folder)/v")
+            let id = try backend.put("x").hex
+            let status = try #require(try FileStatus.ofName("\(folder)/v/data/\(id.prefix(2))/\(id)"))
+            #expect(status.mode & 0o777 == 0o400)
+            #expect(try #require(try FileStatus.ofName("\(folder)/v/data")).mode & 0o777 == 0o700)
+            #expect(try Directory.names(in: "\(folder)/v/data").count == 256)
+            #expect(try Directory.names(in: "\(folder)/v") == ["data", "index", "keys", "locks", "snapshots"])
+        }
+    }
+
+    @Test func aFolderThatIsMissingIsMadeByTheWriterAndEmptyForTheReader() throws {
+        try withTemporaryFolder { folder in
+            let backend = try FolderBackend.create("\(folder)/v")
+            try Directory.removeTree("\(folder)/v/data")
+            try Directory.removeTree("\(folder)/v/locks")
+            #expect(try backend.list(.data) == VaultListing())
+            #expect(try backend.list(.lock) == VaultListing())
+            let id = try backend.put("x")
+            #expect(try backend.list(.data).items.map(\.id) == [id])
+        }
+    }
+
+    @Test func filesInTheWrongPlaceAreNamedAndForeignOnesPassedOver() throws {
+        try withTemporaryFolder { folder in
+            let backend = try FolderBackend.create("\(folder)/v")
+            let id = try backend.put("x").hex
+            let wrong = id.hasPrefix("00") ? "01" : "00"
+            try writeFile("\(folder)/v/data/\(wrong)/\(id)", "x")
+            try writeFile("\(folder)/v/data/\(id)", "x")
+            try writeFile("\(folder)/v/data/00/notes.txt", "x")
+            try writeFile("\(folder)/v/data/00/\(id)-tmp-123", "x")
+            try writeFile("\(folder)/v/index/\(id.uppercased())", "x")
+            _ = try runProcess(["bash", "-c", "touch \(folder)/v/data/00/$'bad\\xff'"])
+            let data = try backend.list(.data)
+            #expect(data.items.map(\.id.hex) == [id])
+            #expect(data.misplaced.sorted() == ["data/\(wrong)/\(id)", "data/\(id)"].sorted())
+            #expect(try backend.list(.index).misplaced == ["index/\(id.uppercased())"])
+            #expect(try backend.sweep() == 1)
+            _ = try runProcess(["bash", "-c", "rm \(folder)/v/data/00/$'bad\\xff'"])
+        }
+    }
+
+    @Test func whatAKilledWriterLeftIsSweptAway() throws {
+        try withTemporaryFolder { folder in
+            let backend = try FolderBackend.create("\(folder)/v")
+            let id = try backend.put("x")
+            let path = "\(folder)/v/\(VaultFile(.data, id).path)"
+            try writeFile(AtomicFile.temporaryName(for: path), "half")
+            try writeFile(AtomicFile.temporaryName(for: "\(folder)/v/config"), "half")
+            #expect(try backend.sweep() == 2)
+            #expect(try backend.sweep() == 0)
+            #expect(try backend.list(.data).items.map(\.id) == [id])
+        }
+    }
+
+    @Test func aVaultThatIsNotThereIsNotFound() throws {
+        try withTemporaryFolder { folder in
+            #expect(errorCode { _ = try FolderBackend("\(folder)/none") } == .notFound)
+            try writeFile("\(folder)/file", "x")
+            #expect(errorCode { _ = try FolderBackend("\(folder)/file") } == .notFound)
+        }
+    }
+}

@@ -1,0 +1,148 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// The nightly run as cron starts it.
+@Suite struct CommandsRunTests {
+    /// A library, a vault and a configuration; `c/nightly.toml` says where they are.
+    private func bench(_ more: String = "") throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("lib.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n")
+        try bench.write("pw", "secret\n")
+        try bench.shell("chmod 600 pw; \"$T\" -q import lib.bib")
+        // A key that costs nothing: these tests open the vault a hundred times.
+        _ = try Vault.create(
+            try FolderBackend.create(bench.path("v")), password: Array("secret".utf8),
+            cost: ScryptCost(n: 16, r: 1, p: 1))
+        try bench.write(
+            "c/nightly.toml",
+            "store = '../store.db'\nvault = '../v'\npassword-file = '../pw'\nkeep.last = 3\n\(more)")
+        return bench
+    }
+
+    private func run(_ bench: Workbench, exit code: Int32, _ words: String...) throws -> ProcessResult {
+        try bench.tool(words: ["run", "--config", "c/nightly.toml"] + words, exit: code)
+    }
+
+    private func judge(_ bench: Workbench) throws {
+        try bench.shell("RESTIC_PASSWORD=secret restic --no-cache -q -r v check --read-data")
+        #expect(try bench.files("v/locks").isEmpty)
+    }
+
+    @Test func aRunNeedsNoEnvironment_andSaysNothingWhenAllIsWell() throws {
+        let bench = try bench("metrics.file = '../m.prom'\n")
+        for _ in 0..<4 {
+            #expect(try bench.shell("cd /; env -i \"$T\" -q run --config '\(bench.folder)/c/nightly.toml' 2>&1") == "")
+        }
+        #expect(try bench.files("c").sorted() == ["drills.jsonl", "nightly.toml", "run-default.json"])
+        #expect(try bench.text("m.prom").contains("backup_tool_last_run_exit_code{profile=\"default\"} 0\n"))
+        let kept = try bench.shell("RESTIC_PASSWORD=secret restic --no-cache -q -r v snapshots --json")
+        let count = try JSON(parsing: kept).array?.count ?? 0
+        #expect(3...4 ~= count)
+        try bench.tool(exit: 0, "schedule", "status", "--config", "c/nightly.toml")
+        try judge(bench)
+    }
+
+    @Test func aLossEndsWith3_untilItIsAcknowledged() throws {
+        let bench = try bench("tripwire.at-least = 1\n")
+        _ = try run(bench, exit: 0)
+        try bench.tool(exit: 0, "store", "init", "--store", "empty.db")
+        let before = try bench.text("c/run-default.json")
+        let plan = try run(bench, exit: 0, "--store", "empty.db", "--dry-run")
+        #expect(plan.stdout.hasPrefix("snapshot: would be taken\n") && plan.stdout.contains("stays: last snapshot"))
+        #expect(try bench.text("c/run-default.json") == before)
+        let lost = try run(bench, exit: 3, "--store", "empty.db")
+        #expect(lost.stderr.contains("publications: fell from 2 to 0"))
+        #expect(
+            try bench.tool(exit: 1, "schedule", "status", "--config", "c/nightly.toml").stdout.contains(
+                "nothing is removed"))
+        _ = try run(bench, exit: 3, "--store", "empty.db", "-q")
+        let suspects = try bench.shell(
+            "RESTIC_PASSWORD=secret restic --no-cache -q -r v snapshots --json --tag suspect")
+        #expect(try JSON(parsing: suspects).array?.count == 2)
+        _ = try run(bench, exit: 0, "--ack", "latest")
+        _ = try run(bench, exit: 0, "--store", "empty.db")
+        try judge(bench)
+    }
+
+    @Test func whatIsNotThereIsNamed_andNothingIsMadeInItsPlace() throws {
+        let bench = try bench()
+        try bench.shell("mv store.db away.db; mv store.db.assets away.db.assets")
+        let missing = try run(bench, exit: 10)
+        #expect(missing.stderr.contains("store.db"))
+        #expect(try !bench.exists("store.db"))
+        try bench.shell("mv v w")
+        _ = try run(bench, exit: 10)
+        #expect(try !bench.exists("v"))
+        try bench.shell("mv w v; echo wrong > pw")
+        _ = try run(bench, exit: 12)
+        #expect(
+            try bench.tool(exit: 2, "schedule", "status", "--config", "c/nightly.toml").stdout.contains(
+                "never succeeded"))
+    }
+
+    @Test func aSecondRunAtTheSameTimeIsTurnedAway_orWaits() throws {
+        let bench = try bench()
+        let result = try bench.shell(
+            """
+            exec 9< v
+            flock -n 9
+            "$T" run --config c/nightly.toml 2>&1 || echo "ended with $?"
+            sleep 2 &
+            exec 9<&-
+            "$T" -q run --config c/nightly.toml --lock-wait 30
+            """)
+        #expect(result.contains("another run is at work") && result.contains("ended with 11"))
+        #expect(try bench.json(exit: 0, "drill", "--history", "--config", "c/nightly.toml")["ok"]?.bool == true)
+        try judge(bench)
+    }
+
+    @Test func aRunIsDoneOnceADay_whenCronAsksMoreOften() throws {
+        let bench = try bench()
+        _ = try run(bench, exit: 0, "--if-older", "25h")
+        #expect(try run(bench, exit: 0, "--if-older", "25h").stderr == "The last good run is younger than 25h.\n")
+        _ = try run(bench, exit: 64, "--if-older", "soon")
+        try judge(bench)
+    }
+
+    @Test func profilesShareAVault_andKeepTheirSnapshotsApart() throws {
+        let bench = try bench("[profile.papers]\nkeep.last = 1\n[profile.diary]\nkeep.last = 2\n")
+        for profile in ["papers", "diary", "papers", "diary", "papers", "diary"] {
+            _ = try run(bench, exit: 0, "--profile", profile)
+        }
+        let listed = try JSON(parsing: bench.shell("RESTIC_PASSWORD=secret restic --no-cache -q -r v snapshots --json"))
+        let tags = listed.array?.compactMap { $0["tags"]?.array?.first?.string } ?? []
+        // One more each is the one that a drill has proved.
+        #expect(2...3 ~= tags.count { $0 == "diary" } && 1...2 ~= tags.count { $0 == "papers" })
+        #expect(tags.count == listed.array?.count)
+        try judge(bench)
+    }
+
+    /// Killed somewhere in the middle, a run leaves nothing that the next one does not put right.
+    @Test(arguments: Workbench.isTorture ? Array(1...60) : [3, 14, 27, 40])
+    func aRunThatIsKilledIsMadeUpForByTheNext(number: Int) throws {
+        guard (try? runProcess(["strace", "-V"]))?.status == 0 else { return }
+        let bench = try bench()
+        _ = try run(bench, exit: 0)
+        try bench.shell("printf '@misc{c%s, title={C}}\\n' \(number) > more.bib; \"$T\" -q import more.bib")
+        try bench.shell(
+            """
+            strace -f -qq -o /dev/null -e trace=fsync,renameat2,rename,unlink \\
+                -e inject=fsync,renameat2,rename,unlink:signal=KILL:when=\(number) \\
+                "$T" -q run --config c/nightly.toml || true
+            """)
+        _ = try run(bench, exit: 0)
+        #expect(try bench.json(exit: 0, "drill", "--history", "--config", "c/nightly.toml")["ok"]?.bool == true)
+        try judge(bench)
+    }
+}
+
+extension Workbench {
+    fileprivate func tool(words: [String], exit code: Int32) throws -> ProcessResult {
+        let result = try tool(words)
+        #expect(result.status == code, "\(words): \(result.stderr)\(result.stdout)")
+        return result
+    }
+}

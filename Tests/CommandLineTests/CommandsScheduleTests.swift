@@ -1,0 +1,144 @@
+import BackupKit
+import TestSupport
+import Testing
+
+@Suite struct CommandsScheduleTests {
+    @Test func cronGetsItsLinesOnce_andLosesThemAgain() throws {
+        // A test must not touch the crontab of whoever runs it.
+        let bench = try Workbench()
+        try bench.shell(
+            """
+            mkdir bin
+            cat > bin/crontab <<'END'
+            #!/bin/sh
+            table=$(dirname "$0")/../table
+            case $1 in
+            -l) if [ -e "$table" ]; then cat "$table"; else echo "no crontab for ada" >&2; exit 1; fi ;;
+            -) cat > "$table" ;;
+            esac
+            END
+            chmod +x bin/crontab
+            """)
+        let path = try bench.shell("printf %s \"$PATH\"")
+        let environment = ["PATH": "\(bench.path("bin")):\(path)", "HOME": "/home/ada"]
+        try bench.write("config.toml", "store = 'store.db'\n[profile.papers]\nstate = 'state'\n")
+        func run(exit code: Int32, _ words: String...) throws -> ProcessResult {
+            let result = try bench.tool(words + ["--config", "config.toml"], environment: environment)
+            #expect(result.status == code, "\(words): \(result.stderr)")
+            return result
+        }
+        let shown = try run(exit: 0, "schedule", "install", "--cron", "--profile", "papers", "--dry-run")
+        #expect(shown.stdout.contains("0 3 * * * ") && shown.stderr.hasSuffix("Nothing was written.\n"))
+        #expect(try !bench.exists("table"))
+        let installed = try run(exit: 0, "schedule", "install", "--cron", "--profile", "papers")
+        #expect(installed.stdout == shown.stdout && installed.stderr == "Changed: the crontab\n")
+        let table = try bench.text("table")
+        #expect(table == shown.stdout && table.contains(" --config \(bench.path("config.toml")) --profile papers"))
+        let again = try run(exit: 0, "schedule", "install", "--cron", "--profile", "papers")
+        #expect(try bench.text("table") == table && again.stderr == "That is in place already.\n")
+        let status = try run(exit: 2, "schedule", "status", "--profile", "papers")
+        #expect(status.stdout.hasPrefix("BACKUP CRITICAL - never ran, next run 20"))
+        #expect(try run(exit: 0, "schedule", "remove", "--profile", "papers").stderr == "Removed: the crontab\n")
+        #expect(try bench.text("table") == "")
+        #expect(try run(exit: 0, "schedule", "remove", "--profile", "papers").stderr == "There is nothing to remove.\n")
+        #expect(try run(exit: 2, "schedule", "status").stdout == "BACKUP CRITICAL - never ran, not scheduled\n")
+        _ = try run(exit: 64, "schedule", "install", "--cron", "--profile", "nobody")
+        _ = try run(exit: 64, "schedule", "install", "--cron", "--at", "25:00")
+        _ = try run(exit: 64, "schedule", "install")
+    }
+
+    @Test func systemdGetsItsUnits_andLosesThemAgain() throws {
+        let bench = try Workbench()
+        let environment = ["HOME": bench.path("home"), "XDG_CONFIG_HOME": bench.path("xdg")]
+        try bench.write("config.toml", "store = 'store.db'\nmetrics.file = 'metrics/b.prom'\n")
+        func run(_ words: String...) throws -> ProcessResult {
+            let result = try bench.tool(words + ["--config", "config.toml"], environment: environment)
+            #expect(result.status == 0, "\(words): \(result.stderr)")
+            return result
+        }
+        let installed = try run("schedule", "install", "--systemd", "--user", "--at", "4:30")
+        let units = try bench.files("xdg/systemd/user")
+        #expect(units == ["backup-tool.service", "backup-tool.timer"])
+        #expect(installed.stdout.contains("OnCalendar=*-*-* 04:30:00\n"))
+        #expect(
+            try run("schedule", "install", "--systemd", "--user", "--at", "4:30").stderr.contains("in place already"))
+        let moved = try run("schedule", "install", "--systemd", "--user", "--at", "5:30", "--dry-run")
+        #expect(
+            moved.stderr == "Would change \(bench.path("xdg"))/systemd/user/backup-tool.timer. Nothing was written.\n")
+        _ = try run("schedule", "remove", "--user")
+        #expect(try bench.files("xdg/systemd/user") == [])
+    }
+
+    @Test func statusIsAMonitoringPlugin() throws {
+        let bench = try Workbench()
+        try bench.write("config.toml", "")
+        func status(exit code: Int32, _ words: String...) throws -> String {
+            let result = try bench.tool(
+                ["schedule", "status", "--config", "config.toml"] + words,
+                environment: ["XDG_CONFIG_HOME": bench.path("xdg"), "HOME": bench.path("home")])
+            #expect(result.status == code, "\(result.stderr)\(result.stdout)")
+            return result.stdout
+        }
+        func state(_ exitCode: Int, hours: Int64) -> RunState {
+            var state = RunState()
+            let time = Timestamp(milliseconds: Clock.system.now().milliseconds - hours * 3_600_000 - 1000)
+            state.lastRun = .init(started: time, seconds: 1, exitCode: Int32(exitCode))
+            state.lastSuccess = .init(started: time, seconds: 1, exitCode: 0)
+            return state
+        }
+        try state(0, hours: 3).write(bench.path("run-default.json"))
+        #expect(try status(exit: 0).hasPrefix("BACKUP OK - last success 3 h ago, not scheduled | age=108"))
+        #expect(try status(exit: 2, "--max-age", "2h").hasPrefix("BACKUP CRITICAL - last success 3 h ago"))
+        try state(3, hours: 3).write(bench.path("run-default.json"))
+        #expect(try status(exit: 1).hasPrefix("BACKUP WARNING - last run ended with 3, last success"))
+        #expect(try JSON(parsing: status(exit: 1, "--json"))["level"]?.string == "WARNING")
+        _ = try status(exit: 64, "--max-age", "soon")
+    }
+
+    @Test func configCheck_showsWhatIsInForce_andEveryMistakeWithItsLine() throws {
+        let bench = try Workbench()
+        try bench.write(
+            "c/config.toml",
+            "store = 'a.db'\nkeep.daily = 14\n[profile.papers]\nstore = '../b.db'\nkeep.within = \"1y\"\n")
+        let shown = try bench.tool(exit: 0, "config", "check", "--config", "c/config.toml", "--profile", "papers")
+        #expect(
+            shown.stdoutLines == [
+                "SETTING      LINE  VALUE", "store           4  \"c/../b.db\"", "keep.daily      2  14",
+                "keep.within     5  \"1y\"",
+            ])
+        #expect(shown.stderr == "OK: c/config.toml\n")
+        try bench.write(
+            "bad.toml",
+            "stor = 1\nkeep.daily = 'x'\nping.url = 'ftp://x'\n[profile.'a b']\n[profile.p]\ndrill.every = '1w'\n")
+        let bad = try bench.tool(exit: 4, "config", "check", "--config", "bad.toml")
+        #expect(
+            bad.stderr.split(separator: "\n").filter { $0.hasPrefix("error") }.map { String($0.prefix(18)) } == [
+                "error: bad.toml:1:", "error: bad.toml:2:", "error: bad.toml:3:", "error: bad.toml:4:",
+                "error: bad.toml:6:",
+            ])
+        try bench.write("broken.toml", "a = \nb = 1\n")
+        let json = try bench.json(exit: 4, "config", "check", "--config", "broken.toml")
+        #expect(json["ok"]?.bool == false && json["mistakes"]?.array?.count == 1)
+        try bench.tool(exit: 64, "config", "check", "--config", "c/config.toml", "--profile", "paper")
+    }
+
+    @Test func drill_triesAFolderOfBackups_andKeepsItsHistory() throws {
+        let bench = try Workbench()
+        try bench.importSamples()
+        try bench.shell("mkdir b; \"$T\" -q export -o b/1.tar.zst; \"$T\" -q export -o b/2.zip")
+        let drilled = try bench.tool(exit: 0, "drill", "b", "--log", "d/drills.jsonl")
+        #expect(drilled.stderr.split(separator: "\n").count == 2 && drilled.stdout == "")
+        let history = try bench.json(exit: 0, "drill", "--history", "--log", "d/drills.jsonl")
+        #expect(history["drills"]?.array?.count == 2 && history["ok"]?.bool == true)
+        try bench.shell("printf x | dd of=b/2.zip bs=1 seek=3000 conv=notrunc status=none")
+        let failed = try bench.tool(exit: 4, "drill", "b/2.zip", "--log", "d/drills.jsonl")
+        #expect(failed.stderr.hasPrefix("failed: "))
+        #expect(try bench.tool(exit: 0, "drill", "--history", "--log", "d/drills.jsonl").stdoutLines.count == 4)
+        try bench.shell("sed -i 's/\"ok\":false/\"ok\":true/;1s/files/filez/' d/drills.jsonl")
+        try bench.tool(exit: 4, "drill", "--history", "--log", "d/drills.jsonl")
+        try bench.tool(exit: 10, "drill", "nowhere", "--log", "d/drills.jsonl")
+        try bench.tool(exit: 64, "drill")
+        // Scratch stores are gone.
+        #expect(try bench.files("tmp") == [])
+    }
+}

@@ -1,0 +1,285 @@
+import BackupKit
+import Glibc
+import TestSupport
+import Testing
+
+/// Snapshots of a store, with stock restic as the judge.
+struct CommandsVaultBackupTests {
+    /// A store with the samples and a large attachment, and an empty vault `v`.
+    static func bench() throws -> Workbench {
+        let bench = try CommandsVaultTests.bench()
+        try bench.importSamples()
+        var random = SeededGenerator(seed: 5)
+        var large: [UInt8] = []
+        for _ in 0..<400_000 { withUnsafeBytes(of: random.next()) { large += $0 } }
+        try bench.write("more/large.bin", large)
+        try bench.write("more/empty.txt", "")
+        try bench.tool("import", "--attachments", "more")
+        // restic makes it: its key costs what everybody's does.
+        try bench.tool(exit: 0, "vault", "init")
+        return bench
+    }
+
+    /// What every test ends with: both programs find the vault sound.
+    static func judge(_ bench: Workbench, _ vault: String = "v") throws {
+        try bench.shell("restic -r \(vault) check --read-data -q")
+        try bench.tool(exit: 0, "verify", "vault:\(vault)", "--level", "deep")
+        #expect(try bench.files("\(vault)/locks").isEmpty)
+        let left = try bench.files(vault).filter { $0.contains(".tmp-") }
+        #expect(left.isEmpty)
+    }
+
+    @Test func resticRestoresWhatWeBackedUp_asPlainFiles() throws {
+        let bench = try Self.bench()
+        let summary = try bench.json(exit: 0, "vault", "backup", "--tag", "a,b", "--tag", "c", "--host", "h")
+        #expect(summary["message_type"]?.string == "summary")
+        let id = try #require(summary["snapshot_id"]?.string)
+        try bench.shell("restic -r v restore -q latest --target out; cd out/library; sha256sum -c --quiet SHA256SUMS")
+        try bench.tool(exit: 0, "verify", "out/library", "--level", "deep")
+        try bench.tool(exit: 0, "export", "-o", "exported")
+        try bench.shell("diff -r -x manifest.json -x SHA256SUMS out/library exported")
+        let listed = try JSON(parsing: bench.shell("restic -r v snapshots --json"))
+        #expect(listed.array?.count == 1)
+        #expect(listed.array?.first?["id"]?.string == id)
+        #expect(listed.array?.first?["hostname"]?.string == "h")
+        #expect(listed.array?.first?["tags"]?.array == ["a", "b", "c"])
+        #expect(listed.array?.first?["paths"]?.array == ["/library"])
+        let files = try bench.shell("restic -r v ls latest | grep -c Attachments/large.bin")
+        #expect(files == "1\n")
+        try Self.judge(bench)
+    }
+
+    @Test func nothingIsStoredOrReadTwice() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        let size = try bench.shell("du -sb v/data")
+        let again = try bench.json(exit: 0, "vault", "backup")
+        #expect(again["files_new"]?.integer == 0 && again["files_changed"]?.integer == 0)
+        #expect(again["data_blobs"]?.integer == 0 && again["tree_blobs"]?.integer == 0)
+        #expect(try bench.shell("du -sb v/data") == size)
+        // A manifest names its time; the snapshot is the same all the same.
+        let skipped = try bench.json(exit: 0, "vault", "backup", "--skip-if-unchanged")
+        #expect(skipped["snapshot_id"] == nil)
+        let trace = try bench.shell(
+            """
+            strace -f -qq -o trace -e trace=openat2 "$T" vault backup -q
+            grep -c large.bin trace || true
+            strace -f -qq -o trace -e trace=openat2 "$T" vault backup -q --force
+            grep -c large.bin trace
+            """)
+        #expect(trace == "0\n1\n")
+        #expect(try bench.json(exit: 0, "vault", "backup", "--force")["data_added"]?.integer == 0)
+        #expect(try bench.json(exit: 0, "vault", "snapshots").array?.count == 5)
+        try Self.judge(bench)
+    }
+
+    @Test func onlyWhatChangedIsAdded() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.write("new.bib", "@misc{n, title={New}}\n")
+        try bench.write("more/new.txt", "new")
+        try bench.tool("import", "new.bib", "--attachments", "more")
+        let second = try bench.json(exit: 0, "vault", "backup")
+        #expect(second["files_new"]?.integer == 1)
+        let ids = (try bench.json(exit: 0, "vault", "snapshots").array ?? []).compactMap { $0["id"]?.string }
+        let changed = try bench.shell("restic -r v diff \(ids[0]) \(ids[1]) | grep -c '^+ .*new.txt'")
+        #expect(changed == "1\n")
+        #expect((second["data_added"]?.integer ?? .max) < 300_000)
+        let difference = try bench.tool("diff", "vault:v@\(ids[0])", "vault:v")
+        #expect(difference.stdout.contains("Attachments/new.txt"))
+        #expect(try bench.tool(exit: 0, "diff", "vault:v", "store.db").stderr.contains("No difference"))
+        try Self.judge(bench)
+    }
+
+    @Test func aDryRunWritesNothing() throws {
+        let bench = try Self.bench()
+        let before = try bench.files("v")
+        let told = try bench.tool(exit: 0, "vault", "backup", "--dry-run").stderr
+        #expect(told.contains("Nothing was written"))
+        #expect(try bench.json(exit: 0, "vault", "backup", "--dry-run")["dry_run"]?.bool == true)
+        #expect(try bench.files("v") == before)
+    }
+
+    @Test func anExportMayGoIntoAVault() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "export", "-o", "vault:v")
+        try bench.tool(exit: 64, "export", "-o", "vault:v", "--format", "zip")
+        try bench.tool(exit: 10, "export", "-o", "vault:none")
+        #expect(try bench.tool(exit: 0, "diff", "vault:v", "store.db").stderr.contains("No difference"))
+        try Self.judge(bench)
+    }
+
+    @Test func aBackupRestoresIntoANewStore() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "backup", "--time", "2026-01-02T03:04:05Z")
+        try bench.tool(
+            exit: 0, "restore", "vault:v@2026-01-02", "--store", "new.db", "--only", Workbench.allKinds)
+        #expect(try bench.digest("new.db") == bench.digest())
+        try bench.tool(exit: 0, "restore", "vault:v", "--to", "plain")
+        try bench.shell("cd plain; sha256sum -c --quiet SHA256SUMS")
+        try bench.tool(exit: 10, "restore", "vault:v@2025-12-31", "--to", "other")
+        try bench.tool(
+            exit: 12, "list", "vault:v", environment: ["BACKUP_TOOL_PASSWORD_FILE": "", "RESTIC_PASSWORD": "x"])
+        try bench.tool(exit: 0, "list", "vault:v", "--password-file", "password", environment: ["RESTIC_PASSWORD": "x"])
+        #expect(try bench.tool(exit: 0, "show", "vault:v", "README.txt").stdout.contains("You do not need backup-tool"))
+        try Self.judge(bench)
+    }
+
+    @Test(arguments: ["1", "2"])
+    func weReadWhatResticBackedUp(_ version: String) throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "export", "-o", "exported")
+        try bench.shell(
+            """
+            restic -r r init -q --repository-version \(version)
+            restic -r r backup -q exported
+            restic -r r backup -q "$PWD/exported" --host other
+            cd exported; RESTIC_CACHE_DIR=../cache restic -r ../r backup -q .
+            """)
+        let count = try bench.json(exit: 0, "list", "exported")["entries"]?.array?.count
+        for snapshot in try bench.json(exit: 0, "vault", "snapshots", "--vault", "r").array ?? [] {
+            let id = try #require(snapshot["short_id"]?.string)
+            try bench.tool(exit: 0, "verify", "vault:r@\(id)", "--level", "deep")
+            #expect(try bench.json(exit: 0, "list", "vault:r@\(id)")["entries"]?.array?.count == count)
+        }
+        if version == "2" {
+            try bench.tool(exit: 0, "vault", "backup", "--vault", "r")
+            try bench.tool(exit: 0, "diff", "vault:r", "exported")
+            // The polynomial is the vault's, so what restic has cut is not stored again.
+            let blobs = try bench.shell("restic -r r stats --mode raw-data --json latest")
+            #expect(!blobs.isEmpty)
+            try Self.judge(bench, "r")
+        } else {
+            #expect(try bench.tool(exit: 1, "vault", "backup", "--vault", "r").stderr.contains("upgrade_repo_v2"))
+        }
+    }
+
+    @Test func attachmentsThatResticHasCutAreNotStoredAgain() throws {
+        let bench = try Self.bench()
+        try bench.shell("restic -r v backup -q store.db.assets")
+        let summary = try bench.json(exit: 0, "vault", "backup")
+        #expect((summary["data_added"]?.integer ?? .max) < 1_000_000)
+        try Self.judge(bench)
+    }
+
+    @Test func whatIsLostOrChangesMeanwhileIsSaid() throws {
+        let bench = try Self.bench()
+        try bench.shell("rm -f store.db.assets/Attachments/empty.txt")
+        let lost = try bench.tool(exit: 3, "vault", "backup")
+        #expect(lost.stderr.contains("Attachments/empty.txt"))
+        let messages = try bench.tool("vault", "backup", "--json").stdoutLines.map { try JSON(parsing: $0) }
+        #expect(messages.contains { $0["message_type"]?.string == "error" && $0["during"]?.string == "archival" })
+        // A file that grows without end.
+        try bench.shell(
+            """
+            (while [ ! -e done ]; do printf x >> store.db.assets/Attachments/large.bin; done) &
+            # Reading is made slow, so that something happens meanwhile however busy the machine is.
+            code=0
+            strace -f -qq -o trace -e trace=pread64 -e inject=pread64:delay_enter=10000 "$T" vault backup 2>said || code=$?
+            touch done; wait
+            [ $code = 3 ]; grep -q 'large.bin: changed' said
+            """)
+        try bench.shell("restic -r v check --read-data -q")
+    }
+
+    @Test func aLockedVaultIsSaidInResticsWords() throws {
+        let bench = try Self.bench()
+        let wrong = try bench.tool(
+            "vault", "backup", "--json", environment: ["BACKUP_TOOL_PASSWORD_FILE": "", "RESTIC_PASSWORD": "no"])
+        #expect(wrong.status == 12)
+        let message = try JSON(parsing: wrong.stderr.split(separator: "\n").last.map(String.init) ?? "")
+        #expect(message["message_type"]?.string == "exit_error" && message["code"]?.integer == 12)
+    }
+
+    /// SIGKILL at system calls of a backup, chosen by number. Nothing that was committed is lost, both programs find the
+    /// vault sound, and the next backup uses what the killed one left.
+    @Test func killedAnywhere_aBackupCostsNothing() throws {
+        let bench = try Self.bench()
+        let calls = "openat,write,fsync,renameat2,rename,unlink,mkdir,flock"
+        try bench.write("late.bib", "@misc{late, title={Late}}\n")
+        try bench.tool(exit: 0, "vault", "backup", "--time", "2026-01-01T00:00:00Z")
+        try bench.shell(
+            """
+            cp -a v keep
+            "$T" import -q late.bib; head -c 5000000 /dev/urandom > more/second.bin
+            "$T" import -q --attachments more || true
+            """)
+        func run(_ options: [String]) throws {
+            _ = try runProcess(
+                ["strace", "-f", "-qq", "-o", "trace"] + options
+                    + [try productsDirectory() + "/backup-tool", "vault", "backup", "-q", "--store", "store.db"],
+                environment: testEnvironment([
+                    "BACKUP_TOOL_VAULT": "v", "BACKUP_TOOL_PASSWORD_FILE": "password", "TMPDIR": bench.path("tmp"),
+                ]), in: bench.folder)
+        }
+        try run(["-e", "trace=\(calls)"])
+        let total = try bench.text("trace").split(separator: "\n").count
+        var random = SeededGenerator(seed: testSeed())
+        for round in 0..<(Workbench.isTorture ? 60 : 5) {
+            let number = 1 + random.below(total)
+            let place = "call \(number) of \(total), round \(round)"
+            try bench.shell("rm -rf v; cp -a keep v")
+            try run(["-e", "inject=\(calls):signal=KILL:when=\(number)"])
+            try bench.shell("restic -r v unlock -q; restic -r v check --read-data -q")
+            try bench.tool(exit: 0, "verify", "vault:v@2026-01-01")
+            let left = try bench.shell("du -sb v/data | cut -f1")
+            let next = try bench.tool("vault", "backup", "--json")
+            #expect(next.status == 0, "\(place): \(next.stderr)")
+            let grown = try bench.shell("du -sb v/data | cut -f1")
+            // The five million bytes lie there once, whoever brought them.
+            let kept = try bench.shell("du -sb keep/data | cut -f1")
+            func bytes(_ text: String) -> Int { Int(text.dropLast()) ?? 0 }
+            let added = bytes(grown) - bytes(kept)
+            #expect(
+                (5_000_000..<7_000_000).contains(added), "\(place): \(added), \(bytes(left)) left by the killed one")
+            try bench.shell("restic -r v check --read-data -q")
+            try bench.tool(exit: 0, "verify", "vault:v", "--level", "deep")
+        }
+    }
+
+    @Test func aLostIndexIsMadeAgainFromThePacks() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell("chmod -R u+w v/index; rm -f v/index/*; ! restic -r v check -q 2>/dev/null")
+        let summary = try bench.json(exit: 0, "vault", "backup")
+        #expect(summary["data_added"]?.integer == 0)
+        #expect(summary["files_new"]?.integer == 0)
+        try Self.judge(bench)
+    }
+
+    @Test func aFullDiskIsSaid_andTheVaultStaysSound() throws {
+        guard geteuid() == 0 else { return }
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell("mkdir small")
+        guard try runProcess(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", bench.path("small")]).status == 0
+        else { return }
+        defer { _ = try? runProcess(["umount", "-l", bench.path("small")]) }
+        try bench.shell(
+            """
+            cp -a v small/v; head -c 6000000 /dev/urandom > more/more.bin
+            "$T" import -q --attachments more || true
+            """)
+        let full = try bench.tool(exit: 1, "vault", "backup", "--vault", "small/v")
+        #expect(full.stderr.contains("No space left on device") && full.stderr.contains("free some space"))
+        #expect(try bench.files("small/v").filter { $0.contains(".tmp-") }.isEmpty)
+        try bench.shell("restic -r small/v check --read-data -q --no-lock")
+        try bench.tool(exit: 0, "verify", "vault:small/v")
+    }
+
+    @Test func bothProgramsMayBackUpAtOnce() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "export", "-o", "exported")
+        try bench.shell(
+            """
+            for i in 1 2 3; do "$T" vault backup -q --force & restic -r v backup -q exported & wait; done
+            [ $(restic -r v snapshots --json | tr , '\\n' | grep -c short_id) = 6 ]
+            """)
+        try bench.shell("restic -r v check --read-data -q")
+        try bench.shell("restic -r v forget -q --keep-last 1 --prune; restic -r v check --read-data -q")
+        let snapshots = try bench.json(exit: 0, "vault", "snapshots").array ?? []
+        for snapshot in snapshots {
+            try bench.tool(exit: 0, "verify", "vault:v@\(snapshot["id"]?.string ?? "")")
+        }
+    }
+}

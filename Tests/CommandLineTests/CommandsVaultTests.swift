@@ -1,0 +1,177 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// The tool and stock restic take turns with the same vaults.
+struct CommandsVaultTests {
+    /// A folder with a password, where the tool's vault is `v` and restic's is `r`.
+    static func bench() throws -> Workbench {
+        let bench = try Workbench([
+            "BACKUP_TOOL_VAULT": "v", "BACKUP_TOOL_PASSWORD_FILE": "password", "RESTIC_CACHE_DIR": "cache",
+            "RESTIC_PASSWORD": "secret",
+        ])
+        try bench.write("password", "secret\n")
+        try bench.shell("chmod 600 password")
+        return bench
+    }
+
+    @Test func resticOpensWhatWeMade() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "init")
+        try bench.shell(
+            """
+            restic -r v snapshots -q
+            restic -r v check --read-data
+            echo hello > file
+            restic -r v backup -q file
+            restic -r v check --read-data -q
+            """)
+        #expect(try bench.json(exit: 0, "vault", "snapshots").array?.count == 1)
+        #expect(try bench.tool("vault", "key", "list").stdoutLines.count == 2)
+    }
+
+    @Test(arguments: ["1", "2"])
+    func weOpenWhatResticMade(_ version: String) throws {
+        let bench = try Self.bench()
+        try bench.shell(
+            """
+            restic -r v init -q --repository-version \(version)
+            echo hello > file
+            restic -r v backup -q --tag a,b --host h file --time '2026-01-02 03:04:05'
+            restic -r v backup -q --host h file --time '2026-02-02 03:04:05'
+            """)
+        let ours = try bench.json(exit: 0, "vault", "snapshots")
+        #expect(try ours == JSON(parsing: bench.shell("restic -r v snapshots --json")))
+        let ids = (ours.array ?? []).compactMap { $0["id"]?.string }
+        for (word, place) in [("latest", 1), ("2026-01-31", 0), ("2026-02-02", 1), (String(ids[0].prefix(9)), 0)] {
+            let found = try bench.json(exit: 0, "vault", "snapshots", word)
+            #expect(found.array?.first?["id"]?.string == ids[place], "\(word)")
+        }
+        try bench.tool(exit: 10, "vault", "snapshots", "2025-12-31")
+        try bench.tool(exit: 10, "vault", "snapshots", "ffffffffffff")
+    }
+
+    @Test func passwordsComeFromManyPlacesButNeverFromAnArgument() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "init")
+        try bench.write("wrong", "no\n")
+        try bench.shell("chmod 600 wrong")
+        try bench.tool(exit: 12, "vault", "snapshots", "--password-file", "wrong")
+        try bench.tool(exit: 0, "vault", "snapshots", "--password-command", "echo '  secret'; echo")
+        try bench.tool(exit: 64, "vault", "snapshots", "--password-command", "echo", "--password-file", "password")
+        try bench.tool(exit: 64, "vault", "snapshots", "--password", "secret")
+        for (name, value, code) in [
+            ("BACKUP_TOOL_PASSWORD", "secret", Int32(0)), ("RESTIC_PASSWORD_COMMAND", "echo secret", 0),
+            ("RESTIC_PASSWORD_FILE", "password", 0), ("BACKUP_TOOL_PASSWORD", "Secret", 12), ("X", "", 0),
+            ("BACKUP_TOOL_PASSWORD_COMMAND", "exit 1", 1), ("BACKUP_TOOL_PASSWORD_FILE", "missing", 1),
+        ] {
+            let result = try bench.tool(
+                "vault", "snapshots", environment: ["BACKUP_TOOL_PASSWORD_FILE": ""].merging([name: value]) { $1 })
+            #expect(result.status == code, "\(name)=\(value): \(result.stderr)")
+        }
+        try bench.tool(
+            exit: 12, "vault", "snapshots", environment: ["BACKUP_TOOL_PASSWORD_FILE": "", "RESTIC_PASSWORD": ""])
+        try bench.shell("chmod 644 wrong")
+        #expect(try bench.tool(exit: 1, "vault", "snapshots", "--password-file", "wrong").stderr.contains("chmod 600"))
+        try bench.tool(exit: 0, "vault", "snapshots", environment: ["BACKUP_TOOL_VAULT": "", "RESTIC_REPOSITORY": "v"])
+        try bench.tool(exit: 64, "vault", "snapshots", environment: ["BACKUP_TOOL_VAULT": ""])
+        try bench.tool(exit: 64, "vault", "snapshots", "--vault", "s3:host/bucket")
+        try bench.tool(exit: 10, "vault", "snapshots", "--vault", "none")
+    }
+
+    @Test func aVaultIsNotMadeTwice() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "init")
+        try bench.tool(exit: 1, "vault", "init")
+        try bench.shell("rm -f v/config")
+        try bench.tool(exit: 10, "vault", "snapshots")
+        try bench.tool(exit: 1, "vault", "init")
+        try bench.tool(exit: 0, "vault", "init", "--resume")
+        try bench.shell("restic -r v check -q")
+    }
+
+    @Test func keysOfBothProgramsOpenTheSameVault() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "init")
+        try bench.write("two", "zwei")
+        try bench.write("three", "drei")
+        try bench.shell("chmod 600 two three")
+        try bench.tool(exit: 0, "vault", "key", "add", "--new-password-file", "two", "--user", "ann")
+        try bench.shell(
+            "restic -r v key list --password-file two | grep ann; restic -r v key add --new-password-file three")
+        try bench.tool(exit: 0, "vault", "snapshots", "--password-file", "three")
+        #expect(try bench.json(exit: 0, "vault", "key", "list").array?.count == 3)
+        try bench.write("four", "vier")
+        try bench.shell("chmod 600 four")
+        try bench.tool(
+            exit: 0, "vault", "key", "passwd", "--password-file", "three", "--new-password-file", "four")
+        try bench.tool(exit: 12, "vault", "snapshots", "--password-file", "three")
+        let keys = try bench.json(exit: 0, "vault", "key", "list").array ?? []
+        let current = try #require(keys.first { $0["current"]?.bool == true }?["id"]?.string)
+        try bench.tool(exit: 1, "vault", "key", "remove", current)
+        let ann = try #require(keys.first { $0["userName"]?.string == "ann" }?["id"]?.string)
+        try bench.tool(exit: 0, "vault", "key", "remove", ann)
+        try bench.shell("restic -r v key list --password-file four; ! restic -r v key list --password-file two")
+    }
+
+    @Test func locksOfBothProgramsKeepEachOtherOut() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "init")
+        // restic waits for its standard input while it holds its lock.
+        try bench.shell(
+            """
+            (until [ -e done ]; do sleep 0.1; done; echo text) | restic -r v backup -q --stdin &
+            for i in $(seq 100); do [ -n "$(ls v/locks)" ] && break; sleep 0.05; done
+            sleep 0.2
+            "$T" vault snapshots -q
+            code=0; "$T" vault key remove 00 2>message || code=$?
+            [ $code = 11 ]; grep -q 'in use' message
+            "$T" vault unlock -q; ls v/locks | grep .
+            (sleep 0.5; touch done) &
+            "$T" vault key remove 00 --lock-wait 60 2>message || code=$?
+            [ $code = 10 ]
+            wait
+            [ -z "$(ls v/locks)" ]
+            """)
+    }
+
+    @Test func checkForgetPruneStatsAndCopyWorkOnWhatResticMade() throws {
+        let bench = try Self.bench()
+        try bench.shell(
+            """
+            restic -r v init -q
+            mkdir d
+            for i in 1 2 3 4; do
+                head -c 200000 /dev/urandom > d/$i
+                restic -r v backup -q d --time "2026-01-0$i 03:04:05" --host h
+                rm d/$i
+            done
+            """)
+        try bench.tool(exit: 0, "vault", "check", "--read-data-subset", "1/2")
+        #expect(try bench.json(exit: 0, "vault", "check", "--read-data")["bytesRead"]?.integer ?? 0 > 800_000)
+        try bench.tool(exit: 64, "vault", "check", "--read-data-subset", "9/2")
+        #expect(try bench.json(exit: 0, "vault", "stats")["snapshots_count"]?.integer == 4)
+        try bench.tool(exit: 64, "vault", "forget")
+        let ours = try bench.json(exit: 0, "vault", "forget", "--keep-last", "2", "--dry-run")
+        let theirs = try JSON(parsing: bench.shell("restic -r v forget --keep-last 2 --dry-run --json"))
+        let gone = (theirs.array?.first?["remove"]?.array ?? []).compactMap { $0["id"]?.string }
+        #expect(Set((ours["removed"]?.array ?? []).compactMap(\.string)) == Set(gone) && gone.count == 2)
+        try bench.tool(exit: 0, "vault", "forget", "--keep-last", "2", "--prune", "--max-unused", "0")
+        try bench.tool(exit: 0, "vault", "prune")
+        try bench.shell(
+            """
+            restic -r v check --read-data -q; restic -r v restore latest --target out -q; [ $(stat -c %s out/d/4) = 200000 ]
+            [ $(restic -r v snapshots --json | jq length) = 2 ]
+            [ $(du -sk v/data | cut -f1) -lt 1600 ]
+            """)
+        try bench.shell(
+            "\"$T\" vault init -q --vault w; \"$T\" vault copy -q --vault w --from v --from-password-file password")
+        try bench.shell("restic -r w check --read-data -q; [ $(restic -r w snapshots --json | jq length) = 2 ]")
+        try bench.tool(exit: 0, "vault", "forget", "latest")
+        try bench.shell(
+            "f=$(find v/data -type f | head -1); chmod u+w $f; printf x | dd of=$f bs=1 seek=9 conv=notrunc status=none"
+        )
+        #expect(try bench.json(exit: 4, "vault", "check", "--read-data")["ok"]?.bool == false)
+        try bench.tool(exit: 0, "vault", "check", "--vault", "w", "--read-data")
+    }
+}
