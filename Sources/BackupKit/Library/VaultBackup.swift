@@ -101,12 +101,13 @@ public enum VaultBackup {
         var result = VaultBackupResult()
         result.begin = options.clock.now()
         let parent = try parent(in: vault, options, now: result.begin)
-        let index = try vault.loadIndex()
+        var index = try vault.loadIndex()
+        // Also what only the last snapshot needs may lie in packs that no index names any more.
+        let found = try vault.unindexedPacks(index.blobs)
+        for pack in found { index.blobs.add(pack) }
+        result.adoptedPacks = found.count
         let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
-        for pack in try vault.unindexedPacks(index.blobs) {
-            writer.adopt(pack)
-            result.adoptedPacks += 1
-        }
+        for pack in found { writer.adopt(pack) }
         let previous = try PreviousLayout(parent, vault, index.blobs)
         let archiver = try LayoutArchiver(writer, Chunker(vault.polynomial), previous, options)
         var archived = try store.read { try archiver.archive(store) }
