@@ -1,13 +1,11 @@
 """The vault, measured against restic and borg. All three encrypt and compress; each has the same files to keep."""
 
-import json
 import os
 import random
 import shutil
-import subprocess
 
 from event_rows import remove_store
-from running import Run, median, remove, run, say, take_turns
+from running import median, remove, run, take_turns
 
 SMALL_FILES = 100_000
 SMALL_BYTES = 4096
@@ -29,14 +27,15 @@ class VaultRows:
     def prepare_vaults(self):
         password = self.work / "password"
         password.write_text("correct horse battery staple\n")
+        password.chmod(0o600)
         os.environ["BACKUP_TOOL_PASSWORD_FILE"] = os.environ["RESTIC_PASSWORD_FILE"] = str(password)
         os.environ["BORG_PASSPHRASE"] = password.read_text().strip()
         self.vault, self.restic, self.borg = (self.work / name for name in ("vault", "restic", "borg"))
 
     # -- what each is asked to do --------------------------------------------------------------------------------------
 
-    def back_up(self, store, *options):
-        return self.command("vault", "backup", "--vault", self.vault, "--store", store, "--quiet", *options)
+    def back_up(self, store, *options, allowed=(0,)):
+        return self.command("vault", "backup", "--vault", self.vault, "--store", store, "--quiet", *options, allowed=allowed)
 
     def restic_run(self, *words, **options):
         return run(["restic", "-q", "-r", self.restic, *words], **options)
@@ -55,7 +54,7 @@ class VaultRows:
 
     # -- the library with all the PDFs ---------------------------------------------------------------------------------
 
-    def vault_rows(self):
+    def vault_of_pdfs(self):
         self.prepare_vaults()
         self.first_backup()
         self.unchanged("back up when nothing changed", self.store, self.layout, 0.25)
@@ -142,15 +141,22 @@ class VaultRows:
 
     def some_changed(self):
         """Each round changes other files, in the store and in the peer's folder alike."""
-        pdfs = sorted(path.relative_to(self.layout / "attachments") for path in (self.layout / "attachments").rglob("*.pdf"))
+        assets = self.work / "library.db.assets"
+        pdfs = sorted(path.relative_to(assets) for path in assets.rglob("*.pdf"))
+        events = self.event_log(100_000).read_text().splitlines(keepends=True)
         pick = random.Random(7)
         runs, added = [[], []], [0, 0]
+        contestants = [
+            (self.vault, lambda: self.back_up(self.store, allowed=(0, 3))),
+            (self.restic, lambda: self.restic_run("backup", ".", folder=self.layout)),
+        ]
         for number in range(self.rounds):
-            self.change(number, pick.sample(pdfs, len(pdfs) // 100))
-            for index, (folder, back_up) in enumerate(
-                [(self.vault, lambda: self.back_up(self.store)),
-                 (self.restic, lambda: self.restic_run("backup", ".", folder=self.layout))]
-            ):
+            self.add_records(events[number * 1000 : (number + 1) * 1000])
+            for name in pick.sample(pdfs, len(pdfs) // 100):
+                text = pick.randbytes(1000)
+                overwrite_middle(assets / name, text)
+                overwrite_middle(self.layout / name, text)
+            for index, (folder, back_up) in enumerate(contestants):
                 before = size_of(folder)
                 runs[index].append(back_up())
                 added[index] += size_of(folder) - before
@@ -160,3 +166,50 @@ class VaultRows:
             "what that added", f"{added[0] / self.rounds / 1e6:.1f} MB", f"{added[1] / self.rounds / 1e6:.1f} MB",
             f"{ratio:.3f}×", "≤ 1.1×", ratio <= 1.1,
         )
+
+    def add_records(self, lines):
+        log, files = self.work / "more.jsonl", self.work / "files"
+        log.write_text("".join(lines))
+        self.command("events", "import", "--store", self.store, log, "--quiet")
+        remove(files)
+        kinds = "publications,notes,events,records,settings"
+        self.command("export", "--store", self.store, "-o", files, "--format", "dir", "--only", kinds, "--quiet")
+        shutil.copytree(files, self.layout, dirs_exist_ok=True)
+        remove(files, log)
+
+    # -- many small files ----------------------------------------------------------------------------------------------
+
+    def vault_of_small_files(self):
+        self.prepare_vaults()
+        source, store = self.work / "small", self.work / "small-files.db"
+        remove(source)
+        make = random.Random(11)
+        for number in range(SMALL_FILES):
+            folder = source / f"{number // 1000:03}"
+            folder.mkdir(parents=True, exist_ok=True)
+            (folder / f"{number:06}.dat").write_bytes(make.randbytes(SMALL_BYTES))
+        remove_store(store)
+        self.command("store", "init", "--store", store)
+        empty = self.work / "empty.bib"
+        empty.write_text("")
+        self.command("import", "--store", store, empty, "--attachments", source, "--quiet", allowed=(0, 3))
+
+        def ours():
+            self.new_vault()
+            return self.back_up(store)
+
+        def restic():
+            self.new_restic()
+            return self.restic_run("backup", ".", folder=source)
+
+        runs = take_turns(ours, [restic], self.rounds)
+        self.table.time(f"first backup of {SMALL_FILES:,} small attachments", runs[0], runs[1], 0.4)
+        self.unchanged("the same unchanged", store, source, 0.25)
+        remove_store(store)
+        remove(source, self.vault, self.restic)
+
+
+def overwrite_middle(path, text):
+    with open(path, "r+b") as file:
+        file.seek(max(0, path.stat().st_size // 2))
+        file.write(text)
