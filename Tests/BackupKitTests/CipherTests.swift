@@ -139,6 +139,22 @@ struct CipherTests {
                 + "fcd0069ded0948f8326a753a0fc81f17e8d3e0fb2e0d3628cf35e20c38d18906")
     }
 
+    @Test func ourScryptGivesWhatLibcryptoGives() throws {
+        var generator = SeededGenerator(seed: 41)
+        for (n, r, p) in [(2, 1, 1), (16, 1, 3), (64, 8, 2), (128, 3, 5), (4, 17, 2), (1024, 8, 1)]
+            as [(UInt64, UInt64, UInt64)]
+        {
+            let cost = ScryptCost(n: n, r: r, p: p)
+            let password = (0..<Int.random(in: 0...90, using: &generator)).map { _ in
+                UInt8.random(in: 0...255, using: &generator)
+            }
+            let salt = (0..<64).map { _ in UInt8.random(in: 0...255, using: &generator) }
+            #expect(
+                try Scrypt.derive(password: password, salt: salt, cost, count: 64)
+                    == cost.deriveWithLibcrypto(password: password, salt: salt), "\(cost)")
+        }
+    }
+
     @Test(arguments: [
         ScryptCost(n: 1 << 30, r: 8, p: 1), ScryptCost(n: 1000, r: 8, p: 1), ScryptCost(n: 1024, r: 8, p: 65),
         ScryptCost(n: 1 << 20, r: 8, p: 1), ScryptCost(n: 0, r: 8, p: 1), ScryptCost(n: 1024, r: 0, p: 1),

@@ -50,6 +50,7 @@ public enum Exporter {
     ) throws -> Written {
         try store.read {
             var layout = try StoreLayout(store, options)
+            try layout.gather()
             let total = try store.info().assetBytes
             let writer = LayoutWriter(carrier, time: layout.time, total: total, progress: options.progress)
             switch options.form {

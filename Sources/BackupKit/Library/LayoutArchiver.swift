@@ -1,52 +1,5 @@
 import Synchronization
 
-/// What the last snapshot of a library says of its files: which need not be read again.
-struct PreviousLayout: Sendable {
-    let tree: ParentTree
-    /// The digests of whole files, from its SHA256SUMS.
-    let digests: [String: SHA256Digest]
-    /// The name and the time that its manifest gave itself.
-    private(set) var manifestID: String?
-    private(set) var manifestTime: Timestamp?
-
-    init(_ snapshot: Snapshot?, _ vault: Vault, _ index: BlobIndex) throws {
-        let reader = try BlobReader(vault)
-        guard let root = snapshot?.file.tree, let library = Self.library(root, index, reader) else {
-            tree = ParentTree()
-            digests = [:]
-            return
-        }
-        tree = ParentTree(library, index, reader)
-        let sums = Self.text(tree.files[ChecksumFile.fileName], blobs: .max, index, reader)
-        digests = ChecksumFile.parse(sums) ?? [:]
-        // Our manifests have one fact a line, these among the first.
-        for line in Self.text(tree.files[Manifest.fileName], blobs: 1, index, reader).prefix(4096).split(
-            separator: "\n")
-        {
-            guard let fact = try? JSON(parsing: "{\(line.hasSuffix(",") ? line.dropLast() : line)}") else { continue }
-            if let id = fact["exportId"]?.string { manifestID = id }
-            if let time = fact["createdAt"]?.string { manifestTime = Timestamp(iso8601: time) }
-        }
-    }
-
-    private static func library(_ root: SHA256Digest, _ index: BlobIndex, _ reader: BlobReader) -> SHA256Digest? {
-        // What cannot be read is as if it were not there: everything is read anew.
-        try? reader.read(BlobHandle(.tree, root), in: index) { json in
-            try Tree(parsing: json).nodes.first { $0.name.elementsEqual(VaultBackup.root.utf8) }?.subtree
-        }
-    }
-
-    private static func text(_ node: TreeNode?, blobs: Int, _ index: BlobIndex, _ reader: BlobReader) -> String {
-        var bytes: [UInt8] = []
-        for id in (node?.content ?? []).prefix(blobs) {
-            do {
-                try reader.read(BlobHandle(.data, id), in: index) { bytes += $0 }
-            } catch { return "" }
-        }
-        return String(decoding: bytes, as: UTF8.self)
-    }
-}
-
 /// Turns a store into the trees of a snapshot. Attachments are read on all cores; what the last snapshot has of the same
 /// size, times and inode, and of the digest that the store remembers, is not read at all.
 struct LayoutArchiver {
@@ -56,6 +9,8 @@ struct LayoutArchiver {
         var files: VaultBackupResult.Counts
         var folders: VaultBackupResult.Counts
         var unsteady: [String]
+        /// What the store held.
+        var state: StoreState?
     }
 
     private enum Outcome: Sendable {
@@ -67,12 +22,18 @@ struct LayoutArchiver {
     private let writer: PackWriter
     private let chunker: Chunker
     private let previous: PreviousLayout
+    /// What the last snapshot knows of the store it was made from.
+    private let memo: BackupMemo?
     private let options: VaultBackupOptions
 
-    init(_ writer: PackWriter, _ chunker: Chunker, _ previous: PreviousLayout, _ options: VaultBackupOptions) throws {
+    init(
+        _ writer: PackWriter, _ chunker: Chunker, _ previous: PreviousLayout, _ memo: BackupMemo?,
+        _ options: VaultBackupOptions
+    ) {
         self.writer = writer
         self.chunker = chunker
         self.previous = previous
+        self.memo = memo
         self.options = options
     }
 
@@ -84,17 +45,68 @@ struct LayoutArchiver {
         exportOptions.clock = options.clock
         exportOptions.tool = options.tool
         var layout = try StoreLayout(store, exportOptions)
+        let assets = try layout.chosenAssets()
+        let state = try store.state()
+        if memo?.state == state, let same = try unchanged(assets, &layout) { return same }
+        // On all cores, while this one turns records into files.
+        let (folder, sources) = (store.assetFolder, assets)
+        let aside = Aside { try outcomes(sources, folder) }
         var files = Files(time: layout.time)
         let lane = try FileLane(writer, chunker)
+        let bibliography = memo?.state.bibliography == state.bibliography ? known(Layout.bibliography) : nil
+        try layout.gather(withBibliography: bibliography == nil)
+        if let bibliography { files.add(Layout.bibliography, bibliography.node, bibliography.facts, bibliography.node) }
         try addViews(&layout, &files, lane)
-        let unsteady = try addAssets(&layout, &files, store.assetFolder)
+        let unsteady = try add(assets, try aside.finish(), &layout, &files)
         layout.result.contentDigest = try layout.finishDigest()
         try addManifest(layout, &files, lane)
         let trees = try files.store(lane.blobs, previous.tree)
         layout.result.files = files.facts.count
         layout.result.bytes = files.facts.values.reduce(0) { $0 + $1.size }
         return Archived(
-            tree: trees.id, layout: layout.result, files: files.counts, folders: trees.folders, unsteady: unsteady)
+            tree: trees.id, layout: layout.result, files: files.counts, folders: trees.folders, unsteady: unsteady,
+            state: state)
+    }
+
+    /// The last snapshot once more, when not even a file's status has changed.
+    private func unchanged(_ assets: [Asset], _ layout: inout StoreLayout) throws -> Archived? {
+        guard !options.force, let tree = previous.root, layout.result.isComplete,
+            let digest = previous.manifest["contentDigest"]?.string.flatMap({ SHA256Digest(hex: $0) }),
+            let counts = previous.manifest["counts"]
+        else { return nil }
+        let root = try RootDirectory(layout.store.assetFolder)
+        let changed = Atomic<Bool>(false)
+        try Parallel.forEach(assets.count, state: {}) { _, number in
+            if !changed.load(ordering: .relaxed), try unchanged(assets[number], root) == nil {
+                changed.store(true, ordering: .relaxed)
+            }
+        }
+        if changed.load(ordering: .relaxed) { return nil }
+        for name in previous.tree.files.keys where Layout.role(of: name) != .attachment && known(name) == nil {
+            return nil
+        }
+        func count(_ name: String) -> Int { counts[name]?.integer.map { Int(clamping: $0) } ?? 0 }
+        for kind in Kind.allCases where kind != .attachments && kind != .settings {
+            layout.result.records[kind] = count(kind.rawValue)
+        }
+        layout.result.tombstones = count("tombstones")
+        layout.result.contentDigest = digest
+        layout.result.files = previous.tree.files.count
+        layout.result.bytes = previous.tree.files.values.reduce(0) { $0 + Int64(clamping: $1.size) }
+        var counted = (files: VaultBackupResult.Counts(), folders: VaultBackupResult.Counts())
+        counted.files.unmodified = previous.tree.files.count
+        counted.folders.unmodified = previous.tree.folders.count
+        return Archived(
+            tree: tree, layout: layout.result, files: counted.files, folders: counted.folders, unsteady: [],
+            state: memo?.state)
+    }
+
+    /// A file of the last snapshot whose content the vault has.
+    private func known(_ path: String) -> (node: TreeNode, facts: FileFacts)? {
+        guard let node = previous.tree.files[path], let content = node.content, let digest = previous.digests[path],
+            content.allSatisfy({ writer.holds(BlobHandle(.data, $0)) })
+        else { return nil }
+        return (node, FileFacts(size: Int64(clamping: node.size), digest: digest))
     }
 
     /// What was gathered so far.
@@ -169,10 +181,11 @@ struct LayoutArchiver {
     private func addManifest(_ layout: StoreLayout, _ files: inout Files, _ lane: FileLane) throws {
         let manifest = try Exporter.manifest(layout, files.facts)
         var before = manifest
-        before.exportID = previous.manifestID ?? ""
-        before.createdAt = previous.manifestTime ?? layout.time
+        let exportID = previous.manifest["exportId"]?.string
+        before.exportID = exportID ?? ""
+        before.createdAt = previous.manifest["createdAt"]?.string.flatMap { Timestamp(iso8601: $0) } ?? layout.time
         let text = before.text()
-        let isSame = previous.manifestID != nil && previous.digests[Manifest.fileName] == .of(text)
+        let isSame = exportID != nil && previous.digests[Manifest.fileName] == .of(text)
         try add(Manifest.fileName, text: isSame ? text : manifest.text(), &files, lane)
         let sums = files.facts.map { (path: $0.key, digest: $0.value.digest) }
         try add(ChecksumFile.fileName, text: ChecksumFile.text(sums), &files, lane)
@@ -181,11 +194,18 @@ struct LayoutArchiver {
     // MARK: - Attachments
 
     /// Returns the files that did not hold still.
-    private func addAssets(_ layout: inout StoreLayout, _ files: inout Files, _ folder: String) throws -> [String] {
-        let assets = try layout.chosenAssets(besides: files.facts.keys)
-        guard !assets.isEmpty else { return [] }
+    private func add(
+        _ assets: [Asset], _ outcomes: [Outcome], _ layout: inout StoreLayout, _ files: inout Files
+    ) throws -> [String] {
         var unsteady: [String] = []
-        for (asset, outcome) in zip(assets, try outcomes(assets, folder)) {
+        var names = EntryNameSet()
+        for name in files.facts.keys { try names.insert(name) }
+        for (asset, outcome) in zip(assets, outcomes) {
+            // Nobody's attachment takes the place of a file of ours.
+            do { try names.insert(asset.path) } catch let error as BackupError {
+                layout.omit(asset.path, error.message)
+                continue
+            }
             switch outcome {
             case .omitted(let reason): layout.omit(asset.path, reason)
             case .unchanged(let node):

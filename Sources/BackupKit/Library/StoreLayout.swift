@@ -5,7 +5,7 @@ struct StoreLayout {
     var result = ExportResult()
 
     private var digest = ContentDigest()
-    private var bibliography: BibliographyWriter
+    private var bibliography: BibliographyWriter?
     private var notes: [(key: String, localID: String, change: Int64)] = []
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
     private var records: SpoolFile
@@ -25,11 +25,16 @@ struct StoreLayout {
         self.options = options
         time = options.clock.now()
         records = try SpoolFile()
-        var parts: [Record] = []
-        if options.kinds.contains(.publications) {
+    }
+
+    /// Goes through the records, which all files but attachments are made of. `withBibliography` is false for whoever
+    /// has `library.bib` already.
+    mutating func gather(withBibliography: Bool = true) throws {
+        if withBibliography, options.kinds.contains(.publications) {
+            var parts: [Record] = []
             try store.forEachLive(type: RecordType.bibliographyPart) { parts.append($0.record) }
+            bibliography = try BibliographyWriter(parts: parts)
         }
-        bibliography = try BibliographyWriter(parts: parts)
         try gatherRecords()
     }
 
@@ -69,7 +74,7 @@ struct StoreLayout {
 
     private mutating func noteForViews(_ stored: Store.StoredRecord, _ kind: Kind) throws {
         switch kind {
-        case .publications where stored.record.type == RecordType.publication: try bibliography.note(stored.record)
+        case .publications where stored.record.type == RecordType.publication: try bibliography?.note(stored.record)
         case .notes:
             let fields = try Fields.parse(stored.record.fields)
             notes.append(
@@ -89,7 +94,7 @@ struct StoreLayout {
 
     /// `library.bib`
     mutating func bibliographyFile() throws -> SpoolFile? {
-        guard options.kinds.contains(.publications) else { return nil }
+        guard var bibliography else { return nil }
         var spool = try SpoolFile()
         try bibliography.write(to: &spool)
         result.warnings += bibliography.problems.map { Finding(.malformed, .warning, $0.subject ?? "", $0.message) }
@@ -193,11 +198,10 @@ struct StoreLayout {
     }
 
     /// The assets that shall be kept, for carriers that read files themselves; what is left out is noted.
-    mutating func chosenAssets(besides files: some Sequence<String>) throws -> [Asset] {
+    mutating func chosenAssets() throws -> [Asset] {
         guard options.kinds.contains(.attachments) else { return [] }
         var chosen: [Asset] = []
         var names = EntryNameSet()
-        for name in files { try names.insert(name) }
         try store.forEachAsset { asset in
             try Interrupt.check()
             if asset.size > CloudLimits.assetBytes, try leaveOutOversize(asset) { return }

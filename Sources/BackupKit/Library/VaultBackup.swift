@@ -109,7 +109,8 @@ public enum VaultBackup {
         let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
         for pack in found { writer.adopt(pack) }
         let previous = try PreviousLayout(parent, vault, index.blobs)
-        let archiver = try LayoutArchiver(writer, Chunker(vault.polynomial), previous, options)
+        let archiver = LayoutArchiver(
+            writer, try Chunker(vault.polynomial), previous, BackupMemo(parent?.file, options), options)
         var archived = try store.read { try archiver.archive(store) }
         archived.layout.warnings += index.findings.filter { $0.severity != .note }
         result.layout = archived.layout
@@ -123,7 +124,10 @@ public enum VaultBackup {
         result.added = try writer.finish()
         result.end = options.clock.now()
         if options.dryRun || (options.skipIfUnchanged && result.isUnchanged) { return result }
-        let file = snapshot(result, options)
+        var file = snapshot(result, options)
+        if let state = archived.state, result.isComplete, result.layout.warnings.isEmpty {
+            file.others.append(BackupMemo(state, options).member)
+        }
         result.snapshot = try vault.storeUnpacked(.snapshot, file.encoded())
         return result
     }

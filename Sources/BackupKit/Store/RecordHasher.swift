@@ -35,6 +35,11 @@ struct RecordHasher: Sendable {
 
     func text(_ text: String) -> UInt64 { hash(text, seed) }
 
+    /// Of a text and all that came before it.
+    func text(_ bytes: UnsafeRawBufferPointer, after state: UInt64) -> UInt64 { hash(bytes, state ^ seed) }
+
+    func text(_ text: String, after state: UInt64) -> UInt64 { hash(text, state ^ seed) }
+
     func content(_ record: Record) -> Int64 {
         guard !record.isDeleted else { return 0 }
         var (name, fields) = (record.id.name, record.fields)

@@ -241,6 +241,18 @@ public final class Statement {
         _ = note(sqlite3_bind_text64(handle, index, start, UInt64(text.count), nil, UInt8(SQLITE_UTF8)))
     }
 
+    enum Kind { case integer, text, other }
+
+    var columnCount: Int32 { sqlite3_column_count(handle) }
+
+    func kind(_ column: Int32) -> Kind {
+        switch sqlite3_column_type(handle, column) {
+        case SQLITE_INTEGER: .integer
+        case SQLITE_TEXT: .text
+        default: .other
+        }
+    }
+
     public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
     public func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     public func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }

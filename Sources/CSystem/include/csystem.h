@@ -3,6 +3,8 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "csystem_scrypt.h"
+
 /// openat2(2) has no wrapper in glibc: opens `path` below `dirfd` and nowhere else, following no symbolic link.
 /// Returns a file descriptor, or -1 with errno set.
 int csystem_open_beneath(int dirfd, const char *path, int flags, mode_t mode);

@@ -1,0 +1,46 @@
+/// What the last snapshot of a library says of its files: which need not be read again.
+struct PreviousLayout: Sendable {
+    let tree: ParentTree
+    /// The digests of whole files, from its SHA256SUMS.
+    let digests: [String: SHA256Digest]
+    /// The whole tree, above the layout's.
+    let root: SHA256Digest?
+    /// What its manifest says of itself and of all files together.
+    private(set) var manifest: JSON = .object([])
+
+    init(_ snapshot: Snapshot?, _ vault: Vault, _ index: BlobIndex) throws {
+        let reader = try BlobReader(vault)
+        root = snapshot?.file.tree
+        guard let root, let library = Self.library(root, index, reader) else {
+            tree = ParentTree()
+            digests = [:]
+            return
+        }
+        tree = ParentTree(library, index, reader)
+        let sums = Self.text(tree.files[ChecksumFile.fileName], blobs: .max, index, reader)
+        digests = ChecksumFile.parse(sums) ?? [:]
+        // Our manifests have one fact a line, the list of files last.
+        let facts = Self.text(tree.files[Manifest.fileName], blobs: 1, index, reader).prefix(1 << 16)
+            .split(separator: "\n").compactMap { line in
+                try? JSON(parsing: "{\(line.hasSuffix(",") ? line.dropLast() : line)}").members
+            }
+        manifest = .object(facts.flatMap { $0 })
+    }
+
+    private static func library(_ root: SHA256Digest, _ index: BlobIndex, _ reader: BlobReader) -> SHA256Digest? {
+        // What cannot be read is as if it were not there: everything is read anew.
+        try? reader.read(BlobHandle(.tree, root), in: index) { json in
+            try Tree(parsing: json).nodes.first { $0.name.elementsEqual(VaultBackup.root.utf8) }?.subtree
+        }
+    }
+
+    private static func text(_ node: TreeNode?, blobs: Int, _ index: BlobIndex, _ reader: BlobReader) -> String {
+        var bytes: [UInt8] = []
+        for id in (node?.content ?? []).prefix(blobs) {
+            do {
+                try reader.read(BlobHandle(.data, id), in: index) { bytes += $0 }
+            } catch { return "" }
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+}
