@@ -11,6 +11,9 @@ private final class FakeVault: NightlyVault {
     var damage: [Finding] = []
     var isPartial = false
     var drillsPass = true
+    var failingDrills: Set<String> = []
+    /// Called at the beginning of each step, with its name.
+    var atStep: (String) throws -> Void = { _ in }
     var calls: [String] = []
     let clock: TestClock
     private var count = 0
@@ -19,6 +22,7 @@ private final class FakeVault: NightlyVault {
 
     private func call(_ name: String, _ detail: String = "") throws {
         calls.append(detail.isEmpty ? name : "\(name) \(detail)")
+        try atStep(name)
         if let error = failing[name] { throw error }
     }
 
@@ -66,9 +70,10 @@ private final class FakeVault: NightlyVault {
 
     func drill(_ snapshot: String) throws -> DrillEntry {
         try call("drill", snapshot)
+        let passes = drillsPass && !failingDrills.contains(snapshot)
         return DrillEntry(
-            time: clock.now, path: "vault", snapshot: snapshot, madeAt: nil, isOK: drillsPass, seconds: 1, files: 1,
-            bytes: 1, contentDigest: nil, problems: drillsPass ? [] : ["broken"])
+            time: clock.now, path: "vault", snapshot: snapshot, madeAt: nil, isOK: passes, seconds: 1, files: 1,
+            bytes: 1, contentDigest: nil, problems: passes ? [] : ["broken"])
     }
 
     func prune(ifUnusedOver percent: Double) throws -> Int64? {
@@ -246,21 +251,147 @@ private let small = LibraryCensus([.notes: 10, .attachments: 50])
         }
     }
 
+    @Test func aDrillWhoseNewestFails_hasFailed_andNothingIsRemovedUntilOnePasses() throws {
+        try withHouse { house in
+            for _ in 0..<7 { try house.night() }
+            house.vault.failingDrills = ["8"]
+            #expect(try house.night().worst == .damaged)
+            #expect(house.vault.calls.contains("drill 8") && !house.vault.calls.contains("prune"))
+            #expect(try house.state.lastDrill?.isOK == false)
+            house.vault.failingDrills = []
+            let report = try house.night()
+            #expect(house.vault.calls.contains("drill 9") && report.forgotten.isEmpty)
+            try house.night()
+            #expect(!house.vault.calls.contains { $0.hasPrefix("drill") } && house.vault.calls.contains("forget"))
+        }
+    }
+
+    @Test func theNewestSnapshotThatPassedADrillStays_notOnlyTheOneThatWasTriedLast() throws {
+        try withHouse { house in
+            for _ in 0..<12 { try house.night() }
+            // Night 8 tried "8", and then an older one.
+            #expect(house.vault.items.map(\.id).contains("8"))
+            #expect(try house.session.drillLog.history().entries.map(\.snapshot)[1] == "8")
+        }
+    }
+
+    @Test func profilesThatShareALogHaveTheirOwnDrills() throws {
+        try withHouse { house in
+            try house.night()
+            house.session.profile = "papers"
+            try house.night()
+            #expect(house.vault.calls.contains("drill 2"))
+        }
+    }
+
+    /// Killed after the snapshot was taken and before it was judged, in a night in which much was lost.
+    @Test func aSnapshotThatNobodyJudgedIsJudgedByTheNextRun() throws {
+        try withHouse { house in
+            for _ in 0..<3 { try house.night() }
+            house.vault.census = small
+            house.vault.atStep = { if $0 == "census" { throw BackupError(.interrupted, "killed") } }
+            #expect(throws: BackupError.self) { try house.night() }
+            house.vault.atStep = { _ in }
+            #expect(house.vault.items.last?.tags == [])
+            house.vault.census = LibraryCensus([.notes: 100, .attachments: 50])
+            let report = try house.night()
+            #expect(report.worst == nil && house.vault.items.contains { $0.tags == [SnapshotTag.suspect] })
+            // It took nobody's place: two good ones beside it.
+            #expect(house.vault.items.count { $0.tags.isEmpty } >= 2)
+        }
+    }
+
+    @Test func aStateThatIsLost_doesNotMakeALossTheNewMeasure() throws {
+        try withHouse { house in
+            for _ in 0..<3 { try house.night() }
+            house.vault.census = small
+            try house.night()
+            try writeFile(house.session.statePath, "{}")
+            let report = try house.night()
+            #expect(report.worst == .incomplete && report.findings.map(\.subject) == ["notes"])
+            #expect(try house.state.good?.snapshot == "3" && report.forgotten.isEmpty)
+        }
+    }
+
+    @Test func aLibraryThatIsNeverWholeIsMeasuredAllTheSame() throws {
+        try withHouse { house in
+            house.vault.isPartial = true
+            for _ in 0..<2 { try house.night() }
+            house.vault.census = small
+            let report = try house.night()
+            #expect(report.worst == .incomplete && report.findings.map(\.subject) == ["notes"])
+        }
+    }
+
+    @Test func whatARunLearnsIsRememberedWhenItIsKilled() throws {
+        try withHouse { house in
+            for _ in 0..<7 { try house.night() }
+            house.vault.damage = [Finding(.entryDamaged, .damage, "pack", "is damaged")]
+            var seen: RunState?
+            house.vault.atStep = { if $0 == "drill" { seen = try house.state } }
+            try house.night()
+            #expect(seen?.damagedParts.isEmpty == false && seen?.good?.snapshot == "8")
+            house.vault.damage = []
+            house.vault.atStep = { if $0 == "prune" { throw BackupError(.interrupted, "interrupted") } }
+            #expect(throws: BackupError.self) { try house.night() }
+            #expect(try house.state.damagedParts == [])
+        }
+    }
+
+    @Test func aCheckThatCouldNotBeMadeKeepsTheVaultFromBeingTidiedUp() throws {
+        try withHouse { house in
+            house.vault.failing["check"] = BackupError(.temporary, "no answer")
+            try house.night()
+            #expect(!house.vault.calls.contains("prune"))
+        }
+    }
+
+    @Test func aWatchdogThatDoesNotAnswerTakesNoSuccessAway() throws {
+        try withHouse { house in
+            house.session.ping = Ping("http://x.invalid/") { _ in throw BackupError(.temporary, "no answer") }
+            house.clock.advance(seconds: 86_400)
+            let (report, unheard) = try house.session.run(house.settings) { house.vault }
+            #expect(report.worst == nil && unheard.count == 2)
+            let state = try house.state
+            #expect(state.lastRun?.exitCode == 0 && state.lastSuccess == state.lastRun)
+        }
+    }
+
+    @Test func metricsThatCannotBeWrittenAreAnError_andHideNothing() throws {
+        try withHouse { house in
+            house.session.metricsFile = "\(house.session.stateFolder)/none/m.prom"
+            house.vault.damage = [Finding(.entryDamaged, .damage, "pack", "is damaged")]
+            let report = try house.night()
+            #expect(report.worst == .damaged && report.errors.count == 1)
+            house.vault.damage = []
+            #expect(try house.night().worst != nil)
+            let state = try house.state
+            #expect(state.lastSuccess == nil && state.lastRun?.exitCode != 0 && state.damagedParts == [])
+        }
+    }
+
     @Test func linesTakenFromTheEndOfTheDrillsAreMissed() throws {
         try withHouse { house in
             for _ in 0..<9 { try house.night() }
             let path = house.session.drillLog.path
             let lines = String(decoding: try readFile(path), as: UTF8.self).split(separator: "\n")
             try writeFile(path, lines.dropLast().joined(separator: "\n") + "\n")
+            let head = try #require(try house.state.drillHead)
+            #expect(try RunState.drillHeads(in: house.session.stateFolder).map(\.head) == [head])
+            let log = house.session.drillLog
+            #expect(try log.loss(head, from: log.history(), rememberedIn: "x")?.severity == .damage)
             #expect(try house.night().findings.map(\.subject) == [path])
+            // Told once.
+            #expect(try house.night().findings == [])
         }
     }
 
     @Test func aStateThatCannotBeReadKeepsNoSnapshotFromBeingTaken() throws {
         try withHouse { house in
             try writeFile(house.session.statePath, "{")
-            let (report, warnings) = try house.session.run(house.settings) { house.vault }
-            #expect(report.snapshot == "1" && warnings.map(\.code) == [.unreadable])
+            #expect(!house.session.isRecent(86_400))
+            let report = try house.session.run(house.settings) { house.vault }.report
+            #expect(report.snapshot == "1" && report.findings.map(\.code) == [.unreadable])
             #expect(try house.state.lastRun?.exitCode == 3)
         }
     }

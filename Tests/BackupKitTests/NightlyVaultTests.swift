@@ -29,7 +29,11 @@ private final class RealHouse {
         VaultAddress.opened.withLock { $0["\(folder)/vault"] = vault }
     }
 
-    var nightly: StoreVault { StoreVault(store: storePath, vaultPath: vaultPath, vault: vault, options) }
+    var nightly: StoreVault { nightly(of: storePath) }
+
+    func nightly(of store: String) -> StoreVault {
+        StoreVault(store: store, vaultPath: vaultPath, vault: vault, options)
+    }
 
     @discardableResult func night() throws -> NightlyRun.Report {
         clock.advance(seconds: 86_400)
@@ -100,7 +104,7 @@ private func withRealHouse(_ body: (RealHouse) throws -> Void) throws {
             for _ in 0..<3 { #expect(try house.night().worst == .incomplete) }
             let now = try house.nightly.snapshots()
             #expect(Set(good).isSubset(of: now.map(\.id)) && now.count == good.count + 4)
-            let suspects = now.filter { $0.tags == ["library", SnapshotTag.suspect] }.map(\.id)
+            let suspects = now.filter { $0.tags.contains(SnapshotTag.suspect) }.map(\.id)
             #expect(suspects.count == 4)
             var state = try house.session.state()
             let latest = try #require(state.suspect)
@@ -136,6 +140,40 @@ private func withRealHouse(_ body: (RealHouse) throws -> Void) throws {
             _ = try VaultBackup.run(house.store, into: house.vault, other)
             for _ in 0..<3 { try house.night() }
             #expect(try house.vault.snapshots().snapshots.count == 4)
+        }
+    }
+
+    /// Two accounts of one machine, say, whose runs have the same words.
+    @Test func whatAnotherStoreKeepsUnderTheSameWordsIsNotTouched() throws {
+        try withRealHouse { house in
+            try house.settings.policy.set("last", "1")
+            try house.write(10)
+            let other = try Store.create("\(house.folder)/other.db", clock: house.clock.clock)
+            try other.write { _ = try other.ingest(record("o", #"{"text":"other"}"#, type: RecordType.note)) }
+            let theirs = house.nightly(of: "\(house.folder)/other.db")
+            let taken = try theirs.takeSnapshot().id
+            for _ in 0..<3 { try house.night() }
+            #expect(try theirs.snapshots().map(\.id) == [taken])
+            #expect(try house.nightly.snapshots().contains { $0.id == taken } == false)
+            // Without its store nobody can tell, and whoever asks sees all of them.
+            #expect(try house.nightly(of: "\(house.folder)/none.db").snapshots().count > 1)
+        }
+    }
+
+    @Test func whoeverReadsTheVaultWaitsForItsLock_asLongAsHeWasTold() throws {
+        try withRealHouse { house in
+            try house.write(3)
+            try house.night()
+            let id = try #require(try house.nightly.snapshots().first?.id)
+            try house.vault.locked(exclusively: true) { _ in
+                let error = #expect(throws: BackupError.self) { try house.nightly.drill(id) }
+                #expect(error?.code == .locked)
+                let direct = Drill.Target(path: "vault:\(house.vaultPath)@\(id)", snapshot: id)
+                // A vault that is busy says nothing about the backup in it.
+                #expect(throws: BackupError.self) { try Drill.run(direct, Drill.Options()) }
+            }
+            let entry = try house.nightly.drill(id)
+            #expect(entry.isOK && entry.path == house.vaultPath)
         }
     }
 

@@ -50,7 +50,7 @@ import Testing
         _ = try run(bench, exit: 0)
         try bench.tool(exit: 0, "store", "init", "--store", "empty.db")
         let before = try bench.text("c/run-default.json")
-        let plan = try run(bench, exit: 0, "--store", "empty.db", "--dry-run")
+        let plan = try run(bench, exit: 0, "--dry-run")
         #expect(plan.stdout.hasPrefix("snapshot: would be taken\n") && plan.stdout.contains("stays: last snapshot"))
         #expect(try bench.text("c/run-default.json") == before)
         let lost = try run(bench, exit: 3, "--store", "empty.db")
@@ -118,6 +118,67 @@ import Testing
         #expect(2...3 ~= tags.count { $0 == "diary" } && 1...2 ~= tags.count { $0 == "papers" })
         #expect(tags.count == listed.array?.count)
         try judge(bench)
+    }
+
+    @Test func drillsTryTheVault_byItsAddress_andAsTheConfigurationHasIt() throws {
+        let bench = try bench("drill.every = 'never'\n")
+        for _ in 0..<2 { _ = try run(bench, exit: 0) }
+        try bench.shell(
+            """
+            mkdir other; echo x > other/x
+            RESTIC_PASSWORD=secret restic --no-cache -q -r v backup other
+            """)
+        func drill(exit code: Int32, _ words: String...) throws -> String {
+            try bench.tool(words: ["drill", "--password-file", "pw", "--log", "d.jsonl"] + words, exit: code).stderr
+        }
+        #expect(try drill(exit: 0, "vault:v").split(separator: "\n").count { $0.hasPrefix("OK: snapshot ") } == 2)
+        let tag = ["--config", "c/nightly.toml"]
+        let listed = try bench.shell("RESTIC_PASSWORD=secret restic --no-cache -q -r v snapshots --tag nightly --json")
+        let id = try #require(try JSON(parsing: listed).array?.first?["short_id"]?.string)
+        #expect(try drill(exit: 0, "vault:v@\(id)").hasPrefix("OK: snapshot \(id): "))
+        _ = try drill(exit: 4, "vault:v@latest")
+        _ = try bench.tool(words: ["drill"] + tag, exit: 0)
+        let status = try bench.tool(words: ["schedule", "status"] + tag, exit: 0).stdout
+        #expect(status.contains("last drill passed"))
+        // The last line, changed, breaks no chain; the state remembers it.
+        try bench.shell("sed -i '$s/\"files\":/\"files\":1/' c/drills.jsonl")
+        let history = try bench.tool(words: ["drill", "--history"] + tag, exit: 4)
+        #expect(history.stderr.contains("run-default.json"))
+    }
+
+    @Test func aPolicyByHandKeepsWhatADrillHasProved_andWhatIsSuspectCountsForNothing() throws {
+        let bench = try bench("tripwire.at-least = 1\n")
+        _ = try run(bench, exit: 0)
+        let proved = try bench.json(exit: 0, "drill", "--history", "--config", "c/nightly.toml")["drills"]?.array?.first
+        let id = try #require(proved?["snapshot"]?.string)
+        _ = try run(bench, exit: 0)
+        try bench.tool(exit: 0, "store", "init", "--store", "empty.db")
+        _ = try run(bench, exit: 3, "--store", "empty.db")
+        let words = ["--vault", "v", "--password-file", "pw", "--config", "c/nightly.toml", "--keep-last", "1"]
+        let plan = try bench.tool(words: ["vault", "forget", "--dry-run"] + words, exit: 0)
+        let kept = plan.stdoutLines.filter { $0.hasPrefix("keep ") }
+        #expect(kept.count == 3 && plan.stdout.contains("keep    \(id.prefix(8))  the last that passed a drill"))
+    }
+
+    @Test func onlyASnapshotOfItsOwnIsAcknowledged() throws {
+        let bench = try bench("[profile.papers]\n")
+        _ = try run(bench, exit: 0)
+        _ = try run(bench, exit: 0, "--profile", "papers")
+        let other = try JSON(parsing: bench.text("c/run-papers.json"))["good"]?["snapshot"]?.string
+        #expect(try run(bench, exit: 64, "--ack", #require(other)).stderr.contains("none of the snapshots"))
+        _ = try run(bench, exit: 0, "--ack", "latest")
+        let own = try JSON(parsing: bench.text("c/run-default.json"))["good"]?["snapshot"]?.string
+        #expect(own != other && own != nil)
+    }
+
+    @Test func metricsOfProfilesThatShareAFileStandBesideEachOther() throws {
+        let bench = try bench("metrics.file = '../m.prom'\n[profile.a]\n[profile.b]\n")
+        for profile in ["a", "b"] { _ = try run(bench, exit: 0, "--profile", profile) }
+        try bench.shell("mv v w")
+        _ = try run(bench, exit: 10, "--profile", "b")
+        let text = try bench.text("m.prom")
+        for profile in ["a", "b"] { #expect(text.contains("last_success_timestamp_seconds{profile=\"\(profile)\"} 1")) }
+        #expect(text.contains("last_run_exit_code{profile=\"b\"} 10\n"))
     }
 
     /// Killed somewhere in the middle, a run leaves nothing that the next one does not put right.

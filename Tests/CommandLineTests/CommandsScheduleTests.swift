@@ -21,12 +21,20 @@ import Testing
             """)
         let path = try bench.shell("printf %s \"$PATH\"")
         let environment = ["PATH": "\(bench.path("bin")):\(path)", "HOME": "/home/ada"]
-        try bench.write("config.toml", "store = 'store.db'\n[profile.papers]\nstate = 'state'\n")
+        try bench.write(
+            "config.toml",
+            "store = 'store.db'\nvault = 'v'\npassword-file = 'pw'\n[profile.papers]\nstate = 'state'\n")
         func run(exit code: Int32, _ words: String...) throws -> ProcessResult {
             let result = try bench.tool(words + ["--config", "config.toml"], environment: environment)
             #expect(result.status == code, "\(words): \(result.stderr)")
             return result
         }
+        // What is in a variable now, cron does not have.
+        try bench.write("bare.toml", "")
+        let bare = try bench.tool(
+            ["schedule", "install", "--cron", "--config", "bare.toml"],
+            environment: environment.merging(["BACKUP_TOOL_VAULT": "v"]) { $1 })
+        #expect(bare.status == 64 && bare.stderr.contains("needs vault and password-file"))
         let shown = try run(exit: 0, "schedule", "install", "--cron", "--profile", "papers", "--dry-run")
         #expect(shown.stdout.contains("0 3 * * * ") && shown.stderr.hasSuffix("Nothing was written.\n"))
         #expect(try !bench.exists("table"))
@@ -34,6 +42,11 @@ import Testing
         #expect(installed.stdout == shown.stdout && installed.stderr == "Changed: the crontab\n")
         let table = try bench.text("table")
         #expect(table == shown.stdout && table.contains(" --config \(bench.path("config.toml")) --profile papers"))
+        // Relative paths start where the link is, not where it leads.
+        try bench.shell("mkdir dot; cp config.toml dot/real.toml; ln -s dot/real.toml link.toml")
+        let linked = try bench.tool(
+            ["schedule", "install", "--cron", "--config", "link.toml", "--dry-run"], environment: environment)
+        #expect(linked.stdout.contains("/link.toml ") && !linked.stdout.contains("real"))
         let again = try run(exit: 0, "schedule", "install", "--cron", "--profile", "papers")
         #expect(try bench.text("table") == table && again.stderr == "That is in place already.\n")
         let status = try run(exit: 2, "schedule", "status", "--profile", "papers")
@@ -50,7 +63,7 @@ import Testing
     @Test func systemdGetsItsUnits_andLosesThemAgain() throws {
         let bench = try Workbench()
         let environment = ["HOME": bench.path("home"), "XDG_CONFIG_HOME": bench.path("xdg")]
-        try bench.write("config.toml", "store = 'store.db'\nmetrics.file = 'metrics/b.prom'\n")
+        try bench.write("config.toml", "store = 's.db'\nvault = 'v'\npassword-file = 'pw'\nmetrics.file = 'm/b.prom'\n")
         func run(_ words: String...) throws -> ProcessResult {
             let result = try bench.tool(words + ["--config", "config.toml"], environment: environment)
             #expect(result.status == 0, "\(words): \(result.stderr)")
@@ -60,6 +73,8 @@ import Testing
         let units = try bench.files("xdg/systemd/user")
         #expect(units == ["backup-tool.service", "backup-tool.timer"])
         #expect(installed.stdout.contains("OnCalendar=*-*-* 04:30:00\n"))
+        // What is shown is what is written.
+        for unit in units { #expect(try installed.stdout.contains(bench.text("xdg/systemd/user/\(unit)"))) }
         #expect(
             try run("schedule", "install", "--systemd", "--user", "--at", "4:30").stderr.contains("in place already"))
         let moved = try run("schedule", "install", "--systemd", "--user", "--at", "5:30", "--dry-run")
@@ -93,6 +108,12 @@ import Testing
         #expect(try status(exit: 1).hasPrefix("BACKUP WARNING - last run ended with 3, last success"))
         #expect(try JSON(parsing: status(exit: 1, "--json"))["level"]?.string == "WARNING")
         _ = try status(exit: 64, "--max-age", "soon")
+        // What cannot be told is neither fine nor a warning.
+        try bench.write("run-default.json", "{")
+        #expect(try status(exit: 3).hasPrefix("BACKUP UNKNOWN - "))
+        #expect(try JSON(parsing: status(exit: 3, "--json"))["level"]?.string == "UNKNOWN")
+        try bench.write("config.toml", "x = 1")
+        #expect(try status(exit: 3).hasPrefix("BACKUP UNKNOWN - config.toml:1: "))
     }
 
     @Test func configCheck_showsWhatIsInForce_andEveryMistakeWithItsLine() throws {
@@ -109,12 +130,13 @@ import Testing
         #expect(shown.stderr == "OK: c/config.toml\n")
         try bench.write(
             "bad.toml",
-            "stor = 1\nkeep.daily = 'x'\nping.url = 'ftp://x'\n[profile.'a b']\n[profile.p]\ndrill.every = '1w'\n")
+            "stor = 1\nkeep.daily = 'x'\nping.url = 'ftp://x'\n[profile.'a b']\n[profile.p]\ndrill.every = '1w'\n"
+                + "keep.group-by = 'colour'\n[profile.nightly]\n")
         let bad = try bench.tool(exit: 4, "config", "check", "--config", "bad.toml")
         #expect(
             bad.stderr.split(separator: "\n").filter { $0.hasPrefix("error") }.map { String($0.prefix(18)) } == [
                 "error: bad.toml:1:", "error: bad.toml:2:", "error: bad.toml:3:", "error: bad.toml:4:",
-                "error: bad.toml:6:",
+                "error: bad.toml:6:", "error: bad.toml:7:", "error: bad.toml:8:",
             ])
         try bench.write("broken.toml", "a = \nb = 1\n")
         let json = try bench.json(exit: 4, "config", "check", "--config", "broken.toml")

@@ -29,6 +29,15 @@ public struct VaultAddress: Sendable, Equatable {
     /// Vaults that this process has opened, by their paths: making a key of a password takes half a second each time.
     public static let opened = Mutex<[String: Vault]>([:])
 
+    /// The vault, opened once.
+    public func vault() throws -> Vault {
+        if let vault = Self.opened.withLock({ $0[path] }) { return vault }
+        let password = try Self.password.withLock { $0 }()
+        let vault = try Vault.open(try FolderBackend(path), password: password)
+        Self.opened.withLock { $0[path] = vault }
+        return vault
+    }
+
     @Sendable private static func passwordOfEnvironment() throws -> [UInt8] {
         let source = try PasswordSource.find(file: nil, command: nil) { name in
             getenv(name).map { String(cString: $0) }
@@ -54,12 +63,7 @@ public final class VaultReader: CarrierReader {
     private let tree: SHA256Digest
 
     public static func open(_ address: VaultAddress, limits: ReadLimits = ReadLimits()) throws -> VaultReader {
-        if let vault = VaultAddress.opened.withLock({ $0[address.path] }) {
-            return try VaultReader(vault, address.snapshot, limits: limits)
-        }
-        let password = try VaultAddress.password.withLock { $0 }()
-        let vault = try Vault.open(try FolderBackend(address.path), password: password)
-        return try VaultReader(vault, address.snapshot, limits: limits)
+        try VaultReader(try address.vault(), address.snapshot, limits: limits)
     }
 
     public init(_ vault: Vault, _ word: String, limits: ReadLimits = ReadLimits()) throws {

@@ -16,6 +16,8 @@ public struct Configuration: Sendable {
         case span
         /// The same, or "never".
         case interval
+        /// What separates groups of snapshots.
+        case grouping
         /// An address of the web.
         case url
     }
@@ -67,9 +69,12 @@ public struct Configuration: Sendable {
         return Configuration(file: file, values: values.merging(own) { $1 })
     }
 
+    /// Words that stand for a run without a profile: in the name of its state, in metrics, as the tag of its snapshots.
+    static let reservedNames = ["default", "nightly"]
+
     /// Letters, digits, `-` and `_`: a profile's name becomes the name of files and units.
     public static func isProfileName(_ name: String) -> Bool {
-        1...64 ~= name.utf8.count && !name.hasPrefix("-")
+        1...64 ~= name.utf8.count && !reservedNames.contains(name) && !name.hasPrefix("-")
             && name.utf8.allSatisfy { byte in
                 48...57 ~= byte || 65...90 ~= byte || 97...122 ~= byte || byte == 0x2D || byte == 0x5F
             }

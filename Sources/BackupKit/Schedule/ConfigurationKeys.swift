@@ -23,9 +23,9 @@ extension Configuration {
             Key("keep.within-\($0.rawValue)", .span, "keep \($0.rawValue) snapshots for so long")
         } + [
             Key("keep.tag", .texts, "keep every snapshot with this tag"),
-            Key("keep.group-by", .text, "what separates the snapshots that rules count: host, paths, tags"),
+            Key("keep.group-by", .grouping, "what separates the snapshots that rules count: host, paths, tags"),
             Key(
-                "check.parts", .integer(1...366), "in how many nights all of the vault is read and checked; usually 30"),
+                "check.parts", .integer(1...256), "in how many nights all of the vault is read and checked; usually 30"),
             Key("drill.every", .interval, "how often a restore is tried; usually 7d"),
             Key("prune.max-unused", .number(0...100), "how many percent of a vault may be unused; usually 5"),
             Key("tripwire.percent", .integer(1...100), "a loss of more than so many percent is suspicious; usually 20"),
@@ -72,6 +72,7 @@ extension Configuration.Kind {
         case .count: "a whole number, or \"unlimited\""
         case .span: "a span such as \"1y6m\", \"14d\" or \"36h\""
         case .interval: "a span such as \"7d\" or \"12h\", or \"never\""
+        case .grouping: "words out of host, paths and tags, with commas between"
         case .url: "an address that begins with https:// or http://"
         }
     }
@@ -89,6 +90,7 @@ extension Configuration.Kind {
         case (.count, .string(let text)): text == "unlimited"
         case (.span, .string(let text)): CalendarSpan(text) != nil
         case (.interval, .string(let text)): text == "never" || CalendarSpan(text) != nil
+        case (.grouping, .string(let text)): (try? RetentionGrouping(text)) != nil
         case (.url, .string(let text)): Ping(text) != nil
         default: false
         }

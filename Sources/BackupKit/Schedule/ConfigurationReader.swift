@@ -70,7 +70,8 @@ extension Configuration {
                 guard Configuration.isProfileName(name) else {
                     mistake(
                         value, "'\(printable(name))' is no name for a profile",
-                        remedy: "letters, digits, - and _ may stand in it")
+                        remedy: Configuration.reservedNames.contains(name)
+                            ? "it stands for a run without a profile" : "letters, digits, - and _ may stand in it")
                     continue
                 }
                 guard case .table(let settings) = value.content else {

@@ -1,4 +1,4 @@
-/// Our lines in somebody's crontab. Everything else in it stays as it is, to the byte.
+/// Our lines in somebody's crontab. Everything else in it stays as it is, to the byte, in whatever encoding it may be.
 public enum Crontab {
     private static func begin(_ job: String) -> String { "# \(job): begin, written by 'backup-tool schedule install'" }
     private static func end(_ job: String) -> String { "# \(job): end" }
@@ -22,30 +22,30 @@ public enum Crontab {
     }
 
     /// The table with the job in it: in its old place, else at the end.
-    public static func installing(_ job: ScheduledJob, in table: String) throws -> String {
-        let new = lines(job).map { $0 + "\n" }.joined()
-        var text = table
+    public static func installing(_ job: ScheduledJob, in table: [UInt8]) throws -> [UInt8] {
+        let new = Array(lines(job).map { $0 + "\n" }.joined().utf8)
+        var bytes = table
         if let old = try find(job.name, in: table) {
-            text.replaceSubrange(old, with: new)
+            bytes.replaceSubrange(old, with: new)
         } else {
-            if let last = text.utf8.last, last != 0x0A { text += "\n" }
-            text += new
+            if let last = bytes.last, last != 0x0A { bytes.append(0x0A) }
+            bytes += new
         }
-        return text
+        return bytes
     }
 
     /// The table without the job; the same table when it is not in it.
-    public static func removing(profile: String?, from table: String) throws -> String {
-        var text = table
-        if let old = try find(ScheduledJob.name(profile), in: table) { text.removeSubrange(old) }
-        return text
+    public static func removing(profile: String?, from table: [UInt8]) throws -> [UInt8] {
+        var bytes = table
+        if let old = try find(ScheduledJob.name(profile), in: table) { bytes.removeSubrange(old) }
+        return bytes
     }
 
     /// When the job runs; nil when it is not in the table.
-    public static func time(profile: String?, in table: String) throws -> TimeOfDay? {
+    public static func time(profile: String?, in table: [UInt8]) throws -> TimeOfDay? {
         guard let range = try find(ScheduledJob.name(profile), in: table) else { return nil }
-        for line in table[range].split(separator: "\n") where !line.hasPrefix("#") && !line.hasPrefix("@") {
-            let parts = line.split(separator: " ")
+        for line in table[range].split(separator: 0x0A) where line.first != 0x23 && line.first != 0x40 {
+            let parts = String(decoding: line, as: UTF8.self).split(separator: " ")
             guard parts.count > 5, let minute = Int(parts[0]), let hour = Int(parts[1]) else { continue }
             return TimeOfDay("\(hour):\(minute < 10 ? "0" : "")\(minute)")
         }
@@ -53,17 +53,19 @@ public enum Crontab {
     }
 
     /// From the beginning of the first mark to the end of the line of the second.
-    private static func find(_ job: String, in table: String) throws -> Range<String.Index>? {
-        var start: String.Index?
-        var place = table.startIndex
-        while place < table.endIndex {
-            let lineEnd = table[place...].firstIndex(of: "\n") ?? table.endIndex
-            let next = lineEnd < table.endIndex ? table.index(after: lineEnd) : lineEnd
-            let line = table[place..<lineEnd]
-            if line == begin(job) {
+    private static func find(_ job: String, in table: [UInt8]) throws -> Range<Int>? {
+        var start: Int?
+        var place = 0
+        while place < table.count {
+            let lineEnd = table[place...].firstIndex(of: 0x0A) ?? table.count
+            let next = min(lineEnd + 1, table.count)
+            var line = table[place..<lineEnd]
+            // Some editors end lines in their own way.
+            if line.last == 0x0D { line.removeLast() }
+            if line.elementsEqual(begin(job).utf8) {
                 guard start == nil else { break }
                 start = place
-            } else if line == end(job), let start {
+            } else if line.elementsEqual(end(job).utf8), let start {
                 return start..<next
             }
             place = next

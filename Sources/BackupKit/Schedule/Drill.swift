@@ -10,6 +10,9 @@ public enum Drill {
         public init(path: String, snapshot: String? = nil) {
             (self.path, self.snapshot) = (path, snapshot)
         }
+
+        /// For the log, where the snapshot has a place of its own.
+        var place: String { snapshot == nil ? path : VaultAddress(path)?.path ?? path }
     }
 
     public struct Options: Sendable {
@@ -24,12 +27,13 @@ public enum Drill {
     public static func run(_ target: Target, _ options: Options) throws -> DrillEntry {
         var facts = Facts()
         do { try tryOut(target.path, options, &facts) } catch let error as BackupError {
-            // Somebody stopped us, or the scratch folder is full: that says nothing about the backup.
-            guard ![.interrupted, .destinationFull, .temporary].contains(error.code) else { throw error }
+            // Somebody stopped us, or the scratch folder is full, or the vault is not open: that says nothing about the backup.
+            let ofOurs: [ErrorCode] = [.interrupted, .destinationFull, .temporary, .locked, .wrongPassword]
+            guard !ofOurs.contains(error.code) else { throw error }
             facts.problems.append(error.description)
         }
         return DrillEntry(
-            time: options.clock.now(), path: target.path, snapshot: target.snapshot, madeAt: facts.madeAt,
+            time: options.clock.now(), path: target.place, snapshot: target.snapshot, madeAt: facts.madeAt,
             isOK: facts.problems.isEmpty, seconds: facts.seconds, files: facts.files, bytes: facts.bytes,
             contentDigest: facts.contentDigest, problems: facts.problems)
     }
@@ -97,10 +101,38 @@ public enum Drill {
 
     // MARK: What to try
 
-    /// The newest backup of a folder and one older one by chance; or the one that `path` is itself.
+    /// The newest of some snapshots and one older one by chance.
+    public static func choice(
+        of items: [RetentionItem], now: Timestamp, using random: inout some RandomNumberGenerator
+    ) -> [RetentionItem] {
+        // One that is dated in the future would be the newest for years.
+        let newest = items.filter { $0.time.instant <= now }.max { $0.time < $1.time } ?? items.first
+        guard let newest else { return [] }
+        return [newest, items.filter { $0.id != newest.id }.randomElement(using: &random)].compactMap(\.self)
+    }
+
+    private static func targets(
+        in address: VaultAddress, named path: String, using random: inout some RandomNumberGenerator
+    ) throws -> [Target] {
+        let vault = try address.vault()
+        func target(_ id: String) -> Target {
+            Target(path: "\(VaultAddress.scheme)\(address.path)@\(id)", snapshot: id)
+        }
+        guard path == VaultAddress.scheme + address.path else {
+            return [target(try vault.resolve(address.snapshot).id.hex)]
+        }
+        // restic may keep other things in the same vault, which are no libraries.
+        let libraries = try vault.snapshots().snapshots.filter { $0.file.paths == ["/\(VaultBackup.root)"] }
+        let chosen = choice(of: libraries.compactMap(\.retentionItem), now: Clock.system.now(), using: &random)
+        guard !chosen.isEmpty else { throw BackupError(.notFound, "the vault holds no library", at: path) }
+        return chosen.map { target($0.id) }
+    }
+
+    /// The newest backup of a folder or a vault and one older one by chance; or the one that `path` is itself.
     public static func targets(
         at path: String, using random: inout some RandomNumberGenerator
     ) throws -> [Target] {
+        if let address = VaultAddress(path) { return try targets(in: address, named: path, using: &random) }
         guard let status = try FileStatus.ofTarget(path) else {
             throw BackupError(.notFound, "is not there", at: path)
         }

@@ -4,7 +4,7 @@ import Glibc
 public struct DrillEntry: Sendable, Equatable {
     public let time: Timestamp
     /// What was restored: a file, a folder, or a vault.
-    public var path: String
+    public let path: String
     /// The snapshot, where it was one of a vault.
     public let snapshot: String?
     /// When what was restored had been made.
@@ -71,6 +71,19 @@ public struct DrillLog: Sendable {
         public init() {}
 
         public var lastSuccess: DrillEntry? { entries.last { $0.isOK } }
+
+        /// Of these, the newest whole one that ever passed, and the one that passed last: they are what can be relied on.
+        public func proved(among items: [RetentionItem], now: Timestamp) -> Set<String> {
+            var order: [String: Int] = [:]
+            for (index, entry) in entries.enumerated() where entry.isOK {
+                if let snapshot = entry.snapshot { order[snapshot] = index }
+            }
+            func place(_ item: RetentionItem) -> Int? { order[item.id] ?? item.original.flatMap { order[$0] } }
+            let passed = items.filter { place($0) != nil && !$0.isPartial && $0.time.instant <= now }
+            let newest = passed.max { $0.time < $1.time }
+            let latest = passed.max { (place($0) ?? 0) < (place($1) ?? 0) }
+            return Set([newest, latest].compactMap { $0?.id })
+        }
     }
 
     /// No file is an empty history.
@@ -78,6 +91,14 @@ public struct DrillLog: Sendable {
         guard try FileStatus.ofTarget(path) != nil else { return History() }
         let bytes = try readAll(try FileHandle.openForReading(path))
         return bytes.withUnsafeBytes { DrillLog.read($0, name: path) }
+    }
+
+    /// Lines taken from the end break no chain; who remembers the digest of a last line misses it.
+    public func loss(_ head: String?, from history: History, rememberedIn place: String) -> Finding? {
+        guard let head, !history.heads.contains(head) else { return nil }
+        return Finding(
+            .contentMismatch, .damage, path, "has lost lines that were in it: \(place) remembers one that is gone",
+            remedy: "drills of the past are no proof any more")
     }
 
     /// Adds a line that follows from the last one, durably. Two runs at once wait for each other.
@@ -125,7 +146,7 @@ public struct DrillLog: Sendable {
                         Finding(
                             .contentMismatch, .damage, place,
                             "does not follow from the line before: the log was changed after it was written",
-                            remedy: "do not trust the lines before this one"))
+                            remedy: "trust no line before it, and move the file away: the next drill begins a new one"))
                 }
                 history.entries.append(entry)
             } else {

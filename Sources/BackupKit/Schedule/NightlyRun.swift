@@ -13,68 +13,25 @@ public struct NightlyRun {
         public init() {}
     }
 
-    /// What came of it, in the order in which it happened.
-    public struct Report: Sendable {
-        public enum Step: String, Sendable { case snapshot, tripwire, forget, check, drill, prune }
-
-        public struct Line: Sendable, Equatable {
-            public let step: Step
-            public let text: String
-        }
-
-        public internal(set) var lines: [Line] = []
-        public internal(set) var findings: [Finding] = []
-        public internal(set) var errors: [BackupError] = []
-        public internal(set) var snapshot: String?
-        public internal(set) var forgotten: [String] = []
-        public internal(set) var drills: [DrillEntry] = []
-        public internal(set) var isPartial = false
-
-        /// The worst that happened: damage, then a step that failed, then what wants to be looked at. Nil is fine.
-        public var worst: ErrorCode? {
-            if findings.contains(where: { $0.severity == .damage }) || drills.contains(where: { !$0.isOK }) {
-                return .damaged
-            }
-            let ranks: [ErrorCode] = [.damaged, .notFound, .wrongPassword, .failed, .locked, .temporary, .incomplete]
-            let codes = errors.map { ranks.contains($0.code) ? $0.code : .failed }
-            if let worst = ranks.first(where: codes.contains) { return worst }
-            let needsAttention = findings.contains { $0.severity == .warning || $0.severity == .error }
-            return needsAttention || isPartial ? .incomplete : nil
-        }
-
-        /// For a watchdog and for the state: what was wrong first, in a line.
-        public var headline: String? {
-            if let error = errors.first { return error.description }
-            if let drill = drills.first(where: { !$0.isOK }) {
-                return "a drill failed: \(drill.problems.first ?? "")"
-            }
-            return findings.first { $0.severity != .note }.map { "\($0.subject): \($0.message)" }
-        }
-
-        public var log: String {
-            var texts = lines.map { "\($0.step.rawValue): \($0.text)" }
-            texts += findings.map { "\($0.severity.rawValue): \($0.subject): \($0.message)" }
-            texts += errors.map { "error: \($0.description)" }
-            return texts.joined(separator: "\n")
-        }
-    }
-
     private let vault: any NightlyVault
     private let settings: Settings
     private let drillLog: DrillLog
     private let clock: Clock
     private let heard: (Report.Line) -> Void
+    private let remember: (RunState) -> Void
     private var report = Report()
     private var state: RunState
     /// Whether the tripwire had its say.
     private var isCompared = false
+    private var isChecked = false
 
+    /// `remember` is told the state after each step that changed it: a run may be killed at any moment.
     public init(
         _ vault: any NightlyVault, _ settings: Settings, state: RunState, drillLog: DrillLog, clock: Clock = .system,
-        heard: @escaping (Report.Line) -> Void = { _ in }
+        heard: @escaping (Report.Line) -> Void = { _ in }, remember: @escaping (RunState) -> Void = { _ in }
     ) {
         (self.vault, self.settings, self.state, self.drillLog) = (vault, settings, state, drillLog)
-        (self.clock, self.heard) = (clock, heard)
+        (self.clock, self.heard, self.remember) = (clock, heard, remember)
     }
 
     /// Throws only when it was interrupted.
@@ -95,6 +52,8 @@ public struct NightlyRun {
 
     private mutating func step(_ step: Report.Step, _ body: (inout NightlyRun) throws -> Void) throws {
         try Interrupt.check()
+        let before = state
+        defer { if state != before { remember(state) } }
         do { try body(&self) } catch let error as BackupError {
             if error.code == .interrupted { throw error }
             report.errors.append(error)
@@ -111,8 +70,8 @@ public struct NightlyRun {
     public mutating func rehearse() throws -> [Report.Line] {
         say(.snapshot, "would be taken")
         let items = try vault.snapshots()
-        if state.suspect != nil || !state.damagedParts.isEmpty, let frozen {
-            say(.forget, "nothing would be removed: \(frozen)")
+        if let doubt {
+            say(.forget, "nothing would be removed: \(doubt)")
         } else if !settings.policy.isEmpty, !items.isEmpty {
             for group in try plan(items, frozen: nil).groups {
                 for kept in group.keep {
@@ -123,8 +82,7 @@ public struct NightlyRun {
         }
         say(.check, "\(subset?.text ?? "all of it") would be read")
         if let every = settings.drillEvery {
-            let isDue = try isDue(drillLog.history(), every)
-            say(.drill, isDue ? "is due" : "is not due yet")
+            say(.drill, isDue(every) ? "is due" : "is not due yet")
         }
         return report.lines
     }
@@ -142,11 +100,12 @@ public struct NightlyRun {
     private mutating func compare() throws {
         guard let snapshot = report.snapshot else { return }
         let census = try vault.census(of: snapshot)
+        try judgeEarlier(than: snapshot)
         let suspicions = settings.tripwire.compare(census, with: state.good?.census)
         isCompared = true
         guard !suspicions.isEmpty else {
-            // A partial one may lack what a whole one has, and is no measure for the next.
-            if !report.isPartial { state.good = .init(snapshot: snapshot, census: census) }
+            // A partial one may lack what a whole one has, and is no measure for the next, but for want of a better.
+            if !report.isPartial || state.good == nil { state.good = .init(snapshot: snapshot, census: census) }
             if state.suspect != nil, !report.isPartial {
                 say(.tripwire, "what was missing is there again")
                 (state.suspect, state.suspicions) = (nil, [])
@@ -157,17 +116,59 @@ public struct NightlyRun {
         // Known before it is tagged: whatever happens to the tag, retention is frozen.
         state.suspect = snapshot
         state.suspicions = suspicions.map { "\($0.subject): \($0.message)" }
+        remember(state)
         let tagged = try vault.addTag(SnapshotTag.suspect, to: snapshot)
         (state.suspect, report.snapshot) = (tagged, tagged)
         say(.tripwire, "\(tagged.prefix(8)) is suspect; nothing is removed until 'run --ack \(tagged.prefix(8))'")
     }
 
+    /// Snapshots that nobody has judged: of a run that was killed before it could, or of one whose state is lost. They
+    /// must neither pass for good ones nor, when there is no other measure, be passed over.
+    private mutating func judgeEarlier(than snapshot: String) throws {
+        let items = try vault.snapshots()
+        let now = clock.now()
+        let unjudged = items.filter { item in
+            item.id != snapshot && !item.isPartial && !item.tags.contains(SnapshotTag.suspect)
+                && !state.acknowledged.contains(item.id) && item.time.instant <= now
+        }
+        guard let good = state.good else {
+            guard let newest = unjudged.max(by: { $0.time < $1.time }), let census = try census(ofEarlier: newest.id),
+                !census.isEmpty
+            else { return }
+            state.good = .init(snapshot: newest.id, census: census)
+            return
+        }
+        guard let measure = items.first(where: { $0.isOrWas(good.snapshot) }) else { return }
+        for item in unjudged where item.time > measure.time {
+            guard let census = try census(ofEarlier: item.id),
+                !settings.tripwire.compare(census, with: good.census).isEmpty
+            else { continue }
+            let tagged = try vault.addTag(SnapshotTag.suspect, to: item.id)
+            say(.tripwire, "\(tagged.prefix(8)) of an earlier run is suspect")
+        }
+    }
+
+    /// One that cannot be read is a finding, and no reason to leave tonight's unjudged.
+    private mutating func census(ofEarlier snapshot: String) throws -> LibraryCensus? {
+        do { return try vault.census(of: snapshot) } catch let error as BackupError where error.code != .interrupted {
+            report.findings.append(
+                Finding(.unreadable, .warning, String(snapshot.prefix(8)), "could not be counted: \(error.message)"))
+            return nil
+        }
+    }
+
     // MARK: Forget
+
+    /// What earlier nights left in doubt.
+    private var doubt: String? {
+        if state.suspect != nil { return "frozen: a snapshot is suspect" }
+        if !state.damagedParts.isEmpty { return "frozen: the last check found damage" }
+        return state.lastDrill?.isOK == false ? "frozen: the last drill failed" : nil
+    }
 
     /// Why nothing may be removed tonight.
     private var frozen: String? {
-        if state.suspect != nil { return "frozen: a snapshot is suspect" }
-        if !state.damagedParts.isEmpty { return "frozen: the last check found damage" }
+        if let doubt { return doubt }
         if report.snapshot == nil { return "frozen: no snapshot was taken" }
         if !isCompared { return "frozen: what the new snapshot holds is not known" }
         return nil
@@ -188,15 +189,17 @@ public struct NightlyRun {
         var retention = Retention(settings.policy, now: clock.now())
         retention.grouping = settings.grouping
         retention.frozen = frozen
-        if let proved = try lastProved(items) { retention.protected[proved] = "the last that passed a drill" }
-        if let good = state.good?.snapshot { retention.protected[good] = "the last that nothing is suspicious about" }
-        return try retention.plan(items.map { $0.uncountedWhenSuspect(state.acknowledged) })
+        for id in try drillLog.history().proved(among: sound(items), now: clock.now()) {
+            retention.protected[id] = "the last that passed a drill"
+        }
+        if let good = state.good?.snapshot, let item = items.first(where: { $0.isOrWas(good) }) {
+            retention.protected[item.id] = "the last that nothing is suspicious about"
+        }
+        return try retention.plan(sound(items))
     }
 
-    /// The newest drill's snapshot that is still there.
-    private func lastProved(_ items: [RetentionItem]) throws -> String? {
-        let here = Set(items.map(\.id))
-        return try drillLog.history().entries.last { $0.isOK && $0.snapshot.map(here.contains) == true }?.snapshot
+    private func sound(_ items: [RetentionItem]) -> [RetentionItem] {
+        items.map { $0.uncountedWhenSuspect(except: state.acknowledged) }
     }
 
     // MARK: Check, drill, prune
@@ -209,6 +212,7 @@ public struct NightlyRun {
     private mutating func check() throws {
         let subset = subset
         let findings = try vault.check(subset)
+        isChecked = true
         report.findings += findings
         let isDamaged = findings.contains { $0.severity == .damage }
         state.damagedParts = isDamaged ? [subset?.text ?? "all"] : []
@@ -218,48 +222,41 @@ public struct NightlyRun {
     private mutating func drillWhenDue(_ random: inout AnyGenerator) throws {
         let history = try drillLog.history()
         report.findings += history.findings.filter { $0.severity == .damage }
-        if let head = state.drillHead, history.head != head, !history.heads.contains(head) {
+        if let loss = drillLog.loss(state.drillHead, from: history, rememberedIn: "the state of this profile") {
+            // Told once, and no reason to keep the vault from being tidied up.
             report.findings.append(
-                Finding(
-                    .contentMismatch, .warning, drillLog.path, "has lost lines that were in it",
-                    remedy: "drills of the past are no proof any more"))
+                Finding(loss.code, .warning, loss.subject, loss.message, remedy: loss.remedy))
+            state.drillHead = history.head
         }
-        guard let every = settings.drillEvery, isDue(history, every) else { return }
-        let sorted = try vault.snapshots().sorted { $0.time > $1.time }
-        guard let newest = sorted.first else { return }
-        let older = sorted.dropFirst().randomElement(using: &random)
-        for item in [newest, older].compactMap(\.self) {
+        guard let every = settings.drillEvery, isDue(every) else { return }
+        var whole: RunState.DrillResult?
+        for item in Drill.choice(of: try vault.snapshots(), now: clock.now(), using: &random) {
             let entry = try vault.drill(item.id)
             try drillLog.append(entry)
             report.drills.append(entry)
-            state.lastDrill = .init(time: entry.time, isOK: entry.isOK, seconds: entry.seconds)
             say(.drill, "\(item.id.prefix(8)): \(entry.isOK ? "passed" : "failed: \(entry.problems.first ?? "")")")
+            whole = entry.result(after: whole)
+            if whole?.isOK == false { state.lastDrill = whole }
         }
+        guard whole != nil else { return }
+        state.lastDrill = whole
         state.drillHead = try drillLog.history().head
     }
 
-    /// A drill that failed is repeated the next night.
-    private func isDue(_ history: DrillLog.History, _ every: CalendarSpan) -> Bool {
-        guard let last = history.entries.last, last.isOK else { return true }
+    /// By what this profile's own runs remember: others write into the same log. A drill that failed is repeated the next
+    /// night.
+    private func isDue(_ every: CalendarSpan) -> Bool {
+        guard let last = state.lastDrill, last.isOK else { return true }
         // An hour of grace: runs do not begin at the same second each night.
         let age = clock.now().milliseconds - last.time.milliseconds + 3_600_000
         return age >= every.approximateSeconds * 1000 || age < 0
     }
 
     private mutating func prune() throws {
-        guard frozen == nil, !report.findings.contains(where: { $0.severity == .damage }) else { return }
+        guard frozen == nil, isChecked, !report.findings.contains(where: { $0.severity == .damage }) else { return }
         if let freed = try vault.prune(ifUnusedOver: settings.maxUnusedPercent) {
             say(.prune, "\(freed) bytes became free")
         }
-    }
-}
-
-extension RetentionItem {
-    /// A suspect snapshot is kept like a partial one: in its own right, and never instead of a sound one.
-    fileprivate func uncountedWhenSuspect(_ acknowledged: [String]) -> RetentionItem {
-        guard tags.contains(SnapshotTag.suspect), !acknowledged.contains(id) else { return self }
-        return RetentionItem(
-            id: id, time: time, host: host, paths: paths, tags: tags, parent: parent, isPartial: true)
     }
 }
 

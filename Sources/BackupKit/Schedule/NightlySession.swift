@@ -5,6 +5,8 @@ public struct NightlySession: Sendable {
     public var profile: String?
     public var stateFolder: String
     public var metricsFile: String?
+    /// The profiles that write into the same file of metrics, this one or not; nil is that of a run without one.
+    public var metricsProfiles: [String?] = []
     public var ping: Ping?
     public var clock = Clock.system
     /// The number with which the command ends; nil is that all is fine.
@@ -20,18 +22,19 @@ public struct NightlySession: Sendable {
     public func state() throws -> RunState { try RunState.read(statePath) ?? RunState() }
 
     /// Whether the last good run is younger than so many seconds.
-    public func isRecent(_ seconds: Int64) throws -> Bool {
-        guard let last = try state().lastSuccess else { return false }
+    public func isRecent(_ seconds: Int64) -> Bool {
+        // When nobody can tell, a run too many is better than one too few.
+        guard let last = try? state().lastSuccess else { return false }
         let age = (clock.now().milliseconds - last.ended.milliseconds) / 1000
         return age >= 0 && age < seconds
     }
 
     /// Runs a night. What goes wrong in it is in the report; what keeps it from beginning, or interrupts it, is thrown, and
-    /// written down and told all the same.
+    /// written down and told all the same. Given apart is what a watchdog did not hear.
     public func run(
         _ settings: NightlyRun.Settings, heard: @escaping (NightlyRun.Report.Line) -> Void = { _ in },
         lock: () throws -> FileHandle? = { nil }, vault open: () throws -> any NightlyVault
-    ) throws -> (report: NightlyRun.Report, warnings: [Finding]) {
+    ) throws -> (report: NightlyRun.Report, unheard: [Finding]) {
         let start = monotonicSeconds()
         let started = clock.now()
         // Another run that is at work writes down itself how it went.
@@ -43,38 +46,70 @@ public struct NightlySession: Sendable {
         do { state = try self.state() } catch let error as BackupError {
             warnings.append(Finding(.unreadable, .warning, statePath, error.message, remedy: error.remedy))
         }
-        warnings += [ping?.tell(.start)].compactMap { $0 ?? nil }
-        func finish(_ code: ErrorCode?, _ snapshot: String?, _ message: String?, log: String) throws {
-            let run = RunState.Run(
+        // What a watchdog does not hear is no fault of the backup.
+        var unheard = tell(.start)
+        func begun(_ code: ErrorCode?, _ snapshot: String?, _ message: String?) -> RunState.Run {
+            .init(
                 started: started, seconds: monotonicSeconds() - start, exitCode: exitCode(code), snapshot: snapshot,
                 message: message)
-            state.lastRun = run
-            if code == nil { state.lastSuccess = run }
-            try state.write(statePath)
-            if let metricsFile { try Metrics.write(state, profile: profile, to: metricsFile) }
         }
         do {
             let folder = try held.get()
             defer { withExtendedLifetime(folder) {} }
             var night = NightlyRun(
-                try open(), settings, state: state, drillLog: drillLog, clock: clock, heard: heard)
+                try open(), settings, state: state, drillLog: drillLog, clock: clock, heard: heard,
+                remember: { after in
+                    state = after
+                    // Only for a run that is killed; the end of this one writes it again, and says what is wrong.
+                    try? after.write(statePath)
+                })
             var random = SystemRandomNumberGenerator()
-            let (report, after) = try night.run(random: &random)
-            state = after
-            let worst = report.worst ?? (warnings.isEmpty ? nil : .incomplete)
-            try finish(worst, report.snapshot, report.headline, log: report.log)
-            warnings += tell(worst == nil ? .success : .failure, report.log)
-            return (report, warnings)
+            var (report, after) = try night.run(random: &random)
+            report.findings += warnings
+            report.errors += note(begun(report.worst, report.snapshot, report.headline), &after, report.worst == nil)
+            unheard += tell(report.worst == nil ? .success : .failure, report.log)
+            return (report, unheard)
         } catch {
             let problem = error as? BackupError ?? BackupError(.failed, "\(error)")
             // What went wrong first is what the caller must hear of.
-            try? finish(problem.code, nil, problem.description, log: problem.description)
+            _ = note(begun(problem.code, nil, problem.description), &state, false)
             _ = tell(.failure, problem.description)
             throw error
         }
     }
 
-    private func tell(_ event: Ping.Event, _ log: String) -> [Finding] {
+    /// Writes down how a run went, for the next, for `schedule status` and for metrics. What cannot be written takes the
+    /// success away, and nothing else.
+    private func note(_ run: RunState.Run, _ state: inout RunState, _ isSuccess: Bool) -> [BackupError] {
+        var errors: [BackupError] = []
+        let before = state.lastSuccess
+        state.lastRun = run
+        if isSuccess { state.lastSuccess = run }
+        do { try writeMetrics(state) } catch let error as BackupError { errors.append(error) } catch {}
+        if isSuccess, let first = errors.first {
+            state.lastSuccess = before
+            state.lastRun = .init(
+                started: run.started, seconds: run.seconds, exitCode: exitCode(.failed), snapshot: run.snapshot,
+                message: first.description)
+        }
+        do { try state.write(statePath) } catch let error as BackupError { errors.append(error) } catch {}
+        return errors
+    }
+
+    /// The metrics of this profile and of all others that share its file.
+    public func writeMetrics(_ state: RunState) throws {
+        guard let metricsFile else { return }
+        var states = [(profile: profile, state: state)]
+        for other in metricsProfiles where other != profile {
+            // One that cannot be read is told by its own runs.
+            let path = RunState.path(in: stateFolder, profile: other)
+            if let state = (try? RunState.read(path)) ?? nil { states.append((other, state)) }
+        }
+        states.sort { ($0.profile ?? "") < ($1.profile ?? "") }
+        try Metrics.write(states, to: metricsFile)
+    }
+
+    private func tell(_ event: Ping.Event, _ log: String = "") -> [Finding] {
         guard let ping, let finding = ping.tell(event, log: log) else { return [] }
         return [finding]
     }

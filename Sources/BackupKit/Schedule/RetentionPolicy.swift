@@ -76,13 +76,25 @@ public struct RetentionItem: Sendable, Equatable {
     public let parent: String?
     /// Something of the source could not be read when it was taken.
     public let isPartial: Bool
+    /// The id that it had before its tags were changed.
+    public let original: String?
 
     public init(
         id: String, time: SnapshotTime, host: String = "", paths: [String] = [], tags: [String] = [],
-        parent: String? = nil, isPartial: Bool = false
+        parent: String? = nil, isPartial: Bool = false, original: String? = nil
     ) {
         (self.id, self.time, self.host, self.paths, self.tags) = (id, time, host, paths, tags)
-        (self.parent, self.isPartial) = (parent, isPartial)
+        (self.parent, self.isPartial, self.original) = (parent, isPartial, original)
+    }
+
+    func isOrWas(_ id: String) -> Bool { self.id == id || original == id }
+
+    /// A suspect snapshot is kept like a partial one: in its own right, and never instead of a sound one.
+    public func uncountedWhenSuspect(except acknowledged: [String] = []) -> RetentionItem {
+        guard tags.contains(SnapshotTag.suspect), !acknowledged.contains(id) else { return self }
+        return RetentionItem(
+            id: id, time: time, host: host, paths: paths, tags: tags, parent: parent, isPartial: true,
+            original: original)
     }
 }
 

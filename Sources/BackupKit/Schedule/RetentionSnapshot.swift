@@ -4,6 +4,6 @@ extension Snapshot {
         guard let time = SnapshotTime(file.time.text) else { return nil }
         return RetentionItem(
             id: id.hex, time: time, host: file.hostname, paths: file.paths, tags: file.tags, parent: file.parent?.hex,
-            isPartial: file.tags.contains(SnapshotTag.partial))
+            isPartial: file.tags.contains(SnapshotTag.partial), original: file.original?.hex)
     }
 }

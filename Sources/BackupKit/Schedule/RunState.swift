@@ -58,6 +58,17 @@ public struct RunState: Sendable, Equatable {
 
     public init() {}
 
+    /// What the runs of all profiles remember of the drills in `folder`, with the names of their files.
+    public static func drillHeads(in folder: String) throws -> [(file: String, head: String)] {
+        guard try FileStatus.ofTarget(folder) != nil else { return [] }
+        return try Directory.names(in: folder).sorted().compactMap { name in
+            guard name.hasPrefix("run-"), name.hasSuffix(".json"), let state = try? read("\(folder)/\(name)"),
+                let head = state.drillHead
+            else { return nil }
+            return (name, head)
+        }
+    }
+
     // MARK: As a file
 
     public static func path(in folder: String, profile: String?) -> String {
@@ -123,6 +134,13 @@ public struct RunState: Sendable, Equatable {
         add("snapshots", snapshots.map { JSON($0) })
         add("vaultBytes", vaultBytes.map { JSON($0) })
         return .object(members)
+    }
+}
+
+extension DrillEntry {
+    /// The newest is tried first, and its time to recover counts; all of them have to pass.
+    public func result(after first: RunState.DrillResult?) -> RunState.DrillResult {
+        .init(time: time, isOK: first?.isOK != false && isOK, seconds: first?.seconds ?? seconds)
     }
 }
 

@@ -8,7 +8,7 @@ public enum ScheduleInstaller {
             /// The file, or "the crontab".
             public let place: String
             /// Nil removes it.
-            public let text: String?
+            public let bytes: [UInt8]?
         }
 
         /// What our part will be, for people.
@@ -27,14 +27,16 @@ public enum ScheduleInstaller {
         let table = try crontab()
         let new = try Crontab.installing(job, in: table)
         return Plan(
-            shown: Crontab.lines(job), changes: new == table ? [] : [.init(place: theCrontab, text: new)], commands: [])
+            shown: Crontab.lines(job), changes: new == table ? [] : [.init(place: theCrontab, bytes: new)], commands: []
+        )
     }
 
     public static func planCronRemoval(profile: String?) throws -> Plan {
         let table = try crontab()
         let new = try Crontab.removing(profile: profile, from: table)
         return Plan(
-            shown: [], changes: new == table ? [] : [.init(place: theCrontab, text: new)], commands: [], isRemoval: true
+            shown: [], changes: new == table ? [] : [.init(place: theCrontab, bytes: new)], commands: [],
+            isRemoval: true
         )
     }
 
@@ -47,16 +49,16 @@ public enum ScheduleInstaller {
 
     private static let theCrontab = "the crontab"
 
-    private static func crontab() throws -> String {
-        let result = try runCrontab(["-l"], input: "")
-        if result.status == 0 { return result.text }
+    private static func crontab() throws -> [UInt8] {
+        let result = try runCrontab(["-l"], input: [])
+        if result.status == 0 { return result.output }
         // "no crontab for ada" is not an error to us; POSIX gives it no code of its own.
-        if result.errors.contains("no crontab") { return "" }
+        if result.errors.contains("no crontab") { return [] }
         throw BackupError(.failed, "cannot be read: \(firstLine(result.errors))", at: theCrontab)
     }
 
-    private static func runCrontab(_ arguments: [String], input: String) throws -> Subprocess.Result {
-        do { return try Subprocess.run(["crontab"] + arguments, input: Array(input.utf8)) } catch let error
+    private static func runCrontab(_ arguments: [String], input: [UInt8]) throws -> Subprocess.Result {
+        do { return try Subprocess.run(["crontab"] + arguments, input: input) } catch let error
             as BackupError
             where error.code == .notFound
         {
@@ -73,11 +75,13 @@ public enum ScheduleInstaller {
         let files = [("\(units.name).service", units.service), ("\(units.name).timer", units.timer)]
         var changes: [Plan.Change] = []
         for (name, text) in files where try read("\(folder)/\(name)") != text {
-            changes.append(.init(place: "\(folder)/\(name)", text: text))
+            changes.append(.init(place: "\(folder)/\(name)", bytes: Array(text.utf8)))
         }
         let control = ["systemctl"] + (isUser ? ["--user"] : [])
         return Plan(
-            shown: files.flatMap { ["# \(folder)/\($0.0)"] + $0.1.split(separator: "\n").map(String.init) + [""] },
+            shown: files.flatMap {
+                ["# \(folder)/\($0.0)"] + $0.1.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
+            },
             changes: changes,
             commands: [control + ["daemon-reload"], control + ["enable", "--now", "\(units.name).timer"]])
     }
@@ -86,7 +90,7 @@ public enum ScheduleInstaller {
         let name = ScheduledJob.name(profile)
         var changes: [Plan.Change] = []
         for ending in ["timer", "service"] where try FileStatus.ofName("\(folder)/\(name).\(ending)") != nil {
-            changes.append(.init(place: "\(folder)/\(name).\(ending)", text: nil))
+            changes.append(.init(place: "\(folder)/\(name).\(ending)", bytes: nil))
         }
         let control = ["systemctl"] + (isUser ? ["--user"] : [])
         return Plan(
@@ -115,13 +119,15 @@ public enum ScheduleInstaller {
         if plan.isRemoval, canRun, let first = plan.commands.first { try command(first) }
         for change in plan.changes {
             if change.place == theCrontab {
-                let result = try runCrontab(["-"], input: change.text ?? "")
+                let result = try runCrontab(["-"], input: change.bytes ?? [])
                 guard result.status == 0 else {
                     throw BackupError(.failed, "was refused: \(firstLine(result.errors))", at: theCrontab)
                 }
-            } else if let text = change.text {
+            } else if let bytes = change.bytes {
                 try Directory.createAll(parent(of: change.place), mode: 0o755)
-                try AtomicFile.write(change.place, replace: true, mode: 0o644) { try $0.write(text) }
+                try AtomicFile.write(change.place, replace: true, mode: 0o644) { file in
+                    try bytes.withUnsafeBytes { try file.write($0) }
+                }
             } else if unlink(change.place) != 0, errno != ENOENT {
                 throw BackupError.fromErrno("cannot be removed", at: change.place)
             }

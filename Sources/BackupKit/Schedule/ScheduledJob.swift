@@ -32,8 +32,10 @@ public struct ScheduledJob: Sendable, Equatable {
 
     static func name(_ profile: String?) -> String { profile.map { "backup-tool-\($0)" } ?? "backup-tool" }
 
+    /// Profiles that share a vault begin at the same minute, and one waits for the other.
     var words: [String] {
         [tool, "--quiet", "run", "--config", configuration] + (profile.map { ["--profile", $0] } ?? [])
+            + ["--lock-wait", "7200"]
     }
 }
 

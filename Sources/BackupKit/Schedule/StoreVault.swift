@@ -1,7 +1,7 @@
 /// A store and the vault that it is backed up into, as a nightly run works with them.
 ///
-/// Of the vault, a run has to do with the snapshots that are like its own: of the same machine, and with all tags that it
-/// gives. What others keep in the same vault is not its business.
+/// Of the vault, a run has to do with the snapshots that are like its own: of the same machine, of the same store, and with
+/// all tags that it gives. What others keep in the same vault is not its business.
 public final class StoreVault: NightlyVault {
     public struct Options: Sendable {
         public var host = VaultBackup.hostName
@@ -18,6 +18,8 @@ public final class StoreVault: NightlyVault {
     private let vaultPath: String
     private let vault: Vault
     private let options: Options
+    /// The tag that tells this store from others of this machine; nil as long as nobody has seen the store.
+    private lazy var series: String? = (try? Store(storePath, .read)).flatMap(Self.series)
 
     /// `vaultPath` is what `vault` was opened from.
     public init(store: String, vaultPath: String, vault: Vault, _ options: Options) {
@@ -32,7 +34,7 @@ public final class StoreVault: NightlyVault {
         if let damage = findings.first(where: { $0.severity == .damage }) {
             throw BackupError(.damaged, damage.message, at: damage.subject, remedy: damage.remedy)
         }
-        return try all.filter { isOurs($0.file) }.map { snapshot in
+        return try all.filter { isOurs($0.file) && isOfThisStore($0.file) }.map { snapshot in
             guard let item = snapshot.retentionItem else {
                 throw BackupError(.damaged, "has no time in the years 1 to 9999", at: snapshot.shortID)
             }
@@ -45,11 +47,33 @@ public final class StoreVault: NightlyVault {
             && options.tags.allSatisfy(file.tags.contains)
     }
 
+    /// Two accounts, or two configurations, may well use one vault and the same words; their stores differ all the same,
+    /// and neither must thin out what the other has.
+    private func isOfThisStore(_ file: SnapshotFile) -> Bool {
+        guard let series else { return true }
+        let marks = file.tags.filter { Self.isSeries($0) && !options.tags.contains($0) }
+        return marks.isEmpty || marks.contains(series)
+    }
+
+    private static func series(of store: Store) -> String? {
+        guard let id = try? store.storeID, id.utf8.count >= 8 else { return nil }
+        return "store-\(id.prefix(8))"
+    }
+
+    private static func isSeries(_ tag: String) -> Bool {
+        tag.hasPrefix("store-") && tag.utf8.count == 14 && tag.dropFirst(6).allSatisfy(\.isHexDigit)
+    }
+
+    /// Whether a snapshot was taken by runs like this one, be it of this store or of one that was in its place.
+    public func owns(_ snapshot: Snapshot) -> Bool { isOurs(snapshot.file) }
+
     public func takeSnapshot() throws -> NightlySnapshot {
         // What is not there must not be made: an empty store would be an empty backup.
         let store = try Store(storePath, .read)
+        series = Self.series(of: store)
         var backup = VaultBackupOptions()
-        (backup.host, backup.tags, backup.lockWait) = (options.host, options.tags, options.lockWait)
+        (backup.host, backup.lockWait) = (options.host, options.lockWait)
+        backup.tags = options.tags + [series].compactMap(\.self)
         backup.clock = options.clock
         let result = try VaultBackup.run(store, into: vault, backup)
         guard let id = result.snapshot?.hex else { throw BackupError(.failed, "no snapshot was taken", at: vaultPath) }
@@ -84,16 +108,18 @@ public final class StoreVault: NightlyVault {
     private func address(_ snapshot: String) -> String { "\(VaultAddress.scheme)\(vaultPath)@\(snapshot)" }
 
     public func census(of snapshot: String) throws -> LibraryCensus {
-        try LibraryCensus.of(address(snapshot), limits: options.limits)
+        // Who reads a snapshot locks the vault too, but does not wait.
+        try vault.locked(wait: options.lockWait) { _ in
+            try LibraryCensus.of(address(snapshot), limits: options.limits)
+        }
     }
 
     public func drill(_ snapshot: String) throws -> DrillEntry {
         var drill = Drill.Options()
         (drill.limits, drill.progress, drill.clock) = (options.limits, options.progress, options.clock)
-        var entry = try Drill.run(Drill.Target(path: address(snapshot), snapshot: snapshot), drill)
-        // The snapshot has a place of its own in the log.
-        entry.path = vaultPath
-        return entry
+        return try vault.locked(wait: options.lockWait) { _ in
+            try Drill.run(Drill.Target(path: address(snapshot), snapshot: snapshot), drill)
+        }
     }
 
     // MARK: The vault itself
@@ -108,7 +134,10 @@ public final class StoreVault: NightlyVault {
         var prune = PruneOptions()
         (prune.maxUnused, prune.onlyAbove) = (percent / 100, percent / 100)
         let result = try vault.locked(exclusively: true, wait: options.lockWait) { vault in
-            try vault.prune(prune, progress: options.progress)
+            let result = try vault.prune(prune, progress: options.progress)
+            // What killed runs left goes also in nights in which there is nothing else to do.
+            if result.wasNothing { _ = try vault.backend.sweep() }
+            return result
         }
         return result.wasNothing ? nil : Int64(clamping: result.bytesFreed)
     }

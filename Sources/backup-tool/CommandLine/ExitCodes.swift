@@ -48,7 +48,7 @@ struct ExitStatus: Sendable, Equatable {
         }
     }
 
-    /// How a monitoring plugin ends: 0 is fine, 1 a warning, 2 critical.
+    /// How a monitoring plugin ends: 0 is fine, 1 a warning, 2 critical, 3 unknown.
     init(monitoring level: Int32) { self.init(code: level) }
 
     private init(code: Int32) {

@@ -4,8 +4,8 @@ extension Command {
     static let drill = Command(
         "drill", "Prove backups by restoring them", in: .schedule,
         discussion: """
-            Of a folder with backups, the newest and one older one by chance are restored into a scratch store. It must \
-            arrive at the content digest of the manifest, SQLite must find it whole, every file must have its digest, \
+            Of a folder or a vault with backups, the newest and one older one by chance are restored into a scratch \
+            store; without a PATH, of the snapshots that 'backup-tool run' takes with this configuration. It must arrive at the content digest of the manifest, SQLite must find it whole, every file must have its digest, \
             and every format must read. How long it took is measured.
 
             Each drill becomes a line of drills.jsonl, beside the configuration file or where --log says. Every line \
@@ -13,13 +13,15 @@ extension Command {
 
             The exit code is 4 when a backup did not pass.
             """,
-        options: [
+        options: Option.vaultAccess + [
+            .profile, .lockWait, .store,
             .flag("history", "Show the drills so far, and check that nobody changed them"),
             .value("log", "FILE", "Where the drills are written down", .file),
         ],
-        arguments: [Argument("PATH", "A backup, or a folder of backups", .file, .optional)],
+        arguments: [Argument("PATH", "A backup, a folder of backups, or vault:PATH", .file, .optional)],
         examples: [
             Example("backup-tool drill /mnt/backups", "Try the newest backup and an older one"),
+            Example("backup-tool drill vault:/mnt/vault --password-file password", "Two snapshots of a vault"),
             Example("backup-tool drill library.tar.zst --log drills.jsonl", "Try one backup"),
             Example("backup-tool drill --history --log drills.jsonl", "What was tried, and how it went"),
         ],
@@ -27,9 +29,7 @@ extension Command {
         run: { call in
             let log = DrillLog(try call.drillLogPath())
             if call.flag("history") { return try call.showHistory(log) }
-            guard let path = call.arguments("PATH").first else {
-                throw call.usage("name a backup or a folder of backups")
-            }
+            guard let path = call.arguments("PATH").first else { return try call.drillOwn(log) }
             var options = Drill.Options()
             options.limits = try call.limits()
             options.progress = call.output.progress()
@@ -52,19 +52,53 @@ extension Invocation {
         return try environment.stateFolder(configuration()) + "/drills.jsonl"
     }
 
+    /// As a run does it, when nobody wants to wait until one is due.
+    fileprivate func drillOwn(_ log: DrillLog) throws -> ExitStatus {
+        let settings = try profileConfiguration()
+        guard settings.text("vault") != nil || value(Option.vault.name) != nil else {
+            throw usage("name a backup, a folder of backups or vault:PATH, or a configuration with a vault")
+        }
+        let session = try nightlySession(settings)
+        let nightly = try nightlyVault(settings)
+        let lock = try NightlySession.lock(try nightlyVaultPath(settings), waitSeconds: try lockWait())
+        defer { withExtendedLifetime(lock) {} }
+        var random = SystemRandomNumberGenerator()
+        let chosen = Drill.choice(of: try nightly.snapshots(), now: Clock.system.now(), using: &random)
+        guard !chosen.isEmpty else {
+            throw BackupError(
+                .notFound, "holds no snapshot of 'backup-tool run' yet", at: try nightlyVaultPath(settings))
+        }
+        var whole: RunState.DrillResult?
+        for item in chosen {
+            let entry = try nightly.drill(item.id)
+            try log.append(entry)
+            report(entry)
+            whole = entry.result(after: whole)
+        }
+        var state = try session.state()
+        state.lastDrill = whole
+        if value("log") == nil { state.drillHead = try log.history().head }
+        try state.write(session.statePath)
+        try session.writeMetrics(state)
+        return whole?.isOK == true ? .done : .damaged
+    }
+
     func report(_ entry: DrillEntry) {
         if output.isJSON {
             return output.report(.object([.init("message_type", "drill")] + entry.members))
         }
         for problem in entry.problems { output.say("\(output.err.style.error("failed:")) \(printable(problem))") }
-        let what = entry.snapshot.map { "snapshot \($0)" } ?? printable(entry.path)
+        let what = entry.snapshot.map { "snapshot \($0.prefix(8))" } ?? printable(entry.path)
         guard entry.isOK else { return }
         let size = "\(HumanText.count(entry.files, "file")), \(HumanText.bytes(Int(entry.bytes)))"
         output.note("\(output.err.style.good("OK")): \(what): \(size), back in \(HumanText.duration(entry.seconds))")
     }
 
     fileprivate func showHistory(_ log: DrillLog) throws -> ExitStatus {
-        let history = try log.history()
+        var history = try log.history()
+        for (file, head) in try RunState.drillHeads(in: parent(of: log.path)) {
+            history.findings += [log.loss(head, from: history, rememberedIn: file)].compactMap(\.self)
+        }
         let isWhole = !history.findings.contains { $0.severity == .damage }
         if output.isJSON {
             output.report([
@@ -76,7 +110,7 @@ extension Invocation {
         } else {
             var table = Table([.left("WHEN"), .left("RESULT"), .right("TOOK"), .left("BACKUP")])
             for entry in history.entries {
-                let what = entry.snapshot.map { "\(entry.path)@\($0)" } ?? entry.path
+                let what = entry.snapshot.map { "\(entry.path)@\($0.prefix(8))" } ?? entry.path
                 table.add([
                     "\(entry.time.iso8601.prefix(16))Z", entry.isOK ? "ok" : "failed",
                     HumanText.duration(entry.seconds), what,

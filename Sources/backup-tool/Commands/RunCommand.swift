@@ -33,7 +33,7 @@ extension Command {
                 guard let seconds = CalendarSpan(text)?.approximateSeconds else {
                     throw call.usage("--if-older must be a span such as 25h, not '\(printable(text))'")
                 }
-                if try session.isRecent(seconds) {
+                if session.isRecent(seconds) {
                     call.output.note("The last good run is younger than \(text).")
                     return .done
                 }
@@ -47,7 +47,7 @@ extension Command {
                 for line in try night.rehearse() { output.print("\(line.step.rawValue): \(printable(line.text))") }
                 return .done
             }
-            let (report, warnings) = try session.run(try NightlyRun.Settings(settings)) { line in
+            let (report, unheard) = try session.run(try NightlyRun.Settings(settings)) { line in
                 if output.isJSON {
                     output.report([
                         "message_type": "run-step", "step": .string(line.step.rawValue), "text": .string(line.text),
@@ -60,21 +60,25 @@ extension Command {
             } vault: {
                 try call.nightlyVault(settings)
             }
-            return call.report(report, warnings)
+            return call.report(report, unheard)
         })
 }
 
 extension Invocation {
-    fileprivate func nightlySession(_ settings: Configuration) throws -> NightlySession {
+    func nightlySession(_ settings: Configuration) throws -> NightlySession {
         var session = NightlySession(
             profile: value("profile"), stateFolder: try environment.stateFolder(settings)
         ) { code in code.map { ExitStatus($0, signal: Interrupt.signal ?? 0).code } ?? 0 }
         session.metricsFile = settings.text("metrics.file")
+        let all = try configuration()
+        session.metricsProfiles = try ([nil] + all.profiles).filter {
+            try all.profile($0).text("metrics.file") == session.metricsFile
+        }
         session.ping = settings.text("ping.url").flatMap { Ping($0) }
         return session
     }
 
-    fileprivate func nightlyVaultPath(_ settings: Configuration) throws -> String {
+    func nightlyVaultPath(_ settings: Configuration) throws -> String {
         if value(Option.vault.name) == nil, environment["BACKUP_TOOL_VAULT"] == nil, let path = settings.text("vault") {
             return path
         }
@@ -112,7 +116,7 @@ extension Invocation {
         return options
     }
 
-    fileprivate func nightlyVault(_ settings: Configuration) throws -> StoreVault {
+    func nightlyVault(_ settings: Configuration) throws -> StoreVault {
         let (path, vault) = try openNightly(settings)
         let store = try value(Option.store.name) ?? environment.store(option: nil, configuration: settings)
         return StoreVault(store: store, vaultPath: path, vault: vault, try nightlyOptions(settings))
@@ -124,14 +128,22 @@ extension Invocation {
         let (path, vault) = try openNightly(settings)
         let lock = try NightlySession.lock(path, waitSeconds: try lockWait())
         defer { withExtendedLifetime(lock) {} }
-        let snapshot = try vault.resolve(word)
         let nightly = try nightlyVault(settings)
-        let suspects = try nightly.snapshots().filter { $0.tags.contains(SnapshotTag.suspect) }.map(\.id)
         var state = try session.state()
+        let items = try nightly.snapshots()
+        let suspects = items.filter { $0.tags.contains(SnapshotTag.suspect) }.map(\.id)
+        // In a vault that others use too, "latest" may be one of theirs.
+        let latest = state.suspect ?? items.max { $0.time < $1.time }?.id
+        let snapshot = try vault.resolve(word == "latest" ? latest ?? word : word)
+        guard nightly.owns(snapshot) else {
+            throw BackupError(
+                .usage, "is none of the snapshots that this run takes", at: snapshot.shortID,
+                remedy: "name the one that 'schedule status' shows, and the right --profile")
+        }
         let census = try nightly.census(of: snapshot.id.hex)
         state.acknowledge(snapshot.id.hex, holding: census, suspects: suspects)
         try state.write(session.statePath)
-        if let file = session.metricsFile { try Metrics.write(state, profile: session.profile, to: file) }
+        try session.writeMetrics(state)
         if output.isJSON {
             output.report(["message_type": "run-ack", "snapshot": .string(snapshot.id.hex), "holds": census.json])
         } else {
@@ -140,24 +152,23 @@ extension Invocation {
         return .done
     }
 
-    fileprivate func report(_ report: NightlyRun.Report, _ warnings: [Finding]) -> ExitStatus {
+    fileprivate func report(_ report: NightlyRun.Report, _ unheard: [Finding]) -> ExitStatus {
         if output.isJSON {
             output.report([
                 "message_type": "run", "ok": .bool(report.worst == nil),
                 "snapshot": report.snapshot.map { .string($0) } ?? .null,
                 "removed": .array(report.forgotten.map { .string($0) }),
                 "drills": .array(report.drills.map { .object($0.members) }),
-                "findings": .array((report.findings + warnings).map(\.json)),
+                "findings": .array((report.findings + unheard).map(\.json)),
                 "errors": .array(report.errors.map { .string($0.description) }),
             ])
         } else {
-            say(report.findings + warnings)
+            say(report.findings + unheard)
             for drill in report.drills where !drill.isOK { self.report(drill) }
             for error in report.errors {
                 output.say("\(output.err.style.error("error:")) \(printable(error.description))")
             }
         }
-        let worst = report.worst ?? (warnings.contains { $0.subject != "ping" } ? .incomplete : nil)
-        return worst.map { ExitStatus($0, signal: 0) } ?? .done
+        return report.worst.map { ExitStatus($0, signal: 0) } ?? .done
     }
 }

@@ -66,7 +66,8 @@ extension Command {
         discussion: """
             One line in the manner of a monitoring plugin: when the last run that was fine ended, when the next is due, \
             how the last drill went. The exit code is 0 when all is well; 1 when something wants to be looked at, such \
-            as a last run that was not fine; 2 when no run was fine for longer than --max-age, or a drill failed.
+            as a last run that was not fine; 2 when no run was fine for longer than --max-age, or a drill failed; \
+            3 when that cannot be told.
             """,
         options: [.value("max-age", "AGE", "The age of a good run that is too much; 26h is usual"), .profile],
         examples: [
@@ -79,15 +80,10 @@ extension Command {
             guard let maxAge = CalendarSpan(text)?.approximateSeconds else {
                 throw call.usage("--max-age must be a span such as 26h or 3d, not '\(printable(text))'")
             }
-            let settings = try call.profileConfiguration()
-            let profile = call.value("profile")
-            let state = try RunState.read(
-                RunState.path(in: try call.environment.stateFolder(settings), profile: profile))
-            let now = Clock.system.now()
-            let status = ScheduleStatus(state, now: now, maxAge: maxAge)
-            let time = try call.scheduledTime(profile)
-            call.report(status, state, next: time.flatMap { ScheduleStatus.next($0, after: now) }, maxAge: maxAge)
-            return ExitStatus(monitoring: status.level.rawValue)
+            do { return try call.status(maxAge) } catch let error as BackupError where error.code != .usage {
+                // A plugin that ends with 1 would call this a warning.
+                return call.reportUnknown(error)
+            }
         })
 }
 
@@ -108,6 +104,32 @@ extension Invocation {
         }
     }
 
+    fileprivate func status(_ maxAge: Int64) throws -> ExitStatus {
+        let settings = try profileConfiguration()
+        let profile = value("profile")
+        let state = try RunState.read(RunState.path(in: try environment.stateFolder(settings), profile: profile))
+        let now = Clock.system.now()
+        let status = ScheduleStatus(state, now: now, maxAge: maxAge)
+        // An account that may not look into a crontab can still tell how the runs are doing.
+        let time = (try? scheduledTime(profile)) ?? nil
+        report(status, state, next: time.flatMap { ScheduleStatus.next($0, after: now) }, maxAge: maxAge)
+        return ExitStatus(monitoring: status.level.rawValue)
+    }
+
+    fileprivate func reportUnknown(_ error: BackupError) -> ExitStatus {
+        if output.isJSON {
+            output.report([
+                "message_type": "schedule-status", "level": "UNKNOWN", "parts": .array([.string(error.description)]),
+            ])
+        } else {
+            output.print("BACKUP UNKNOWN - \(Self.plain(error.description))")
+        }
+        return ExitStatus(monitoring: 3)
+    }
+
+    /// What stands after a | is figures to a monitor.
+    private static func plain(_ text: String) -> String { printable(text).replacing("|", with: "/") }
+
     /// When systemd or cron will start the next run.
     fileprivate func scheduledTime(_ profile: String?) throws -> TimeOfDay? {
         for folder in try Set([systemUnits, ownUnits]) {
@@ -127,15 +149,38 @@ extension Invocation {
                 remedy: "write one (docs/nightly.md shows how), and name it with --config")
         }
         let settings = try profileConfiguration()
-        let absolute = try absolutePath(file)
+        try requireWhole(settings)
         var writes = [try environment.stateFolder(settings)]
         for path in [settings.text("vault"), try? environment.store(option: nil, configuration: settings)] {
             if let path { writes.append(path == settings.text("vault") ? path : parent(of: path)) }
         }
         if let path = settings.text("metrics.file") { writes.append(parent(of: path)) }
         return try ScheduledJob(
-            tool: try absolutePath("/proc/self/exe"), configuration: absolute, profile: value("profile"), time: time,
+            tool: try absolutePath("/proc/self/exe"), configuration: try absoluteName(file), profile: value("profile"),
+            time: time,
             home: try environment.home(), writes: try Set(writes).map(absolutePath))
+    }
+
+    /// cron and systemd have none of the variables that may hold these now.
+    private func requireWhole(_ settings: Configuration) throws {
+        var missing: [String] = []
+        if settings.text("vault") == nil { missing.append("vault") }
+        if settings.text("password-file") == nil, settings.text("password-command") == nil {
+            missing.append("password-file")
+        }
+        if settings.text("store") == nil, environment["BACKUP_TOOL_STORE"] != nil { missing.append("store") }
+        guard missing.isEmpty else {
+            throw BackupError(
+                .usage,
+                "a run by itself needs \(missing.joined(separator: " and ")), which the configuration does not name",
+                at: settings.file, remedy: "write it there; docs/configuration.md shows how")
+        }
+    }
+
+    /// Does not follow links: the paths in a configuration start at the folder in which it is found.
+    private func absoluteName(_ path: String) throws -> String {
+        if path.hasPrefix("/") { return path }
+        return try absolutePath(".") + "/" + path
     }
 
     /// Follows links; what is not there yet is taken as it is named.
@@ -182,6 +227,6 @@ extension Invocation {
         var parts = status.parts
         parts.append(next.map { "next run \($0.iso8601.prefix(16))Z" } ?? "not scheduled")
         let figures = status.lastSuccessAge.map { " | age=\($0)s;;\(maxAge)" } ?? ""
-        output.print("BACKUP \(status.level.word) - \(printable(parts.joined(separator: ", ")))\(figures)")
+        output.print("BACKUP \(status.level.word) - \(Self.plain(parts.joined(separator: ", ")))\(figures)")
     }
 }

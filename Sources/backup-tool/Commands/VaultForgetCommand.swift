@@ -86,7 +86,15 @@ extension Invocation {
         }
         var retention = Retention(policy, now: Clock.system.now())
         if let words = value("group-by") { retention.grouping = try RetentionGrouping(words) }
-        let plan = try retention.plan(chosen.compactMap(\.retentionItem))
+        let items = chosen.compactMap(\.retentionItem).map { $0.uncountedWhenSuspect() }
+        let history = try DrillLog(try environment.stateFolder(configuration()) + "/drills.jsonl").history()
+        // Those of each profile by themselves, which its tags tell.
+        for group in Dictionary(grouping: items, by: { [$0.host] + $0.paths + $0.tags.sorted() }).values {
+            for id in history.proved(among: group, now: retention.now) {
+                retention.protected[id] = "the last that passed a drill"
+            }
+        }
+        let plan = try retention.plan(items)
         say(plan.findings)
         return plan
     }

@@ -1,0 +1,47 @@
+extension NightlyRun {
+    /// What came of it, in the order in which it happened.
+    public struct Report: Sendable {
+        public enum Step: String, Sendable { case snapshot, tripwire, forget, check, drill, prune }
+
+        public struct Line: Sendable, Equatable {
+            public let step: Step
+            public let text: String
+        }
+
+        public internal(set) var lines: [Line] = []
+        public internal(set) var findings: [Finding] = []
+        public internal(set) var errors: [BackupError] = []
+        public internal(set) var snapshot: String?
+        public internal(set) var forgotten: [String] = []
+        public internal(set) var drills: [DrillEntry] = []
+        public internal(set) var isPartial = false
+
+        /// The worst that happened: damage, then a step that failed, then what wants to be looked at. Nil is fine.
+        public var worst: ErrorCode? {
+            if findings.contains(where: { $0.severity == .damage }) || drills.contains(where: { !$0.isOK }) {
+                return .damaged
+            }
+            let ranks: [ErrorCode] = [.damaged, .notFound, .wrongPassword, .failed, .locked, .temporary, .incomplete]
+            let codes = errors.map { ranks.contains($0.code) ? $0.code : .failed }
+            if let worst = ranks.first(where: codes.contains) { return worst }
+            let needsAttention = findings.contains { $0.severity == .warning || $0.severity == .error }
+            return needsAttention || isPartial ? .incomplete : nil
+        }
+
+        /// For a watchdog and for the state: what was wrong first, in a line.
+        public var headline: String? {
+            if let error = errors.first { return error.description }
+            if let drill = drills.first(where: { !$0.isOK }) {
+                return "a drill failed: \(drill.problems.first ?? "")"
+            }
+            return findings.first { $0.severity != .note }.map { "\($0.subject): \($0.message)" }
+        }
+
+        public var log: String {
+            var texts = lines.map { "\($0.step.rawValue): \($0.text)" }
+            texts += findings.map { "\($0.severity.rawValue): \($0.subject): \($0.message)" }
+            texts += errors.map { "error: \($0.description)" }
+            return texts.joined(separator: "\n")
+        }
+    }
+}
