@@ -247,24 +247,20 @@ struct CommandsVaultBackupTests {
         try Self.judge(bench)
     }
 
-    @Test func aFullDiskIsSaid_andTheVaultStaysSound() throws {
-        guard geteuid() == 0 else { return }
+    /// The index names packs that somebody removed or cut. A backup that trusted it would be one in name only.
+    @Test(arguments: ["rm -f", "truncate -s -1"])
+    func whatALostPackHeldIsStoredAgain(_ damage: String) throws {
         let bench = try Self.bench()
-        try bench.tool(exit: 0, "vault", "backup")
-        try bench.shell("mkdir small")
-        guard try runProcess(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", bench.path("small")]).status == 0
-        else { return }
-        defer { _ = try? runProcess(["umount", "-l", bench.path("small")]) }
-        try bench.shell(
-            """
-            cp -a v small/v; head -c 6000000 /dev/urandom > more/more.bin
-            "$T" import -q --attachments more || true
-            """)
-        let full = try bench.tool(exit: 1, "vault", "backup", "--vault", "small/v")
-        #expect(full.stderr.contains("No space left on device") && full.stderr.contains("free some space"))
-        #expect(try bench.files("small/v").filter { $0.contains(".tmp-") }.isEmpty)
-        try bench.shell("restic -r small/v check --read-data -q --no-lock")
-        try bench.tool(exit: 0, "verify", "vault:small/v")
+        let first = try bench.json(exit: 0, "vault", "backup")["snapshot_id"]?.string ?? ""
+        try bench.shell("chmod -R u+w v/data; find v/data -type f -print0 | xargs -0 \(damage)")
+        let next = try bench.tool(exit: 3, "vault", "backup", "-q")
+        #expect(next.stderr.contains("the pack is"))
+        try bench.tool(exit: 0, "verify", "vault:v", "--level", "deep")
+        // The older one had a manifest of its own, which is lost. Without it pruning clears up.
+        try bench.tool(exit: 0, "vault", "forget", first)
+        try bench.tool(exit: 0, "vault", "prune")
+        #expect(try bench.tool(exit: 0, "vault", "backup").stderr.contains(" 0 B added"))
+        try Self.judge(bench)
     }
 
     @Test func bothProgramsMayBackUpAtOnce() throws {

@@ -59,6 +59,8 @@ public struct VaultBackupResult: Sendable {
     public var unsteady: [String] = []
 
     public var isComplete: Bool { layout.isComplete && unsteady.isEmpty }
+    /// The vault itself is damaged. This snapshot is whole all the same; older ones may not be.
+    public var hasDamage: Bool { layout.warnings.contains { $0.severity == .damage } }
 
     /// restic's summary, under the names that it has in snapshots.
     public var summary: JSON {
@@ -103,8 +105,8 @@ public enum VaultBackup {
         let parent = try parent(in: vault, options, now: result.begin)
         var index = try vault.loadIndex()
         // Also what only the last snapshot needs may lie in packs that no index names any more.
-        let found = try vault.unindexedPacks(index.blobs)
-        for pack in found { index.blobs.add(pack) }
+        let (found, lost) = try vault.reconcile(&index.blobs)
+        index.findings += lost
         result.adoptedPacks = found.count
         let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
         for pack in found { writer.adopt(pack) }
@@ -125,6 +127,8 @@ public enum VaultBackup {
         if options.dryRun || (options.skipIfUnchanged && result.isUnchanged) { return result }
         let file = snapshot(result, options)
         result.snapshot = try vault.storeUnpacked(.snapshot, file.encoded())
+        // The snapshot is taken; a disk that is too full for this is for the next run to complain about.
+        try? vault.backend.setRoomAside()
         return result
     }
 

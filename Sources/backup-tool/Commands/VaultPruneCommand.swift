@@ -17,7 +17,7 @@ extension Command {
         reports: true,
         run: { call in
             let options = try call.pruneOptions()
-            let result = try call.withVault(exclusively: true) {
+            let result = try call.withVault(.removing) {
                 try $0.prune(options, progress: call.output.progress())
             }
             return call.report(result, options)
@@ -65,8 +65,10 @@ extension Command {
                     variable: { _ in nil })
             else { throw call.usage("give --from-password-file or --from-password-command") }
             let source = try Vault.open(try FolderBackend(call.value("from") ?? ""), password: try secret.read())
-            return try source.locked(wait: call.lockWait()) { source in
-                try call.withVault { vault in
+            return try source.reading(
+                wait: call.lockWait(), unlocked: { call.output.warn("read without a lock: \($0.message)") }
+            ) { source in
+                try call.withVault(.adding) { vault in
                     let words = call.arguments("SNAPSHOT")
                     let all = try source.snapshots()
                     let chosen = try words.isEmpty ? all.snapshots : words.map { try source.resolve($0) }

@@ -77,6 +77,7 @@ public final class Vault: Sendable {
             var generator = SystemRandomNumberGenerator()
             let config = ConfigFile(id: id, polynomial: polynomial ?? .random(using: &generator))
             let sealed = try VaultCipher(master).seal(config.bytes)
+            try backend.setRoomAside()
             try sealed.withUnsafeBytes { try backend.write(.config, $0) }
         } catch {
             // Without its configuration the key is a stumbling block and nothing else.
