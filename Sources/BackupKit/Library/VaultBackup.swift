@@ -93,7 +93,6 @@ public enum VaultBackup {
     public static func run(
         _ store: Store, into vault: Vault, _ options: VaultBackupOptions = VaultBackupOptions()
     ) throws -> VaultBackupResult {
-        try vault.requireWritable()
         return try vault.locked(wait: options.lockWait) { vault in try run(store, locked: vault, options) }
     }
 

@@ -34,7 +34,6 @@ extension Vault {
     /// copied into new packs with an index of their own; then the other packs get new indexes; then the old indexes go,
     /// and only then the packs that none names any more.
     public func prune(_ options: PruneOptions = PruneOptions(), progress: Progress = .none) throws -> PruneResult {
-        try requireWritable()
         let (plan, loaded) = try prunePlan(options, progress)
         if options.dryRun || plan.result.wasNothing { return plan.result }
         var result = plan.result
