@@ -93,9 +93,12 @@ extension Invocation {
             output.report([
                 "message_type": "prune", "dryRun": .bool(options.dryRun), "nothingToDo": .bool(result.wasNothing),
                 "packsUnindexed": .int(result.packsUnindexed), "packsRemoved": .int(result.packsRemoved),
-                "packsRepacked": .int(result.packsRepacked), "bytesBefore": .int(Int(clamping: result.bytesBefore)),
-                "bytesFreed": .int(Int(clamping: result.bytesFreed)), "bytesUnused": .int(Int(clamping: result.bytesUnused)),
-                "bytesUnusedLeft": .int(Int(clamping: result.bytesUnusedLeft)), "findings": .array(result.findings.map(\.json)),
+                "packsRepacked": .int(result.packsRepacked),
+                "bytesBefore": .int(Int(clamping: result.bytesBefore)),
+                "bytesFreed": .int(Int(clamping: result.bytesFreed)),
+                "bytesUnused": .int(Int(clamping: result.bytesUnused)),
+                "bytesUnusedLeft": .int(Int(clamping: result.bytesUnusedLeft)),
+                "findings": .array(result.findings.map(\.json)),
             ])
         } else {
             say(result.findings)
@@ -128,7 +131,8 @@ extension Invocation {
         var table = Table([.left("WHAT"), .right("COUNT"), .right("SIZE")])
         table.add(["snapshots", HumanText.count(statistics.snapshots)])
         table.add([
-            "files to restore", HumanText.count(statistics.restoreFiles), HumanText.bytes(Int(clamping: statistics.restoreBytes)),
+            "files to restore", HumanText.count(statistics.restoreFiles),
+            HumanText.bytes(Int(clamping: statistics.restoreBytes)),
         ])
         table.add([
             "blobs they need", HumanText.count(statistics.blobs), HumanText.bytes(Int(clamping: statistics.plainBytes)),
@@ -144,7 +148,8 @@ extension Invocation {
                 "message_type": "copy",
                 "copied": .array(
                     result.copied.map { ["from": .string($0.from.hex), "to": .string($0.to.hex)] }),
-                "skipped": .int(result.skipped), "blobs": .int(result.blobs), "bytes": .int(Int(clamping: result.bytes)),
+                "skipped": .int(result.skipped), "blobs": .int(result.blobs),
+                "bytes": .int(Int(clamping: result.bytes)),
                 "findings": .array(findings.map(\.json)),
             ])
         } else {
