@@ -24,6 +24,7 @@ import time
 
 from event_rows import EventRows
 from running import Table, Wrong, median, remove, run, say, take_turns
+from vault_rows import VaultRows
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 RESULTS = ROOT / "Benchmarks" / "results"
@@ -34,7 +35,7 @@ MEMORY_BAR = 200  # MB
 # -- the measurements ------------------------------------------------------------------------------------------------------
 
 
-class Bench(EventRows):
+class Bench(EventRows, VaultRows):
     def __init__(self, tool, data, work, rounds):
         self.tool, self.data, self.work, self.rounds = tool, data, work, rounds
         self.pdfs, self.bib = data / "pdfs", data / "all.bib"
@@ -345,7 +346,7 @@ def machine():
         "cpu": f"{model}, {os.cpu_count()} cores",
         "system": f"{platform.system()} {platform.release()}",
         "peers": [first_line([name, "--version"]) for name in ("tar", "zstd", "sha256sum")]
-        + [first_line(["restic", "version"]), "bibtexparser " + bibtexparser_version()],
+        + [first_line(["restic", "version"]), first_line(["borg", "--version"]), "bibtexparser " + bibtexparser_version()],
     }
 
 
@@ -391,15 +392,15 @@ def main():
         print(parse_with_bibtexparser(chosen.parse_with_bibtexparser)[1])
         return 0
     # Settings of the person who measures must not change what is measured.
-    for name in ("BACKUP_TOOL_STORE", "XDG_CONFIG_HOME", "SOURCE_DATE_EPOCH"):
+    for name in ("BACKUP_TOOL_STORE", "XDG_CONFIG_HOME", "SOURCE_DATE_EPOCH", "BACKUP_TOOL_VAULT", "BACKUP_TOOL_PASSWORD"):
         os.environ.pop(name, None)
 
     # On the data's own file system: it is the memory, and hard links work.
     with tempfile.TemporaryDirectory(prefix="run-", dir=chosen.data) as work:
         os.environ["HOME"] = os.environ["TMPDIR"] = work
         bench = Bench(chosen.tool.resolve(), chosen.data.resolve(), pathlib.Path(work), chosen.rounds)
-        library = ["export", "verify", "restore", "one_file", "memory", "correctness"]
-        for step in ["start", "bibtex", "events", "many_events", "sync", *library]:
+        library = ["export", "verify", "restore", "one_file", "memory", "correctness", "vault_of_pdfs"]
+        for step in ["start", "bibtex", "events", "many_events", "sync", *library, "vault_of_small_files"]:
             if chosen.only and not any(part in step for part in chosen.only):
                 continue
             say(step.replace("_", " "))

@@ -11,7 +11,7 @@ build_packages="libarchive-dev libsqlite3-dev libssl-dev libzstd-dev libsimdjson
 # The tests let others read what we write, and read what others wrote.
 test_packages="restic sqlite3 zstd xz-utils zip unzip libarchive-tools jq python3 strace groff-base bash zsh fish cron"
 # The peers of the benchmarks. Their data comes through scripts/bench-data.sh and is not installed.
-bench_packages="zstd libarchive-tools unzip bibtool restic python3 python3-venv"
+bench_packages="zstd libarchive-tools unzip bibtool restic borgbackup python3 python3-venv"
 
 case $purpose in
 build) packages=$build_packages ;;

@@ -41,9 +41,10 @@ enum ResticVault {
     }
 
     private static func make() throws -> String {
-        // Lives as long as the tests; a later run removes it.
+        // Lives as long as the tests.
         let folder = "/tmp/backup-tool-test-restic-\(getpid())"
         try Directory.removeTree(folder)
+        atexit { try? Directory.removeTree("/tmp/backup-tool-test-restic-\(getpid())") }
         let source = "\(folder)/source"
         try Directory.createAll("\(source)/notes")
         var generator = SeededGenerator(seed: 7)

@@ -12,52 +12,61 @@ public enum Publication {
     static func isBibTeXField(_ name: String) -> Bool { !own.contains(name) }
 
     /// The record's fields for an entry, as JSON text; `value` tells what the field of that number says.
-    static func append(_ block: BibBlock, to out: inout [UInt8], value: (Int) -> String) {
+    static func write(_ block: BibBlock, with pen: inout JSONPen, value: (Int) -> String) {
         let isUTF8 = BibText.isUTF8(block.raw)
-        out.reserveCapacity(out.count + block.raw.count * 2 + 256)
-        func member(_ name: String, _ value: String) {
-            out.append(UInt8(ascii: name == citeKey ? "{" : ","))
-            appendJSONString(name, to: &out)
-            out.append(UInt8(ascii: ":"))
-            appendJSONString(value, to: &out)
+        func text(_ bytes: UnsafeRawBufferPointer) {
+            if isUTF8 { pen.string(bytes) } else { pen.string(BibText.decode(bytes).text) }
         }
-        member(citeKey, block.key)
-        member(entryType, block.type)
+        pen.write("{\"citeKey\":")
+        text(block.keyBytes)
+        pen.write(",\"entryType\":")
+        text(block.typeBytes)
+        var seen = NamesSeen()
         for (index, field) in block.fields.enumerated() {
             let name = block.nameBytes(of: field)
-            guard name.count > 0, !block.fields[..<index].contains(where: { sameName(block.nameBytes(of: $0), name) })
-            else { continue }
-            appendName(name, to: &out)
+            guard name.count > 0, !seen.mayHold(name) || !isAmong(block.fields[..<index], of: block, name) else {
+                continue
+            }
+            pen.write(",")
+            if !pen.lowercaseName(name) { pen.string(lowercased(name)) }
+            pen.write(":")
             let written = block.rawValue(of: field)
             if isUTF8, field.style == .braces || field.style == .quotes, written.count >= 2 {
-                appendJSONString(UnsafeRawBufferPointer(rebasing: written[1..<written.count - 1]), to: &out)
+                pen.string(UnsafeRawBufferPointer(rebasing: written[1..<written.count - 1]))
+            } else if field.style == .bare, written.allSatisfy(BibByte.isDigit) {
+                pen.string(written)
             } else {
-                appendJSONString(value(index), to: &out)
+                pen.string(value(index))
             }
         }
-        if isUTF8 {
-            out += ",\"\(raw)\":".utf8
-            appendJSONString(block.raw, to: &out)
-        } else {
-            member(rawBase64, BibBase64.encode(Array(block.raw)))
-        }
-        out.append(UInt8(ascii: "}"))
+        write(raw: block.raw, isUTF8: isUTF8, with: &pen)
+        pen.write("}")
     }
 
-    /// `,"name":`, the name in lower case.
-    private static func appendName(_ name: UnsafeRawBufferPointer, to out: inout [UInt8]) {
-        guard name.allSatisfy({ 0x20...0x7E ~= $0 && $0 != UInt8(ascii: "\"") && $0 != UInt8(ascii: "\\") }) else {
-            out.append(UInt8(ascii: ","))
-            appendJSONString(lowercased(name), to: &out)
-            return out.append(UInt8(ascii: ":"))
+    fileprivate static func write(raw bytes: UnsafeRawBufferPointer, isUTF8: Bool, with pen: inout JSONPen) {
+        pen.write(",")
+        pen.string(isUTF8 ? raw : rawBase64)
+        pen.write(":")
+        if isUTF8 { pen.string(bytes) } else { pen.string(BibBase64.encode(Array(bytes))) }
+    }
+
+    /// Tells quickly that a name is none of those before it; where it cannot, they have to be compared.
+    private struct NamesSeen {
+        private var bits: UInt64 = 0
+
+        mutating func mayHold(_ name: UnsafeRawBufferPointer) -> Bool {
+            let last = BibText.lowercase(name[name.count - 1])
+            let bit: UInt64 =
+                1 << ((UInt64(BibText.lowercase(name[0])) &+ UInt64(last) &* 7 &+ UInt64(name.count)) & 63)
+            defer { bits |= bit }
+            return bits & bit != 0
         }
-        // Appending byte by byte asks for room and ownership each time.
-        withUnsafeTemporaryAllocation(byteCount: name.count + 4, alignment: 1) { text in
-            (text[0], text[1]) = (UInt8(ascii: ","), UInt8(ascii: "\""))
-            for index in 0..<name.count { text[index + 2] = BibText.lowercase(name[index]) }
-            (text[name.count + 2], text[name.count + 3]) = (UInt8(ascii: "\""), UInt8(ascii: ":"))
-            out += UnsafeRawBufferPointer(text)
-        }
+    }
+
+    private static func isAmong(
+        _ fields: Slice<UnsafeBufferPointer<BibField>>, of block: BibBlock, _ name: UnsafeRawBufferPointer
+    ) -> Bool {
+        fields.contains { sameName(block.nameBytes(of: $0), name) }
     }
 
     private static func lowercased(_ name: UnsafeRawBufferPointer) -> String {
@@ -190,12 +199,26 @@ enum BibliographyPart {
     /// `kind` of the record that lists a file's keys and parts in their order.
     static let order = "order"
 
-    static func fields(kind: String, file: String, raw bytes: UnsafeRawBufferPointer) -> String {
-        let (text, isUTF8) = BibText.decode(bytes)
-        let raw =
-            isUTF8
-            ? Field(Publication.raw, .string(text))
-            : Field(Publication.rawBase64, .string(BibBase64.encode(Array(bytes))))
-        return Fields.text([Field("kind", .string(kind)), Field("file", .string(file)), raw])
+    static func write(kind: String, file: String, raw: UnsafeRawBufferPointer, with pen: inout JSONPen) {
+        writeStart(kind, file, &pen)
+        Publication.write(raw: raw, isUTF8: BibText.isUTF8(raw), with: &pen)
+        pen.write("}")
+    }
+
+    static func write(order items: [String], file: String, with pen: inout JSONPen) {
+        writeStart(order, file, &pen)
+        pen.write(",\"items\":[")
+        for (index, item) in items.enumerated() {
+            if index > 0 { pen.write(",") }
+            pen.string(item)
+        }
+        pen.write("]}")
+    }
+
+    private static func writeStart(_ kind: String, _ file: String, _ pen: inout JSONPen) {
+        pen.write("{\"kind\":")
+        pen.string(kind)
+        pen.write(",\"file\":")
+        pen.string(file)
     }
 }

@@ -5,6 +5,8 @@ extension BibliographyIntake {
         state.items.append("key:" + key)
         if state.isKnown { state.keys[key, default: 0] += 1 }
         let text = store.hasher.text(block.raw)
+        pen.clear()
+        Publication.write(block, with: &pen) { block.value(of: block.fields[$0], macros: state.macros) }
         if let lane, !key.isEmpty, known[key] == nil, localIDs.isEmpty, state.links.isEmpty {
             // Neither the key nor the id that belongs to it can be known.
             let id = DeterministicID.make(hasher, RecordType.publication, key)
@@ -12,42 +14,41 @@ extension BibliographyIntake {
             return try lane.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
                 $0 += id.utf8
             } fields: {
-                Publication.append(block, to: &$0) { block.value(of: block.fields[$0], macros: state.macros) }
+                $0 += pen.written
             }
         }
-        scratch.removeAll(keepingCapacity: true)
-        Publication.append(block, to: &scratch) { block.value(of: block.fields[$0], macros: state.macros) }
         if !state.links.isEmpty {
             let links = JSON.array(state.links.map { .string($0) })
-            let all = try scratch.withUnsafeBytes { try Fields.parse($0) } + [Field(Publication.linkedFiles, links)]
-            scratch = Array(Fields.text(all).utf8)
+            let all = try Fields.parse(pen.written) + [Field(Publication.linkedFiles, links)]
+            pen.clear()
+            pen.write(json: Fields.text(all))
             state.links = []
         }
-        guard lane == nil else { return try takeFast(key, text, scratch, &state) }
-        try takeSlow(key, scratch, &state, wanted)
+        guard lane == nil else { return try takeFast(key, text, &state) }
+        try takeSlow(key, &state, wanted)
     }
 
     /// What is neither of a known key nor of a known text is new, and goes into a batch.
-    private func takeFast(_ key: String, _ text: UInt64, _ fields: [UInt8], _ state: inout FileState) throws {
+    private func takeFast(_ key: String, _ text: UInt64, _ state: inout FileState) throws {
         func add(_ id: String) throws {
             known[key, default: []].append(Candidate(localID: id, text: text, file: state.number))
             try lane?.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
                 $0 += id.utf8
             } fields: {
-                $0 += fields
+                $0 += pen.written
             }
         }
         guard let candidates = known[key], !key.isEmpty else {
             let id = DeterministicID.make(hasher, RecordType.publication, key)
-            if key.isEmpty || localIDs.contains(id) { return try takeSlow(key, fields, &state, nil) }
+            if key.isEmpty || localIDs.contains(id) { return try takeSlow(key, &state, nil) }
             return try add(id)
         }
         // Somebody may have renamed the twin that the store had. One that another entry of this file is, this is not.
         let file = state.number
         if state.isKnown || !localIDs.isEmpty || candidates.contains(where: { $0.text == text && $0.file != file }) {
-            return try takeSlow(key, fields, &state, nil)
+            return try takeSlow(key, &state, nil)
         }
-        let id = fields.withUnsafeBytes { twinID(key, $0, &state) }
+        let id = twinID(key, pen.written, &state)
         if let first = candidates.first { conflicts.append((key, first.localID, id)) }
         try add(id)
     }
@@ -59,10 +60,10 @@ extension BibliographyIntake {
         return bytes.withUnsafeBytes { store.hasher.text($0) }
     }
 
-    private func takeSlow(_ key: String, _ fields: [UInt8], _ state: inout FileState, _ wanted: Wanted?) throws {
+    private func takeSlow(_ key: String, _ state: inout FileState, _ wanted: Wanted?) throws {
         let record = Record(
             id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
-            fields: String(decoding: fields, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
+            fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
         guard wanted?(record) != false else { return }
         try flush()
         let incoming = try Fields.parse(record.fields)

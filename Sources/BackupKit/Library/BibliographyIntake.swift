@@ -12,8 +12,8 @@ final class BibliographyIntake {
     var conflicts: [(key: String, existing: String, incoming: String)] = []
     var notAdded: Set<String> = []
     let hasher = SHA256Hasher()
-    /// The fields of the entry at hand.
-    var scratch: [UInt8] = []
+    /// The fields of the entry or part at hand.
+    var pen = JSONPen()
     /// Local ids of the publications that the store had before.
     var localIDs: Set<String> = []
     private var filesSeen: [String: Int] = [:]
@@ -97,13 +97,10 @@ final class BibliographyIntake {
 
     private func takeOrder(_ state: FileState, _ wanted: Wanted?) throws {
         guard !state.items.isEmpty, !state.isExport || state.hasNewParts else { return }
-        let fields = [
-            Field("kind", .string(BibliographyPart.order)), Field("file", .string(state.name)),
-            Field("items", .array(state.items.map { .string($0) })),
-        ]
-        try takePart(
-            Fields.text(fields), localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name),
-            state.time, wanted)
+        pen.clear()
+        BibliographyPart.write(order: state.items, file: state.name, with: &pen)
+        try takeWritten(
+            localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name), state.time, wanted)
     }
 
     private func newLane() -> IntakeLane {
@@ -243,7 +240,6 @@ final class BibliographyIntake {
     private func takePart(
         kind: BibBlock.Kind, _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: Wanted?
     ) throws {
-        let fields = BibliographyPart.fields(kind: kind.rawValue, file: state.name, raw: raw)
         hasher.update(raw)
         let text = hasher.finish().hex
         state.texts[text, default: 0] += 1
@@ -260,20 +256,23 @@ final class BibliographyIntake {
         let localID = Self.partID(kind: kind.rawValue, file: state.name, text: text, number: number)
         state.items.append("part:" + localID)
         if state.isExport { knownParts[kind.rawValue + text, default: []].append(localID) }
-        try takePart(fields, localID: localID, state.time, wanted)
+        pen.clear()
+        BibliographyPart.write(kind: kind.rawValue, file: state.name, raw: raw, with: &pen)
+        try takeWritten(localID: localID, state.time, wanted)
     }
 
-    private func takePart(_ fields: String, localID: String, _ time: Timestamp, _ wanted: Wanted?) throws {
+    /// Takes the part whose fields the pen has written.
+    private func takeWritten(localID: String, _ time: Timestamp, _ wanted: Wanted?) throws {
         if let lane {
             return try lane.add(sort: 1, createdAt: time, modifiedAt: time) {
                 $0 += localID.utf8
             } fields: {
-                $0 += fields.utf8
+                $0 += pen.written
             }
         }
         let record = Record(
             id: RecordID(zone: RecordType.libraryZone, name: localID), type: RecordType.bibliographyPart,
-            localID: localID, fields: fields, createdAt: time, modifiedAt: time)
+            localID: localID, fields: String(decoding: pen.written, as: UTF8.self), createdAt: time, modifiedAt: time)
         if wanted?(record) != false { try intake.take(record) }
     }
 }

@@ -11,6 +11,8 @@ enum StoreSchema {
             try database.execute(second)
             try RecordHasher.fillKeys(database)
         },
+        // Each new conflict is looked for among those that wait, and a large library can bring hundreds.
+        { try $0.execute("CREATE INDEX conflict_by_subject ON conflict (subject)") },
     ]
 
     private static let first =

@@ -26,8 +26,9 @@ private func appendEscaped(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]
     }
 }
 
-/// Eight bytes at a time, since most can stand in a string as they are.
-private func copyEscaped(_ text: UnsafeRawBufferPointer, into buffer: UnsafeMutableRawBufferPointer) -> Int {
+/// Eight bytes at a time, since most can stand in a string as they are. Every byte may become six, and the last copy of
+/// eight may reach beyond what counts: `buffer` MUST have room for that.
+func copyEscaped(_ text: UnsafeRawBufferPointer, into buffer: UnsafeMutableRawBufferPointer) -> Int {
     let ones: UInt64 = 0x0101_0101_0101_0101
     // The high bit of each byte that is 0; wrong only above the first such byte, because of the borrow.
     func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & (ones << 7) }
