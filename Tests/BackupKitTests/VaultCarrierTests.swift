@@ -211,9 +211,10 @@ import Testing
             try vault.backend.remove(vault.backend.list(.index).items.map { VaultFile(.index, $0.id) })
             // A pack that is none is left alone.
             try BackupKitTests.writeFile("\(folder)/v/data/00/" + String(repeating: "0", count: 64), [1, 2, 3])
-            let found = try vault.unindexedPacks(BlobIndex())
-            #expect(found.count == 2)
-            let writer = try PackWriter(vault, known: BlobIndex())
+            var index = BlobIndex()
+            let found = try vault.reconcile(&index).unindexed
+            #expect(found.count == 2 && index.packs.count == 2)
+            let writer = try PackWriter(vault, known: index)
             for pack in found { writer.adopt(pack) }
             let lane = try PackWriter.Lane(writer)
             #expect(try Array("one".utf8).withUnsafeBytes { try lane.store($0, as: .data).isNew } == false)

@@ -142,16 +142,14 @@ struct CommandsVaultBackupTests {
             try bench.tool(exit: 0, "verify", "vault:r@\(id)", "--level", "deep")
             #expect(try bench.json(exit: 0, "list", "vault:r@\(id)")["entries"]?.array?.count == count)
         }
-        if version == "2" {
-            try bench.tool(exit: 0, "vault", "backup", "--vault", "r")
-            try bench.tool(exit: 0, "diff", "vault:r", "exported")
-            // The polynomial is the vault's, so what restic has cut is not stored again.
-            let blobs = try bench.shell("restic -r r stats --mode raw-data --json latest")
-            #expect(!blobs.isEmpty)
-            try Self.judge(bench, "r")
-        } else {
-            #expect(try bench.tool(exit: 1, "vault", "backup", "--vault", "r").stderr.contains("upgrade_repo_v2"))
-        }
+        try bench.tool(exit: 0, "vault", "backup", "--vault", "r")
+        try bench.tool(exit: 0, "diff", "vault:r", "exported")
+        let config = try JSON(parsing: bench.shell("restic -r r cat config -q"))
+        #expect(config["version"]?.integer == Int64(version))
+        try Self.judge(bench, "r")
+        // The polynomial is the vault's, so what restic has cut is not stored again.
+        try bench.tool(exit: 0, "vault", "forget", "--keep-last", "1", "--prune", "--max-unused", "0", "--vault", "r")
+        try Self.judge(bench, "r")
     }
 
     @Test func attachmentsThatResticHasCutAreNotStoredAgain() throws {
@@ -247,24 +245,20 @@ struct CommandsVaultBackupTests {
         try Self.judge(bench)
     }
 
-    @Test func aFullDiskIsSaid_andTheVaultStaysSound() throws {
-        guard geteuid() == 0 else { return }
+    /// The index names packs that somebody removed or cut. A backup that trusted it would be one in name only.
+    @Test(arguments: ["rm -f", "truncate -s -1"])
+    func whatALostPackHeldIsStoredAgain(_ damage: String) throws {
         let bench = try Self.bench()
-        try bench.tool(exit: 0, "vault", "backup")
-        try bench.shell("mkdir small")
-        guard try runProcess(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", bench.path("small")]).status == 0
-        else { return }
-        defer { _ = try? runProcess(["umount", "-l", bench.path("small")]) }
-        try bench.shell(
-            """
-            cp -a v small/v; head -c 6000000 /dev/urandom > more/more.bin
-            "$T" import -q --attachments more || true
-            """)
-        let full = try bench.tool(exit: 1, "vault", "backup", "--vault", "small/v")
-        #expect(full.stderr.contains("No space left on device") && full.stderr.contains("free some space"))
-        #expect(try bench.files("small/v").filter { $0.contains(".tmp-") }.isEmpty)
-        try bench.shell("restic -r small/v check --read-data -q --no-lock")
-        try bench.tool(exit: 0, "verify", "vault:small/v")
+        let first = try bench.json(exit: 0, "vault", "backup")["snapshot_id"]?.string ?? ""
+        try bench.shell("chmod -R u+w v/data; find v/data -type f -print0 | xargs -0 \(damage)")
+        let next = try bench.tool(exit: 3, "vault", "backup", "-q")
+        #expect(next.stderr.contains("the pack is"))
+        try bench.tool(exit: 0, "verify", "vault:v", "--level", "deep")
+        // The older one had a manifest of its own, which is lost. Without it pruning clears up.
+        try bench.tool(exit: 0, "vault", "forget", first)
+        try bench.tool(exit: 0, "vault", "prune")
+        #expect(try bench.tool(exit: 0, "vault", "backup").stderr.contains(" 0 B added"))
+        try Self.judge(bench)
     }
 
     @Test func bothProgramsMayBackUpAtOnce() throws {

@@ -135,11 +135,12 @@ struct CommandsVaultTests {
             """)
     }
 
-    @Test func checkForgetPruneStatsAndCopyWorkOnWhatResticMade() throws {
+    @Test(arguments: ["1", "2"])
+    func checkForgetPruneStatsAndCopyWorkOnWhatResticMade(_ version: String) throws {
         let bench = try Self.bench()
         try bench.shell(
             """
-            restic -r v init -q
+            restic -r v init -q --repository-version \(version)
             mkdir d
             for i in 1 2 3 4; do
                 head -c 200000 /dev/urandom > d/$i
@@ -173,5 +174,24 @@ struct CommandsVaultTests {
         )
         #expect(try bench.json(exit: 4, "vault", "check", "--read-data")["ok"]?.bool == false)
         try bench.tool(exit: 0, "vault", "check", "--vault", "w", "--read-data")
+    }
+
+    /// The day of a date is that of the people here, and may have 25 hours.
+    @Test func aDateIncludesItsWholeDayOnTheWallClock() throws {
+        let bench = try Self.bench()
+        try bench.importSamples()
+        try bench.tool(exit: 0, "vault", "init")
+        for time in ["2026-10-24T12:00:00Z", "2026-10-25T22:30:00Z", "2026-10-25T23:30:00Z"] {
+            try bench.tool(exit: 0, "vault", "backup", "--time", time)
+        }
+        func time(_ date: String, in zone: String) throws -> String {
+            let table = try bench.tool(exit: 0, "vault", "snapshots", date, environment: ["TZ": zone]).stdout
+            return String(table.split(separator: " ").first { $0.hasPrefix("2026-") } ?? "")
+        }
+        let berlin = "CET-1CEST,M3.5.0,M10.5.0/3"
+        #expect(try time("2026-10-25", in: berlin) == "2026-10-25T23:30:00")
+        #expect(try time("2026-10-26", in: berlin) == "2026-10-26T00:30:00")
+        #expect(try time("2026-10-25", in: "UTC") == "2026-10-25T23:30:00")
+        try bench.tool(exit: 10, "vault", "snapshots", "2026-10-23")
     }
 }

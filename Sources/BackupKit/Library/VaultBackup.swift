@@ -59,6 +59,8 @@ public struct VaultBackupResult: Sendable {
     public var unsteady: [String] = []
 
     public var isComplete: Bool { layout.isComplete && unsteady.isEmpty }
+    /// The vault itself is damaged. This snapshot is whole all the same; older ones may not be.
+    public var hasDamage: Bool { layout.warnings.contains { $0.severity == .damage } }
 
     /// restic's summary, under the names that it has in snapshots.
     public var summary: JSON {
@@ -91,7 +93,6 @@ public enum VaultBackup {
     public static func run(
         _ store: Store, into vault: Vault, _ options: VaultBackupOptions = VaultBackupOptions()
     ) throws -> VaultBackupResult {
-        try vault.requireWritable()
         return try vault.locked(wait: options.lockWait) { vault in try run(store, locked: vault, options) }
     }
 
@@ -103,8 +104,8 @@ public enum VaultBackup {
         let parent = try parent(in: vault, options, now: result.begin)
         var index = try vault.loadIndex()
         // Also what only the last snapshot needs may lie in packs that no index names any more.
-        let found = try vault.unindexedPacks(index.blobs)
-        for pack in found { index.blobs.add(pack) }
+        let (found, lost) = try vault.reconcile(&index.blobs)
+        index.findings += lost
         result.adoptedPacks = found.count
         let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
         for pack in found { writer.adopt(pack) }
@@ -129,6 +130,8 @@ public enum VaultBackup {
             file.others.append(BackupMemo(state, options).member)
         }
         result.snapshot = try vault.storeUnpacked(.snapshot, file.encoded())
+        // The snapshot is taken; a disk that is too full for this is for the next run to complain about.
+        try? vault.backend.setRoomAside()
         return result
     }
 

@@ -126,7 +126,9 @@ public final class StoreVault: NightlyVault {
 
     public func check(_ subset: CheckSubset?) throws -> [Finding] {
         try vault.locked(wait: options.lockWait) { vault in
-            try vault.check(subset.map { .part($0.part, of: $0.parts) } ?? .all, progress: options.progress).findings
+            try vault.checkLibraries(
+                subset.map { .part($0.part, of: $0.parts) } ?? .all, progress: options.progress
+            ).findings
         }
     }
 

@@ -55,11 +55,21 @@ extension Invocation {
         return vault
     }
 
-    /// Runs `body` with the vault under a lock that it shares with other readers and writers.
-    func withVault<Result>(exclusively: Bool = false, _ body: (Vault) throws -> Result) throws -> Result {
+    /// What a command does with a vault, and so which lock it needs.
+    enum VaultUse {
+        case reading, adding, removing
+    }
+
+    /// Runs `body` with the vault, locked as its use demands.
+    func withVault<Result>(_ use: VaultUse = .reading, _ body: (Vault) throws -> Result) throws -> Result {
         let vault = try openVault()
-        if !exclusively, isDeclared(Option.noLock.name), flag(Option.noLock.name) { return try body(vault) }
-        return try vault.locked(exclusively: exclusively, wait: try lockWait(), body)
+        guard use == .reading else {
+            return try vault.locked(exclusively: use == .removing, wait: try lockWait(), body)
+        }
+        if isDeclared(Option.noLock.name), flag(Option.noLock.name) { return try body(vault) }
+        return try vault.reading(
+            wait: try lockWait(),
+            unlocked: { output.warn("read without a lock, so nobody must prune it meanwhile: \($0.message)") }, body)
     }
 
     func lockWait() throws -> Double {

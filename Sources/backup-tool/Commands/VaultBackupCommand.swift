@@ -100,7 +100,7 @@ private final class BackupReporter: Sendable {
 
     func finish(_ result: VaultBackupResult) -> ExitStatus {
         if call.output.isJSON { reportJSON(result) } else { tell(result) }
-        return result.isComplete ? .done : .incomplete
+        return result.isComplete && !result.hasDamage ? .done : .incomplete
     }
 
     private func reportJSON(_ result: VaultBackupResult) {

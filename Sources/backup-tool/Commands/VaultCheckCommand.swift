@@ -27,7 +27,7 @@ extension Command {
         run: { call in
             let packs = try call.checkedPacks()
             return try call.withVault { vault in
-                call.report(try vault.check(packs, progress: call.output.progress()))
+                call.report(try vault.checkLibraries(packs, progress: call.output.progress()))
             }
         })
 }
@@ -54,6 +54,13 @@ extension Invocation {
                         [
                             "snapshot": .string($0.snapshot.id.hex), "path": .string($0.path),
                             "reason": .string($0.reason),
+                            "records": .array(
+                                $0.records.map {
+                                    [
+                                        "localId": .string($0.localID), "citeKey": .string($0.citeKey),
+                                        "title": .string($0.title),
+                                    ]
+                                }),
                         ]
                     }),
                 "affectedCount": .int(result.affectedCount), "findings": .array(result.findings.map(\.json)),

@@ -70,7 +70,7 @@ extension Command {
                     for snapshot in shown {
                         let file = snapshot.file
                         table.add([
-                            snapshot.shortID, String(file.time.text.prefix(19)), file.hostname,
+                            snapshot.shortID, file.time.localText, file.hostname,
                             file.tags.joined(separator: ","), file.paths.joined(separator: " "),
                         ])
                     }

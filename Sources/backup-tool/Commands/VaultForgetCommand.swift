@@ -29,7 +29,7 @@ extension Command {
             guard !words.isEmpty || !policy.isEmpty else {
                 throw call.usage("say what to keep, such as --keep-daily 14, or name snapshots to remove")
             }
-            return try call.withVault(exclusively: true) { vault in
+            return try call.withVault(.removing) { vault in
                 let plan = words.isEmpty ? try call.plan(policy, vault) : nil
                 let ids =
                     try plan?.removed.compactMap { SHA256Digest(hex: $0) } ?? words.map { try vault.resolve($0).id }

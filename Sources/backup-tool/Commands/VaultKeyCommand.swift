@@ -53,7 +53,7 @@ extension Command {
         reports: true,
         run: { call in
             let password = try call.newPassword()
-            let id = try call.withVault {
+            let id = try call.withVault(.adding) {
                 try $0.addKey(password: password, userName: call.value("user"), hostName: call.value("host"))
             }
             return call.report(key: id, "added")
@@ -70,7 +70,7 @@ extension Command {
         reports: true,
         run: { call in
             let password = try call.newPassword()
-            let id = try call.withVault(exclusively: true) { try $0.changePassword(password) }
+            let id = try call.withVault(.removing) { try $0.changePassword(password) }
             return call.report(key: id, "replaces the old one")
         })
 
@@ -83,7 +83,7 @@ extension Command {
         reports: true,
         run: { call in
             let prefix = try call.argument("ID")
-            let id = try call.withVault(exclusively: true) { try $0.removeKey(prefix) }
+            let id = try call.withVault(.removing) { try $0.removeKey(prefix) }
             return call.report(key: id, "removed")
         })
 }

@@ -17,7 +17,7 @@ extension Command {
         reports: true,
         run: { call in
             let options = try call.pruneOptions()
-            let result = try call.withVault(exclusively: true) {
+            let result = try call.withVault(.removing) {
                 try $0.prune(options, progress: call.output.progress())
             }
             return call.report(result, options)
@@ -65,8 +65,10 @@ extension Command {
                     variable: { _ in nil })
             else { throw call.usage("give --from-password-file or --from-password-command") }
             let source = try Vault.open(try FolderBackend(call.value("from") ?? ""), password: try secret.read())
-            return try source.locked(wait: call.lockWait()) { source in
-                try call.withVault { vault in
+            return try source.reading(
+                wait: call.lockWait(), unlocked: { call.output.warn("read without a lock: \($0.message)") }
+            ) { source in
+                try call.withVault(.adding) { vault in
                     let words = call.arguments("SNAPSHOT")
                     let all = try source.snapshots()
                     let chosen = try words.isEmpty ? all.snapshots : words.map { try source.resolve($0) }
@@ -91,19 +93,22 @@ extension Invocation {
             output.report([
                 "message_type": "prune", "dryRun": .bool(options.dryRun), "nothingToDo": .bool(result.wasNothing),
                 "packsUnindexed": .int(result.packsUnindexed), "packsRemoved": .int(result.packsRemoved),
-                "packsRepacked": .int(result.packsRepacked), "bytesBefore": .int(Int(result.bytesBefore)),
-                "bytesFreed": .int(Int(result.bytesFreed)), "bytesUnused": .int(Int(result.bytesUnused)),
-                "bytesUnusedLeft": .int(Int(result.bytesUnusedLeft)), "findings": .array(result.findings.map(\.json)),
+                "packsRepacked": .int(result.packsRepacked),
+                "bytesBefore": .int(Int(clamping: result.bytesBefore)),
+                "bytesFreed": .int(Int(clamping: result.bytesFreed)),
+                "bytesUnused": .int(Int(clamping: result.bytesUnused)),
+                "bytesUnusedLeft": .int(Int(clamping: result.bytesUnusedLeft)),
+                "findings": .array(result.findings.map(\.json)),
             ])
         } else {
             say(result.findings)
             if result.wasNothing {
-                output.note("Nothing to remove: \(HumanText.bytes(Int(result.bytesBefore)))")
+                output.note("Nothing to remove: \(HumanText.bytes(Int(clamping: result.bytesBefore)))")
             } else {
                 let gone = result.packsRemoved + result.packsUnindexed
                 output.note(
-                    "\(options.dryRun ? "Would free" : "Freed") \(HumanText.bytes(Int(result.bytesFreed))) of "
-                        + "\(HumanText.bytes(Int(result.bytesBefore))): \(HumanText.count(gone, "pack")) removed, "
+                    "\(options.dryRun ? "Would free" : "Freed") \(HumanText.bytes(Int(clamping: result.bytesFreed))) of "
+                        + "\(HumanText.bytes(Int(clamping: result.bytesBefore))): \(HumanText.count(gone, "pack")) removed, "
                         + "\(HumanText.count(result.packsRepacked, "pack")) repacked")
             }
         }
@@ -114,25 +119,26 @@ extension Invocation {
         if output.isJSON {
             output.report([
                 "message_type": "vault-stats", "snapshots_count": .int(statistics.snapshots),
-                "total_file_count": .int(statistics.restoreFiles + statistics.restoreFolders),
-                "total_size": .int(Int(statistics.restoreBytes)),
+                "total_file_count": .int(statistics.restoreFiles &+ statistics.restoreFolders),
+                "total_size": .int(Int(clamping: statistics.restoreBytes)),
                 "total_blob_count": .int(statistics.blobs),
-                "total_uncompressed_size": .int(Int(statistics.plainBytes)),
-                "total_stored_size": .int(Int(statistics.storedBytes)), "packs": .int(statistics.packs),
-                "packBytes": .int(Int(statistics.packBytes)),
+                "total_uncompressed_size": .int(Int(clamping: statistics.plainBytes)),
+                "total_stored_size": .int(Int(clamping: statistics.storedBytes)), "packs": .int(statistics.packs),
+                "packBytes": .int(Int(clamping: statistics.packBytes)),
             ])
             return
         }
         var table = Table([.left("WHAT"), .right("COUNT"), .right("SIZE")])
         table.add(["snapshots", HumanText.count(statistics.snapshots)])
         table.add([
-            "files to restore", HumanText.count(statistics.restoreFiles), HumanText.bytes(Int(statistics.restoreBytes)),
+            "files to restore", HumanText.count(statistics.restoreFiles),
+            HumanText.bytes(Int(clamping: statistics.restoreBytes)),
         ])
         table.add([
-            "blobs they need", HumanText.count(statistics.blobs), HumanText.bytes(Int(statistics.plainBytes)),
+            "blobs they need", HumanText.count(statistics.blobs), HumanText.bytes(Int(clamping: statistics.plainBytes)),
         ])
-        table.add(["as stored", "", HumanText.bytes(Int(statistics.storedBytes))])
-        table.add(["packs", HumanText.count(statistics.packs), HumanText.bytes(Int(statistics.packBytes))])
+        table.add(["as stored", "", HumanText.bytes(Int(clamping: statistics.storedBytes))])
+        table.add(["packs", HumanText.count(statistics.packs), HumanText.bytes(Int(clamping: statistics.packBytes))])
         table.print(to: output)
     }
 
@@ -142,13 +148,14 @@ extension Invocation {
                 "message_type": "copy",
                 "copied": .array(
                     result.copied.map { ["from": .string($0.from.hex), "to": .string($0.to.hex)] }),
-                "skipped": .int(result.skipped), "blobs": .int(result.blobs), "bytes": .int(Int(result.bytes)),
+                "skipped": .int(result.skipped), "blobs": .int(result.blobs),
+                "bytes": .int(Int(clamping: result.bytes)),
                 "findings": .array(findings.map(\.json)),
             ])
         } else {
             output.note(
                 "\(HumanText.count(result.copied.count, "snapshot")) copied, \(HumanText.count(result.skipped)) here already; "
-                    + "\(HumanText.count(result.blobs, "blob")), \(HumanText.bytes(Int(result.bytes)))")
+                    + "\(HumanText.count(result.blobs, "blob")), \(HumanText.bytes(Int(clamping: result.bytes)))")
         }
         return findings.isEmpty ? .done : .incomplete
     }

@@ -115,6 +115,24 @@ public final class FolderBackend: VaultBackend {
         return leftovers.count
     }
 
+    /// On a full disk even the lock of who wants to remove something does not fit.
+    private var reserve: String { "\(folder)/reserve" }
+
+    public func setRoomAside() throws {
+        let largest = try list(.index).items.reduce(0) { max($0, $1.size) }
+        let wanted = (64 << 10) + 2 * Int(clamping: largest)
+        if let size = try FileStatus.ofName(reserve)?.size, size >= wanted { return }
+        // Neither a file system that compresses nor a copy that leaves holes must make it smaller.
+        let noise = try SecureRandom.bytes(wanted)
+        try AtomicFile.write(reserve, replace: true) { file in try noise.withUnsafeBytes { try file.write($0) } }
+    }
+
+    public func giveRoomUp() throws -> Bool {
+        guard try FileStatus.ofName(reserve) != nil else { return false }
+        try AtomicFile.remove([reserve])
+        return true
+    }
+
     /// Ours, and restic's: "ID-tmp-123".
     private func isLeftover(_ name: String) -> Bool {
         if AtomicFile.isTemporary(name) { return true }

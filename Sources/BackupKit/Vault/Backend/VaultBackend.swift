@@ -73,6 +73,8 @@ public struct VaultListing: Sendable, Equatable {
 ///   removing still works. Every other error is final for this run.
 /// - A failed `write` or `remove` may have happened all the same. Both can be called again; a `write` that is repeated
 ///   then throws `exists`, which for a file named after its content is as good as done.
+/// - `setRoomAside` and `giveRoomUp` keep a way out of a full disk: after `giveRoomUp` has answered true, a lock and
+///   the largest index fit once more. Where nothing can fill up, both do nothing.
 /// - All calls may come from several threads at once.
 public protocol VaultBackend: Sendable {
     /// What messages call it: the folder, the bucket's address.
@@ -95,9 +97,17 @@ public protocol VaultBackend: Sendable {
 
     /// Returns how many leftovers it removed.
     func sweep() throws -> Int
+
+    func setRoomAside() throws
+
+    /// False when none was set aside.
+    func giveRoomUp() throws -> Bool
 }
 
 extension VaultBackend {
+    public func setRoomAside() {}
+    public func giveRoomUp() -> Bool { false }
+
     /// A whole small file. One that is larger than `limit` is refused before it is read.
     func readAll(_ file: VaultFile, limit: Int) throws -> [UInt8] {
         guard let size = try size(file) else {

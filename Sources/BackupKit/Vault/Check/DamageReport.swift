@@ -29,17 +29,11 @@ struct DamageReport {
         for snapshot in snapshots {
             guard let root = snapshot.file.tree else { continue }
             let hits = hits(in: root, &found, depth: 0)
-            result.affectedCount += hits.count
-            for hit in hits.prefix(max(0, Self.mostPaths - result.affected.count)) {
+            result.affectedCount = Self.sum(result.affectedCount, hits.count)
+            for hit in hits.first.prefix(max(0, Self.mostPaths - result.affected.count)) {
                 result.affected.append(
                     .init(snapshot: snapshot, path: hit.path.isEmpty ? "/" : hit.path, reason: hit.reason))
             }
-        }
-        for affected in result.affected {
-            result.findings.append(
-                Finding(
-                    .contentMismatch, .damage, "\(affected.snapshot.shortID):\(affected.path)",
-                    "cannot be restored: \(affected.reason)"))
         }
     }
 
@@ -48,17 +42,40 @@ struct DamageReport {
         let reason: String
     }
 
+    /// Trees that name each other twice come to more paths than there is memory: some are listed, and all are counted.
+    private struct Hits {
+        var first: [Hit] = []
+        var count = 0
+
+        mutating func add(_ hit: Hit) {
+            if first.count < DamageReport.mostPaths { first.append(hit) }
+            count = DamageReport.sum(count, 1)
+        }
+
+        mutating func add(_ inner: Hits, below name: String) {
+            for hit in inner.first.prefix(DamageReport.mostPaths - first.count) {
+                first.append(Hit(path: name + hit.path, reason: hit.reason))
+            }
+            count = DamageReport.sum(count, inner.count)
+        }
+    }
+
+    private static func sum(_ left: Int, _ right: Int) -> Int {
+        let (sum, isOver) = left.addingReportingOverflow(right)
+        return isOver ? .max : sum
+    }
+
     private struct Found {
         let reader: BlobReader?
         /// Snapshots share most of their trees, and most trees have no damage.
-        var byTree: [SHA256Digest: [Hit]] = [:]
+        var byTree: [SHA256Digest: Hits] = [:]
     }
 
-    private func hits(in tree: SHA256Digest, _ found: inout Found, depth: Int) -> [Hit] {
+    private func hits(in tree: SHA256Digest, _ found: inout Found, depth: Int) -> Hits {
         if let known = found.byTree[tree] { return known }
-        var hits: [Hit] = []
+        var hits = Hits()
         for defect in defects[tree] ?? [] {
-            hits.append(Hit(path: defect.node.map { "/" + $0 } ?? "", reason: defect.message))
+            hits.add(Hit(path: defect.node.map { "/" + $0 } ?? "", reason: defect.message))
         }
         // A name that leads back to itself would need a SHA-256 that contains itself; a thousand levels are enough.
         if depth < 1000, let reader = found.reader,
@@ -67,21 +84,19 @@ struct DamageReport {
             for node in nodes.nodes {
                 let name = "/" + String(decoding: node.name, as: UTF8.self)
                 if let subtree = node.subtree, node.kind == .folder {
-                    hits += self.hits(in: subtree, &found, depth: depth + 1).map {
-                        Hit(path: name + $0.path, reason: $0.reason)
-                    }
+                    hits.add(self.hits(in: subtree, &found, depth: depth + 1), below: name)
                 }
                 let lost = (node.content ?? []).count { damaged.contains(BlobHandle(.data, $0)) }
                 if lost > 0 {
                     let all = node.content?.count ?? 0
-                    hits.append(
+                    hits.add(
                         Hit(
                             path: name,
                             reason: all == 1 ? "its content is damaged" : "\(lost) of its \(all) pieces are damaged"))
                 }
             }
-        } else if hits.isEmpty {
-            hits.append(Hit(path: "", reason: "the folder's list is damaged"))
+        } else if hits.count == 0 {
+            hits.add(Hit(path: "", reason: "the folder's list is damaged"))
         }
         found.byTree[tree] = hits
         return hits

@@ -59,7 +59,8 @@ final class PackChecker {
             guard part.allSatisfy({ Int64(index[$0].offset) >= position && Int64(index[$0].end) <= end }) else {
                 throw BackupError(.damaged, "by the index its blobs overlap")
             }
-            let bytes = buffer.with(count: Int(end - position))
+            guard end <= size else { throw BackupError(.damaged, "by the index its blobs reach beyond its end") }
+            let bytes = try buffer.with(count: Int(end - position))
             try backend.read(file, at: position, into: bytes)
             for number in part {
                 let blob = index[number]
@@ -99,7 +100,7 @@ final class PackChecker {
     private func checkHeader(
         _ pack: BlobIndex.Pack, _ file: VaultFile, _ range: Range<Int64>, _ report: inout Report
     ) throws {
-        let bytes = buffer.with(count: range.count)
+        let bytes = try buffer.with(count: range.count)
         try backend.read(file, at: range.lowerBound, into: bytes)
         do {
             guard bytes.count > PackHeader.trailerSize else { throw BackupError(.damaged, "there is none") }
@@ -121,7 +122,7 @@ final class PackChecker {
 
     private func digest(_ file: VaultFile, _ size: Int64) throws -> SHA256Digest {
         for start in stride(from: 0, to: size, by: Self.pieceBytes) {
-            let bytes = buffer.with(count: Int(min(Int64(Self.pieceBytes), size - start)))
+            let bytes = try buffer.with(count: Int(min(Int64(Self.pieceBytes), size - start)))
             try backend.read(file, at: start, into: bytes)
             hasher.update(UnsafeRawBufferPointer(bytes))
         }

@@ -33,6 +33,23 @@ public enum CheckedPacks: Sendable, Equatable {
     }
 }
 
+/// A record that damage hits, by all the names that people have for it.
+public struct AffectedRecord: Sendable, Hashable, Comparable, CustomStringConvertible {
+    public let localID: String
+    public let citeKey: String
+    public let title: String
+    var created: Timestamp?
+
+    public var description: String {
+        let names = [citeKey, localID].filter { !$0.isEmpty }.joined(separator: ", ")
+        return title.isEmpty ? names : "'\(title)' (\(names))"
+    }
+
+    public static func < (left: AffectedRecord, right: AffectedRecord) -> Bool {
+        (left.citeKey, left.localID) < (right.citeKey, right.localID)
+    }
+}
+
 /// What `check` found, and what it hits.
 public struct VaultCheckResult: Sendable {
     /// A file of a snapshot that cannot be restored as it was.
@@ -41,6 +58,16 @@ public struct VaultCheckResult: Sendable {
         /// Below the snapshot's root: "/library/attachments/a.pdf". A folder stands for all that is in it.
         public let path: String
         public let reason: String
+        /// Whose it was, where somebody knows.
+        public var records: [AffectedRecord] = []
+
+        /// Names enough to know where to look; programs get all.
+        var message: String {
+            guard !records.isEmpty else { return "cannot be restored: \(reason)" }
+            let shown = records.prefix(10).map(\.description).joined(separator: ", ")
+            let more = records.count > 10 ? " and \(records.count - 10) more" : ""
+            return "cannot be restored: \(reason); it hits \(shown)\(more)"
+        }
     }
 
     public var findings: [Finding] = []
@@ -62,7 +89,12 @@ extension Vault {
     ///
     /// Under a shared lock: who backs up meanwhile only adds, so snapshots are listed first, then the index is read, then
     /// the packs are listed, and what is new in between is nowhere missed.
-    public func check(_ packs: CheckedPacks = .none, progress: Progress = .none) throws -> VaultCheckResult {
+    ///
+    /// `name` may say whose the affected files are.
+    public func check(
+        _ packs: CheckedPacks = .none, progress: Progress = .none,
+        naming name: (inout [VaultCheckResult.Affected]) throws -> Void = { _ in }
+    ) throws -> VaultCheckResult {
         var result = VaultCheckResult()
         let (snapshots, wrong) = try snapshots()
         result.findings = findings + wrong
@@ -97,6 +129,10 @@ extension Vault {
         let broken = trees.defects.filter(\.isDamage)
         if !broken.isEmpty || !damaged.isEmpty {
             DamageReport(vault: self, index: index, defects: broken, damaged: damaged).add(to: &result, snapshots)
+            try name(&result.affected)
+        }
+        result.findings += result.affected.map {
+            Finding(.contentMismatch, .damage, "\($0.snapshot.shortID):\($0.path)", $0.message)
         }
         return result
     }
@@ -107,7 +143,8 @@ extension Vault {
         let listing = try backend.list(.key)
         findings += Self.misplaced(listing)
         for item in listing.items {
-            let bytes = try backend.readAll(VaultFile(.key, item.id), limit: KeyFile.limit)
+            // A file that cannot be read at all is a finding of the list above.
+            guard let bytes = try? backend.readAll(VaultFile(.key, item.id), limit: KeyFile.limit) else { continue }
             if bytes.withUnsafeBytes({ SHA256Digest.of($0) }) != item.id {
                 findings.append(
                     Finding(

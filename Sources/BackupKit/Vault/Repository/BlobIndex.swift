@@ -9,8 +9,8 @@ public struct BlobIndex: Sendable {
         public let blobs: Range<Int>
         /// As the index has it: what the blobs and the header that describes them come to.
         public let size: UInt64
-        /// rustic's word for "will be removed": it can be read and MUST NOT be counted on.
-        public let isToBeDeleted: Bool
+        /// rustic's word for "will be removed", and what we say of a pack that is lost: it MUST NOT be counted on.
+        public fileprivate(set) var isToBeDeleted: Bool
     }
 
     private struct Place {
@@ -106,6 +106,9 @@ public struct BlobIndex: Sendable {
 
     public func packNumber(_ id: SHA256Digest) -> Int? { packNumbers[id].map(Int.init) }
 
+    /// From now on nobody relies on what a pack holds: whoever has it stores it again.
+    mutating func distrust(_ number: Int) { packs[number].isToBeDeleted = true }
+
     /// Calls `body` with the number of each copy of a blob until that answers false.
     func forEachCopy(_ handle: BlobHandle, _ body: (Int) throws -> Bool) rethrows {
         let mask = slots.count - 1
@@ -179,7 +182,7 @@ extension Vault {
         return loaded
     }
 
-    private func packs(of id: SHA256Digest, _ cipher: VaultCipher) throws -> Result<[PackIndex.Pack], BackupError> {
+    func packs(of id: SHA256Digest, _ cipher: VaultCipher) throws -> Result<[PackIndex.Pack], BackupError> {
         do {
             let json = try unpacked(.index, id, cap: Unpacked.Cap.index, cipher)
             var packs: [PackIndex.Pack] = []

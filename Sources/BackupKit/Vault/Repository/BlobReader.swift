@@ -1,3 +1,5 @@
+import Glibc
+
 /// Reads blobs out of packs: authenticated, unpacked, and compared with their name. One reader serves one thread.
 public final class BlobReader {
     private let backend: any VaultBackend
@@ -40,7 +42,7 @@ public final class BlobReader {
     func read(_ blob: PackedBlob, in pack: SHA256Digest) throws -> UnsafeRawBufferPointer {
         let file = VaultFile(.data, pack)
         do {
-            let bytes = sealed.with(count: Int(blob.length))
+            let bytes = try sealed.with(count: Int(blob.length))
             try backend.read(file, at: Int64(blob.offset), into: bytes)
             return try open(bytes, blob)
         } catch let error as BackupError where error.code == .damaged {
@@ -52,7 +54,10 @@ public final class BlobReader {
     func open(_ bytes: UnsafeMutableRawBufferPointer, _ blob: PackedBlob) throws -> UnsafeRawBufferPointer {
         var content = try cipher.openInPlace(bytes)
         if blob.isCompressed {
-            let target = plain.with(count: Int(blob.plainLength))
+            guard Int(blob.plainLength) <= Self.most(content.count) else {
+                throw BackupError(.damaged, "cannot unpack to the \(blob.plainLength) bytes that the index says")
+            }
+            let target = try plain.with(count: Int(blob.plainLength))
             let (count, reason) = decompressor.decompress(content, into: target)
             guard let count else { throw BackupError(.damaged, "does not unpack: \(reason)") }
             guard count == target.count else { throw BackupError(.damaged, "unpacks to less than the index says") }
@@ -65,12 +70,16 @@ public final class BlobReader {
         return content
     }
 
+    /// What so many bytes can unpack to at most: a block of zstd takes four bytes, and gives 128 KiB. An index that says
+    /// more is not believed with memory. RFC 8878 §3.1.1.2.
+    private static func most(_ packed: Int) -> Int { (packed / 4 + 1) << 17 }
+
     /// A blob as it is stored, after it was opened to see that it is whole; good until the next call.
     func verified(_ blob: PackedBlob, in pack: SHA256Digest) throws -> UnsafeRawBufferPointer {
         let file = VaultFile(.data, pack)
-        let bytes = sealed.with(count: Int(blob.length))
+        let bytes = try sealed.with(count: Int(blob.length))
         try backend.read(file, at: Int64(blob.offset), into: bytes)
-        let copy = scratch.with(count: bytes.count)
+        let copy = try scratch.with(count: bytes.count)
         copy.copyMemory(from: UnsafeRawBufferPointer(bytes))
         do {
             _ = try open(copy, blob)
@@ -90,12 +99,18 @@ public final class BlobReader {
 final class RawBuffer {
     private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
 
-    deinit { memory.deallocate() }
+    deinit { free(memory.baseAddress) }
 
-    func with(count: Int) -> UnsafeMutableRawBufferPointer {
+    /// An index may say any size up to 4 GiB, and not every machine has that much: then this throws.
+    func with(count: Int) throws -> UnsafeMutableRawBufferPointer {
         if memory.count < count || memory.baseAddress == nil {
-            memory.deallocate()
-            memory = .allocate(byteCount: max(count, 1 << 16), alignment: 64)
+            free(memory.baseAddress)
+            let size = max(count, 1 << 16)
+            memory = UnsafeMutableRawBufferPointer(start: aligned_alloc(64, (size + 63) & ~63), count: size)
+            guard memory.baseAddress != nil else {
+                memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
+                throw BackupError(.failed, "there is not enough memory for a piece of \(size) bytes")
+            }
         }
         return UnsafeMutableRawBufferPointer(rebasing: memory[..<count])
     }

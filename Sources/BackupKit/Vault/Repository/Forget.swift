@@ -1,14 +1,12 @@
 extension Vault {
     /// Removes snapshots. What only they needed stays until `prune`. The vault MUST be locked exclusively.
     public func forget(_ ids: [SHA256Digest]) throws {
-        try requireWritable()
         try backend.remove(ids.map { VaultFile(.snapshot, $0) })
     }
 
     /// Replaces a snapshot by one with other tags. Whoever looks in between sees both. The vault MUST be locked
     /// exclusively.
     public func retag(_ snapshot: Snapshot, _ tags: [String]) throws -> Snapshot {
-        try requireWritable()
         var file = snapshot.file
         file.tags = tags
         file.original = file.original ?? snapshot.id
@@ -62,13 +60,14 @@ extension Vault {
         for snapshot in snapshots {
             guard let tree = snapshot.file.tree else { continue }
             let sum = try sum(tree, reader, index.blobs, &sums)
-            statistics.restoreFiles += sum.files
-            statistics.restoreFolders += sum.folders
-            statistics.restoreBytes += sum.bytes
+            statistics.restoreFiles &+= sum.files
+            statistics.restoreFolders &+= sum.folders
+            statistics.restoreBytes &+= sum.bytes
         }
         return statistics
     }
 
+    /// A few trees that name each other twice come to any number: sums wrap around rather than trap.
     private struct TreeSum {
         var files = 0
         var folders = 0
@@ -86,12 +85,12 @@ extension Vault {
         var sum = TreeSum()
         for node in try reader.read(BlobHandle(.tree, tree), in: index, Tree.init(parsing:)).nodes {
             if node.kind == .file {
-                sum.files += 1
+                sum.files &+= 1
                 sum.bytes &+= node.size
             } else if node.kind == .folder, let subtree = node.subtree {
                 let inner = try self.sum(subtree, reader, index, &known, depth: depth + 1)
-                sum.files += inner.files
-                sum.folders += inner.folders + 1
+                sum.files &+= inner.files
+                sum.folders &+= inner.folders &+ 1
                 sum.bytes &+= inner.bytes
             }
         }

@@ -1,8 +1,36 @@
 extension Vault {
-    /// Packs that lie in the vault and in no index: what an interrupted backup left. Their headers are authenticated
-    /// and tell all that an index would; a pack whose header does not fit its size is left to `check`.
-    func unindexedPacks(_ index: BlobIndex) throws -> [PackIndex.Pack] {
-        let unknown = try backend.list(.data).items.filter { index.packNumber($0.id) == nil }
+    /// Sees what lies in the vault beside what its index says. Packs that no index names are added to it and returned:
+    /// they are the caller's to `adopt`. Packs that are gone or have another size are not relied on any more, and are
+    /// findings: a backup that trusted the index would leave out what only they held, and call itself complete.
+    func reconcile(_ index: inout BlobIndex) throws -> (unindexed: [PackIndex.Pack], findings: [Finding]) {
+        let items = try backend.list(.data).items
+        let findings = distrustLost(&index, items)
+        let found = try unindexedPacks(items.filter { index.packNumber($0.id) == nil })
+        for pack in found { index.add(pack) }
+        return (found, findings)
+    }
+
+    private func distrustLost(_ index: inout BlobIndex, _ items: [VaultListing.Item]) -> [Finding] {
+        var sizes: [SHA256Digest: Int64] = [:]
+        sizes.reserveCapacity(items.count)
+        for item in items { sizes[item.id] = item.size }
+        var findings: [Finding] = []
+        for (number, pack) in index.packs.enumerated() where !pack.isToBeDeleted {
+            let size = sizes[pack.id]
+            if let size, UInt64(clamping: size) == pack.size { continue }
+            index.distrust(number)
+            findings.append(
+                Finding(
+                    size == nil ? .entryMissing : .sizeMismatch, .damage, VaultFile(.data, pack.id).path,
+                    "the pack is \(size == nil ? "missing" : "damaged"); what is still here of its content is stored again",
+                    remedy: "'backup-tool vault check' says which older snapshots it hits"))
+        }
+        return findings
+    }
+
+    /// What an interrupted backup left. The headers of packs are authenticated and tell all that an index would; a pack
+    /// whose header does not fit its size is left to `check`.
+    private func unindexedPacks(_ unknown: [VaultListing.Item]) throws -> [PackIndex.Pack] {
         let found = try Parallel.map(unknown.count, state: { try VaultCipher(key) }) { cipher, number in
             try header(of: unknown[number], cipher)
         }

@@ -40,7 +40,6 @@ public final class PackWriter: Sendable {
 
     /// `known` is what the vault holds; `vault` MUST be the one that `Vault.locked` hands out.
     public init(_ vault: Vault, known: BlobIndex, dryRun: Bool = false) throws {
-        if !dryRun { try vault.requireWritable() }
         self.vault = vault
         self.known = known
         isDry = dryRun
@@ -77,7 +76,10 @@ public final class PackWriter: Sendable {
                 throw BackupError(.refused, "a list of files is larger than the vault's format allows")
             }
             // Nothing is left of an empty blob to compress, and readers take a length of 0 for "not compressed".
-            let packed = try compressor.compress(bytes, mustPack: type == .tree && !bytes.isEmpty)
+            // Version 1 has no compression.
+            let packed =
+                writer.vault.version < 2
+                ? nil : try compressor.compress(bytes, mustPack: type == .tree && !bytes.isEmpty)
             let content = packed ?? bytes
             let length = content.count + VaultCipher.overhead
             let (pack, place, full) = writer.reserve(
@@ -225,7 +227,7 @@ final class BlobCompressor {
     /// The compressed bytes, good until the next call; nil when they would not be fewer.
     func compress(_ bytes: UnsafeRawBufferPointer, mustPack: Bool) throws -> UnsafeRawBufferPointer? {
         if bytes.isEmpty { return nil }
-        let target = buffer.with(count: ZstandardCompressor.bound(bytes.count))
+        let target = try buffer.with(count: ZstandardCompressor.bound(bytes.count))
         var count = bytes.count
         if bytes.count >= Self.short {
             count = try compressor.compress(bytes, into: target, .wideAndFast(windowLog: 22), checksum: false)

@@ -5,6 +5,8 @@ public struct PruneOptions: Sendable {
     /// Do nothing unless more than this part of the vault is not needed.
     public var onlyAbove: Double?
     public var dryRun = false
+    /// Packs that are needed in part stay as they are: nothing new is written.
+    var repacks = true
 
     public init() {}
 }
@@ -32,20 +34,27 @@ extension Vault {
     /// copied into new packs with an index of their own; then the other packs get new indexes; then the old indexes go,
     /// and only then the packs that none names any more.
     public func prune(_ options: PruneOptions = PruneOptions(), progress: Progress = .none) throws -> PruneResult {
-        try requireWritable()
+        let (plan, loaded) = try prunePlan(options, progress)
+        if options.dryRun || plan.result.wasNothing { return plan.result }
+        var result = plan.result
+        do {
+            try execute(plan, loaded, &result, progress)
+        } catch let error as BackupError where error.code == .destinationFull {
+            return try pruneWithoutRoom(options, after: error, progress)
+        }
+        return result
+    }
+
+    func prunePlan(_ options: PruneOptions, _ progress: Progress) throws -> (plan: PrunePlan, loaded: LoadedIndex) {
         let (snapshots, wrong) = try snapshots()
         let loaded = try loadIndex()
-        guard let damage = (wrong + loaded.findings).first(where: { $0.severity == .damage }) else {
-            let plan = try PrunePlan(self, snapshots, loaded, options, progress)
-            var result = plan.result
-            if options.dryRun || result.wasNothing { return result }
-            try execute(plan, loaded, &result, progress)
-            return result
+        if let damage = (wrong + loaded.findings).first(where: { $0.severity == .damage }) {
+            // Who cannot see all that is needed must not remove what seems not to be.
+            throw BackupError(
+                .damaged, "nothing is pruned while \(damage.message)", at: damage.subject,
+                remedy: "see 'backup-tool vault check'")
         }
-        // Who cannot see all that is needed must not remove what seems not to be.
-        throw BackupError(
-            .damaged, "nothing is pruned while \(damage.message)", at: damage.subject,
-            remedy: "see 'backup-tool vault check'")
+        return (try PrunePlan(self, snapshots, loaded, options, progress), loaded)
     }
 
     private func execute(
@@ -68,6 +77,7 @@ extension Vault {
         do {
             try backend.remove((plan.remove + plan.repack).map { VaultFile(.data, index.packs[$0].id) })
             _ = try backend.sweep()
+            try backend.setRoomAside()
         } catch let error as BackupError where error.code != .interrupted && error.code != .locked {
             // No index names them any more: the next prune removes them.
             result.findings.append(
@@ -231,7 +241,7 @@ struct PrunePlan {
         }
         let allowed = UInt64(max(0, options.maxUnused) * Double(total))
         for candidate in candidates {
-            if candidate.isMixed || left > allowed {
+            if options.repacks, candidate.isMixed || left > allowed {
                 repack.append(candidate.pack)
                 left -= candidate.unused
                 result.bytesFreed += candidate.unused

@@ -1,3 +1,5 @@
+import Glibc
+
 /// A snapshot with its name.
 public struct Snapshot: Sendable, Equatable {
     public let id: SHA256Digest
@@ -66,7 +68,7 @@ extension Vault {
     }
 
     /// The snapshot that a person means: the beginning of its name, "latest", or a date or time, which stands for the
-    /// last one until then (a bare date includes its day).
+    /// last one until then (a bare date includes its day, as long as that is on this machine's wall clock).
     public func resolve(_ word: String, now: Timestamp = Clock.system.now()) throws -> Snapshot {
         let (all, findings) = try snapshots()
         let subject = "\(backend.location)@\(word)"
@@ -86,7 +88,7 @@ extension Vault {
         }
         let isDate = word.utf8.count == 10
         if let time = LocalTime(word), word.contains("-") {
-            let end = time.instant.milliseconds + (isDate ? 86_399_999 : 999)
+            let end = isDate ? Self.endOfDay(time.day) : time.instant.milliseconds + 999
             guard let found = all.last(where: { $0.time.timestamp.milliseconds <= end }) else {
                 throw none("no snapshot is as old as that")
             }
@@ -99,5 +101,27 @@ extension Vault {
             throw BackupError(.usage, "\(found.count) snapshots begin so", at: subject, remedy: "give more digits")
         }
         return snapshot
+    }
+
+    /// A day has 23 or 25 hours twice a year, and begins when the people here say so.
+    private static func endOfDay(_ day: CivilDate) -> Int64 {
+        var wall = tm()
+        wall.tm_year = Int32(clamping: day.year - 1900)
+        wall.tm_mon = Int32(clamping: day.month - 1)
+        wall.tm_mday = Int32(clamping: day.day + 1)
+        wall.tm_isdst = -1
+        return Int64(mktime(&wall)) * 1000 - 1
+    }
+}
+
+extension GoTime {
+    /// On this machine's wall clock, to the second: what `@2026-11-01` goes by, too.
+    public var localText: String {
+        var time = time_t(seconds)
+        var wall = tm()
+        guard localtime_r(&time, &wall) != nil else { return String(text.prefix(19)) }
+        var bytes = [CChar](repeating: 0, count: 64)
+        let count = strftime(&bytes, bytes.count, "%Y-%m-%dT%H:%M:%S", &wall)
+        return String(decoding: bytes.prefix(count).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 }

@@ -1,4 +1,4 @@
-/// A restic repository that was opened with a password: versions 1 (only to be read) and 2.
+/// A restic repository that was opened with a password: versions 1, which has no compression, and 2, which is what we make.
 /// https://restic.readthedocs.io/en/stable/100_references.html#design
 public final class Vault: Sendable {
     public let backend: any VaultBackend
@@ -77,6 +77,7 @@ public final class Vault: Sendable {
             var generator = SystemRandomNumberGenerator()
             let config = ConfigFile(id: id, polynomial: polynomial ?? .random(using: &generator))
             let sealed = try VaultCipher(master).seal(config.bytes)
+            try backend.setRoomAside()
             try sealed.withUnsafeBytes { try backend.write(.config, $0) }
         } catch {
             // Without its configuration the key is a stumbling block and nothing else.
@@ -84,15 +85,6 @@ public final class Vault: Sendable {
             throw error
         }
         return try open(backend, password: password)
-    }
-
-    /// For commands that change a vault.
-    public func requireWritable() throws {
-        guard version >= 2 else {
-            throw BackupError(
-                .refused, "this vault has version 1, which is only read", at: backend.location,
-                remedy: "bring it up to date with 'restic migrate upgrade_repo_v2'")
-        }
     }
 
     // MARK: Keys

@@ -18,7 +18,6 @@ extension Vault {
     /// locked. Every blob is opened, compared with its name and sealed anew; the snapshots come last.
     public func copy(_ snapshots: [Snapshot], from source: Vault, progress: Progress = .none) throws -> VaultCopyResult
     {
-        try requireWritable()
         var result = VaultCopyResult()
         let here = try self.snapshots().snapshots
         let wanted = snapshots.filter { snapshot in

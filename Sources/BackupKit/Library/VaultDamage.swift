@@ -1,0 +1,155 @@
+/// Says whom damage of a vault hits: a path tells nobody which publication has lost its PDF, or which records are gone.
+/// What can still be read is asked: the snapshot's own list of records, whatever pieces of it are left; then those of the
+/// other snapshots, the nearest in time first; then the bibliography, which knows cite keys only.
+final class VaultDamage {
+    private struct Known {
+        var names: [String: AffectedRecord] = [:]
+        /// Who links an attachment.
+        var owners: [String: [String]] = [:]
+        /// No piece was lost.
+        var isWhole = true
+    }
+
+    private let vault: Vault
+    private let index: BlobIndex
+    private let reader: BlobReader
+    private let snapshots: [Snapshot]
+    /// By the pieces of the file: snapshots mostly share it.
+    private var lists: [[SHA256Digest]: Known] = [:]
+
+    private init(_ vault: Vault, _ snapshots: [Snapshot]) throws {
+        self.vault = vault
+        self.snapshots = snapshots
+        index = try vault.loadIndex().blobs
+        reader = try BlobReader(vault)
+    }
+
+    static func name(_ affected: inout [VaultCheckResult.Affected], in vault: Vault) throws {
+        let damage = try VaultDamage(vault, try vault.snapshots().snapshots)
+        for number in affected.indices {
+            try Interrupt.check()
+            affected[number].records = damage.records(hitBy: affected[number])
+        }
+    }
+
+    private func records(hitBy affected: VaultCheckResult.Affected) -> [AffectedRecord] {
+        let root = "/\(VaultBackup.root)/"
+        let isAll = affected.path == "/" || affected.path == root.dropLast()
+        guard isAll || affected.path.hasPrefix(root) else { return [] }
+        let path = isAll ? "" : String(affected.path.dropFirst(root.utf8.count))
+        let own = known(affected.snapshot)
+        if isAll || path == Layout.records {
+            var lost = reference(for: affected.snapshot).names
+            // What came later was not in it, and what the other pieces still have is not lost.
+            lost = lost.filter {
+                ($0.value.created ?? affected.snapshot.time.timestamp) <= affected.snapshot.time.timestamp
+            }
+            if !isAll { for id in own.names.keys { lost[id] = nil } }
+            return lost.values.sorted()
+        }
+        let near = own.isWhole ? own : reference(for: affected.snapshot)
+        var ids: Set<String> = []
+        for known in [own, near] {
+            for (file, owners) in known.owners where file == path || file.hasPrefix("\(path)/") {
+                ids.formUnion(owners)
+            }
+        }
+        return ids.compactMap { own.names[$0] ?? near.names[$0] }.sorted()
+    }
+
+    /// The nearest snapshot that has its whole list; else all that any has, and what the bibliography says.
+    private func reference(for snapshot: Snapshot) -> Known {
+        let near = snapshots.filter { $0.id != snapshot.id && $0.file.hostname == snapshot.file.hostname }.sorted {
+            abs($0.time.seconds - snapshot.time.seconds) < abs($1.time.seconds - snapshot.time.seconds)
+        }
+        var all = Known()
+        for other in [snapshot] + near {
+            let known = known(other)
+            all.names.merge(known.names) { first, _ in first }
+            all.owners.merge(known.owners) { first, _ in first }
+            if known.isWhole { return all }
+        }
+        for key in citeKeys(of: snapshot) where !all.names.values.contains(where: { $0.citeKey == key }) {
+            all.names["@\(key)"] = AffectedRecord(localID: "", citeKey: key, title: "")
+        }
+        return all
+    }
+
+    // MARK: Reading what is left
+
+    private func known(_ snapshot: Snapshot) -> Known {
+        guard let content = content(Layout.records, of: snapshot) else { return Known(isWhole: false) }
+        if let known = lists[content] { return known }
+        var known = Known()
+        var rest: [UInt8] = []
+        // A line that begins in a lost piece is none.
+        var isTorn = false
+        for id in content {
+            do {
+                try reader.read(BlobHandle(.data, id), in: index) { rest += $0 }
+            } catch {
+                (known.isWhole, isTorn) = (false, true)
+                rest = []
+                continue
+            }
+            var lines = rest.split(separator: 0x0A, omittingEmptySubsequences: false)
+            rest = Array(lines.popLast() ?? [])
+            if isTorn, !lines.isEmpty {
+                lines.removeFirst()
+                isTorn = false
+            }
+            for line in lines { note(line, &known) }
+        }
+        lists[content] = known
+        return known
+    }
+
+    private func note(_ line: ArraySlice<UInt8>, _ known: inout Known) {
+        guard let json = line.withUnsafeBytes({ try? JSON(parsing: $0) }), let id = json["localId"]?.string else {
+            return
+        }
+        let fields = json["fields"]
+        let title = fields?["title"]?.string ?? json["recordType"]?.string ?? ""
+        known.names[id] = AffectedRecord(
+            localID: id, citeKey: fields?[Publication.citeKey]?.string ?? "", title: String(title.prefix(80)),
+            created: json["createdAt"]?.string.flatMap { Timestamp(iso8601: $0) })
+        for file in fields?[Publication.linkedFiles]?.array ?? [] {
+            if let path = file.string { known.owners[path, default: []].append(id) }
+        }
+    }
+
+    /// `@article{Key,` at the beginnings of lines, in the pieces that are left.
+    private func citeKeys(of snapshot: Snapshot) -> [String] {
+        var keys: [String] = []
+        for id in content(Layout.bibliography, of: snapshot) ?? [] {
+            guard let text = try? reader.read(BlobHandle(.data, id), in: index, { String(decoding: $0, as: UTF8.self) })
+            else { continue }
+            for line in text.split(separator: "\n") where line.hasPrefix("@") {
+                guard let open = line.firstIndex(where: { $0 == "{" || $0 == "(" }),
+                    let comma = line[open...].firstIndex(of: ",")
+                else { continue }
+                keys.append(String(line[line.index(after: open)..<comma].drop { $0 == " " }))
+            }
+        }
+        return keys
+    }
+
+    /// The pieces of a file of the layout; nil where the snapshot has none or its folder cannot be read.
+    private func content(_ name: String, of snapshot: Snapshot) -> [SHA256Digest]? {
+        guard let root = snapshot.file.tree, let library = node(VaultBackup.root, in: root)?.subtree else { return nil }
+        return node(name, in: library)?.content
+    }
+
+    private func node(_ name: String, in tree: SHA256Digest) -> TreeNode? {
+        // What cannot be read is a finding already.
+        let nodes = try? reader.read(BlobHandle(.tree, tree), in: index) { try Tree(parsing: $0).nodes }
+        return nodes?.first { $0.name.elementsEqual(name.utf8) }
+    }
+}
+
+extension Vault {
+    /// `check`, with the records that damage hits.
+    public func checkLibraries(_ packs: CheckedPacks = .none, progress: Progress = .none) throws -> VaultCheckResult {
+        try check(packs, progress: progress) { try VaultDamage.name(&$0, in: self) }
+    }
+}
