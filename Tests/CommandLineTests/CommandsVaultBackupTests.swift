@@ -91,6 +91,41 @@ struct CommandsVaultBackupTests {
         try Self.judge(bench)
     }
 
+    /// A backup takes over what the last one made of the same rows; a row that a stranger edits in place counts no change.
+    @Test func whateverIsChangedInPlaceIsInTheNextSnapshot() throws {
+        let bench = try Self.bench()
+        func tree() throws -> String? {
+            try bench.tool(exit: 0, "vault", "backup", "--quiet")
+            #expect(try bench.tool(exit: 0, "diff", "vault:v", "store.db").stderr.contains("No difference"))
+            return try JSON(parsing: bench.shell("restic -r v snapshots --json latest")).array?.last?["tree"]?.string
+        }
+        var last = try tree()
+        #expect(try tree() == last)
+        for change in [
+            "UPDATE record SET fields = replace(fields, 'Title', 'Titel'), change = change WHERE type = 'Publication'",
+            "UPDATE record SET fields = json_set(fields, '$.more', 1) WHERE change = (SELECT max(change) FROM record WHERE type <> 'Publication' AND deleted_at IS NULL)",
+            "UPDATE record SET local_only = 1 - local_only WHERE change = (SELECT min(change) FROM record)",
+            "UPDATE record SET modified_at = modified_at + 1 WHERE change = (SELECT min(change) FROM record)",
+            "UPDATE asset SET local_only = 1 WHERE path LIKE '%empty%'",
+            "INSERT INTO setting VALUES ('a new one', 'true', 0)",
+        ] {
+            #expect(try bench.shell("sqlite3 store.db \"\(change); SELECT changes() > 0\"") == "1\n", "\(change)")
+            let next = try tree()
+            #expect(next != last, "\(change)")
+            last = next
+        }
+        // Of the same size and time.
+        try bench.shell(
+            "cp -p store.db.assets/Attachments/large.bin old; printf x | dd conv=notrunc of=store.db.assets/Attachments/large.bin status=none; touch -r old store.db.assets/Attachments/large.bin"
+        )
+        try bench.tool(exit: 3, "vault", "backup", "--quiet")
+        let shown = try bench.shell(
+            "restic -r v dump latest /library/Attachments/large.bin | cmp - store.db.assets/Attachments/large.bin && echo same"
+        )
+        #expect(shown == "same\n")
+        try bench.shell("restic -r v check --read-data -q")
+    }
+
     @Test func aDryRunWritesNothing() throws {
         let bench = try Self.bench()
         let before = try bench.files("v")

@@ -3,6 +3,13 @@ public protocol EntryBytes {
     /// Calls `body` with the entry's bytes in order; may be called once, or not at all. Throws `.damaged` where the
     /// carrier knows that the bytes are not what was written.
     func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws
+    /// The same for whoever makes the SHA-256 of all of it and knows what that must be: the carrier need not make digests
+    /// of its own to find what this one shows.
+    func forEachChunkToDigest(_ body: (UnsafeRawBufferPointer) throws -> Void) throws
+}
+
+extension EntryBytes {
+    func forEachChunkToDigest(_ body: (UnsafeRawBufferPointer) throws -> Void) throws { try forEachChunk(body) }
 }
 
 /// Where a layout is read from: a folder, an archive, later a vault. The contract, proved by one conformance suite:

@@ -196,10 +196,20 @@ public final class VaultReader: CarrierReader {
         let reader: BlobReader
 
         func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+            try forEachBlob(comparingNames: true, body)
+        }
+
+        func forEachChunkToDigest(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+            try forEachBlob(comparingNames: false, body)
+        }
+
+        private func forEachBlob(
+            comparingNames: Bool, _ body: (UnsafeRawBufferPointer) throws -> Void
+        ) throws {
             var size: Int64 = 0
             for id in entry.content {
                 try Interrupt.check()
-                try reader.read(BlobHandle(.data, id), in: index) { bytes in
+                try reader.read(BlobHandle(.data, id), in: index, comparingName: comparingNames) { bytes in
                     size += Int64(bytes.count)
                     try body(bytes)
                 }

@@ -17,6 +17,15 @@ struct LayoutArchiver {
         case unchanged(TreeNode)
         case stored(TreeNode, FileLane.Content, isSteady: Bool)
         case omitted(String)
+
+        /// Whether the file is there and what the store remembers of it.
+        func isAsRemembered(_ asset: Asset) -> Bool {
+            switch self {
+            case .unchanged: true
+            case .stored(_, let content, _): content.digest == asset.digest && content.size == asset.size
+            case .omitted: false
+            }
+        }
     }
 
     private let writer: PackWriter
@@ -47,18 +56,33 @@ struct LayoutArchiver {
         var layout = try StoreLayout(store, exportOptions)
         let assets = try layout.chosenAssets()
         let state = try store.state()
-        if memo?.state == state, let same = try unchanged(assets, &layout) { return same }
+        let isSame = memo?.state == state
+        if isSame, let same = try unchanged(assets, &layout) { return same }
         // On all cores, while this one turns records into files.
         let (folder, sources) = (store.assetFolder, assets)
         let aside = Aside { try outcomes(sources, folder) }
         var files = Files(time: layout.time)
         let lane = try FileLane(writer, chunker)
-        let bibliography = memo?.state.bibliography == state.bibliography ? known(Layout.bibliography) : nil
-        try layout.gather(withBibliography: bibliography == nil)
-        if let bibliography { files.add(Layout.bibliography, bibliography.node, bibliography.facts, bibliography.node) }
-        try addViews(&layout, &files, lane)
-        let unsteady = try add(assets, try aside.finish(), &layout, &files)
-        layout.result.contentDigest = try layout.finishDigest()
+        let views = isSame ? previous.views(besides: assets, in: writer) : nil
+        if views == nil {
+            let bibliography =
+                memo?.state.bibliography == state.bibliography ? previous.known(Layout.bibliography, in: writer) : nil
+            try layout.gather(withBibliography: bibliography == nil)
+            if let bibliography { files.add(Layout.bibliography, bibliography) }
+            try addViews(&layout, &files, lane)
+        }
+        let found = try aside.finish()
+        var digest: SHA256Digest?
+        if let views {
+            for (path, view) in views { files.add(path, view) }
+            digest =
+                zip(assets, found).allSatisfy({ $1.isAsRemembered($0) })
+                ? previous.takeCounts(into: &layout.result) : nil
+            // The digest is of everything, and some attachment is not what it was.
+            if digest == nil { try layout.gather(withBibliography: false) }
+        }
+        let unsteady = try add(assets, found, &layout, &files)
+        layout.result.contentDigest = try digest ?? layout.finishDigest()
         try addManifest(layout, &files, lane)
         let trees = try files.store(lane.blobs, previous.tree)
         layout.result.files = files.facts.count
@@ -70,10 +94,7 @@ struct LayoutArchiver {
 
     /// The last snapshot once more, when not even a file's status has changed.
     private func unchanged(_ assets: [Asset], _ layout: inout StoreLayout) throws -> Archived? {
-        guard !options.force, let tree = previous.root, layout.result.isComplete,
-            let digest = previous.manifest["contentDigest"]?.string.flatMap({ SHA256Digest(hex: $0) }),
-            let counts = previous.manifest["counts"]
-        else { return nil }
+        guard !options.force, let tree = previous.root, layout.result.isComplete else { return nil }
         let root = try RootDirectory(layout.store.assetFolder)
         let changed = Atomic<Bool>(false)
         try Parallel.forEach(assets.count, state: {}) { _, number in
@@ -82,14 +103,11 @@ struct LayoutArchiver {
             }
         }
         if changed.load(ordering: .relaxed) { return nil }
-        for name in previous.tree.files.keys where Layout.role(of: name) != .attachment && known(name) == nil {
+        for (name, node) in previous.tree.files
+        where Layout.role(of: name) != .attachment && !PreviousLayout.holds(node, in: writer) {
             return nil
         }
-        func count(_ name: String) -> Int { counts[name]?.integer.map { Int(clamping: $0) } ?? 0 }
-        for kind in Kind.allCases where kind != .attachments && kind != .settings {
-            layout.result.records[kind] = count(kind.rawValue)
-        }
-        layout.result.tombstones = count("tombstones")
+        guard let digest = previous.takeCounts(into: &layout.result) else { return nil }
         layout.result.contentDigest = digest
         layout.result.files = previous.tree.files.count
         layout.result.bytes = previous.tree.files.values.reduce(0) { $0 + Int64(clamping: $1.size) }
@@ -99,14 +117,6 @@ struct LayoutArchiver {
         return Archived(
             tree: tree, layout: layout.result, files: counted.files, folders: counted.folders, unsteady: [],
             state: memo?.state)
-    }
-
-    /// A file of the last snapshot whose content the vault has.
-    private func known(_ path: String) -> (node: TreeNode, facts: FileFacts)? {
-        guard let node = previous.tree.files[path], let content = node.content, let digest = previous.digests[path],
-            content.allSatisfy({ writer.holds(BlobHandle(.data, $0)) })
-        else { return nil }
-        return (node, FileFacts(size: Int64(clamping: node.size), digest: digest))
     }
 
     /// What was gathered so far.
@@ -126,6 +136,10 @@ struct LayoutArchiver {
             } else {
                 counts.changed += 1
             }
+        }
+
+        mutating func add(_ path: String, _ known: PreviousLayout.KnownFile) {
+            add(path, known.node, known.facts, known.node)
         }
 
         mutating func store(_ lane: PackWriter.Lane, _ parent: ParentTree) throws
@@ -252,6 +266,9 @@ struct LayoutArchiver {
 
     private func outcome(_ asset: Asset, _ root: RootDirectory, _ lane: FileLane) throws -> Outcome {
         if let node = try unchanged(asset, root) { return .unchanged(node) }
+        let known = previous.tree.files[asset.path]?.content.flatMap { blobs in
+            previous.digests[asset.path].map { (blobs: blobs, digest: $0) }
+        }
         var tries = 0
         while true {
             tries += 1
@@ -264,7 +281,7 @@ struct LayoutArchiver {
                 return .omitted(error.message)
             }
             do {
-                let content = try lane.store(file, size: before.size)
+                let content = try lane.store(file, size: before.size, known: known)
                 let isSteady = try file.status() == before && content.size == before.size
                 if isSteady || tries == 3 {
                     return .stored(TreeNode(before, content.blobs, size: content.size), content, isSteady: isSteady)
@@ -278,9 +295,8 @@ struct LayoutArchiver {
 
     private func unchanged(_ asset: Asset, _ root: RootDirectory) throws -> TreeNode? {
         guard !options.force, let node = previous.tree.files[asset.path], previous.digests[asset.path] == asset.digest,
-            let content = node.content, let status = try? FileStatus.ofName("\(root.path)/\(asset.path)"),
-            status.size == asset.size, node.isUnchanged(status),
-            content.allSatisfy({ writer.holds(BlobHandle(.data, $0)) })
+            let status = try? FileStatus.ofName("\(root.path)/\(asset.path)"),
+            status.size == asset.size, node.isUnchanged(status), PreviousLayout.holds(node, in: writer)
         else { return nil }
         return node
     }

@@ -43,4 +43,47 @@ struct PreviousLayout: Sendable {
         }
         return String(decoding: bytes, as: UTF8.self)
     }
+
+    // MARK: What need not be made again
+
+    typealias KnownFile = (node: TreeNode, facts: FileFacts)
+
+    static func holds(_ node: TreeNode, in writer: PackWriter) -> Bool {
+        node.content?.allSatisfy { writer.holds(BlobHandle(.data, $0)) } ?? false
+    }
+
+    /// A file whose digest is known and whose content the vault has.
+    func known(_ path: String, in writer: PackWriter) -> KnownFile? {
+        guard let node = tree.files[path], let digest = digests[path], Self.holds(node, in: writer) else { return nil }
+        return (node, FileFacts(size: Int64(clamping: node.size), digest: digest))
+    }
+
+    /// The files that are made of records; nil when one of them cannot be had.
+    func views(besides assets: [Asset], in writer: PackWriter) -> [(path: String, file: KnownFile)]? {
+        let assets = Set(assets.map(\.path))
+        var views: [(path: String, file: KnownFile)] = []
+        for path in tree.files.keys where !assets.contains(path) {
+            switch Layout.role(of: path) {
+            case .attachment, .manifest, .checksums: continue
+            default:
+                guard let view = known(path, in: writer) else { return nil }
+                views.append((path, view))
+            }
+        }
+        return views
+    }
+
+    /// Takes what the manifest says of all records together, and returns the content digest; nil when it says neither in
+    /// our way.
+    func takeCounts(into result: inout ExportResult) -> SHA256Digest? {
+        guard let digest = manifest["contentDigest"]?.string.flatMap({ SHA256Digest(hex: $0) }),
+            let counts = manifest["counts"]
+        else { return nil }
+        func count(_ name: String) -> Int { counts[name]?.integer.map { Int(clamping: $0) } ?? 0 }
+        for kind in Kind.allCases where kind != .attachments && kind != .settings {
+            result.records[kind] = count(kind.rawValue)
+        }
+        result.tombstones = count("tombstones")
+        return digest
+    }
 }

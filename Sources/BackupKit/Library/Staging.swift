@@ -81,11 +81,11 @@ struct UnreadableEntry: Error {
             remedy: error.remedy)
     }
 
-    /// Hands over the entry's bytes; throws this error when they could not be read, and what `body` throws as it is.
+    /// Hands over the entry's bytes to somebody who makes their digest; throws this error when they could not be read, and what `body` throws as it is.
     static func guarding(_ bytes: any EntryBytes, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         var own: (any Error)?
         do {
-            try bytes.forEachChunk { chunk in
+            try bytes.forEachChunkToDigest { chunk in
                 do {
                     try Interrupt.check()
                     try body(chunk)

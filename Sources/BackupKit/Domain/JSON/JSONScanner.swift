@@ -170,6 +170,15 @@ public struct JSONScanner {
         while true {
             // Most of a text is this: a loop over a local runs several times as fast as one over `position`.
             var index = position
+            while bytes.count - index >= 8 {
+                let word = UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: index, as: UInt64.self))
+                let special = jsonSpecial(word) | word & 0x8080_8080_8080_8080
+                guard special == 0 else {
+                    index += special.trailingZeroBitCount / 8
+                    break
+                }
+                index += 8
+            }
             while index < bytes.count, Self.isPlain(bytes[index]) { index += 1 }
             position = index
             guard let byte = current else { break }

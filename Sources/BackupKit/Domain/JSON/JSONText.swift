@@ -26,19 +26,23 @@ private func appendEscaped(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]
     }
 }
 
+/// The high bit of each of eight bytes that cannot stand in a string as it is; wrong only above the first of them, because
+/// of the borrow.
+@inline(__always) func jsonSpecial(_ word: UInt64) -> UInt64 {
+    let ones: UInt64 = 0x0101_0101_0101_0101
+    func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & (ones << 7) }
+    let controls = (word &- ones &* 0x20) & ~word & (ones << 7)
+    return controls | zeros(word ^ ones &* UInt64(UInt8(ascii: "\"")))
+        | zeros(word ^ ones &* UInt64(UInt8(ascii: "\\")))
+}
+
 /// Eight bytes at a time, since most can stand in a string as they are. Every byte may become six, and the last copy of
 /// eight may reach beyond what counts: `buffer` MUST have room for that.
 func copyEscaped(_ text: UnsafeRawBufferPointer, into buffer: UnsafeMutableRawBufferPointer) -> Int {
-    let ones: UInt64 = 0x0101_0101_0101_0101
-    // The high bit of each byte that is 0; wrong only above the first such byte, because of the borrow.
-    func zeros(_ word: UInt64) -> UInt64 { (word &- ones) & ~word & (ones << 7) }
     var (index, length) = (0, 0)
     while text.count - index >= 8 {
         let word = UInt64(littleEndian: text.loadUnaligned(fromByteOffset: index, as: UInt64.self))
-        let controls = (word &- ones &* 0x20) & ~word & (ones << 7)
-        let found =
-            controls | zeros(word ^ ones &* UInt64(UInt8(ascii: "\"")))
-            | zeros(word ^ ones &* UInt64(UInt8(ascii: "\\")))
+        let found = jsonSpecial(word)
         buffer.storeBytes(of: word.littleEndian, toByteOffset: length, as: UInt64.self)
         guard found != 0 else {
             (index, length) = (index + 8, length + 8)
@@ -107,8 +111,9 @@ private func unescape(
     var index = 0
     while index < body.count {
         guard body[index] == UInt8(ascii: "\\"), index + 1 < body.count else {
-            out.append(body[index])
-            index += 1
+            let start = index
+            repeat { index += 1 } while index < body.count && body[index] != UInt8(ascii: "\\")
+            out += UnsafeRawBufferPointer(rebasing: body[start..<index])
             continue
         }
         let escape = body[index + 1]
@@ -219,9 +224,28 @@ public enum CanonicalJSON {
         return left.count < right.count
     }
 
+    /// Whether the text of a sound string holds no escapes but those that we would write; false when that is not plain.
+    private static func isEscapedAsWeDo(_ body: UnsafeRawBufferPointer) -> Bool {
+        var index = 0
+        while index < body.count {
+            guard body[index] == UInt8(ascii: "\\") else {
+                index += 1
+                continue
+            }
+            guard index + 1 < body.count else { return false }
+            switch body[index + 1] {
+            case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
+                UInt8(ascii: "r"), UInt8(ascii: "t"):
+                index += 2
+            default: return false
+            }
+        }
+        return true
+    }
+
     private static func appendString(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]) {
         let body = UnsafeRawBufferPointer(rebasing: bytes[range])
-        guard body.contains(UInt8(ascii: "\\")) else {
+        if isEscapedAsWeDo(body) {
             out += UnsafeRawBufferPointer(rebasing: bytes[range.lowerBound - 1..<range.upperBound + 1])
             return
         }

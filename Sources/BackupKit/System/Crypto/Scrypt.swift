@@ -1,5 +1,6 @@
 import CCrypto
 import CSystem
+import Glibc
 
 /// What it costs to make a key of a password.
 public struct ScryptCost: Sendable, Equatable {
@@ -63,7 +64,7 @@ enum Scrypt {
         // Two lanes at once need twice the memory, which is no matter for any cost that people use.
         let workers = laneBytes * Int(cost.n) > 64 << 20 ? 1 : Parallel.cores
         let lanes = try Parallel.map(
-            p, workers: workers, state: { Table(rowBytes: laneBytes, rows: Int(cost.n)) }
+            p, workers: workers, state: { try Table(rowBytes: laneBytes, rows: Int(cost.n)) }
         ) { table, lane in
             try table.mix(start[lane * laneBytes..<(lane + 1) * laneBytes])
         }
@@ -85,16 +86,21 @@ enum Scrypt {
     private final class Table {
         private let rowBytes: Int
         private let rows: Int
-        /// The rows, and two more for the state and the one after it.
+        /// The rows, and two more for the state and the one after it. Not from the heap, which keeps what it has got.
         private let memory: UnsafeMutableRawPointer
+        private let count: Int
 
-        init(rowBytes: Int, rows: Int) {
+        init(rowBytes: Int, rows: Int) throws {
             self.rowBytes = rowBytes
             self.rows = rows
-            memory = .allocate(byteCount: rowBytes * (rows + 2), alignment: 64)
+            count = rowBytes * (rows + 2)
+            guard let memory = mmap(nil, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
+                memory != MAP_FAILED
+            else { throw BackupError(.failed, "there is no memory to derive the key in") }
+            self.memory = memory
         }
 
-        deinit { memory.deallocate() }
+        deinit { munmap(memory, count) }
 
         private func row(_ number: Int) -> UnsafeMutableRawPointer { memory + number * rowBytes }
 

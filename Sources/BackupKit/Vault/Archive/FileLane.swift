@@ -28,6 +28,7 @@ final class FileLane {
     private var end = 0
     private var searched = 0
     private var content = Content()
+    private var isHashed = true
 
     init(_ writer: PackWriter, _ chunker: Chunker) throws {
         blobs = try PackWriter.Lane(writer)
@@ -36,8 +37,24 @@ final class FileLane {
 
     deinit { buffer.deallocate() }
 
-    /// Stores `size` bytes of a file, or less when it ends before.
-    func store(_ file: FileHandle, size: Int64) throws -> Content {
+    /// Stores `size` bytes of a file, or less when it ends before. What is `known` to consist of certain blobs need not be
+    /// hashed as a whole when these are its blobs.
+    func store(_ file: FileHandle, size: Int64, known: (blobs: [SHA256Digest], digest: SHA256Digest)?) throws -> Content
+    {
+        guard let known, known.blobs.count > 1 else { return try store(file, size: size) }
+        isHashed = false
+        defer { isHashed = true }
+        var content = try store(file, size: size)
+        if content.blobs == known.blobs {
+            content.digest = known.digest
+        } else if content.blobs.count > 1 {
+            isHashed = true
+            content = try store(file, size: size)
+        }
+        return content
+    }
+
+    private func store(_ file: FileHandle, size: Int64) throws -> Content {
         begin()
         var offset: Int64 = 0
         while offset < size {
@@ -112,7 +129,7 @@ final class FileLane {
     /// The only chunk of a file has the file's own digest, so that such a file is hashed once.
     private func store(_ chunk: UnsafeRawBufferPointer, isOnly: Bool) throws {
         let stored = try blobs.store(chunk, as: .data)
-        if !isOnly { hasher.update(chunk) }
+        if isHashed, !isOnly { hasher.update(chunk) }
         content.blobs.append(stored.id)
         content.size += Int64(chunk.count)
         content.isNew = content.isNew || stored.isNew
