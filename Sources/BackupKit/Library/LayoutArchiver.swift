@@ -42,7 +42,8 @@ struct LayoutArchiver {
         self.writer = writer
         self.chunker = chunker
         self.previous = previous
-        self.memo = memo
+        // Of a snapshot that has lost something nothing is taken over.
+        self.memo = previous.isWhole ? memo : nil
         self.options = options
     }
 

@@ -58,11 +58,14 @@ struct PreviousLayout: Sendable {
         return (node, FileFacts(size: Int64(clamping: node.size), digest: digest))
     }
 
+    /// Whether every file that the snapshot ought to have was found in its trees.
+    var isWhole: Bool { !digests.isEmpty && digests.keys.allSatisfy { tree.files[$0] != nil } }
+
     /// The files that are made of records; nil when one of them cannot be had.
     func views(besides assets: [Asset], in writer: PackWriter) -> [(path: String, file: KnownFile)]? {
         let assets = Set(assets.map(\.path))
         var views: [(path: String, file: KnownFile)] = []
-        for path in tree.files.keys where !assets.contains(path) {
+        for path in digests.keys where !assets.contains(path) {
             switch Layout.role(of: path) {
             case .attachment, .manifest, .checksums: continue
             default:
