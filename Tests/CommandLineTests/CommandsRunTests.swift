@@ -12,10 +12,7 @@ import Testing
         try bench.write("lib.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n")
         try bench.write("pw", "secret\n")
         try bench.shell("chmod 600 pw; \"$T\" -q import lib.bib")
-        // A key that costs nothing: these tests open the vault a hundred times.
-        _ = try Vault.create(
-            try FolderBackend.create(bench.path("v")), password: Array("secret".utf8),
-            cost: ScryptCost(n: 16, r: 1, p: 1))
+        try bench.makeCheapVault()
         try bench.write(
             "c/nightly.toml",
             "store = '../store.db'\nvault = '../v'\npassword-file = '../pw'\nkeep.last = 3\n\(more)")
