@@ -47,8 +47,8 @@ struct LayoutArchiver {
         self.options = options
     }
 
-    /// Runs inside one read transaction of the store.
-    func archive(_ store: Store) throws -> Archived {
+    /// Runs inside one read transaction of the store; `state` is the store's.
+    func archive(_ store: Store, _ state: StoreState) throws -> Archived {
         var exportOptions = ExportOptions(form: .layout(.directory))
         exportOptions.kinds = options.kinds
         exportOptions.oversize = options.oversize
@@ -56,7 +56,6 @@ struct LayoutArchiver {
         exportOptions.tool = options.tool
         var layout = try StoreLayout(store, exportOptions)
         let assets = try layout.chosenAssets()
-        let state = try store.state()
         let isSame = memo?.state == state
         if isSame, let same = try unchanged(assets, &layout) { return same }
         // On all cores, while this one turns records into files.
@@ -268,7 +267,7 @@ struct LayoutArchiver {
     private func outcome(_ asset: Asset, _ root: RootDirectory, _ lane: FileLane) throws -> Outcome {
         if let node = try unchanged(asset, root) { return .unchanged(node) }
         let known = previous.tree.files[asset.path]?.content.flatMap { blobs in
-            previous.digests[asset.path].map { (blobs: blobs, digest: $0) }
+            previous.digests[asset.path].map { FileLane.Known(blobs: blobs, digest: $0) }
         }
         var tries = 0
         while true {

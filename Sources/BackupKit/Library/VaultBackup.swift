@@ -109,10 +109,15 @@ public enum VaultBackup {
         result.adoptedPacks = found.count
         let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
         for pack in found { writer.adopt(pack) }
-        let previous = try PreviousLayout(parent, vault, index.blobs)
-        let archiver = LayoutArchiver(
-            writer, try Chunker(vault.polynomial), previous, BackupMemo(parent?.file, options), options)
-        var archived = try store.read { try archiver.archive(store) }
+        let chunker = try Chunker(vault.polynomial)
+        let blobs = index.blobs
+        var archived = try store.read {
+            // The store is read while the last snapshot's trees are.
+            let state = Aside { try store.state() }
+            let previous = try PreviousLayout(parent, vault, blobs)
+            let archiver = LayoutArchiver(writer, chunker, previous, BackupMemo(parent?.file, options), options)
+            return try archiver.archive(store, state.finish())
+        }
         archived.layout.warnings += index.findings.filter { $0.severity != .note }
         result.layout = archived.layout
         result.unsteady = archived.unsteady

@@ -11,8 +11,6 @@ final class FileLane {
         var size: Int64 = 0
         /// The digest of the whole file.
         var digest = FileLane.emptyDigest
-        /// Some of it was not in the vault yet.
-        var isNew = false
     }
 
     static let emptyDigest = SHA256Digest.of("")
@@ -28,7 +26,6 @@ final class FileLane {
     private var end = 0
     private var searched = 0
     private var content = Content()
-    private var isHashed = true
 
     init(_ writer: PackWriter, _ chunker: Chunker) throws {
         blobs = try PackWriter.Lane(writer)
@@ -37,21 +34,34 @@ final class FileLane {
 
     deinit { buffer.deallocate() }
 
-    /// Stores `size` bytes of a file, or less when it ends before. What is `known` to consist of certain blobs need not be
-    /// hashed as a whole when these are its blobs.
-    func store(_ file: FileHandle, size: Int64, known: (blobs: [SHA256Digest], digest: SHA256Digest)?) throws -> Content
-    {
-        guard let known, known.blobs.count > 1 else { return try store(file, size: size) }
-        isHashed = false
-        defer { isHashed = true }
-        var content = try store(file, size: size)
-        if content.blobs == known.blobs {
-            content.digest = known.digest
-        } else if content.blobs.count > 1 {
-            isHashed = true
-            content = try store(file, size: size)
+    /// What a file was the last time.
+    struct Known {
+        let blobs: [SHA256Digest]
+        let digest: SHA256Digest
+    }
+
+    /// Stores `size` bytes of a file, or less when it ends before.
+    func store(_ file: FileHandle, size: Int64, known: Known?) throws -> Content {
+        try known.flatMap { try confirm($0, file, size: size) } ?? store(file, size: size)
+    }
+
+    /// Reads a file that may consist of the blobs it consisted of: where each of them has its digest, nothing needs to be cut
+    /// or hashed as a whole. Nil when it is not so.
+    private func confirm(_ known: Known, _ file: FileHandle, size: Int64) throws -> Content? {
+        let lengths = known.blobs.map { blobs.length(ofData: $0) ?? 0 }
+        guard lengths.allSatisfy({ 1...Chunker.maximum ~= $0 }), lengths.reduce(0, +) == Int(size) else { return nil }
+        var offset: Int64 = 0
+        for (id, length) in zip(known.blobs, lengths) {
+            begin()
+            let space = room(length)
+            do {
+                guard try file.read(into: space, at: offset) == length else { return nil }
+            } catch let error as BackupError { throw SourceFailure(error: error) }
+            hasher.update(UnsafeRawBufferPointer(space))
+            guard hasher.finish() == id else { return nil }
+            offset += Int64(length)
         }
-        return content
+        return Content(blobs: known.blobs, size: size, digest: known.digest)
     }
 
     private func store(_ file: FileHandle, size: Int64) throws -> Content {
@@ -128,11 +138,10 @@ final class FileLane {
 
     /// The only chunk of a file has the file's own digest, so that such a file is hashed once.
     private func store(_ chunk: UnsafeRawBufferPointer, isOnly: Bool) throws {
-        let stored = try blobs.store(chunk, as: .data)
-        if isHashed, !isOnly { hasher.update(chunk) }
-        content.blobs.append(stored.id)
+        let id = try blobs.store(chunk, as: .data).id
+        if !isOnly { hasher.update(chunk) }
+        content.blobs.append(id)
         content.size += Int64(chunk.count)
-        content.isNew = content.isNew || stored.isNew
     }
 
     private func finish() throws -> Content {

@@ -1,9 +1,9 @@
 /// A pack that is being filled. Blobs are sealed into it by several threads at once: a place is taken under the writer's
 /// lock, and filled outside of it.
 final class PackBuffer: @unchecked Sendable {
-    /// Somewhat less than restic aims at, because up to six are in memory. A blob that does not fit begins a new pack, so
+    /// Half of what restic aims at, because up to six are in memory. A blob that does not fit begins a new pack, so
     /// that the memory for one is known.
-    static let usualSize = 12 << 20
+    static let usualSize = 8 << 20
 
     // Guarded by the writer's lock, but for the bytes of a place, which belong to who took it.
     private(set) var memory: UnsafeMutableRawBufferPointer

@@ -91,6 +91,13 @@ public final class PackWriter: Sendable {
             return (id, true)
         }
 
+        /// How long a blob is that the vault held before.
+        func length(ofData id: SHA256Digest) -> Int? {
+            let handle = BlobHandle(.data, id)
+            guard writer.known.holds(handle) else { return nil }
+            return writer.known.find(handle).map { writer.known[$0].contentLength }
+        }
+
         /// Stores a blob of the same vault as it lies there, sealed; the caller has opened it to see that it is whole.
         func copy(sealed: UnsafeRawBufferPointer, of blob: PackedBlob) throws {
             guard writer.claim(blob.handle) else { return }
