@@ -20,7 +20,12 @@ public struct ArchiveReader: CarrierReader {
             }
         case .tarGzip: reader = TarSequence(file: file, limits: limits) { try FilterSource($0, .gzip) }
         case .tarXZ: reader = TarSequence(file: file, limits: limits) { try FilterSource($0, .xz) }
-        case .zip: reader = try ZipReader(file, limits: limits)
+        case .zip:
+            do {
+                reader = try ZipReader(file, limits: limits)
+            } catch let error as BackupError where error.code == .damaged {
+                reader = CutZip(file: file, limits: limits, cause: error)
+            }
         case .tar, .directory: reader = TarSequence(file: file, limits: limits) { PlainSource($0) }
         }
     }
@@ -36,7 +41,7 @@ public struct ArchiveReader: CarrierReader {
     }
 
     /// Whether single entries are found without reading the rest: so it is for zip and for our own `.tar.zst`.
-    public var findsEntriesQuickly: Bool { !(reader is TarSequence) }
+    public var findsEntriesQuickly: Bool { !(reader is TarSequence || reader is CutZip) }
 
     /// The quick proof after writing: for our own `.tar.zst`, every frame decodes with its checksum and every header is
     /// sound, on all cores; for the others, everything is unpacked once.

@@ -83,7 +83,7 @@ private struct LostZipBytes: EntryBytes {
     func forEachChunk(_ body: (UnsafeRawBufferPointer) throws -> Void) throws { throw cause }
 }
 
-private final class ZipEntryBytes: EntryBytes {
+final class ZipEntryBytes: EntryBytes {
     private let unpacker: ArchiveUnpacker
     private let info: EntryInfo
 

@@ -216,6 +216,8 @@ final class ArchiveUnpacker {
         case gzip
         case xz
         case zip
+        /// From the front, along the headers of its entries.
+        case cutZip
     }
 
     private let archive: OpaquePointer
@@ -239,6 +241,7 @@ final class ArchiveUnpacker {
         case .gzip: enabled = max(archive_read_support_filter_gzip(archive), archive_read_support_format_raw(archive))
         case .xz: enabled = max(archive_read_support_filter_xz(archive), archive_read_support_format_raw(archive))
         case .zip: enabled = archive_read_support_format_zip_seekable(archive)
+        case .cutZip: enabled = archive_read_support_format_zip_streamable(archive)
         }
         guard enabled == ARCHIVE_OK, input.open(archive, seekable: kind == .zip) == ARCHIVE_OK else { throw damage() }
     }
@@ -254,7 +257,7 @@ final class ArchiveUnpacker {
         guard status == ARCHIVE_OK, let entry else { throw damage() }
         current = entry
         // One filter plus the file itself: libarchive unwraps filters inside filters by itself.
-        guard archive_filter_count(archive) == (kind == .zip ? 1 : 2) else {
+        guard archive_filter_count(archive) == (kind == .zip || kind == .cutZip ? 1 : 2) else {
             throw BackupError(.refused, "is compressed several times over", at: input.file.path)
         }
         return true
@@ -269,6 +272,22 @@ final class ArchiveUnpacker {
         guard let current, let path = archive_entry_pathname(current) else { return false }
         return Self.comparable(UnsafeRawBufferPointer(start: path, count: strlen(path))) == Self.comparable(name)
     }
+
+    /// What the current entry calls itself.
+    var name: [UInt8] {
+        guard let current, let path = archive_entry_pathname(current) else { return [] }
+        return Array(UnsafeRawBufferPointer(start: path, count: strlen(path)))
+    }
+
+    /// What the current entry's header says of its size; nil when it says nothing, or nothing that can be.
+    var size: Int64? {
+        guard let current, archive_entry_size_is_set(current) != 0 else { return nil }
+        let size = archive_entry_size(current)
+        return 0...(1 << 56) ~= size ? size : nil
+    }
+
+    /// Seconds since 1970.
+    var modified: Int64 { current.map { Int64(archive_entry_mtime($0)) } ?? 0 }
 
     private static func comparable(_ name: some Collection<UInt8>) -> String {
         // Swift calls composed and decomposed letters equal.
