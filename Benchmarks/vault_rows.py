@@ -97,7 +97,7 @@ class VaultRows:
         )
 
     def unchanged(self, what, store, folder, bar):
-        ours = take_turns(
+        runs = take_turns(
             lambda: self.back_up(store),
             [
                 lambda: self.restic_run("backup", ".", folder=folder),
@@ -106,7 +106,7 @@ class VaultRows:
             ],
             self.rounds,
         )
-        self.table.time(what + ", key derivation not counted", without(ours[0], ours[2]), without(ours[1], ours[3]), bar)
+        self.table.time(what + ", key derivation not counted", without(runs[0], runs[2]), without(runs[1], runs[3]), bar)
 
     def read_again(self):
         runs = take_turns(

@@ -46,7 +46,6 @@ struct CutZip: CarrierReader {
         private let limits: ReadLimits
         private let fileSize: Int64
         private var meter: LimitMeter
-        private var total: Int64 = 0
 
         init(_ file: FileHandle, _ limits: ReadLimits) throws {
             unpacker = try ArchiveUnpacker(file, .cutZip)
@@ -63,10 +62,7 @@ struct CutZip: CarrierReader {
             }
             let info = EntryInfo(path: stored.path, size: size, modified: unpacker.modified)
             if stored.path != "." { try meter.admit(info, isFolder: stored.isFolder) }
-            total += size
-            guard total <= limits.ratioGrace || total / limits.ratio <= fileSize else {
-                throw BackupError(.refused, "unpacks to more than \(limits.ratio) times its size", at: stored.path)
-            }
+            try limits.checkRatio(unpacked: meter.totalBytes, packed: fileSize, at: stored.path)
             return Entry(info: info, isFolder: stored.isFolder)
         }
     }

@@ -6,7 +6,7 @@ struct LimitMeter {
     private let limits: ReadLimits
     private var names = EntryNameSet()
     private var entries = 0
-    private var totalBytes: Int64 = 0
+    private(set) var totalBytes: Int64 = 0
     private var nameBytes = 0
 
     init(_ limits: ReadLimits) { self.limits = limits }

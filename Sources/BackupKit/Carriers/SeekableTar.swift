@@ -117,10 +117,7 @@ struct SeekableTar: CarrierReader {
         self.table = table
         self.index = index
         guard (0..<(table.count - 1)).allSatisfy({ !table.unpackedRange($0).isEmpty }) else { return nil }
-        let size = table.packed[table.count]
-        if table.unpackedSize > limits.ratioGrace && table.unpackedSize / limits.ratio > size {
-            throw BackupError(.refused, "unpacks to more than \(limits.ratio) times its size", at: file.path)
-        }
+        try limits.checkRatio(unpacked: table.unpackedSize, packed: table.packed[table.count], at: file.path)
     }
 
     func list() throws -> [EntryInfo] {

@@ -63,11 +63,7 @@ final class TarCursor {
             throw error
         }
         produced += Int64(chunk.count)
-        if produced > limits.ratioGrace && produced / limits.ratio > source.consumed {
-            throw BackupError(
-                .refused, "unpacks to more than \(limits.ratio) times its size", at: archive,
-                remedy: "an archive that does is most likely made to fill the disk")
-        }
+        try limits.checkRatio(unpacked: produced, packed: source.consumed, at: archive)
     }
 
     private func skip(_ count: Int64) throws {

@@ -69,11 +69,7 @@ public final class VaultReader: CarrierReader {
     public init(_ vault: Vault, _ word: String, limits: ReadLimits = ReadLimits()) throws {
         self.vault = vault
         self.limits = limits
-        do {
-            lock = HeldLock(try VaultLock.acquire(.shared, in: vault.locks))
-        } catch let error as BackupError where error.code != .locked && error.code != .interrupted {
-            lock = nil
-        }
+        lock = try vault.lockToRead().map(HeldLock.init)
         snapshot = try vault.resolve(word)
         let loaded = try vault.loadIndex()
         index = loaded.blobs
@@ -92,7 +88,7 @@ public final class VaultReader: CarrierReader {
         var parts = paths[0].split(separator: "/")[...]
         var id = root
         while !parts.isEmpty {
-            let nodes = try reader.read(BlobHandle(.tree, id), in: index) { try Tree(parsing: $0).nodes }
+            let nodes = try reader.nodes(of: id, in: index)
             // A relative path stands there in full and begins further down in the tree.
             guard nodes.count == 1, let only = nodes.first, let subtree = only.subtree, only.kind == .folder,
                 let place = parts.firstIndex(where: { $0.utf8.elementsEqual(only.name) })
@@ -128,7 +124,7 @@ public final class VaultReader: CarrierReader {
             try Interrupt.check()
             let nodes: [TreeNode]
             do {
-                nodes = try reader.read(BlobHandle(.tree, id), in: index) { try Tree(parsing: $0).nodes }
+                nodes = try reader.nodes(of: id, in: index)
             } catch let error as BackupError where error.code == .damaged || error.code == .notFound {
                 damage.append(
                     Finding(

@@ -37,11 +37,7 @@ struct ZipDirectory: Sendable {
         guard fields.remaining == 0 else {
             throw BackupError(.refused, "the zip directory has more in it than its count says", at: file.path)
         }
-        let size = try file.status().size
-        let total = entries.reduce(0) { $0 + $1.info.size }
-        if total > limits.ratioGrace && total / limits.ratio > size {
-            throw BackupError(.refused, "unpacks to more than \(limits.ratio) times its size", at: file.path)
-        }
+        try limits.checkRatio(unpacked: meter.totalBytes, packed: file.status().size, at: file.path)
         entries.sort { $0.offset < $1.offset }
         try Self.checkLayout(entries, file, directory: end.directoryOffset)
         self.entries = entries

@@ -17,4 +17,12 @@ public struct ReadLimits: Sendable, Equatable {
     public var lineBytes = 64 << 20
 
     public init() {}
+
+    /// Throws `.refused` when `unpacked` bytes are more than so many packed ones honestly become.
+    func checkRatio(unpacked: Int64, packed: Int64, at path: String) throws {
+        guard unpacked > ratioGrace, unpacked / ratio > packed else { return }
+        throw BackupError(
+            .refused, "unpacks to more than \(ratio) times its size", at: path,
+            remedy: "an archive that does is most likely made to fill the disk")
+    }
 }

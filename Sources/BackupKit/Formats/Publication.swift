@@ -17,9 +17,13 @@ public enum Publication {
         func text(_ bytes: UnsafeRawBufferPointer) {
             if isUTF8 { pen.string(bytes) } else { pen.string(BibText.decode(bytes).text) }
         }
-        pen.write("{\"citeKey\":")
+        pen.write("{")
+        pen.string(citeKey)
+        pen.write(":")
         text(block.keyBytes)
-        pen.write(",\"entryType\":")
+        pen.write(",")
+        pen.string(entryType)
+        pen.write(":")
         text(block.typeBytes)
         var seen = NamesSeen()
         for (index, field) in block.fields.enumerated() {

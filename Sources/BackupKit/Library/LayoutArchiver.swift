@@ -9,14 +9,16 @@ struct LayoutArchiver {
         var files: VaultBackupResult.Counts
         var folders: VaultBackupResult.Counts
         var unsteady: [String]
-        /// What the store held.
-        var state: StoreState?
     }
 
     private enum Outcome: Sendable {
         case unchanged(TreeNode)
         case stored(TreeNode, FileLane.Content, isSteady: Bool)
         case omitted(String)
+
+        var isUnchanged: Bool {
+            if case .unchanged = self { true } else { false }
+        }
 
         /// Whether the file is there and what the store remembers of it.
         func isAsRemembered(_ asset: Asset) -> Bool {
@@ -56,14 +58,12 @@ struct LayoutArchiver {
         exportOptions.tool = options.tool
         var layout = try StoreLayout(store, exportOptions)
         let assets = try layout.chosenAssets()
-        let isSame = memo?.state == state
-        if isSame, let same = try unchanged(assets, &layout) { return same }
         // On all cores, while this one turns records into files.
         let (folder, sources) = (store.assetFolder, assets)
         let aside = Aside { try outcomes(sources, folder) }
         var files = Files(time: layout.time)
         let lane = try FileLane(writer, chunker)
-        let views = isSame ? previous.views(besides: assets, in: writer) : nil
+        let views = memo?.state == state ? previous.views(besides: assets, in: writer) : nil
         if views == nil {
             let bibliography =
                 memo?.state.bibliography == state.bibliography ? previous.known(Layout.bibliography, in: writer) : nil
@@ -72,6 +72,7 @@ struct LayoutArchiver {
             try addViews(&layout, &files, lane)
         }
         let found = try aside.finish()
+        if views != nil, let same = lastTree(found, &layout) { return same }
         var digest: SHA256Digest?
         if let views {
             for (path, view) in views { files.add(path, view) }
@@ -88,26 +89,15 @@ struct LayoutArchiver {
         layout.result.files = files.facts.count
         layout.result.bytes = files.facts.values.reduce(0) { $0 + $1.size }
         return Archived(
-            tree: trees.id, layout: layout.result, files: files.counts, folders: trees.folders, unsteady: unsteady,
-            state: state)
+            tree: trees.id, layout: layout.result, files: files.counts, folders: trees.folders, unsteady: unsteady)
     }
 
     /// The last snapshot once more, when not even a file's status has changed.
-    private func unchanged(_ assets: [Asset], _ layout: inout StoreLayout) throws -> Archived? {
-        guard !options.force, let tree = previous.root, layout.result.isComplete else { return nil }
-        let root = try RootDirectory(layout.store.assetFolder)
-        let changed = Atomic<Bool>(false)
-        try Parallel.forEach(assets.count, state: {}) { _, number in
-            if !changed.load(ordering: .relaxed), try unchanged(assets[number], root) == nil {
-                changed.store(true, ordering: .relaxed)
-            }
-        }
-        if changed.load(ordering: .relaxed) { return nil }
-        for (name, node) in previous.tree.files
-        where Layout.role(of: name) != .attachment && !PreviousLayout.holds(node, in: writer) {
-            return nil
-        }
-        guard let digest = previous.takeCounts(into: &layout.result) else { return nil }
+    private func lastTree(_ found: [Outcome], _ layout: inout StoreLayout) -> Archived? {
+        guard let tree = previous.root, layout.result.isComplete, found.allSatisfy(\.isUnchanged),
+            [Manifest.fileName, ChecksumFile.fileName].allSatisfy({ previous.tree.files[$0].map(holds) ?? false }),
+            let digest = previous.takeCounts(into: &layout.result)
+        else { return nil }
         layout.result.contentDigest = digest
         layout.result.files = previous.tree.files.count
         layout.result.bytes = previous.tree.files.values.reduce(0) { $0 + Int64(clamping: $1.size) }
@@ -115,9 +105,10 @@ struct LayoutArchiver {
         counted.files.unmodified = previous.tree.files.count
         counted.folders.unmodified = previous.tree.folders.count
         return Archived(
-            tree: tree, layout: layout.result, files: counted.files, folders: counted.folders, unsteady: [],
-            state: memo?.state)
+            tree: tree, layout: layout.result, files: counted.files, folders: counted.folders, unsteady: [])
     }
+
+    private func holds(_ node: TreeNode) -> Bool { PreviousLayout.holds(node, in: writer) }
 
     /// What was gathered so far.
     private struct Files {
@@ -296,7 +287,7 @@ struct LayoutArchiver {
     private func unchanged(_ asset: Asset, _ root: RootDirectory) throws -> TreeNode? {
         guard !options.force, let node = previous.tree.files[asset.path], previous.digests[asset.path] == asset.digest,
             let status = try? FileStatus.ofName("\(root.path)/\(asset.path)"),
-            status.size == asset.size, node.isUnchanged(status), PreviousLayout.holds(node, in: writer)
+            status.size == asset.size, node.isUnchanged(status), holds(node)
         else { return nil }
         return node
     }

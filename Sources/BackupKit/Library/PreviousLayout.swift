@@ -11,7 +11,8 @@ struct PreviousLayout: Sendable {
     init(_ snapshot: Snapshot?, _ vault: Vault, _ index: BlobIndex) throws {
         let reader = try BlobReader(vault)
         root = snapshot?.file.tree
-        guard let root, let library = Self.library(root, index, reader) else {
+        // What cannot be read is as if it were not there: everything is read anew.
+        guard let root, let library = reader.node(VaultBackup.root, of: root, in: index)?.subtree else {
             tree = ParentTree()
             digests = [:]
             return
@@ -25,13 +26,6 @@ struct PreviousLayout: Sendable {
                 try? JSON(parsing: "{\(line.hasSuffix(",") ? line.dropLast() : line)}").members
             }
         manifest = .object(facts.flatMap { $0 })
-    }
-
-    private static func library(_ root: SHA256Digest, _ index: BlobIndex, _ reader: BlobReader) -> SHA256Digest? {
-        // What cannot be read is as if it were not there: everything is read anew.
-        try? reader.read(BlobHandle(.tree, root), in: index) { json in
-            try Tree(parsing: json).nodes.first { $0.name.elementsEqual(VaultBackup.root.utf8) }?.subtree
-        }
     }
 
     private static func text(_ node: TreeNode?, blobs: Int, _ index: BlobIndex, _ reader: BlobReader) -> String {

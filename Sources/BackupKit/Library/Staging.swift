@@ -81,7 +81,8 @@ struct UnreadableEntry: Error {
             remedy: error.remedy)
     }
 
-    /// Hands over the entry's bytes to somebody who makes their digest; throws this error when they could not be read, and what `body` throws as it is.
+    /// Hands over the entry's bytes to somebody who makes their digest; throws this error when they could not be read,
+    /// and what `body` throws as it is.
     static func guarding(_ bytes: any EntryBytes, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         var own: (any Error)?
         do {

@@ -93,7 +93,7 @@ public enum VaultBackup {
     public static func run(
         _ store: Store, into vault: Vault, _ options: VaultBackupOptions = VaultBackupOptions()
     ) throws -> VaultBackupResult {
-        return try vault.locked(wait: options.lockWait) { vault in try run(store, locked: vault, options) }
+        try vault.locked(wait: options.lockWait) { vault in try run(store, locked: vault, options) }
     }
 
     private static func run(
@@ -111,12 +111,13 @@ public enum VaultBackup {
         for pack in found { writer.adopt(pack) }
         let chunker = try Chunker(vault.polynomial)
         let blobs = index.blobs
-        var archived = try store.read {
+        var (archived, state) = try store.read {
             // The store is read while the last snapshot's trees are.
-            let state = Aside { try store.state() }
+            let aside = Aside { try store.state() }
             let previous = try PreviousLayout(parent, vault, blobs)
             let archiver = LayoutArchiver(writer, chunker, previous, BackupMemo(parent?.file, options), options)
-            return try archiver.archive(store, state.finish())
+            let state = try aside.finish()
+            return (try archiver.archive(store, state), state)
         }
         archived.layout.warnings += index.findings.filter { $0.severity != .note }
         result.layout = archived.layout
@@ -131,7 +132,7 @@ public enum VaultBackup {
         result.end = options.clock.now()
         if options.dryRun || (options.skipIfUnchanged && result.isUnchanged) { return result }
         var file = snapshot(result, options)
-        if let state = archived.state, result.isComplete, result.layout.warnings.isEmpty {
+        if result.isComplete, result.layout.warnings.isEmpty {
             file.others.append(BackupMemo(state, options).member)
         }
         result.snapshot = try vault.storeUnpacked(.snapshot, file.encoded())

@@ -136,14 +136,11 @@ final class VaultDamage {
 
     /// The pieces of a file of the layout; nil where the snapshot has none or its folder cannot be read.
     private func content(_ name: String, of snapshot: Snapshot) -> [SHA256Digest]? {
-        guard let root = snapshot.file.tree, let library = node(VaultBackup.root, in: root)?.subtree else { return nil }
-        return node(name, in: library)?.content
-    }
-
-    private func node(_ name: String, in tree: SHA256Digest) -> TreeNode? {
         // What cannot be read is a finding already.
-        let nodes = try? reader.read(BlobHandle(.tree, tree), in: index) { try Tree(parsing: $0).nodes }
-        return nodes?.first { $0.name.elementsEqual(name.utf8) }
+        guard let root = snapshot.file.tree,
+            let library = reader.node(VaultBackup.root, of: root, in: index)?.subtree
+        else { return nil }
+        return reader.node(name, of: library, in: index)?.content
     }
 }
 

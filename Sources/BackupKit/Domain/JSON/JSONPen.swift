@@ -19,14 +19,19 @@ struct JSONPen: ~Copyable {
     }
 
     mutating func write(_ text: StaticString) {
-        makeRoom(text.utf8CodeUnitCount)
-        (memory + count).copyMemory(from: text.utf8Start, byteCount: text.utf8CodeUnitCount)
-        count += text.utf8CodeUnitCount
+        write(UnsafeRawBufferPointer(start: text.utf8Start, count: text.utf8CodeUnitCount))
     }
 
     /// Text that is JSON already.
     mutating func write(json text: String) {
-        for byte in text.utf8 { write(byte) }
+        var text = text
+        text.withUTF8 { write(UnsafeRawBufferPointer($0)) }
+    }
+
+    private mutating func write(_ bytes: UnsafeRawBufferPointer) {
+        makeRoom(bytes.count)
+        UnsafeMutableRawBufferPointer(start: memory + count, count: bytes.count).copyMemory(from: bytes)
+        count += bytes.count
     }
 
     /// A string of UTF-8 text.

@@ -41,6 +41,16 @@ public final class BlobReader {
         return try body(found)
     }
 
+    /// What is in a folder.
+    func nodes(of tree: SHA256Digest, in index: BlobIndex) throws -> [TreeNode] {
+        try read(BlobHandle(.tree, tree), in: index) { try Tree(parsing: $0).nodes }
+    }
+
+    /// What a folder holds under a name; nil also when the folder cannot be read.
+    func node(_ name: String, of tree: SHA256Digest, in index: BlobIndex) -> TreeNode? {
+        try? nodes(of: tree, in: index).first { $0.name.elementsEqual(name.utf8) }
+    }
+
     /// The content of a blob, good until the next call.
     func read(
         _ blob: PackedBlob, in pack: SHA256Digest, comparingName: Bool = true

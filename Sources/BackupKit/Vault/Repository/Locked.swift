@@ -67,15 +67,19 @@ extension Vault {
     public func reading<Result>(
         wait: Double = 0, unlocked: (BackupError) -> Void, _ body: (Vault) throws -> Result
     ) throws -> Result {
-        let lock: VaultLock
+        let lock = try lockToRead(wait: wait, unlocked: unlocked)
+        defer { lock?.release() }
+        return try body(self)
+    }
+
+    /// A shared lock; nil where none can be written.
+    func lockToRead(wait: Double = 0, unlocked: (BackupError) -> Void = { _ in }) throws -> VaultLock? {
         do {
-            lock = try VaultLock.acquire(.shared, in: locks, wait: wait)
+            return try VaultLock.acquire(.shared, in: locks, wait: wait)
         } catch let error as BackupError where error.code != .locked && error.code != .interrupted {
             unlocked(error)
-            return try body(self)
+            return nil
         }
-        defer { lock.release() }
-        return try body(self)
     }
 
     /// Removes the locks of processes that are gone, or all.
