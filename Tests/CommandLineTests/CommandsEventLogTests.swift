@@ -47,9 +47,60 @@ import Testing
     #expect(result["added"]?.integer == 1 && result["rejected"]?.integer == 6)
     let subjects = result["findings"]?.array?.compactMap { $0["path"]?.string } ?? []
     #expect(subjects == (2...7).map { "log.jsonl:\($0)" })
-    // The one that is too long to be read is too long to be kept.
-    let kept = try bench.bytes("rejected.jsonl").split(separator: 0x0A).map { Array($0) }
-    #expect(kept.count == 5 && zip(kept, bad.dropLast()).allSatisfy { $0 == Array($1.utf8) })
+    try bench.shell("tail -n +2 log.jsonl | cmp - rejected.jsonl")
+    // Where each line is shown they are read in another way.
+    try bench.tool(
+        exit: 3, "events", "import", "-v", "log.jsonl", "--rejected", "shown.jsonl", "--max-line", "400", "--store",
+        "b.db")
+    try bench.shell("cmp rejected.jsonl shown.jsonl")
     let again = try bench.tool("events", "import", "log.jsonl", "--rejected", "rejected.jsonl")
     #expect(again.status == 1 && again.stderr.contains("already exists"))
+}
+
+@Test func aLineLongerThanAnyBuffer_isKeptWhole() throws {
+    let bench = try Workbench()
+    let line = "{\"id\":\"1\",\"note\":\"\(String(repeating: "x", count: 3_000_000))\"}"
+    let good = #"{"id":"9","time":"2026-02-14T15:00Z","type":"eten"}"#
+    try bench.write("log.jsonl", "\(line)\n\(good)\n\(line)")
+    try bench.tool(
+        exit: 3, "events", "import", "log.jsonl", "--rejected", "rejected.jsonl", "--max-line", "1000")
+    try bench.write("expected.jsonl", "\(line)\n\(line)\n")
+    try bench.shell("cmp expected.jsonl rejected.jsonl")
+}
+
+@Test func whatTheStoreHasNewerOrDeleted_staysUnlessItIsOverwritten() throws {
+    let bench = try Workbench()
+    func line(_ type: String) -> String { #"{"id":"9","time":"2026-02-14T15:00Z","type":"\#(type)"}"# + "\n" }
+    func shown(_ store: String) throws -> String {
+        try bench.tool(exit: 0, "events", "export", "-q", "-o", "-", "--store", store).stdout
+    }
+    func sync() throws {
+        for store in ["store.db", "b.db", "store.db"] {
+            try bench.tool(exit: 0, "sync", "-q", "--store", store, "--hub", "hub.db")
+        }
+    }
+    try bench.tool(exit: 0, "hub", "init", "hub.db", "-q")
+    try bench.tool(exit: 0, "store", "init", "-q", "--store", "b.db")
+    try bench.write("log.jsonl", line("eten"))
+    try bench.tool(exit: 0, "events", "import", "log.jsonl")
+    try sync()
+    // By hand, in an editor that knows of no modified_at.
+    try bench.write("log.jsonl", line("drinken"))
+    let usual = try bench.tool(exit: 0, "events", "import", "log.jsonl")
+    #expect(usual.stderr.contains("1 protected.\n") && usual.stderr.contains("--overwrite"), "\(usual.stderr)")
+    #expect(try shown("store.db") == line("eten"))
+    let plan = try bench.json(exit: 0, "events", "import", "log.jsonl", "--overwrite", "--dry-run")
+    #expect(try plan["updated"]?.integer == 1 && shown("store.db") == line("eten"))
+    #expect(try bench.json(exit: 0, "events", "import", "log.jsonl", "--overwrite")["updated"]?.integer == 1)
+    #expect(try bench.json(exit: 0, "events", "import", "log.jsonl", "--overwrite")["writes"]?.integer == 0)
+    try sync()
+    #expect(try shown("store.db") == line("drinken") && shown("b.db") == line("drinken"))
+    // Undone and synced, so deleted for everybody; and then wanted after all.
+    try bench.tool(exit: 0, "store", "delete", "-q", "9")
+    try sync()
+    #expect(try bench.json(exit: 0, "events", "import", "log.jsonl")["protected"]?.integer == 1)
+    #expect(try shown("b.db") == "")
+    try bench.tool(exit: 0, "import", "log.jsonl", "--overwrite")
+    try sync()
+    #expect(try shown("store.db") == line("drinken") && shown("b.db") == line("drinken"))
 }

@@ -35,7 +35,7 @@ private func smallBench() throws -> Workbench {
     let result = try bench.json(exit: 0, "restore", "backup.tar.zst")
     #expect(result["updated"]?.integer == 0 && result["writes"]?.integer == 0)
     let kept = (result["plan"]?.array ?? []).filter { $0["label"]?.string == "one: First" }
-    #expect(kept.first?["reason"]?.string == "is newer in the store")
+    #expect(kept.first?["reason"]?.string == "is as new or newer in the store")
     #expect(try bench.digest() == before)
 }
 

@@ -17,7 +17,7 @@ public enum Decision: Sendable, Equatable {
 public enum Protection: String, Sendable {
     case newerTombstone = "was deleted after this version was written"
     case localOnly = "is kept on this device only"
-    case newer = "is newer in the store"
+    case newer = "is as new or newer in the store"
     case newerSchema = "is of a schema that this backup-tool does not know"
     case quarantined = "is in quarantine"
 }

@@ -70,13 +70,13 @@ final class EventIntake {
             var place = window.first
             var number = before
             let path = scan.files[window.file].path
-            try scan.files[window.file].forEachLine(of: window.number, in: &buffer) { line in
+            try scan.files[window.file].forEachLine(of: window.number, in: &buffer) { line, offset in
                 number += 1
                 switch reader.read(line) {
                 case .blank: break
                 case .rejected(let reason):
                     intake.reject("\(path):\(number)", reason)
-                    try rejects?.append(line)
+                    try rejects?.append(line, at: offset, of: scan.files[window.file])
                 case .event(let event):
                     try take(event, Int(place), window.file, rows)
                     place += 1
@@ -154,9 +154,13 @@ final class RejectedLines {
 
     init(_ file: FileHandle) { self.file = file }
 
-    func append(_ line: UnsafeRawBufferPointer?) throws {
-        guard let line else { return }
-        try file.write(line)
+    /// `line` is nil when it is longer than a line may be.
+    func append(_ line: UnsafeRawBufferPointer?, at offset: Int64, of log: LineWindows) throws {
+        if let line {
+            try file.write(line)
+        } else {
+            try log.forEachPiece(ofLineAt: offset) { try file.write($0) }
+        }
         try [UInt8(ascii: "\n")].withUnsafeBytes { try file.write($0) }
     }
 }

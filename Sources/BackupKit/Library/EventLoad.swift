@@ -41,13 +41,13 @@ final class EventLoad {
         var buffer: [UInt8] = []
         var line = 0
         for window in 0..<file.count {
-            try file.forEachLine(of: window, in: &buffer) { text in
+            try file.forEachLine(of: window, in: &buffer) { text, offset in
                 line += 1
                 switch reader.read(text) {
                 case .blank: break
                 case .rejected(let reason):
                     intake.reject("\(file.path):\(line)", reason)
-                    try rejects?.append(text)
+                    try rejects?.append(text, at: offset, of: file)
                 case .event(let event):
                     try take(event)
                     for path in reader.media where named.insert("\(number)/\(path)").inserted {

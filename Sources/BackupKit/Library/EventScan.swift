@@ -92,7 +92,7 @@ struct EventScan {
         } _: { reader, index in
             var result = Result()
             let window = group[index]
-            try files[window.file].forEachLine(of: window.number, in: &reader.buffer) { line in
+            try files[window.file].forEachLine(of: window.number, in: &reader.buffer) { line, _ in
                 result.lines += 1
                 switch reader.events.read(line) {
                 case .blank: break

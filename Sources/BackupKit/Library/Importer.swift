@@ -4,6 +4,8 @@ public struct ImportOptions: Sendable {
     public var attachments: String?
     public var kinds: Set<Kind> = Set(Kind.allCases).subtracting([.settings])
     public var dryRun = false
+    /// What is imported wins, as an edit of this moment: over what the store has newer, and over deletes.
+    public var overwrite = false
     /// List what is added record by record, not only what is changed; a dry run does so anyway.
     public var keepsPlan = false
     /// Where lines of event logs that cannot be taken are kept, byte for byte.
@@ -46,6 +48,7 @@ public enum Importer {
             }
             let intake = Intake(store)
             intake.keepsPlan = options.keepsPlan || options.dryRun
+            intake.isEdit = options.overwrite
             let events = try scanEvents(sources, for: intake, in: folder, options)
             let (_, batch) = try store.batch(
                 kind: "import", source: (paths + (options.attachments.map { [$0] } ?? [])).joined(separator: " "),
@@ -92,7 +95,7 @@ public enum Importer {
                 bibliography = reader
                 try reader.take(path: path, name: lastComponent(of: path), time: try time(of: path))
             case .events(let path) where options.kinds.contains(.events) && !intake.takesBatches:
-                try files.takeEvents(path: path, name: path)
+                try files.takeEvents(path: path, name: path, rejects: options.rejected.map(RejectedLines.init))
             case .records(let path):
                 try files.takeRecords(path: path, name: path) { options.kinds.contains(Kind(recordType: $0.type)) }
             case .notes(let path) where options.kinds.contains(.notes):

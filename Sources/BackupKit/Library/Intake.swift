@@ -53,6 +53,8 @@ final class Intake {
     var heard: (Record, Outcome) throws -> Void = { _, _ in }
     /// `--mode replace`: what the backup says wins, whatever the times.
     var overwrite = false
+    /// What is taken wins as if somebody wrote it now.
+    var isEdit = false
     /// Whether the plan lists what is added, too, record by record.
     var keepsPlan = false
     var result = IntakeResult()
@@ -81,7 +83,7 @@ final class Intake {
     }
 
     /// Whether records may be taken in batches, which say how many were added and not which.
-    var takesBatches: Bool { policy == .honor && !overwrite && !keepsPlan && schema == nil }
+    var takesBatches: Bool { policy == .honor && !overwrite && !isEdit && !keepsPlan && schema == nil }
 
     func count(added: Int, unchanged: Int) {
         result.read += added + unchanged
@@ -95,10 +97,7 @@ final class Intake {
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
         let record = try schema.map { try fill(record, $0) } ?? record
         if policy == .quarantine, record.type != Quarantine.type { return try putAside(record) }
-        let outcome =
-            overwrite
-            ? try store.overwrite(with: record, resurrect: policy == .resurrect)
-            : try store.ingest(record, resurrect: policy == .resurrect, derive: Intake.derive)
+        let outcome = try put(record)
         if overwrite { touched.insert(outcome.id) }
         if outcome.clamped {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
@@ -106,6 +105,12 @@ final class Intake {
         count(record, outcome)
         try heard(record, outcome)
         return outcome
+    }
+
+    private func put(_ record: Record) throws -> Outcome {
+        if overwrite { return try store.overwrite(with: record, resurrect: policy == .resurrect) }
+        if isEdit { return try store.edit(with: record, derive: Intake.derive) }
+        return try store.ingest(record, resurrect: policy == .resurrect, derive: Intake.derive)
     }
 
     private func count(_ record: Record, _ outcome: Outcome) {

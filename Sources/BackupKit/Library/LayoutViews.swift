@@ -99,30 +99,33 @@ struct FileIntake {
         if record.isDeleted == tombstones, wanted(record) { try intake.take(record) }
     }
 
-    func takeEvents(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
-        var reader = LineReader(limit: limits.lineBytes)
+    func takeEvents(
+        path: String, name: String, rejects: RejectedLines? = nil, wanted: (Record) -> Bool = { _ in true }
+    ) throws {
+        let log = try LineWindows(path, limit: limits.lineBytes)
+        var buffer: [UInt8] = []
+        var number = 0
         var occurrences: [SHA256Digest: Int] = [:]
-        func take(_ line: LineReader.Line) throws {
-            let place = "\(name):\(line.number)"
-            guard let bytes = line.bytes else {
-                return intake.reject(place, "is longer than \(limits.lineBytes) bytes")
-            }
-            // The mark that some editors put at the start of a file is no part of its first line.
-            let hasMark = line.number == 1 && bytes.starts(with: [0xEF, 0xBB, 0xBF])
-            let text = hasMark ? UnsafeRawBufferPointer(rebasing: bytes.dropFirst(3)) : bytes
-            guard text.contains(where: { $0 > 0x20 }) else { return }
+        func take(_ line: UnsafeRawBufferPointer?, at offset: Int64) throws {
+            number += 1
             let record: Record
             do {
-                record = try EventLine.record(text) { canonical in
+                guard let line else { throw BackupError(.damaged, "is longer than \(limits.lineBytes) bytes") }
+                guard line.contains(where: { $0 > 0x20 }) else { return }
+                record = try EventLine.record(line) { canonical in
                     let key = SHA256Digest.of(canonical)
                     occurrences[key, default: 0] += 1
                     return occurrences[key] ?? 1
                 }
-            } catch let error as BackupError { return intake.reject(place, error.message) }
+            } catch let error as BackupError {
+                intake.reject("\(name):\(number)", error.message)
+                try rejects?.append(line, at: offset, of: log)
+                return
+            }
             if wanted(record) { try intake.take(record) }
         }
-        try FileHandle.openForReading(path).forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
+        for window in 0..<log.count { try log.forEachLine(of: window, in: &buffer, take) }
+        try log.checkUnchanged()
     }
 
     func takeNotes(path: String, name: String, time: Timestamp, wanted: (Record) -> Bool = { _ in true }) throws {

@@ -49,6 +49,17 @@ extension Store {
         return try settle(record.restored(at: policy.now, known: latest), existing, policy, derive, false)
     }
 
+    /// Takes what the record says as an edit of this moment, which wins over what is newer and over a delete. A copy that
+    /// is kept on this device only is protected all the same. Must run inside `write`.
+    func edit(with record: Record, derive: Derivation) throws -> Outcome {
+        let (incoming, _) = clamp(record, to: clock.now())
+        switch try decision(on: incoming).decision {
+        case .update where !record.isDeleted, .protect(.newer) where !record.isDeleted, .protect(.newerTombstone):
+            return try release(incoming, derive: derive)
+        case .add, .update, .unchanged, .protect: return try ingest(record, derive: derive)
+        }
+    }
+
     private func policy(_ resurrect: Bool, _ now: Timestamp, _ existing: StoredRecord?) throws -> MergePolicy {
         var policy = MergePolicy(resurrect: resurrect, now: now)
         guard resurrect else { return policy }

@@ -13,6 +13,8 @@ extension Option {
     static let store = Option.value("store", "PATH", "The store to use", .file)
     static let dryRun = Option.flag("dry-run", "Show what would be done, and change nothing")
     static let force = Option.flag("force", "Replace what is there")
+    static let overwrite = Option.flag(
+        "overwrite", "Let what is imported win, as an edit of now, over what the store has newer or deleted later")
 
     static func output(_ help: String) -> Option {
         .value("output", short: "o", "PATH", help, .file, required: true)

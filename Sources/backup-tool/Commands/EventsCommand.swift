@@ -10,7 +10,7 @@ extension Command {
         discussion: """
             PATH is a .jsonl file, or a folder of them: one JSON object a line, as Ollie writes them. A line is known \
             by its id, else its localId, else by what it says; lines that the store has already change nothing, \
-            and an edited line updates its fields. Photos and videos that a line names by a relative path come along \
+            and an edited line updates its fields if its modified_at is later than what the store has. Photos and videos that a line names by a relative path come along \
             when they lie beside the log.
 
             A line that cannot be taken (broken JSON, no time, a path that leads outside, a name used twice) is \
@@ -19,7 +19,8 @@ extension Command {
         options: [
             .store,
             .value("rejected", "FILE", "Keep the lines that cannot be taken in this file, byte for byte", .file),
-            .value("max-line", "BYTES", "The longest line to take; 64 MiB is usual"), .dryRun, .force,
+            .value("max-line", "BYTES", "The longest line to take; 64 MiB is usual"), .overwrite, .dryRun,
+            .flag("force", "Replace FILE of --rejected"),
         ],
         arguments: [Argument("PATH", "A .jsonl file or a folder of them", .file, .oneOrMore)],
         examples: [
@@ -31,6 +32,7 @@ extension Command {
             var options = ImportOptions()
             options.kinds = [.events, .attachments]
             options.dryRun = call.flag("dry-run")
+            options.overwrite = call.flag("overwrite")
             options.keepsPlan = call.output.isVerbose
             options.limits = try call.limits()
             if let bytes = try call.integer("max-line", in: 1...(1 << 30)) { options.limits.lineBytes = bytes }

@@ -9,12 +9,15 @@ extension Command {
             a folder. Everything is taken in one step that 'undo' takes \
             back. What the store has already is recognised, so importing the same thing twice writes nothing.
 
+            Where the store has something newer, or it was deleted later, that stays: it is counted as protected, and \
+            --verbose says why. --overwrite takes what is imported all the same.
+
             Settings are taken only with --only settings. The store is made if there is none.
             """,
         options: [
             .store,
             .value("attachments", "DIR", "Take every file below DIR as an attachment", .directory),
-            .only, .dryRun,
+            .only, .overwrite, .dryRun,
         ],
         arguments: [Argument("PATH", "What to import", .file, .any)],
         examples: [
@@ -28,6 +31,7 @@ extension Command {
             options.attachments = call.value("attachments")
             options.kinds = call.kinds(else: options.kinds)
             options.dryRun = call.flag("dry-run")
+            options.overwrite = call.flag("overwrite")
             options.keepsPlan = call.output.isVerbose
             options.limits = try call.limits()
             options.progress = call.output.progress()

@@ -56,6 +56,11 @@ extension Invocation {
             }
             say(result.findings)
             output.note(result.sentence(dryRun: dryRun))
+            if result.protected > 0, what == "import", !dryRun, !output.isVerbose {
+                output.note(
+                    "What is protected stays as the store has it: --verbose says why, --overwrite takes it all the same."
+                )
+            }
             if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
         }
         return result.findings.contains { $0.severity == .damage } || result.needsAttention ? .incomplete : .done

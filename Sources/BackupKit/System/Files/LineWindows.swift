@@ -30,10 +30,10 @@ struct LineWindows: Sendable {
         }
     }
 
-    /// Calls `body` with each line of a window, without its end and without a byte order mark; `LineParser.padding` bytes
-    /// behind it can be read. `buffer` serves one thread.
+    /// Calls `body` with each line of a window, without its end and without a byte order mark, and with where it begins;
+    /// `LineParser.padding` bytes behind it can be read. `buffer` serves one thread.
     func forEachLine(
-        of window: Int, in buffer: inout [UInt8], _ body: (UnsafeRawBufferPointer?) throws -> Void
+        of window: Int, in buffer: inout [UInt8], _ body: (UnsafeRawBufferPointer?, _ offset: Int64) throws -> Void
     ) throws {
         // The byte before tells whether a line begins where the window does.
         let start = Int64(window) * windowBytes
@@ -56,7 +56,7 @@ struct LineWindows: Sendable {
             }
             let stop = newline ?? filled
             if stop - line > limit {
-                try body(nil)
+                try body(nil, from + Int64(line))
                 // A line that long ends in another window, which begins by looking for its end.
                 guard let newline else { return }
                 line = newline + 1
@@ -65,9 +65,23 @@ struct LineWindows: Sendable {
             try buffer.withUnsafeBytes { bytes in
                 var text = UnsafeRawBufferPointer(rebasing: bytes[line..<stop])
                 if text.last == 0x0D { text = UnsafeRawBufferPointer(rebasing: text.dropLast()) }
-                try body(text)
+                try body(text, from + Int64(line))
             }
             line = stop + 1
+        }
+    }
+
+    /// Hands over, piece by piece, the line that begins there, without its end: also one that is too long for a buffer.
+    func forEachPiece(ofLineAt offset: Int64, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+        var buffer: [UInt8] = []
+        var offset = offset
+        while offset < before.size {
+            try Interrupt.check()
+            let count = try fill(&buffer, 0, from: offset, count: 1 << 18)
+            let newline = Self.newline(in: buffer, 0..<count)
+            try buffer.withUnsafeBytes { try body(UnsafeRawBufferPointer(rebasing: $0[..<(newline ?? count)])) }
+            if newline != nil { return }
+            offset += Int64(count)
         }
     }
 
