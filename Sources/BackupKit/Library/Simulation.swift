@@ -116,7 +116,7 @@ public final class Simulation {
         guard let location = named ?? link?.location else { return try emptyHub(place) }
         do {
             // Whether it is one of ours, before SQLite is let near it.
-            guard try FileHub.isHub(location) else {
+            guard FileHub.isHub(location) else {
                 throw BackupError(.notFound, "there is no hub here", at: location)
             }
             try Store.copyDatabase(location, to: place)

@@ -48,17 +48,13 @@ extension Store {
             .bind(first + 12, record.deletedAt?.milliseconds)
     }
 
-    private static let byLocalID = Query(
-        """
-        SELECT \(recordColumns) FROM record WHERE change IN (SELECT change FROM local_key WHERE key = ?1)
-        AND local_id = ?2 ORDER BY change
-        """)
+    /// Rows by the key of their local id, in the order of changes: a join, because for an IN SQLite fills a table of its
+    /// own each time.
+    static let byKey = "FROM local_key CROSS JOIN record USING (change) WHERE key = ?1"
+    private static let byLocalID = Query("SELECT \(recordColumns) \(byKey) AND local_id = ?2 ORDER BY change")
     private static let byName = Query("SELECT \(recordColumns) FROM record WHERE name = ? AND zone = ?")
     private static let byImpliedName = Query(
-        """
-        SELECT \(recordColumns) FROM record WHERE change IN (SELECT change FROM local_key WHERE key = ?1)
-        AND local_id = ?2 AND name IS NULL AND zone = ?3
-        """)
+        "SELECT \(recordColumns) \(byKey) AND local_id = ?2 AND name IS NULL AND zone = ?3")
     private static let insert = Query(
         "INSERT INTO record (\(recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)")
     private static let insertKey = Query("INSERT INTO local_key VALUES (?, ?, ?)")

@@ -50,12 +50,6 @@ extension Store {
 }
 
 extension FileHub {
-    /// Whether `path` is a hub, seen without SQLite's locks or logs: it may be somebody else's.
-    static func isHub(_ path: String) throws -> Bool {
-        guard let status = try FileStatus.ofTarget(path), status.isRegular, status.size >= 512 else { return false }
-        return (try? SQLite(path, .immutable).integer("PRAGMA application_id")) == applicationID
-    }
-
     /// Makes this copy a hub that has no files, since they were not copied.
     func standIn() throws {
         try database.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")

@@ -134,19 +134,9 @@ public final class Store {
         try FileStatus.ofTarget(path) == nil ? create(path, clock: clock) : Store(path, .write, clock: clock)
     }
 
-    /// Whether `path` is a store of ours; never changes the file. The header is read without SQLite, which could meet a
-    /// page that somebody is just writing: these bytes never change. https://www.sqlite.org/fileformat2.html#database_header
+    /// Whether `path` is a store of ours; never changes the file.
     public static func isStore(_ path: String) -> Bool {
-        guard let status = try? FileStatus.ofTarget(path), status.isRegular, status.size >= 512,
-            let file = try? FileHandle.openForReading(path)
-        else { return false }
-        return withUnsafeTemporaryAllocation(byteCount: 100, alignment: 8) { header in
-            guard (try? file.read(into: header, at: 0)) == 100, header.starts(with: "SQLite format 3\0".utf8) else {
-                return false
-            }
-            return UInt32(bigEndian: header.loadUnaligned(fromByteOffset: 68, as: UInt32.self))
-                == UInt32(StoreSchema.applicationID)
-        }
+        SQLite.applicationID(of: path) == StoreSchema.applicationID
     }
 
     private static func mustBeStore(_ path: String) throws {

@@ -45,6 +45,21 @@ public final class SQLite {
         _ = csqlite_config_switch(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
     }
 
+    /// Whose database a file is; nil where it is none. Never changes the file. The header is read without SQLite, which
+    /// could meet a page that somebody is just writing: these bytes never change.
+    /// https://www.sqlite.org/fileformat2.html#database_header
+    static func applicationID(of path: String) -> Int64? {
+        guard let status = try? FileStatus.ofTarget(path), status.isRegular, status.size >= 512,
+            let file = try? FileHandle.openForReading(path)
+        else { return nil }
+        return withUnsafeTemporaryAllocation(byteCount: 100, alignment: 8) { header in
+            guard (try? file.read(into: header, at: 0)) == 100, header.starts(with: "SQLite format 3\0".utf8) else {
+                return nil
+            }
+            return Int64(UInt32(bigEndian: header.loadUnaligned(fromByteOffset: 68, as: UInt32.self)))
+        }
+    }
+
     private static func uriEscaped(_ path: String) -> String {
         var escaped = ""
         for character in path {

@@ -72,13 +72,13 @@ public final class FileHub {
     }
 
     public init(_ path: String) throws {
-        guard let status = try FileStatus.ofTarget(path) else {
+        guard try FileStatus.ofTarget(path) != nil else {
             throw BackupError(
                 .notFound, "there is no hub here", at: path, remedy: "make one with 'backup-tool hub init'")
         }
-        guard status.isRegular, status.size >= 512, let look = try? SQLite(path, .immutable),
-            (try? look.integer("PRAGMA application_id")) == Self.applicationID
-        else { throw BackupError(.notFound, "is not a hub of backup-tool and was not touched", at: path) }
+        guard Self.isHub(path) else {
+            throw BackupError(.notFound, "is not a hub of backup-tool and was not touched", at: path)
+        }
         self.path = path
         database = try SQLite(path, .readWrite)
         let found = try database.integer("PRAGMA user_version")
@@ -99,6 +99,9 @@ public final class FileHub {
         id = meta["hub_id"] ?? ""
         limits = HubLimits(meta)
     }
+
+    /// Whether `path` is a hub; never changes the file.
+    static func isHub(_ path: String) -> Bool { SQLite.applicationID(of: path) == applicationID }
 
     public func identity() throws -> HubIdentity { HubIdentity(id: id, location: path, limits: limits) }
 

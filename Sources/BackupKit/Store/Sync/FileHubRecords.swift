@@ -85,14 +85,12 @@ extension FileHub: Hub {
         """
         UPDATE record SET (\(Store.recordColumns), version) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?
         """)
-    /// Two queries instead of one over both tables, for which SQLite would fill a third.
-    private static let placeQueries = tables.map { Query("SELECT change, version \(located(in: $0))") }
-    private static let recordQueries = tables.map { Query("SELECT \(Store.recordColumns), version \(located(in: $0))") }
-    private static let tables = ["recent", "identity"]
-
-    private static func located(in table: String) -> String {
-        "FROM \(table) CROSS JOIN record USING (change) WHERE key = ? AND zone = ? AND ifnull(name, local_id) = ?"
-    }
+    /// Most records of a push are new. So their keys are looked for first, in one table after the other: for both at once
+    /// SQLite would fill a third.
+    private static let placesOfKey = ["recent", "identity"].map { Query("SELECT change FROM \($0) WHERE key = ?") }
+    private static let place = Query("SELECT change, version \(atPlace)")
+    private static let record = Query("SELECT \(Store.recordColumns), version \(atPlace)")
+    private static let atPlace = "FROM record WHERE change = ? AND zone = ? AND ifnull(name, local_id) = ?"
 
     /// FNV-1a over zone and name, as a number that SQLite keeps in six bytes. http://www.isthe.com/chongo/tech/comp/fnv/
     private static func key(_ id: RecordID) -> Int64 {
@@ -105,23 +103,25 @@ extension FileHub: Hub {
     }
 
     private func place(of id: RecordID) throws -> (change: Int64, version: Int64)? {
-        try find(id, Self.placeQueries) { ($0.integer(0), $0.integer(1)) }
+        try find(id, Self.place) { ($0.integer(0), $0.integer(1)) }
     }
 
     private func record(_ id: RecordID) throws -> HubRecord? {
-        try find(id, Self.recordQueries) {
+        try find(id, Self.record) {
             HubRecord(try Store.storedRecord($0).record, version: $0.integer(13))
         }
     }
 
-    private func find<Result>(_ id: RecordID, _ queries: [Query], _ read: (Statement) throws -> Result) throws
-        -> Result?
-    {
+    private func find<Result>(_ id: RecordID, _ query: Query, _ read: (Statement) throws -> Result) throws -> Result? {
         let key = Self.key(id)
-        for query in queries {
-            let query = try database.statement(query).bind(1, key).bind(2, id.zone).bind(3, id.name)
-            defer { query.reset() }
-            if try query.step() { return try read(query) }
+        for places in Self.placesOfKey {
+            let places = try database.statement(places).bind(1, key)
+            defer { places.reset() }
+            while try places.step() {
+                let found = try database.statement(query).bind(1, places.integer(0)).bind(2, id.zone).bind(3, id.name)
+                defer { found.reset() }
+                if try found.step() { return try read(found) }
+            }
         }
         return nil
     }

@@ -122,15 +122,22 @@ extension Synchronizer {
         try store.write { try store.setHubLink(link) }
     }
 
-    private static let markClean = Query("UPDATE record SET hub_version = ?, clean_at = change WHERE change = ?")
+    private static let markClean = Query(
+        "UPDATE record SET hub_version = change + ?, clean_at = change WHERE change BETWEEN ? AND ?")
 
     private func acknowledge() throws {
         let rows = unwritten
         guard !rows.isEmpty else { return }
         unwritten = []
         try store.write {
+            var run = 0..<0
+            while run.upperBound < rows.count {
+                run = Self.run(from: run.upperBound, of: rows)
+                let (first, last) = (rows[run.lowerBound], rows[run.upperBound - 1])
+                try store.database.statement(Self.markClean).bind(1, first.version - first.change)
+                    .bind(2, first.change).bind(3, last.change).run()
+            }
             for row in rows {
-                try store.database.statement(Self.markClean).bind(1, row.version).bind(2, row.change).run()
                 if row.hadBase { try store.dropAncestor(row.id) }
                 try release(row.id)
                 if row.isShare { try retryZone(row.id.zone) }
@@ -138,6 +145,15 @@ extension Synchronizer {
             try store.setHubLink(link)
         }
         result.pushed += rows.count
+    }
+
+    /// Neighbours whose versions are neighbours too, as nearly always: they are marked in one go.
+    private static func run(from start: Int, of rows: [Acknowledgement]) -> Range<Int> {
+        var end = start + 1
+        while end < rows.count, rows[end].change == rows[end - 1].change + 1,
+            rows[end].version == rows[end - 1].version + 1
+        { end += 1 }
+        return start..<end
     }
 
     /// A share has changed: what was refused may be welcome now.

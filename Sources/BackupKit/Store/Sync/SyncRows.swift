@@ -14,16 +14,10 @@ extension Store {
     }
 
     private static let columns = "change, zone, name, type, local_id, local_only, deleted_at, hub_version, clean_at"
-    private static let rowsByLocalID = Query(
-        """
-        SELECT \(columns) FROM record WHERE change IN (SELECT change FROM local_key WHERE key = ?2) AND local_id = ?1
-        """)
-    private static let rowByName = Query("SELECT \(columns) FROM record WHERE name = ? AND zone = ?")
+    private static let rowsByLocalID = Query("SELECT \(columns) \(byKey) AND local_id = ?2")
+    private static let rowByName = Query("SELECT \(columns) FROM record WHERE name = ?2 AND zone = ?3")
     private static let rowByImpliedName = Query(
-        """
-        SELECT \(columns) FROM record WHERE change IN (SELECT change FROM local_key WHERE key = ?3)
-        AND local_id = ?1 AND name IS NULL AND zone = ?2
-        """)
+        "SELECT \(columns) \(byKey) AND local_id = ?2 AND name IS NULL AND zone = ?3")
 
     private static func syncRow(_ row: Statement, type: String) -> SyncRow {
         let isDeleted = !row.isNull(6)
@@ -38,8 +32,8 @@ extension Store {
     func lookUp(_ record: Record) throws -> (row: SyncRow?, hasCopy: Bool) {
         var found: SyncRow?
         var hasCopy = false
-        let same = try database.statement(Self.rowsByLocalID).bind(1, record.localID)
-            .bind(2, hasher.key(record.localID))
+        let same = try database.statement(Self.rowsByLocalID).bind(1, hasher.key(record.localID))
+            .bind(2, record.localID)
         while try same.step() {
             let row = Self.syncRow(same, type: record.type)
             if same.equals(1, record.id.zone), same.equals(same.isNull(2) ? 4 : 2, record.id.name) {
@@ -53,14 +47,14 @@ extension Store {
         found = try row(database.statement(Self.rowByName), record)
         // With the local id for a name it would have been found above.
         if found == nil, record.id.name != record.localID {
-            let query = try database.statement(Self.rowByImpliedName).bind(3, hasher.key(record.id.name))
+            let query = try database.statement(Self.rowByImpliedName).bind(1, hasher.key(record.id.name))
             found = try row(query, record)
         }
         return (found, hasCopy)
     }
 
     private func row(_ query: Statement, _ record: Record) throws -> SyncRow? {
-        query.bind(1, record.id.name).bind(2, record.id.zone)
+        query.bind(2, record.id.name).bind(3, record.id.zone)
         defer { query.reset() }
         return try query.step() ? Self.syncRow(query, type: record.type) : nil
     }

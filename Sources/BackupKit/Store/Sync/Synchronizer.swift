@@ -152,7 +152,7 @@ public final class Synchronizer {
     }
 
     func release(_ id: RecordID) throws {
-        if heldIDs.remove(id) != nil { try store.release(id) }
+        if !heldIDs.isEmpty, heldIDs.remove(id) != nil { try store.release(id) }
     }
 
     func hold(_ id: RecordID, _ kind: Held.Kind, _ reason: String, size: Int = 0) throws {
