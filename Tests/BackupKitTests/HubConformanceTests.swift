@@ -51,8 +51,8 @@ extension Hub {
 
 extension HubAnswer {
     fileprivate var first: Int64? { if case .accepted(let first, _, _) = self { first } else { nil } }
-    fileprivate var conflicts: [HubRecord]? { if case .rejected(let found, _) = self { found } else { nil } }
-    fileprivate var refused: [Int: String]? { if case .rejected(_, let refused) = self { refused } else { nil } }
+    fileprivate var conflicts: [HubRecord]? { if case .rejected(let found, _, _) = self { found } else { nil } }
+    fileprivate var refused: [Int: String]? { if case .rejected(_, let refused, _) = self { refused } else { nil } }
     fileprivate var after: String? { if case .accepted(_, _, let after) = self { after } else { nil } }
     fileprivate var before: String? { if case .accepted(_, let before, _) = self { before } else { nil } }
 }
@@ -73,9 +73,9 @@ extension HubAnswer {
             #expect(token == answer.after)
             #expect(try hub.all(after: token).0.isEmpty)
             #expect(
-                try hub.fetch([records[1].id, RecordID(zone: "Z", name: "none")], for: nil).map(\.record) == [
-                    records[1]
-                ])
+                try hub.fetch([records[1].id, RecordID(zone: "Z", name: "none")], for: nil).records.map(\.record)
+                    == [records[1]])
+            #expect(try hub.fetch([], for: nil).head == token)
         }
     }
 
@@ -210,7 +210,7 @@ extension HubAnswer {
             #expect(try hub.all(for: "ben").0.count == 3)
             let (nothing, token) = try hub.all(for: "eve")
             #expect(nothing.isEmpty)
-            #expect(try hub.fetch([record("a").id], for: "eve").isEmpty)
+            #expect(try hub.fetch([record("a").id], for: "eve").records.isEmpty)
             // Nobody but the owner lets people in, and who is let in sees what was there before.
             let more = share(Share(owner: "ann", participants: ["ben": .read, "eve": .readWrite]))
             #expect(try hub.put(more, base: made, by: "ben").refused != nil)

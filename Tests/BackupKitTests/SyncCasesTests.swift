@@ -18,7 +18,7 @@ import Testing
     }
 
     private func onHub(_ devices: Devices, _ name: String = "r") throws -> Record? {
-        try devices.hub.fetch([RecordID(zone: "Z", name: name)], for: nil).first?.record
+        try devices.hub.fetch([RecordID(zone: "Z", name: name)], for: nil).records.first?.record
     }
 
     @Test func case1_deletedOnA_theHubHasATombstone() throws {

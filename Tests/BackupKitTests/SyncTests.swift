@@ -107,6 +107,38 @@ import Testing
         }
     }
 
+    /// A device can know more of the hub than its token says: what it pushed while others did.
+    @Test func aHubThatLostOurPush_isFoundOut_alsoWhereItStillKnowsOurToken() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "mine", "{\"x\":1}")
+            try devices.syncAll()
+            for number in 0..<40 { try devices.edit("B", "b\(number)", "{\"x\":1}") }
+            try devices.sync("B")
+            let week = try readFile(devices.hubPath)
+            try devices.edit("A", "mine", "{\"x\":2}")
+            try devices.delete("A", "mine")
+            try devices.edit("A", "new", "{\"x\":3}")
+            // A few at a time, and never said to be more: A pushes and has not seen all that B wrote.
+            var manners = HubSimulator.Manners()
+            manners.holdsBack = 1
+            try devices.sync("A", with: HubSimulator(devices.hub, manners, seed: 1))
+            #expect(try devices.shown("A", "b39") == nil && devices["A"].syncState()?.pending == 0)
+            // Last week's hub is back, and gives A's numbers to B.
+            try Directory.removeTree(devices.hubPath)
+            try week.withUnsafeBytes { try FileHandle.create(devices.hubPath).write($0) }
+            devices.hub = try FileHub(devices.hubPath)
+            for number in 0..<4 { try devices.edit("B", "b\(number)", "{\"x\":2}") }
+            try devices.sync("B")
+            #expect(try devices.sync("A").resynced)
+            try devices.syncAll()
+            for name in devices.names {
+                #expect(try devices.shown(name, "mine") == nil && devices.shown(name, "new") == "{\"x\":3}")
+                #expect(try devices.shown(name, "b0") == "{\"x\":2}" && devices.shown(name, "b39") == "{\"x\":1}")
+                #expect(try devices[name].digest() == devices["A"].digest())
+            }
+        }
+    }
+
     @Test func anUndoOfAnImportThatWasSyncedReachesEverybody() throws {
         try withDevices("A", "B") { devices in
             try devices.edit("A", "old", "{\"x\":1}")

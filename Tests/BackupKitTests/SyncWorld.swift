@@ -335,7 +335,9 @@ private final class NoHub: Hub {
     func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
         throw HubError.noAnswer("")
     }
-    func fetch(_ ids: [RecordID], for caller: String?) throws -> [HubRecord] { [] }
+    func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String) {
+        throw HubError.noAnswer("")
+    }
     func hasAsset(_ digest: SHA256Digest) throws -> Bool { false }
     func putAsset(
         _ digest: SHA256Digest, size: Int64, _ write: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void

@@ -79,7 +79,7 @@ public final class HubSimulator: Hub {
         return page
     }
 
-    public func fetch(_ ids: [RecordID], for caller: String?) throws -> [HubRecord] {
+    public func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String) {
         try answer { try real.fetch(ids, for: caller) }
     }
 

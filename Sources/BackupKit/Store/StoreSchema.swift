@@ -13,6 +13,8 @@ enum StoreSchema {
         },
         // Each new conflict is looked for among those that wait, and a large library can bring hundreds.
         { try $0.execute("CREATE INDEX conflict_by_subject ON conflict (subject)") },
+        // A token of the newest place that this store has heard of, where `token` is one before it.
+        { try $0.execute("ALTER TABLE hub_link ADD COLUMN head TEXT") },
     ]
 
     private static let first =

@@ -170,9 +170,10 @@ extension Synchronizer {
                 return HubPush.Item(
                     pending.asset?.record(at: now) ?? gone.tombstone(at: now), base: pending.base)
             }
-            let push = HubPush(items: items, after: link.token)
+            let push = HubPush(items: items, after: link.head ?? link.token)
             switch try ask({ try hub.push(push, by: options.user) }) {
             case .accepted(let first, let before, let after):
+                var isAlone = false
                 try store.write {
                     for (index, pending) in left.enumerated() {
                         let asset = pending.asset
@@ -183,17 +184,21 @@ extension Synchronizer {
                                 base: asset?.digest.hex, isWanted: false))
                         try release(items[index].record.id)
                     }
-                    if before == link.token { link.token = after }
+                    isAlone = before == link.token
+                    link.head = after
+                    if isAlone { link.token = after }
                     try store.setHubLink(link)
                 }
                 result.pushed += left.count
-                return before == push.token
-            case .rejected(let conflicts, let refused):
+                return isAlone
+            case .rejected(let conflicts, let refused, let head):
                 try store.write {
                     for (index, reason) in refused where left.indices.contains(index) {
                         try hold(items[index].record.id, .permission, reason)
                     }
                     for conflict in conflicts { try apply(conflict) }
+                    link.head = head
+                    try store.setHubLink(link)
                 }
                 let settled = Set(conflicts.map(\.record.id.name))
                 left = left.enumerated().filter { refused[$0.offset] == nil && !settled.contains($0.element.path) }

@@ -15,9 +15,8 @@ extension FileHub: Hub {
                 if let answer = try answer(to: push.id) { return answer }
                 let start = try database.integer("SELECT value FROM counter")
                 if let token = push.token { _ = try position(of: token) }
-                let answer = try judge(push, caller)
-                if let answer { return answer }
                 let before = try token(at: start)
+                if let answer = try judge(push, caller, head: before) { return answer }
                 let end = try write(push, after: start)
                 try database.statement("INSERT INTO push VALUES (?, ?, ?)").bind(1, end).bind(2, start + 1)
                     .bind(3, push.id).run()
@@ -37,7 +36,7 @@ extension FileHub: Hub {
     }
 
     /// Nil when nothing speaks against the push.
-    private func judge(_ push: HubPush, _ caller: String?) throws -> HubAnswer? {
+    private func judge(_ push: HubPush, _ caller: String?, head: String) throws -> HubAnswer? {
         var conflicts: [HubRecord] = []
         var refused: [Int: String] = [:]
         var shares: [String: Share?] = [:]
@@ -57,7 +56,8 @@ extension FileHub: Hub {
                 conflicts.append(current)
             }
         }
-        return conflicts.isEmpty && refused.isEmpty ? nil : .rejected(conflicts: conflicts, refused: refused)
+        return conflicts.isEmpty && refused.isEmpty
+            ? nil : .rejected(conflicts: conflicts, refused: refused, head: head)
     }
 
     /// Returns the last number used.
@@ -221,13 +221,14 @@ extension FileHub: Hub {
     private static let changesAfter = Query(
         "SELECT \(Store.recordColumns), version FROM record WHERE change > ? ORDER BY change")
 
-    public func fetch(_ ids: [RecordID], for caller: String?) throws -> [HubRecord] {
+    public func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String) {
         try busyIsTemporary {
             try database.read {
-                try ids.compactMap { id in
+                let records: [HubRecord] = try ids.compactMap { id in
                     guard try share(of: id.zone)?.mayRead(caller) != false else { return nil }
                     return try record(id)
                 }
+                return (records, try token(at: try database.integer("SELECT value FROM counter")))
             }
         }
     }

@@ -28,8 +28,9 @@ public protocol Hub: AnyObject {
     /// What changed after `token`, at most `limit` records; nil begins at the beginning.
     func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage
 
-    /// The current versions of those of these records that the hub has and the caller may read.
-    func fetch(_ ids: [RecordID], for caller: String?) throws -> [HubRecord]
+    /// The current versions of those of these records that the hub has and the caller may read, and a token of the place
+    /// where the hub is now.
+    func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String)
 
     func hasAsset(_ digest: SHA256Digest) throws -> Bool
 
@@ -97,8 +98,8 @@ public enum HubAnswer: Sendable, Equatable {
     /// wrote meanwhile, and `after` is its new one.
     case accepted(first: Int64, before: String, after: String)
     /// Nothing was done. `conflicts` are the hub's versions of what is newer there; `refused` are positions in the push that
-    /// the caller may not write, with the reason.
-    case rejected(conflicts: [HubRecord], refused: [Int: String])
+    /// the caller may not write, with the reason; `head` is a token of the place where the hub is now.
+    case rejected(conflicts: [HubRecord], refused: [Int: String], head: String)
 }
 
 public struct HubPage: Sendable, Equatable {

@@ -5,6 +5,9 @@ struct HubLink: Sendable, Equatable {
     var user: String?
     /// Where the next pull goes on; nil: at the beginning.
     var token: String?
+    /// The newest place in the hub's history that this store knows anything of: by a push while others wrote, or by a
+    /// conflict. A hub that was brought back from a backup may know `token` and not this one.
+    var head: String?
     /// Rows with a change number up to this one are on the hub, or held.
     var pushedThrough: Int64 = 0
     var syncedAt: Timestamp?
@@ -42,20 +45,23 @@ public struct SyncState: Sendable {
 
 extension Store {
     func hubLink() throws -> HubLink? {
+        // Who only reads meets stores of every version.
+        let head = try database.integer("PRAGMA user_version") > 3 ? "head" : "NULL"
         let query = try database.statement(
-            "SELECT hub_id, location, user, token, pushed_through, synced_at FROM hub_link")
+            "SELECT hub_id, location, user, token, pushed_through, synced_at, \(head) FROM hub_link")
         defer { query.reset() }
         guard try query.step() else { return nil }
         return HubLink(
             hubID: query.text(0), location: query.text(1), user: query.optionalText(2), token: query.optionalText(3),
-            pushedThrough: query.integer(4), syncedAt: query.optionalInteger(5).map { Timestamp(milliseconds: $0) })
+            head: query.optionalText(6), pushedThrough: query.integer(4),
+            syncedAt: query.optionalInteger(5).map { Timestamp(milliseconds: $0) })
     }
 
     /// Must run inside `write`.
     func setHubLink(_ link: HubLink) throws {
-        try database.statement("INSERT OR REPLACE INTO hub_link VALUES (1, ?, ?, ?, ?, ?, ?)")
+        try database.statement("INSERT OR REPLACE INTO hub_link VALUES (1, ?, ?, ?, ?, ?, ?, ?)")
             .bind(1, link.hubID).bind(2, link.location).bind(3, link.user).bind(4, link.token)
-            .bind(5, link.pushedThrough).bind(6, link.syncedAt?.milliseconds).run()
+            .bind(5, link.pushedThrough).bind(6, link.syncedAt?.milliseconds).bind(7, link.head).run()
     }
 
     /// Nil for a store that never synced.

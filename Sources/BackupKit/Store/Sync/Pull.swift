@@ -124,10 +124,12 @@ extension Synchronizer {
         let waiting = try store.held().filter { $0.kind == .local }.filter { try !store.hasLocalCopy(for: $0.id) }
         for start in stride(from: 0, to: waiting.count, by: identity.limits.recordsPerPush) {
             let ids = waiting[start..<min(waiting.count, start + identity.limits.recordsPerPush)].map(\.id)
-            let found = try ask { try hub.fetch(ids, for: options.user) }
+            let (found, head) = try ask { try hub.fetch(ids, for: options.user) }
             try store.write {
                 for id in ids { try release(id) }
                 for record in found { try apply(record) }
+                link.head = head
+                try store.setHubLink(link)
             }
         }
     }

@@ -22,18 +22,19 @@ extension Synchronizer {
                 continue
             }
             let items = batch.map { HubPush.Item($0.record, base: $0.base) }
-            let push = HubPush(items: items, after: link.token)
+            let push = HubPush(items: items, after: link.head ?? link.token)
             switch try ask({ try hub.push(push, by: options.user) }) {
             case .accepted(let first, let before, let after):
                 if before != link.token { isAlone = false }
                 unwritten += batch.enumerated().map { Acknowledgement($1, version: first + Int64($0)) }
                 link.pushedThrough = last
+                link.head = after
                 if before == link.token { link.token = after }
                 refused = []
                 rejections = 0
                 // What is killed before this is written is pulled again, and seen to be the same.
                 if unwritten.count >= Self.rowsAtOnce { try acknowledge() }
-            case .rejected(let conflicts, let reasons):
+            case .rejected(let conflicts, let reasons, let head):
                 rejections += 1
                 guard rejections < Self.roundsMax else { throw HubError.busy(retryAfter: 1) }
                 try acknowledge()
@@ -44,6 +45,8 @@ extension Synchronizer {
                         refused.insert(row.change)
                     }
                     for conflict in conflicts { try apply(conflict) }
+                    link.head = head
+                    try store.setHubLink(link)
                     // One that could not be taken in keeps its record here, and the others go on.
                     for row in batch where conflicts.contains(where: { $0.record.id == row.record.id }) {
                         if try store.isStill(row.change, onVersion: row.base) { refused.insert(row.change) }

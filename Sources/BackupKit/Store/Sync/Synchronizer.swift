@@ -85,6 +85,7 @@ public final class Synchronizer {
     private func converse() throws {
         for _ in 0..<Self.roundsMax {
             do {
+                try confirmHistory()
                 try pull()
                 try resolveLocalCopies()
                 try fetchAssets()
@@ -101,6 +102,13 @@ public final class Synchronizer {
     }
 
     // MARK: Whom we speak with
+
+    /// Asks whether the hub still knows the newest place that this store has heard of. Where it does not, it has lost pushes
+    /// of ours or gives their numbers out again, and we would not notice by `token`.
+    private func confirmHistory() throws {
+        guard let head = link.head, head != link.token else { return }
+        _ = try ask { try hub.changes(after: head, limit: 1, for: options.user) }
+    }
 
     private func meet() throws {
         heldIDs = Set(try store.held().map(\.id))
@@ -202,7 +210,11 @@ public final class Synchronizer {
 
     private func rehearse() throws -> SyncResult {
         let known = try store.syncState() == nil ? nil : store.hubLink()
-        let isKnown = known?.hubID == identity.id
+        var isKnown = known?.hubID == identity.id
+        if let known, isKnown {
+            link = known
+            do { try confirmHistory() } catch HubError.tokenUnknown { isKnown = false }
+        }
         var token = isKnown ? known?.token : nil
         result.resynced = known != nil && !isKnown
         while true {
