@@ -9,6 +9,8 @@ struct LayoutArchiver {
         var files: VaultBackupResult.Counts
         var folders: VaultBackupResult.Counts
         var unsteady: [String]
+        /// There was nothing to say about the records, so that the next snapshot may take over what was made of them.
+        var isRepeatable = true
     }
 
     private enum Outcome: Sendable {
@@ -64,6 +66,7 @@ struct LayoutArchiver {
         var files = Files(time: layout.time)
         let lane = try FileLane(writer, chunker)
         let views = memo?.state == state ? previous.views(besides: assets, in: writer) : nil
+        let said = layout.result.warnings.count
         if views == nil {
             let bibliography =
                 memo?.state.bibliography == state.bibliography ? previous.known(Layout.bibliography, in: writer) : nil
@@ -71,15 +74,16 @@ struct LayoutArchiver {
             if let bibliography { files.add(Layout.bibliography, bibliography) }
             try addViews(&layout, &files, lane)
         }
+        let isRepeatable = layout.result.warnings.count == said
         let found = try aside.finish()
         if views != nil, let same = lastTree(found, &layout) { return same }
         var digest: SHA256Digest?
         if let views {
             for (path, view) in views { files.add(path, view) }
             digest =
-                zip(assets, found).allSatisfy({ $1.isAsRemembered($0) })
+                zip(assets, found).allSatisfy({ $1.isAsRemembered($0) && previous.digests[$0.path] == $0.digest })
                 ? previous.takeCounts(into: &layout.result) : nil
-            // The digest is of everything, and some attachment is not what it was.
+            // The digest is of everything, and some attachment is not what it was, or was not what it should have been.
             if digest == nil { try layout.gather(withBibliography: false) }
         }
         let unsteady = try add(assets, found, &layout, &files)
@@ -89,7 +93,8 @@ struct LayoutArchiver {
         layout.result.files = files.facts.count
         layout.result.bytes = files.facts.values.reduce(0) { $0 + $1.size }
         return Archived(
-            tree: trees.id, layout: layout.result, files: files.counts, folders: trees.folders, unsteady: unsteady)
+            tree: trees.id, layout: layout.result, files: files.counts, folders: trees.folders, unsteady: unsteady,
+            isRepeatable: isRepeatable)
     }
 
     /// The last snapshot once more, when not even a file's status has changed.

@@ -20,6 +20,8 @@ struct MacroMeanings {
     private var byName: [String: [Int]] = [:]
     private var contestedNames: Set<String> = []
     private var heldBack: Set<[UInt8]> = []
+    /// What was found for uses seen before: thousands of entries say `month = mar`.
+    private var answers: [MacroUse: (names: [String], choice: Choice)] = [:]
 
     /// `parts` are those of all files, each file's in their order.
     init(_ parts: [[Field]]) throws {
@@ -60,16 +62,35 @@ struct MacroMeanings {
     var isEmpty: Bool { definitions.isEmpty }
 
     /// Which definitions give an entry's fields the values that are stored.
-    func choice(for uses: [MacroUse]) -> Choice {
+    mutating func choice(for uses: [MacroUse]) -> Choice {
         var choice = Choice()
         for use in uses {
-            let defined = Set(use.macros).filter { byName[$0] != nil }.sorted()
-            guard !defined.isEmpty, defined.count <= 4 else { continue }
-            var trial = choice
-            let isFound = use.written.withUnsafeBytes { find(use.stored, $0, defined[...], &trial) }
-            if isFound { choice = trial }
+            let (names, alone) = answer(to: use)
+            if names.contains(where: choice.keys.contains) {
+                choose(use, names, &choice)
+            } else {
+                choice.merge(alone) { $1 }
+            }
         }
         return choice
+    }
+
+    /// The contested macros of a use, and what they mean where no other field has settled that.
+    private mutating func answer(to use: MacroUse) -> (names: [String], choice: Choice) {
+        if let known = answers[use] { return known }
+        let defined = Set(use.macros).filter { byName[$0] != nil }.sorted()
+        let names = defined.count <= 4 ? defined : []
+        var choice = Choice()
+        choose(use, names, &choice)
+        answers[use] = (names, choice)
+        return (names, choice)
+    }
+
+    private func choose(_ use: MacroUse, _ names: [String], _ choice: inout Choice) {
+        guard !names.isEmpty else { return }
+        var trial = choice
+        let isFound = use.written.withUnsafeBytes { find(use.stored, $0, names[...], &trial) }
+        if isFound { choice = trial }
     }
 
     /// Tries the meanings of one macro after the other; what an earlier field settled stays.
@@ -176,7 +197,7 @@ struct MacroMeanings {
 }
 
 /// A field that is written with macros, and what it said where it came from.
-struct MacroUse {
+struct MacroUse: Hashable {
     let written: [UInt8]
     let stored: String
     let macros: [String]

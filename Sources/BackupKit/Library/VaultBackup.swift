@@ -132,9 +132,7 @@ public enum VaultBackup {
         result.end = options.clock.now()
         if options.dryRun || (options.skipIfUnchanged && result.isUnchanged) { return result }
         var file = snapshot(result, options)
-        if result.isComplete, result.layout.warnings.isEmpty {
-            file.others.append(BackupMemo(state, options).member)
-        }
+        if archived.isRepeatable { file.others.append(BackupMemo(state, options).member) }
         result.snapshot = try vault.storeUnpacked(.snapshot, file.encoded())
         // The snapshot is taken; a disk that is too full for this is for the next run to complain about.
         try? vault.backend.setRoomAside()

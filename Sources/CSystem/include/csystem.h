@@ -4,6 +4,7 @@
 #include <sys/types.h>
 
 #include "csystem_scrypt.h"
+#include "csystem_sha256.h"
 
 /// openat2(2) has no wrapper in glibc: opens `path` below `dirfd` and nowhere else, following no symbolic link.
 /// Returns a file descriptor, or -1 with errno set.

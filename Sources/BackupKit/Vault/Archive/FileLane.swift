@@ -20,6 +20,7 @@ final class FileLane {
     let blobs: PackWriter.Lane
     private let chunker: Chunker
     private let hasher = SHA256Hasher()
+    private let pieces = PieceHasher()
     private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
     /// The bytes of the buffer that wait to be cut, and how many of them were looked through.
     private var start = 0
@@ -103,6 +104,7 @@ final class FileLane {
         content = Content()
         // What an interrupted file left.
         _ = hasher.finish()
+        _ = pieces.finish()
     }
 
     /// Free space behind what waits.
@@ -138,8 +140,7 @@ final class FileLane {
 
     /// The only chunk of a file has the file's own digest, so that such a file is hashed once.
     private func store(_ chunk: UnsafeRawBufferPointer, isOnly: Bool) throws {
-        let id = try blobs.store(chunk, as: .data).id
-        if !isOnly { hasher.update(chunk) }
+        let id = try blobs.store(chunk, as: .data, id: isOnly ? .of(chunk) : pieces.add(chunk)).id
         content.blobs.append(id)
         content.size += Int64(chunk.count)
     }
@@ -147,7 +148,7 @@ final class FileLane {
     private func finish() throws -> Content {
         try cut(isEnd: true)
         if content.blobs.count > 1 {
-            content.digest = hasher.finish()
+            content.digest = pieces.finish()
         } else if let only = content.blobs.first {
             content.digest = only
         }

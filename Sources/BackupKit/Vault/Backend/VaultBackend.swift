@@ -125,12 +125,17 @@ extension VaultBackend {
     @discardableResult
     func store(_ kind: VaultFile.Kind, _ bytes: UnsafeRawBufferPointer) throws -> SHA256Digest {
         let id = SHA256Digest.of(bytes)
+        try store(kind, bytes, id: id)
+        return id
+    }
+
+    /// The same, where the digest is known.
+    func store(_ kind: VaultFile.Kind, _ bytes: UnsafeRawBufferPointer, id: SHA256Digest) throws {
         do {
             try write(VaultFile(kind, id), bytes)
         } catch let error as BackupError where error.code == .exists && kind != .config {
             // The same name is the same content, unless that copy is damaged, which `check` finds.
         }
-        return id
     }
 
     /// What a message calls a file.

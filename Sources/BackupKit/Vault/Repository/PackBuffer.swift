@@ -1,9 +1,9 @@
 /// A pack that is being filled. Blobs are sealed into it by several threads at once: a place is taken under the writer's
 /// lock, and filled outside of it.
 final class PackBuffer: @unchecked Sendable {
-    /// Half of what restic aims at, because up to six are in memory. A blob that does not fit begins a new pack, so
-    /// that the memory for one is known.
-    static let usualSize = 8 << 20
+    /// A good third of what restic aims at, because up to seven are in memory. A blob that does not fit begins a new
+    /// pack, so that the memory for one is known.
+    static let usualSize = 6 << 20
 
     // Guarded by the writer's lock, but for the bytes of a place, which belong to who took it.
     private(set) var memory: UnsafeMutableRawBufferPointer
@@ -65,8 +65,11 @@ final class PackBuffer: @unchecked Sendable {
         return true
     }
 
-    /// Puts the header behind the blobs and returns the bytes of the file.
-    func finish(_ cipher: VaultCipher) throws -> UnsafeRawBufferPointer {
+    /// The bytes of the file, once it is finished.
+    var bytes: UnsafeRawBufferPointer { UnsafeRawBufferPointer(rebasing: memory[..<filled]) }
+
+    /// Puts the header behind the blobs.
+    func finish(_ cipher: VaultCipher) throws {
         let header = PackHeader.encode(blobs)
         let sealedSize = header.count + PackHeader.sealOverhead
         let end = filled + sealedSize
@@ -74,6 +77,6 @@ final class PackBuffer: @unchecked Sendable {
             try cipher.seal($0, into: UnsafeMutableRawBufferPointer(rebasing: memory[filled..<end]))
         }
         memory.storeBytes(of: UInt32(truncatingIfNeeded: sealedSize).littleEndian, toByteOffset: end, as: UInt32.self)
-        return UnsafeRawBufferPointer(rebasing: memory[..<(end + PackHeader.trailerSize)])
+        filled = end + PackHeader.trailerSize
     }
 }

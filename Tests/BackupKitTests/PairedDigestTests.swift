@@ -1,0 +1,44 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// Two texts hashed at once, against libcrypto one after the other.
+@Suite(.enabled(if: SHA256Digest.canPair))
+struct PairedDigestTests {
+    @Test func allLengthsAroundBlocks_giveTheDigestsOfLibcrypto() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let bytes = random.bytes(300)
+        for first in 0...140 {
+            for second in [0, 1, 55, 56, 63, 64, 65, 119, 120, 128, 200] {
+                bytes.withUnsafeBytes { bytes in
+                    let (one, other) = (
+                        UnsafeRawBufferPointer(rebasing: bytes[..<first]),
+                        UnsafeRawBufferPointer(rebasing: bytes[7..<7 + second])
+                    )
+                    let (left, right) = SHA256Digest.of(one, other, paired: true)
+                    #expect(left == .of(one) && right == .of(other), "\(first) and \(second) bytes")
+                }
+            }
+        }
+    }
+
+    @Test func piecesOfAnyLength_giveTheirDigestsAndThatOfTheWhole() throws {
+        let seed = testSeed()
+        var random = SeededGenerator(seed: seed)
+        let hasher = PieceHasher(paired: true)
+        for round in 0..<200 {
+            let bytes = random.bytes(random.below(3000))
+            bytes.withUnsafeBytes { bytes in
+                var place = 0
+                while place < bytes.count {
+                    let end = min(bytes.count, place + 1 + random.below(random.chance(3) ? 1000 : 130))
+                    let piece = UnsafeRawBufferPointer(rebasing: bytes[place..<end])
+                    #expect(hasher.add(piece) == .of(piece), "seed \(seed), round \(round), bytes \(place)..<\(end)")
+                    place = end
+                }
+                #expect(hasher.finish() == .of(bytes), "seed \(seed), round \(round)")
+            }
+        }
+    }
+}
