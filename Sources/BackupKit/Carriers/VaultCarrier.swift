@@ -61,6 +61,7 @@ public final class VaultReader: CarrierReader {
     /// Held as long as somebody reads; nil where the vault cannot be written to.
     private let lock: HeldLock?
     private let tree: SHA256Digest
+    private let contents = Mutex<Contents?>(nil)
 
     public static func open(_ address: VaultAddress, limits: ReadLimits = ReadLimits()) throws -> VaultReader {
         try VaultReader(try address.vault(), address.snapshot, limits: limits)
@@ -113,8 +114,19 @@ public final class VaultReader: CarrierReader {
         let content: [SHA256Digest]
     }
 
-    /// All files in the order of their names, and the folders that cannot be read.
-    private func entries() throws -> (entries: [Entry], damage: [Finding]) {
+    private typealias Contents = (entries: [Entry], damage: [Finding])
+
+    /// All files in the order of their names, and the folders that cannot be read; gathered when first asked for.
+    private func entries() throws -> Contents {
+        try contents.withLock { known in
+            if let known { return known }
+            let found = try gather()
+            known = found
+            return found
+        }
+    }
+
+    private func gather() throws -> Contents {
         var found: [Entry] = []
         var damage = indexDamage
         var meter = LimitMeter(limits)

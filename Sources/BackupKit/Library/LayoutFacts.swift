@@ -95,7 +95,7 @@ struct OpenedLayout: Sendable {
 
     /// Whatever is at the top, or the one folder that holds everything.
     private static func prefix(of entries: [EntryInfo]) -> String {
-        let names = entries.map(\.path).filter { !Layout.isClutter($0) }
+        let names = entries.lazy.map(\.path).filter { !Layout.isClutter($0) }
         if names.contains(where: { Layout.role(of: $0) != .unknown }) { return "" }
         let inner = [Manifest.fileName, Layout.records, Layout.bibliography, ChecksumFile.fileName]
         var folders: Set<Substring> = []
