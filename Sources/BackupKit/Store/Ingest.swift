@@ -52,11 +52,11 @@ extension Store {
     /// Takes what the record says as an edit of this moment, which wins over what is newer and over a delete. A copy that
     /// is kept on this device only is protected all the same. Must run inside `write`.
     func edit(with record: Record, derive: Derivation) throws -> Outcome {
+        guard !record.isDeleted else { return try ingest(record, derive: derive) }
         let (incoming, _) = clamp(record, to: clock.now())
         switch try decision(on: incoming).decision {
-        case .update where !record.isDeleted, .protect(.newer) where !record.isDeleted, .protect(.newerTombstone):
-            return try release(incoming, derive: derive)
-        case .add, .update, .unchanged, .protect: return try ingest(record, derive: derive)
+        case .update, .protect(.newer), .protect(.newerTombstone): return try release(incoming, derive: derive)
+        case .add, .unchanged, .protect: return try ingest(record, derive: derive)
         }
     }
 

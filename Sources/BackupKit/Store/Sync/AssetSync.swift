@@ -170,10 +170,10 @@ extension Synchronizer {
                 return HubPush.Item(
                     pending.asset?.record(at: now) ?? gone.tombstone(at: now), base: pending.base)
             }
-            let push = HubPush(items: items, after: link.head ?? link.token)
+            let push = HubPush(items: items, after: link.newest)
             switch try ask({ try hub.push(push, by: options.user) }) {
             case .accepted(let first, let before, let after):
-                var isAlone = false
+                let isAlone = link.pushed(from: before, to: after)
                 try store.write {
                     for (index, pending) in left.enumerated() {
                         let asset = pending.asset
@@ -184,9 +184,6 @@ extension Synchronizer {
                                 base: asset?.digest.hex, isWanted: false))
                         try release(items[index].record.id)
                     }
-                    isAlone = before == link.token
-                    link.head = after
-                    if isAlone { link.token = after }
                     try store.setHubLink(link)
                 }
                 result.pushed += left.count
@@ -197,8 +194,7 @@ extension Synchronizer {
                         try hold(items[index].record.id, .permission, reason)
                     }
                     for conflict in conflicts { try apply(conflict) }
-                    link.head = head
-                    try store.setHubLink(link)
+                    try hear(of: head)
                 }
                 let settled = Set(conflicts.map(\.record.id.name))
                 left = left.enumerated().filter { refused[$0.offset] == nil && !settled.contains($0.element.path) }

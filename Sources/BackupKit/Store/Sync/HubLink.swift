@@ -11,6 +11,16 @@ struct HubLink: Sendable, Equatable {
     /// Rows with a change number up to this one are on the hub, or held.
     var pushedThrough: Int64 = 0
     var syncedAt: Timestamp?
+
+    var newest: String? { head ?? token }
+
+    /// Notes a push that the hub took; false when somebody else wrote meanwhile.
+    mutating func pushed(from before: String, to after: String) -> Bool {
+        head = after
+        guard before == token else { return false }
+        token = after
+        return true
+    }
 }
 
 /// Something that cannot go to the hub, or not come from it. It waits and blocks nothing else.

@@ -128,8 +128,7 @@ extension Synchronizer {
             try store.write {
                 for id in ids { try release(id) }
                 for record in found { try apply(record) }
-                link.head = head
-                try store.setHubLink(link)
+                try hear(of: head)
             }
         }
     }

@@ -22,14 +22,12 @@ extension Synchronizer {
                 continue
             }
             let items = batch.map { HubPush.Item($0.record, base: $0.base) }
-            let push = HubPush(items: items, after: link.head ?? link.token)
+            let push = HubPush(items: items, after: link.newest)
             switch try ask({ try hub.push(push, by: options.user) }) {
             case .accepted(let first, let before, let after):
-                if before != link.token { isAlone = false }
+                if !link.pushed(from: before, to: after) { isAlone = false }
                 unwritten += batch.enumerated().map { Acknowledgement($1, version: first + Int64($0)) }
                 link.pushedThrough = last
-                link.head = after
-                if before == link.token { link.token = after }
                 refused = []
                 rejections = 0
                 // What is killed before this is written is pulled again, and seen to be the same.
@@ -45,8 +43,7 @@ extension Synchronizer {
                         refused.insert(row.change)
                     }
                     for conflict in conflicts { try apply(conflict) }
-                    link.head = head
-                    try store.setHubLink(link)
+                    try hear(of: head)
                     // One that could not be taken in keeps its record here, and the others go on.
                     for row in batch where conflicts.contains(where: { $0.record.id == row.record.id }) {
                         if try store.isStill(row.change, onVersion: row.base) { refused.insert(row.change) }

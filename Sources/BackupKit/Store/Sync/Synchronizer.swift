@@ -110,6 +110,12 @@ public final class Synchronizer {
         _ = try ask { try hub.changes(after: head, limit: 1, for: options.user) }
     }
 
+    /// Must run inside the `write` that takes in what the hub's answer showed.
+    func hear(of head: String) throws {
+        link.head = head
+        try store.setHubLink(link)
+    }
+
     private func meet() throws {
         heldIDs = Set(try store.held().map(\.id))
         guard let known = try store.hubLink() else { return try startAgain(forgetting: false) }

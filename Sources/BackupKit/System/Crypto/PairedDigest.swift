@@ -29,7 +29,6 @@ final class PieceHasher {
     private let paired: Bool
     private var whole = RunningDigest()
     private let plainWhole = SHA256Hasher()
-    private let plainPiece = SHA256Hasher()
 
     init(paired: Bool = SHA256Digest.hashesPairs) { self.paired = paired }
 
@@ -37,8 +36,7 @@ final class PieceHasher {
     func add(_ piece: UnsafeRawBufferPointer) -> SHA256Digest {
         guard paired else {
             plainWhole.update(piece)
-            plainPiece.update(piece)
-            return plainPiece.finish()
+            return .of(piece)
         }
         var digest = RunningDigest()
         digest.update(piece, with: &whole, piece)

@@ -19,7 +19,6 @@ final class FileLane {
 
     let blobs: PackWriter.Lane
     private let chunker: Chunker
-    private let hasher = SHA256Hasher()
     private let pieces = PieceHasher()
     private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
     /// The bytes of the buffer that wait to be cut, and how many of them were looked through.
@@ -58,8 +57,7 @@ final class FileLane {
             do {
                 guard try file.read(into: space, at: offset) == length else { return nil }
             } catch let error as BackupError { throw SourceFailure(error: error) }
-            hasher.update(UnsafeRawBufferPointer(space))
-            guard hasher.finish() == id else { return nil }
+            guard .of(UnsafeRawBufferPointer(space)) == id else { return nil }
             offset += Int64(length)
         }
         return Content(blobs: known.blobs, size: size, digest: known.digest)
@@ -103,7 +101,6 @@ final class FileLane {
         (start, end, searched) = (0, 0, 0)
         content = Content()
         // What an interrupted file left.
-        _ = hasher.finish()
         _ = pieces.finish()
     }
 
@@ -140,7 +137,8 @@ final class FileLane {
 
     /// The only chunk of a file has the file's own digest, so that such a file is hashed once.
     private func store(_ chunk: UnsafeRawBufferPointer, isOnly: Bool) throws {
-        let id = try blobs.store(chunk, as: .data, id: isOnly ? .of(chunk) : pieces.add(chunk)).id
+        let id = isOnly ? .of(chunk) : pieces.add(chunk)
+        try blobs.store(chunk, as: .data, id: id)
         content.blobs.append(id)
         content.size += Int64(chunk.count)
     }

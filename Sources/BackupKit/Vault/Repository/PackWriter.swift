@@ -69,16 +69,15 @@ public final class PackWriter: Sendable {
         @discardableResult
         public func store(_ bytes: UnsafeRawBufferPointer, as type: BlobType) throws -> (id: SHA256Digest, isNew: Bool)
         {
-            try store(bytes, as: type, id: .of(bytes))
+            let id = SHA256Digest.of(bytes)
+            return (id, try store(bytes, as: type, id: id))
         }
 
-        /// Stores a blob whose digest is known.
+        /// Stores a blob whose digest is known; true when it was new.
         @discardableResult
-        func store(
-            _ bytes: UnsafeRawBufferPointer, as type: BlobType, id: SHA256Digest
-        ) throws -> (id: SHA256Digest, isNew: Bool) {
+        func store(_ bytes: UnsafeRawBufferPointer, as type: BlobType, id: SHA256Digest) throws -> Bool {
             try Interrupt.check()
-            guard writer.claim(BlobHandle(type, id)) else { return (id, false) }
+            guard writer.claim(BlobHandle(type, id)) else { return false }
             guard bytes.count <= Int(UInt32.max) - VaultCipher.overhead else {
                 throw BackupError(.refused, "a list of files is larger than the vault's format allows")
             }
@@ -95,7 +94,7 @@ public final class PackWriter: Sendable {
             try cipher.seal(content, into: place)
             if writer.isFilled(pack) { try writer.finish(pack, cipher) }
             writer.count(type, plain: bytes.count, packed: length)
-            return (id, true)
+            return true
         }
 
         /// How long a blob is that the vault held before.
