@@ -87,6 +87,8 @@ private func canonical(_ bytes: [UInt8]) throws -> [UInt8] {
         #expect(try canonical(Array("\"\\ud800\"".utf8)) != canonical(Array("\"\\udc00\"".utf8)))
         #expect(try canonical(Array("\"\\uD800\"".utf8)) == canonical(Array("\"\\ud800\"".utf8)))
         #expect(try Fields.same("\"\u{E9}\"", "\"e\u{301}\"") == false)
+        let escaped = try canonical(Array("{\"b\":1,\"\\u0061\":{\"d\":[],\"c\":{}}}".utf8))
+        #expect(String(decoding: escaped, as: UTF8.self) == "{\"a\":{\"c\":{},\"d\":[]},\"b\":1}")
     }
 
     @Test(arguments: 1...30 as ClosedRange<UInt64>)
@@ -97,6 +99,7 @@ private func canonical(_ bytes: [UInt8]) throws -> [UInt8] {
             let form = try canonical(Array(value.compact.utf8))
             #expect(try canonical(form) == form)
             #expect(try canonical(Array(shuffled(value, &random).pretty.utf8)) == form)
+            #expect(try canonical(Array(shuffled(value, &random).compact.utf8)) == form)
             #expect(try read(Array(value.pretty.utf8)) == value)
         }
     }

@@ -223,8 +223,6 @@ import Testing
                 }
             }
             let final = try #require(state)
-            var text: [UInt8] = []
-            try final.appendJSON(to: &text, canonical: true)
             digests.insert(
                 final.isDeleted ? "deleted at \(final.modifiedAt.milliseconds)" : final.fields.sorted().description)
         }

@@ -3,6 +3,28 @@ import Testing
 
 @testable import BackupKit
 
+@Suite struct DigestTextTests {
+    @Test func aDigestIsReadFromDigitsOfEitherCaseAndNothingElse() throws {
+        let digest = SHA256Digest.of("text")
+        #expect(digest.hex == "982d9e3eb996f559e633f4d194def3761d909f5a3b647d1a851fead67c32c9d1")
+        func read(_ text: [UInt8]) -> SHA256Digest? {
+            text.withUnsafeBytes { SHA256Digest(hexBytes: Slice(base: $0, bounds: $0.indices)) }
+        }
+        #expect(read(Array(digest.hex.utf8)) == digest)
+        #expect(read(Array(digest.hex.uppercased().utf8)) == digest)
+        #expect(read(Array(digest.hex.utf8.dropLast())) == nil)
+        for place in [0, 7, 8, 33, 63] {
+            for byte in UInt8.min...UInt8.max {
+                var text = Array(digest.hex.utf8)
+                text[place] = byte
+                let digit = Character(Unicode.Scalar(byte)).hexDigitValue
+                #expect((read(text) != nil) == (byte < 0x80 && digit != nil), "byte \(byte)")
+                if let found = read(text) { #expect(found.hex == String(decoding: text, as: UTF8.self).lowercased()) }
+            }
+        }
+    }
+}
+
 private func digest(_ hex: String) throws -> SHA256Digest { try #require(SHA256Digest(hex: hex)) }
 
 private func hello() -> SHA256Digest { .of("hello") }

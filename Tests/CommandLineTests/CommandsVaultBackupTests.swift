@@ -221,6 +221,26 @@ struct CommandsVaultBackupTests {
         try bench.shell("restic -r v check --read-data -q")
     }
 
+    @Test func noAttachmentTakesThePlaceOfAFileOfOurs() throws {
+        let bench = try Self.bench()
+        let foreign = [
+            "Library.bib", "records.jsonl", "Events/2026-01-01.jsonl", "events/2026-02-14.jsonl", "mine.txt",
+        ]
+        for path in foreign {
+            try bench.write("store.db.assets/\(path)", "of somebody else")
+            try bench.shell(
+                """
+                sqlite3 store.db "INSERT INTO asset (path, size, sha256, modified_ns, local_only, change)
+                  SELECT '\(path)', 16, '\(SHA256Digest.of("of somebody else").hex)', 0, 0, max(change) + 1 FROM asset"
+                """)
+        }
+        let said = try bench.tool(exit: 3, "vault", "backup").stderr
+        for path in foreign { #expect(said.contains(path) == (path != "mine.txt"), "\(path)") }
+        try bench.shell("restic -r v restore -q latest --target out; cd out/library; sha256sum -c --quiet SHA256SUMS")
+        #expect(try bench.shell("cat out/library/mine.txt") == "of somebody else")
+        try bench.shell("! grep -r 'of somebody else' --exclude mine.txt out/library")
+    }
+
     @Test func aLockedVaultIsSaidInResticsWords() throws {
         let bench = try Self.bench()
         let wrong = try bench.tool(

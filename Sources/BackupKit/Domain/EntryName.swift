@@ -94,8 +94,10 @@ struct StoredName {
 public struct EntryNameSet {
     private var files: Set<UInt64> = []
     private var folders: Set<UInt64> = []
+    /// The name at hand, folded.
+    private var folded: [UInt8] = []
     /// The folder of the last name, slash included, and the hash so far: neighbours share it.
-    private var lastFolder = ""
+    private var lastFolder: [UInt8] = []
     private var lastHasher = Hasher()
 
     public init() {}
@@ -103,30 +105,26 @@ public struct EntryNameSet {
     /// Takes a name that has passed `EntryName.check`. Throws `.refused` when it is there already or would fall
     /// together with another one. Folders may come again and again.
     public mutating func insert(_ path: String, isFolder: Bool = false) throws {
-        // Swift hashes canonically equivalent strings alike, so only case has to be folded here. Upper case first,
-        // because that is where ß and SS, ς and σ meet.
-        let isASCII = path.utf8.allSatisfy { $0 < 0x80 }
-        let folded = isASCII ? path.lowercased() : path.uppercased().lowercased()
-        var rest = folded[...]
+        let isASCII = fold(path)
         var hasher = Hasher()
-        if !lastFolder.isEmpty && folded.utf8.starts(with: lastFolder.utf8) {
-            hasher = lastHasher
-            rest = folded[folded.utf8.index(folded.startIndex, offsetBy: lastFolder.utf8.count)...]
+        var start = 0
+        if !lastFolder.isEmpty && folded.starts(with: lastFolder) {
+            (hasher, start) = (lastHasher, lastFolder.count)
         }
-        while let end = rest.utf8.firstIndex(of: UInt8(ascii: "/")) {
-            hasher.combine(rest[..<end])
-            rest = rest[rest.utf8.index(after: end)...]
-            let folder = UInt64(bitPattern: Int64(copy(hasher).finalize()))
+        while let end = folded[start...].firstIndex(of: UInt8(ascii: "/")) {
+            combine(start..<end, isASCII, into: &hasher)
+            start = end + 1
+            let folder = Self.value(hasher)
             if folders.insert(folder).inserted && files.contains(folder) {
                 throw BackupError(.refused, "lies below a name that is also a file's", at: path)
             }
         }
-        if rest.startIndex != folded.startIndex && !folded[..<rest.startIndex].utf8.elementsEqual(lastFolder.utf8) {
-            lastFolder = String(folded[..<rest.startIndex])
+        if start != lastFolder.count || !folded.starts(with: lastFolder) {
+            lastFolder = Array(folded[..<start])
             lastHasher = hasher
         }
-        hasher.combine(rest)
-        let name = UInt64(bitPattern: Int64(hasher.finalize()))
+        combine(start..<folded.count, isASCII, into: &hasher)
+        let name = Self.value(hasher)
         if isFolder {
             folders.insert(name)
             guard !files.contains(name) else {
@@ -143,5 +141,34 @@ public struct EntryNameSet {
         }
     }
 
-    private func copy(_ hasher: Hasher) -> Hasher { hasher }
+    /// Folds case, and returns whether the name is ASCII. Upper case first, because that is where ß and SS, ς and σ meet.
+    private mutating func fold(_ path: String) -> Bool {
+        var path = path
+        folded.removeAll(keepingCapacity: true)
+        let isASCII = path.withUTF8 { bytes in
+            for byte in bytes {
+                guard byte < 0x80 else { return false }
+                folded.append(65...90 ~= byte ? byte | 0x20 : byte)
+            }
+            return true
+        }
+        if !isASCII { folded = Array(path.uppercased().lowercased().utf8) }
+        return isASCII
+    }
+
+    /// Swift hashes canonically equivalent strings alike, so only case had to be folded; of ASCII it takes the bytes and
+    /// 0xFF, which is many times as fast without a string.
+    private func combine(_ part: Range<Int>, _ isASCII: Bool, into hasher: inout Hasher) {
+        folded.withUnsafeBytes { bytes in
+            let bytes = UnsafeRawBufferPointer(rebasing: bytes[part])
+            guard isASCII else { return hasher.combine(String(decoding: bytes, as: UTF8.self)) }
+            hasher.combine(bytes: bytes)
+            hasher.combine(UInt8.max)
+        }
+    }
+
+    private static func value(_ hasher: Hasher) -> UInt64 {
+        let copy = hasher
+        return UInt64(bitPattern: Int64(copy.finalize()))
+    }
 }

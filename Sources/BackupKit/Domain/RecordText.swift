@@ -1,8 +1,28 @@
+/// Some lines of `records.jsonl`.
+struct RecordLines: Sendable {
+    private(set) var bytes: [UInt8] = []
+    /// Where each line lies, without its end, and the fields in it.
+    private(set) var places: [(line: Range<Int>, fields: Range<Int>)] = []
+
+    /// Whether there are enough of them to be worth handing over.
+    var isFull: Bool { bytes.count >= 1 << 17 }
+
+    /// Returns how long the line is.
+    mutating func append(_ record: Record) -> Int {
+        let start = bytes.count
+        let fields = record.appendJSON(to: &bytes)
+        let line = start..<bytes.count
+        bytes.append(0x0A)
+        places.append((line, fields))
+        return line.count
+    }
+}
+
 /// A record as one line of `records.jsonl`. The members stand in alphabetical order, so that the canonical form, which
 /// the content digest is made of, is the same line with canonical fields.
 extension Record {
-    /// Appends the record's JSON object, without a line end.
-    public func appendJSON(to out: inout [UInt8], canonical: Bool = false) throws {
+    /// Appends the record's JSON object, without a line end, and returns where its fields lie.
+    @discardableResult func appendJSON(to out: inout [UInt8]) -> Range<Int> {
         func member(_ name: String, _ text: String) {
             out += (out.last == UInt8(ascii: "{") ? "\"" : ",\"").utf8
             out += name.utf8
@@ -35,12 +55,9 @@ extension Record {
             out.append(UInt8(ascii: "}"))
         }
         out += ",\"fields\":".utf8
-        if canonical {
-            var text = fields
-            try text.withUTF8 { try CanonicalJSON.append(UnsafeRawBufferPointer($0), to: &out) }
-        } else {
-            out += fields.utf8
-        }
+        let start = out.count
+        out += fields.utf8
+        let end = out.count
         member("localId", localID)
         if isLocalOnly { out += ",\"localOnly\":true".utf8 }
         time("modifiedAt", modifiedAt)
@@ -49,6 +66,7 @@ extension Record {
         out += ",\"schemaVersion\":\(schemaVersion)".utf8
         member("zone", id.zone)
         out.append(UInt8(ascii: "}"))
+        return start..<end
     }
 
     /// Reads one line of `records.jsonl`; members in any order, unknown ones are refused (they would be lost).

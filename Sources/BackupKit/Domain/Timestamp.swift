@@ -214,7 +214,8 @@ func floorDivide(_ value: Int64, _ by: Int64) -> Int64 {
     value % by < 0 ? value / by - 1 : value / by
 }
 
-private func writeDigits(_ value: Int64, _ count: Int, to buffer: UnsafeMutableRawBufferPointer, at start: Int) {
+/// The last `count` digits of a number.
+func writeDigits(_ value: Int64, _ count: Int, to buffer: UnsafeMutableRawBufferPointer, at start: Int) {
     var value = value
     for index in (start..<start + count).reversed() {
         buffer[index] = UInt8(truncatingIfNeeded: 48 + value % 10)

@@ -57,7 +57,25 @@ public struct Manifest: Sendable, Equatable {
     }
 
     /// The file's text: the facts first, then one line a file, sorted.
-    public func text() -> String {
+    public func text() -> [UInt8] { text(listing: Self.listing(files.sorted { precedesBytewise($0.key, $1.key) })) }
+
+    /// The lines of the files.
+    static func listing(_ sorted: [(key: String, value: FileFacts)]) -> [UInt8] {
+        var out: [UInt8] = []
+        for (path, facts) in sorted {
+            out += (out.isEmpty ? "\n    " : ",\n    ").utf8
+            appendJSONString(path, to: &out)
+            out += ": {\"size\":".utf8
+            appendDecimal(UInt64(max(0, facts.size)), to: &out)
+            out += ",\"sha256\":\"".utf8
+            facts.digest.appendHex(to: &out)
+            out += (facts.isLocalOnly ? "\",\"localOnly\":true}" : "\"}").utf8
+        }
+        return out
+    }
+
+    /// The same for whoever has the lines already.
+    func text(listing: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
         func line(_ name: String, _ value: JSON) {
             out += "  ".utf8
@@ -80,16 +98,9 @@ public struct Manifest: Sendable, Equatable {
             "omitted",
             .array(omitted.map { ["path": .string($0.path), "reason": .string($0.reason)] }))
         out += "  \"files\": {".utf8
-        var separator = "\n"
-        for (path, facts) in files.sorted(by: { precedesBytewise($0.key, $1.key) }) {
-            out += "\(separator)    ".utf8
-            appendJSONString(path, to: &out)
-            let flag = facts.isLocalOnly ? ",\"localOnly\":true" : ""
-            out += ": {\"size\":\(facts.size),\"sha256\":\"\(facts.digest.hex)\"\(flag)}".utf8
-            separator = ",\n"
-        }
+        out += listing
         out += "\n  }\n}\n".utf8
-        return String(decoding: out, as: UTF8.self)
+        return out
     }
 
     /// Reads a manifest of ours; throws `.damaged` with the reason when it is none, `.refused` when it is newer.
@@ -170,17 +181,23 @@ public struct Manifest: Sendable, Equatable {
 public enum ChecksumFile {
     public static let fileName = "SHA256SUMS"
 
-    public static func text(_ digests: [(path: String, digest: SHA256Digest)]) -> String {
-        let sorted = digests.sorted { precedesBytewise($0.path, $1.path) }
-        return sorted.map { entry in
+    /// The lines come in the order of `files`, which is by the bytes of their names in what we write.
+    static func text(_ files: some Sequence<(key: String, value: SHA256Digest)>) -> [UInt8] {
+        var out: [UInt8] = []
+        for (path, digest) in files {
             // "Escape backslash and newline, and start the line with a backslash": coreutils' rule.
-            let escaped = entry.path.contains("\\")
-            let name =
-                escaped
-                ? entry.path.split(separator: "\\", omittingEmptySubsequences: false)
-                    .joined(separator: "\\\\") : entry.path
-            return "\(escaped ? "\\" : "")\(entry.digest.hex)  \(name)\n"
-        }.joined()
+            let escaped = path.utf8.contains(UInt8(ascii: "\\"))
+            if escaped { out.append(UInt8(ascii: "\\")) }
+            digest.appendHex(to: &out)
+            out += "  ".utf8
+            if escaped {
+                for byte in path.utf8 { out += repeatElement(byte, count: byte == UInt8(ascii: "\\") ? 2 : 1) }
+            } else {
+                out += path.utf8
+            }
+            out.append(0x0A)
+        }
+        return out
     }
 
     /// Reads such a file; nil when a line is none of its lines.

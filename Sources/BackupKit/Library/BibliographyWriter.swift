@@ -97,15 +97,15 @@ struct BibliographyWriter {
         }
     }
 
-    /// Writes everything to `spool`.
-    mutating func write(to spool: inout SpoolFile) throws {
+    /// Writes everything.
+    mutating func write(to sink: TextSink) throws {
         try texts.flush()
-        try spool.append { out in
+        try sink { out in
             out += "\(Self.mark)publications, sorted by cite key. Text before the entries is kept as it was.\n\n".utf8
         }
         macros.settle(choices)
         let contested = choices.map { macros.contested($0) }
-        try appendHead(parts.map(\.fields), macros, to: &spool)
+        try appendHead(parts.map(\.fields), macros, to: sink)
         var writer = macros.writer()
         let sorted = sortedEntries()
         for isParent in [false, true] {
@@ -113,26 +113,25 @@ struct BibliographyWriter {
             for entry in sorted where self.isParent(entry.key) == isParent {
                 let choice = contested[entry.choice]
                 if writer.isInForce(choice) {
-                    try copy(entry, to: &spool)
+                    try copy(entry, to: sink)
                 } else {
                     later[choice, default: []].append(entry)
                 }
             }
             for (choice, entries) in later.sorted(by: { MacroMeanings.precedes($0.key, $1.key) }) {
-                for definition in writer.definitions(for: choice) { try append(definition, to: &spool) }
-                for entry in entries { try copy(entry, to: &spool) }
+                for definition in writer.definitions(for: choice) { try append(definition, to: sink) }
+                for entry in entries { try copy(entry, to: sink) }
             }
         }
-        for definition in writer.unwritten() { try append(definition, to: &spool) }
-        try spool.flush()
+        for definition in writer.unwritten() { try append(definition, to: sink) }
     }
 
-    private func copy(_ entry: Entry, to spool: inout SpoolFile) throws {
+    private func copy(_ entry: Entry, to sink: TextSink) throws {
         let bytes = try texts.read(entry.text)
-        try spool.append { $0 += bytes }
+        try sink { $0 += bytes }
     }
 
-    private func appendHead(_ parts: [[Field]], _ macros: MacroMeanings, to spool: inout SpoolFile) throws {
+    private func appendHead(_ parts: [[Field]], _ macros: MacroMeanings, to sink: TextSink) throws {
         var endsInText = false
         for part in parts {
             let kind = Fields.string("kind", in: part)
@@ -141,8 +140,8 @@ struct BibliographyWriter {
             if macros.holdsBack(bytes) { continue }
             let isText = kind == BibBlock.Kind.text.rawValue
             // Without a line between them two texts would come back as one.
-            if isText, endsInText { try spool.append { $0 += "\(Self.mark)text\n\n".utf8 } }
-            try append(bytes, to: &spool)
+            if isText, endsInText { try sink { $0 += "\(Self.mark)text\n\n".utf8 } }
+            try append(bytes, to: sink)
             endsInText = isText
         }
     }
@@ -183,8 +182,8 @@ struct BibliographyWriter {
         }
     }
 
-    private func append(_ bytes: [UInt8], to spool: inout SpoolFile) throws {
-        try spool.append { out in
+    private func append(_ bytes: [UInt8], to sink: TextSink) throws {
+        try sink { out in
             out += bytes
             out += "\n\n".utf8
         }

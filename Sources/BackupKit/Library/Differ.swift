@@ -50,20 +50,20 @@ public enum Differ {
     private static func records(_ left: Store, _ right: Store, _ body: (Difference) throws -> Void) throws {
         let lefts = try left.recordCursor()
         let rights = try right.recordCursor()
-        var mine = try lefts.next()
-        var theirs = try rights.next()
+        var mine = try lefts.next()?.record
+        var theirs = try rights.next()?.record
         while mine != nil || theirs != nil {
             try Interrupt.check()
             if let old = mine, theirs.map({ old.id < $0.id }) ?? true {
                 if !old.isDeleted { try body(difference(.removed, old)) }
-                mine = try lefts.next()
+                mine = try lefts.next()?.record
             } else if let new = theirs, mine.map({ new.id < $0.id }) ?? true {
                 if !new.isDeleted { try body(difference(.added, new)) }
-                theirs = try rights.next()
+                theirs = try rights.next()?.record
             } else if let old = mine, let new = theirs {
                 if let found = try compare(old, new) { try body(found) }
-                mine = try lefts.next()
-                theirs = try rights.next()
+                mine = try lefts.next()?.record
+                theirs = try rights.next()?.record
             }
         }
     }

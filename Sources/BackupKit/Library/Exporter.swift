@@ -50,7 +50,6 @@ public enum Exporter {
     ) throws -> Written {
         try store.read {
             var layout = try StoreLayout(store, options)
-            try layout.gather()
             let total = try store.info().assetBytes
             let writer = LayoutWriter(carrier, time: layout.time, total: total, progress: options.progress)
             switch options.form {
@@ -65,18 +64,21 @@ public enum Exporter {
     }
 
     private static func writeLayout(_ layout: inout StoreLayout, _ writer: LayoutWriter) throws {
-        try writer.add(Layout.readme, text: Layout.readmeText)
-        if var file = try layout.bibliographyFile() { try writer.add(Layout.bibliography, &file) }
-        if var file = try layout.notesFile() { try writer.add(Layout.notes, &file) }
-        if var file = try layout.settingsFile() { try writer.add(Layout.settings, &file) }
-        try layout.forEachEventFile { day, file in try writer.add("\(Layout.eventFolder)\(day).jsonl", &file) }
-        var records = layout.recordsFile()
+        try writer.add(Layout.readme, text: Layout.readmeText.utf8)
+        var records = try SpoolFile()
+        try layout.gather { lines in try lines.bytes.withUnsafeBytes { try records.write($0) } }
+        try layout.forEachView { path, write in
+            var spool = try SpoolFile()
+            try write { try spool.append($0) }
+            try writer.add(path, &spool)
+        }
         try writer.add(Layout.records, &records)
         try layout.addAssets(to: writer)
         layout.result.contentDigest = try layout.finishDigest()
         try writer.add(Manifest.fileName, text: manifest(layout, writer.files).text())
-        let sums = writer.files.map { (path: $0.key, digest: $0.value.digest) }
-        try writer.add(ChecksumFile.fileName, text: ChecksumFile.text(sums))
+        let sums = writer.files.sorted { precedesBytewise($0.key, $1.key) }
+        try writer.add(
+            ChecksumFile.fileName, text: ChecksumFile.text(sums.map { (key: $0.key, value: $0.value.digest) }))
     }
 
     static func manifest(_ layout: StoreLayout, _ files: [String: FileFacts]) throws -> Manifest {

@@ -3,21 +3,28 @@ enum ImbibExport {
     static func write(_ layout: inout StoreLayout, _ writer: LayoutWriter) throws {
         var checksums: [String: String] = [:]
         var publications = 0
-        func add(_ path: String, _ spool: SpoolFile?) throws {
-            guard let spool else { return }
+        func add(_ path: String, _ write: (TextSink) throws -> Void) throws {
+            var spool = try SpoolFile()
+            try write { try spool.append($0) }
+            try spool.flush()
+            let finished = spool
             var fold = XORFold()
-            try writer.add(path, size: spool.size, also: { fold.update($0) }) { try spool.forEachChunk($0) }
+            try writer.add(path, size: finished.size, also: { fold.update($0) }) { try finished.forEachChunk($0) }
             checksums[path] = fold.hex
         }
-        try add(Layout.bibliography, try layout.bibliographyFile())
+        try layout.gather { _ in }
         publications = layout.result.records[.publications] ?? 0
-        try add(
-            Layout.notes,
-            try layout.notesFile { note in
-                let fields = try Fields.parse(note.fields)
-                return Fields.text(fields.filter { $0.name == Publication.citeKey || $0.name == "note" })
-            })
-        try add(Layout.settings, try layout.settingsFile())
+        let kinds = layout.options.kinds
+        if kinds.contains(.publications) { try add(Layout.bibliography) { try layout.writeBibliography(to: $0) } }
+        if kinds.contains(.notes) {
+            try add(Layout.notes) { sink in
+                try layout.writeNotes(to: sink) { note in
+                    let fields = try Fields.parse(note.fields)
+                    return Fields.text(fields.filter { $0.name == Publication.citeKey || $0.name == "note" })
+                }
+            }
+        }
+        if kinds.contains(.settings) { try add(Layout.settings) { try layout.writeSettings(to: $0) } }
         let names = Names()
         var attachments = 0
         var pending: [String: Fold] = [:]
@@ -32,7 +39,7 @@ enum ImbibExport {
         let manifest = ImbibManifest(
             createdAt: layout.time, appVersion: layout.options.tool, schemaVersion: try layout.store.dataSchemaVersion,
             publicationCount: publications, attachmentCount: attachments, checksums: checksums)
-        try writer.add(Manifest.fileName, text: manifest.text())
+        try writer.add(Manifest.fileName, text: manifest.text().utf8)
     }
 
     private final class Fold {

@@ -7,6 +7,8 @@ enum Layout {
     static let records = "records.jsonl"
     static let eventFolder = "events/"
     static let attachmentFolders = ["Attachments/", "PDFs/"]
+    /// All that have one fixed name.
+    static let files = [readme, bibliography, notes, settings, records, Manifest.fileName, ChecksumFile.fileName]
 
     /// What an entry of a layout is.
     enum Role: Equatable {

@@ -122,8 +122,7 @@ struct OpenedLayout: Sendable {
         }
         var wanted = manifest.files.mapValues(\.digest)
         wanted[Manifest.fileName] = expected[Manifest.fileName]?.digest
-        if wanted == sums, !bytes.elementsEqual(ChecksumFile.text(wanted.map { (path: $0.key, digest: $0.value) }).utf8)
-        {
+        if wanted == sums, bytes != ChecksumFile.text(wanted.sorted { precedesBytewise($0.key, $1.key) }) {
             return [Finding(.malformed, .damage, path, "says the same as the manifest, but was changed since")]
         }
         let differing = Set(wanted.keys).union(sums.keys).filter { wanted[$0] != sums[$0] }.sorted()

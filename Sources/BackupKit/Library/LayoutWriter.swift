@@ -49,12 +49,9 @@ final class LayoutWriter {
         progress.report(ProgressEvent("exporting", done: UInt64(bytes), of: UInt64(total), item: path))
     }
 
-    func add(_ path: String, text: String) throws {
-        var text = text
-        try text.withUTF8 { utf8 in
-            let bytes = UnsafeRawBufferPointer(utf8)
-            try add(path, size: Int64(bytes.count)) { try $0(bytes) }
-        }
+    func add(_ path: String, text: some Sequence<UInt8>) throws {
+        let text = Array(text)
+        _ = try text.withUnsafeBytes { bytes in try add(path, size: Int64(bytes.count)) { try $0(bytes) } }
     }
 
     func add(_ path: String, _ spool: inout SpoolFile) throws {

@@ -46,6 +46,11 @@ struct PreviousLayout: Sendable {
         node.content?.allSatisfy { writer.holds(BlobHandle(.data, $0)) } ?? false
     }
 
+    /// Whether the file was there and the vault still has its content.
+    func holds(_ path: String, in writer: PackWriter) -> Bool {
+        tree.files[path].map { Self.holds($0, in: writer) } ?? false
+    }
+
     /// A file whose digest is known and whose content the vault has.
     func known(_ path: String, in writer: PackWriter) -> KnownFile? {
         guard let node = tree.files[path], let digest = digests[path], Self.holds(node, in: writer) else { return nil }

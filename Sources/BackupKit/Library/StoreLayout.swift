@@ -8,7 +8,6 @@ struct StoreLayout {
     private var bibliography: BibliographyWriter?
     private var notes: [(key: String, localID: String, change: Int64)] = []
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
-    private var records: SpoolFile
     private let copyBuffer = Buffer(1 << 20)
 
     /// One for all files: a fresh one for each makes the heap grow by hundreds of megabytes.
@@ -24,43 +23,43 @@ struct StoreLayout {
         self.store = store
         self.options = options
         time = options.clock.now()
-        records = try SpoolFile()
     }
 
     /// Goes through the records, which all files but attachments are made of. `withBibliography` is false for whoever
-    /// has `library.bib` already.
-    mutating func gather(withBibliography: Bool = true) throws {
+    /// has `library.bib` already; `take` gets `records.jsonl` piece by piece.
+    mutating func gather(withBibliography: Bool = true, _ take: (RecordLines) throws -> Void) throws {
         if withBibliography, options.kinds.contains(.publications) {
             var parts: [Record] = []
             try store.forEachLive(type: RecordType.bibliographyPart) { parts.append($0.record) }
             bibliography = try BibliographyWriter(parts: parts)
         }
-        try gatherRecords()
+        try gatherRecords(take)
     }
 
     /// When the export was made: one moment for all of it.
     let time: Timestamp
 
     /// One pass over the records: the lossless form is written, and what the views need is noted.
-    private mutating func gatherRecords() throws {
+    private mutating func gatherRecords(_ take: (RecordLines) throws -> Void) throws {
         let digest = BackgroundContentDigest()
+        var lines = RecordLines()
+        func handOver() throws {
+            try digest.add(lines)
+            try take(lines)
+            lines = RecordLines()
+        }
         try store.forEachStored(order: .identity) { stored in
             try Interrupt.check()
             let record = stored.record
             let kind = Kind(recordType: record.type)
             guard options.kinds.contains(kind) else { return }
-            try records.append { out in
-                let start = out.count
-                try record.appendJSON(to: &out)
-                if out.count - start > CloudLimits.recordBytes {
-                    result.warnings.append(
-                        Finding(
-                            .oversize, .note, record.id.description,
-                            "is larger than 1 MB: it is kept here and will not sync"))
-                }
-                out.append(0x0A)
+            if lines.append(record) > CloudLimits.recordBytes {
+                result.warnings.append(
+                    Finding(
+                        .oversize, .note, record.id.description,
+                        "is larger than 1 MB: it is kept here and will not sync"))
             }
-            try digest.add(record)
+            if lines.isFull { try handOver() }
             if record.isDeleted {
                 result.tombstones += 1
             } else {
@@ -69,6 +68,7 @@ struct StoreLayout {
                 try noteForViews(stored, kind)
             }
         }
+        try handOver()
         self.digest = try digest.finish()
     }
 
@@ -92,35 +92,35 @@ struct StoreLayout {
         }
     }
 
+    /// Visits the files that are made of records, but for `records.jsonl`: each with its path and what writes it.
+    mutating func forEachView(_ body: (_ path: String, _ write: (TextSink) throws -> Void) throws -> Void) throws {
+        if bibliography != nil { try body(Layout.bibliography) { try writeBibliography(to: $0) } }
+        if options.kinds.contains(.notes) { try body(Layout.notes) { try writeNotes(to: $0) } }
+        if options.kinds.contains(.settings) { try body(Layout.settings) { try writeSettings(to: $0) } }
+        try forEachEventFile(body)
+    }
+
     /// `library.bib`
-    mutating func bibliographyFile() throws -> SpoolFile? {
-        guard var bibliography else { return nil }
-        var spool = try SpoolFile()
-        try bibliography.write(to: &spool)
+    mutating func writeBibliography(to sink: TextSink) throws {
+        guard var bibliography else { return }
+        try bibliography.write(to: sink)
         result.warnings += bibliography.problems.map { Finding(.malformed, .warning, $0.subject ?? "", $0.message) }
-        return spool
     }
 
     /// `notes.json`, by cite key; `text` writes one note.
-    func notesFile(text: (Record) throws -> String = NotesFile.text) throws -> SpoolFile? {
-        guard options.kinds.contains(.notes) else { return nil }
-        var spool = try SpoolFile()
+    func writeNotes(to sink: TextSink, text: (Record) throws -> String = NotesFile.text) throws {
         var separator = "[\n  "
         for note in notes.sorted(by: { ($0.key, $0.localID) < ($1.key, $1.localID) }) {
             let line = try text(try store.record(change: note.change))
-            try spool.append { $0 += (separator + line).utf8 }
+            try sink { $0 += (separator + line).utf8 }
             separator = ",\n  "
         }
-        try spool.append { $0 += (separator == "[\n  " ? "[]\n" : "\n]\n").utf8 }
-        try spool.flush()
-        return spool
+        try sink { $0 += (separator == "[\n  " ? "[]\n" : "\n]\n").utf8 }
     }
 
     /// `settings.json`
-    func settingsFile() throws -> SpoolFile? {
-        guard options.kinds.contains(.settings) else { return nil }
-        var spool = try SpoolFile()
-        try spool.append { out in
+    func writeSettings(to sink: TextSink) throws {
+        try sink { out in
             var separator = "{\n  "
             for setting in try store.settings() {
                 out += separator.utf8
@@ -130,17 +130,16 @@ struct StoreLayout {
             }
             out += (separator == "{\n  " ? "{}\n" : "\n}\n").utf8
         }
-        try spool.flush()
-        return spool
     }
 
     /// `events/<day>.jsonl`, one after the other; within a day by time, then in the order they came.
-    mutating func forEachEventFile(_ body: (_ day: String, inout SpoolFile) throws -> Void) throws {
+    private mutating func forEachEventFile(
+        _ body: (_ path: String, _ write: (TextSink) throws -> Void) throws -> Void
+    ) throws {
         events.sort { ($0.day, $0.instant, $0.change) < ($1.day, $1.instant, $1.change) }
         var start = 0
         while start < events.count {
             let day = events[start].day
-            var spool = try SpoolFile()
             var end = start
             var lines: [(instant: Timestamp, text: String)] = []
             while end < events.count, events[end].day == day {
@@ -149,18 +148,17 @@ struct StoreLayout {
             }
             // Not by change number: that would make the bytes depend on the order of arrival.
             lines.sort { $0.instant == $1.instant ? $0.text < $1.text : $0.instant < $1.instant }
-            for line in lines {
-                try spool.append { out in
-                    out += line.text.utf8
-                    out.append(0x0A)
+            try body("\(Layout.eventFolder)\(day.text).jsonl") { sink in
+                for line in lines {
+                    try sink { out in
+                        out += line.text.utf8
+                        out.append(0x0A)
+                    }
                 }
             }
-            try body(day.text, &spool)
             start = end
         }
     }
-
-    mutating func recordsFile() -> SpoolFile { records }
 
     /// Adds every asset, or says why one is left out.
     mutating func addAssets(
@@ -202,12 +200,17 @@ struct StoreLayout {
         guard options.kinds.contains(.attachments) else { return [] }
         var chosen: [Asset] = []
         var names = EntryNameSet()
+        for name in Layout.files { try names.insert(name) }
         try store.forEachAsset { asset in
             try Interrupt.check()
             if asset.size > CloudLimits.assetBytes, try leaveOutOversize(asset) { return }
             do {
                 try EntryName.check(asset.path)
                 try names.insert(asset.path)
+                // Nobody's attachment takes the place of a file of ours; which days there are is not known yet.
+                guard !asset.path.lowercased().hasPrefix(Layout.eventFolder) else {
+                    throw BackupError(.refused, "lies where the events' files are", at: asset.path)
+                }
                 chosen.append(asset)
             } catch let error as BackupError { omit(asset.path, error.message) }
         }
@@ -218,10 +221,11 @@ struct StoreLayout {
         result.omitted.append(Omission(path: path, reason: reason))
     }
 
-    /// Notes what such a carrier took of an asset.
-    mutating func took(_ asset: Asset, _ facts: FileFacts) {
-        digest.add(Asset(path: asset.path, size: facts.size, digest: facts.digest, isLocalOnly: asset.isLocalOnly))
-        judge(asset, found: facts.digest, nil)
+    /// Notes what such a carrier took; after `gather`.
+    mutating func took(_ assets: ContentDigest, _ warnings: [Finding], _ omitted: [Omission]) {
+        digest.add(assets)
+        result.warnings += warnings
+        result.omitted += omitted
     }
 
     private mutating func judge(_ asset: Asset, found: SHA256Digest, _ problem: BackupError?) {
@@ -229,12 +233,14 @@ struct StoreLayout {
             result.omitted.append(
                 Omission(path: asset.path, reason: "\(problem.message); what could not be read is zeros in the export"))
         } else if found != asset.digest {
-            result.warnings.append(
-                Finding(
-                    .digestMismatch, .warning, asset.path,
-                    "is not what the store remembers; it was exported as it is now",
-                    remedy: "look whether the file was damaged; an older backup may have it whole"))
+            result.warnings.append(Self.mismatch(asset.path))
         }
+    }
+
+    static func mismatch(_ path: String) -> Finding {
+        Finding(
+            .digestMismatch, .warning, path, "is not what the store remembers; it was exported as it is now",
+            remedy: "look whether the file was damaged; an older backup may have it whole")
     }
 
     private mutating func leaveOutOversize(_ asset: Asset) throws -> Bool {

@@ -9,11 +9,27 @@ public struct ContentDigest {
     public init() {}
 
     public mutating func add(_ record: Record) throws {
-        line.removeAll(keepingCapacity: true)
-        line += "record ".utf8
-        try record.appendJSON(to: &line, canonical: true)
-        addLine()
+        var line = RecordLines()
+        _ = line.append(record)
+        try add(line)
     }
+
+    /// The canonical form of a record is its line with canonical fields.
+    mutating func add(_ lines: RecordLines) throws {
+        try lines.bytes.withUnsafeBytes { bytes in
+            for (whole, fields) in lines.places {
+                line.removeAll(keepingCapacity: true)
+                line += "record ".utf8
+                line += UnsafeRawBufferPointer(rebasing: bytes[whole.lowerBound..<fields.lowerBound])
+                try CanonicalJSON.append(UnsafeRawBufferPointer(rebasing: bytes[fields]), to: &line)
+                line += UnsafeRawBufferPointer(rebasing: bytes[fields.upperBound..<whole.upperBound])
+                addLine()
+            }
+        }
+    }
+
+    /// Takes in what another digest was made of.
+    mutating func add(_ other: ContentDigest) { items += other.items }
 
     /// `asset <sha256> <size> <path as JSON>`, with ` local` at the end of one that is kept from the cloud.
     public mutating func add(_ asset: Asset) {
@@ -55,39 +71,25 @@ public struct ContentDigest {
     }
 }
 
-/// A content digest that is made on another core while its owner goes on: records are handed over by the hundred.
+/// A content digest that is made on another core while its owner goes on.
 final class BackgroundContentDigest {
-    private static let batchSize = 256
-
     /// Written by the lane, read when it has finished.
     private final class Result: @unchecked Sendable {
         var digest = ContentDigest()
     }
 
     private let result = Result()
-    private let lane: Lane<[Record]>
-    private var batch: [Record] = []
+    private let lane: Lane<RecordLines>
 
     init() {
         let result = result
-        lane = Lane(ahead: 8) { records in
-            for record in records { try result.digest.add(record) }
-        }
+        lane = Lane(ahead: 4) { try result.digest.add($0) }
     }
 
-    func add(_ record: Record) throws {
-        batch.append(record)
-        if batch.count == Self.batchSize { try handOver() }
-    }
-
-    private func handOver() throws {
-        try lane.add(batch)
-        batch.removeAll(keepingCapacity: true)
-    }
+    func add(_ lines: RecordLines) throws { try lane.add(lines) }
 
     /// The digest of the records, to which the rest may be added.
     func finish() throws -> ContentDigest {
-        try handOver()
         try lane.finish()
         return result.digest
     }
@@ -96,11 +98,19 @@ final class BackgroundContentDigest {
 extension Store {
     /// The content digest of the whole store, or of some kinds of it. Must run inside `read` to be of one moment.
     public func contentDigest(kinds: Set<Kind> = Set(Kind.allCases)) throws -> SHA256Digest {
-        var digest = ContentDigest()
+        let background = BackgroundContentDigest()
+        var lines = RecordLines()
         try forEachRecord { record in
             try Interrupt.check()
-            if kinds.contains(Kind(recordType: record.type)) { try digest.add(record) }
+            guard kinds.contains(Kind(recordType: record.type)) else { return }
+            _ = lines.append(record)
+            if lines.isFull {
+                try background.add(lines)
+                lines = RecordLines()
+            }
         }
+        try background.add(lines)
+        var digest = try background.finish()
         if kinds.contains(.attachments) { try forEachAsset { digest.add($0) } }
         if kinds.contains(.settings) {
             for setting in try settings() { try digest.addSetting(setting.name, setting.value) }

@@ -9,7 +9,7 @@ public enum Quarantine {
     /// Named after the record and what it says, so that the same version is put aside once.
     static func envelope(of record: Record) throws -> Record {
         var text: [UInt8] = []
-        try record.appendJSON(to: &text)
+        record.appendJSON(to: &text)
         let mark = text.withUnsafeBytes { SHA256Digest.of($0) }.hex.prefix(16)
         let name = "\(record.id.name)@\(mark)"
         return Record(

@@ -188,10 +188,15 @@ extension Store {
     }
 
     func forEachStored(order: Order, _ body: (StoredRecord) throws -> Void) throws {
-        let sorting = order == .change ? "change" : "zone, ifnull(name, local_id)"
-        // A statement of its own: the body may use the others.
-        let query = try database.prepare("SELECT \(Self.recordColumns) FROM record ORDER BY \(sorting)")
-        while try query.step() { try body(try Self.storedRecord(query)) }
+        switch order {
+        case .identity:
+            let cursor = try recordCursor()
+            while let stored = try cursor.next() { try body(stored) }
+        case .change:
+            // A statement of its own: the body may use the others.
+            let query = try database.prepare("SELECT \(Self.recordColumns) FROM record ORDER BY change")
+            while try query.step() { try body(try Self.storedRecord(query)) }
+        }
     }
 
     /// The record with that change number.
@@ -221,18 +226,27 @@ extension Store {
     }
 }
 
-/// Walks the records in the order of their identities, one at a time.
+/// Walks the records in the order of their identities, one at a time. SQLite sorts numbers and each row is looked up: to
+/// sort whole rows it would write all of them into a file first.
 final class RecordCursor {
-    private let query: Statement
+    private let order: Statement
+    private let row: Statement
 
-    init(_ query: Statement) { self.query = query }
+    fileprivate init(_ database: SQLite) throws {
+        order = try database.prepare("SELECT change FROM record ORDER BY zone, ifnull(name, local_id)")
+        row = try database.prepare("SELECT \(Store.recordColumns) FROM record WHERE change = ?")
+    }
 
-    func next() throws -> Record? { try query.step() ? try Store.storedRecord(query).record : nil }
+    func next() throws -> Store.StoredRecord? {
+        guard try order.step() else { return nil }
+        defer { row.reset() }
+        guard try row.bind(1, order.integer(0)).step() else {
+            throw BackupError(.failed, "record \(order.integer(0)) is gone")
+        }
+        return try Store.storedRecord(row)
+    }
 }
 
 extension Store {
-    func recordCursor() throws -> RecordCursor {
-        RecordCursor(
-            try database.prepare("SELECT \(Self.recordColumns) FROM record ORDER BY zone, ifnull(name, local_id)"))
-    }
+    func recordCursor() throws -> RecordCursor { try RecordCursor(database) }
 }

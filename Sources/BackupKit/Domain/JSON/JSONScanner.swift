@@ -9,6 +9,8 @@ public struct JSONScanner {
     let bytes: UnsafeRawBufferPointer
     private(set) var position = 0
     private var depth = 0
+    /// Whether there was neither white space nor an escape that we would not write ourselves.
+    var isTight = true
 
     public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
 
@@ -19,8 +21,14 @@ public struct JSONScanner {
 
     @inline(__always) private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
+    /// What the next value begins with, where no white space is before it.
+    var first: UInt8? { current }
+
     mutating func skipSpace() {
-        while let byte = current, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 { position += 1 }
+        while let byte = current, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {
+            position += 1
+            isTight = false
+        }
     }
 
     private mutating func expect(_ byte: UInt8) throws {
@@ -205,10 +213,14 @@ public struct JSONScanner {
     private mutating func escape() throws {
         position += 1
         switch current {
-        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "/"), UInt8(ascii: "b"), UInt8(ascii: "f"),
-            UInt8(ascii: "n"), UInt8(ascii: "r"), UInt8(ascii: "t"):
+        case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
+            UInt8(ascii: "r"), UInt8(ascii: "t"):
+            position += 1
+        case UInt8(ascii: "/"):
+            isTight = false
             position += 1
         case UInt8(ascii: "u"):
+            isTight = false
             guard hexUnit(bytes, at: position + 1) != nil else { throw problem("\\u without four hexadecimal digits") }
             position += 5
         default: throw unexpected("an escape")

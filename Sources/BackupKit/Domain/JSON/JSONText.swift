@@ -11,6 +11,20 @@ func appendJSONString(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     out.append(UInt8(ascii: "\""))
 }
 
+/// Appends a number as text.
+func appendDecimal(_ value: UInt64, to out: inout [UInt8]) {
+    withUnsafeTemporaryAllocation(byteCount: 20, alignment: 1) { buffer in
+        var rest = value
+        var start = buffer.count
+        repeat {
+            start -= 1
+            buffer[start] = UInt8(truncatingIfNeeded: 48 + rest % 10)
+            rest /= 10
+        } while rest > 0
+        out += UnsafeRawBufferPointer(rebasing: buffer[start...])
+    }
+}
+
 /// Appends a block at a time: each appending asks for room and ownership, and text has something to escape in every line.
 private func appendEscaped(_ text: UnsafeRawBufferPointer, to out: inout [UInt8]) {
     let blockBytes = 512
@@ -155,55 +169,62 @@ public enum CanonicalJSON {
     public static func append(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) throws {
         var scanner = JSONScanner(bytes)
         scanner.skipSpace()
-        if scanner.position < bytes.count, bytes[scanner.position] == UInt8(ascii: "{") {
-            return try appendObject(bytes, to: &out)
-        }
-        let (kind, range) = try scanner.value()
+        try append(&scanner, bytes, to: &out)
         try scanner.expectEnd()
-        try append(kind, bytes, range, to: &out)
     }
 
     private static func append(
-        _ kind: JSONScanner.Kind, _ all: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]
+        _ scanner: inout JSONScanner, _ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]
     ) throws {
-        let bytes = UnsafeRawBufferPointer(rebasing: all[range])
-        switch kind {
-        case .null, .bool, .number: out += bytes
-        case .string: appendString(bytes, 1..<bytes.count - 1, to: &out)
-        case .object: try appendObject(bytes, to: &out)
-        case .array:
-            var scanner = JSONScanner(bytes)
-            out.append(UInt8(ascii: "["))
-            var first = true
-            try scanner.forEachElement { kind, range in
-                if !first { out.append(UInt8(ascii: ",")) }
-                first = false
-                try append(kind, bytes, range, to: &out)
+        switch scanner.first {
+        case UInt8(ascii: "{"): try appendObject(&scanner, bytes, to: &out)
+        case UInt8(ascii: "["):
+            var separator = UInt8(ascii: "[")
+            try scanner.readElements { scanner in
+                scanner.skipSpace()
+                out.append(separator)
+                separator = UInt8(ascii: ",")
+                try append(&scanner, bytes, to: &out)
             }
+            if separator == UInt8(ascii: "[") { out.append(separator) }
             out.append(UInt8(ascii: "]"))
+        default:
+            let (kind, range) = try scanner.value()
+            if kind == .string {
+                appendString(bytes, range.lowerBound + 1..<range.upperBound - 1, to: &out)
+            } else {
+                out += UnsafeRawBufferPointer(rebasing: bytes[range])
+            }
         }
     }
 
     private struct Member {
         let key: Range<Int>
-        let kind: JSONScanner.Kind
         let value: Range<Int>
+        /// Canonical already.
+        let isPlain: Bool
     }
 
-    private static func appendObject(_ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]) throws {
-        var scanner = JSONScanner(bytes)
+    private static func appendObject(
+        _ scanner: inout JSONScanner, _ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]
+    ) throws {
         var members: [Member] = []
         members.reserveCapacity(16)
-        var escaped = false
-        try scanner.forEachMember { key, kind, value in
-            members.append(Member(key: key, kind: kind, value: value))
-            escaped = escaped || bytes[key].contains(UInt8(ascii: "\\"))
+        var isSorted = true
+        var isEscaped = false
+        try scanner.readMembers { scanner, key in
+            scanner.skipSpace()
+            let start = scanner.position
+            let isPlain = try isPlain(&scanner, bytes)
+            if let last = members.last?.key, precedes(bytes, key, last) { isSorted = false }
+            isEscaped = isEscaped || bytes[key].contains(UInt8(ascii: "\\"))
+            members.append(Member(key: key, value: start..<scanner.position, isPlain: isPlain))
         }
-        try scanner.expectEnd()
-        if escaped {
+        if isEscaped {
+            // It is the names behind the escapes that are sorted.
             let named = members.map { (name: jsonUnescape(bytes, $0.key), member: $0) }
             members = named.sorted { $0.name.utf8.lexicographicallyPrecedes($1.name.utf8) }.map(\.member)
-        } else {
+        } else if !isSorted {
             members.sort { precedes(bytes, $0.key, $1.key) }
         }
         out.append(UInt8(ascii: "{"))
@@ -211,9 +232,39 @@ public enum CanonicalJSON {
             if index > 0 { out.append(UInt8(ascii: ",")) }
             appendString(bytes, member.key, to: &out)
             out.append(UInt8(ascii: ":"))
-            try append(member.kind, bytes, member.value, to: &out)
+            let value = UnsafeRawBufferPointer(rebasing: bytes[member.value])
+            if member.isPlain { out += value } else { try append(value, to: &out) }
         }
         out.append(UInt8(ascii: "}"))
+    }
+
+    /// Steps over one value and tells whether it is canonical already, which most are; false says nothing.
+    private static func isPlain(_ scanner: inout JSONScanner, _ bytes: UnsafeRawBufferPointer) throws -> Bool {
+        let wasTight = scanner.isTight
+        scanner.isTight = true
+        defer { scanner.isTight = scanner.isTight && wasTight }
+        let isSorted = try isSorted(&scanner, bytes)
+        return isSorted && scanner.isTight
+    }
+
+    /// Steps over one value and tells whether all members of objects in it stand in order.
+    private static func isSorted(_ scanner: inout JSONScanner, _ bytes: UnsafeRawBufferPointer) throws -> Bool {
+        var isSorted = true
+        switch scanner.first {
+        case UInt8(ascii: "{"):
+            var last: Range<Int>?
+            try scanner.readMembers { scanner, key in
+                if let last, precedes(bytes, key, last) { isSorted = false }
+                // Whether the names behind escapes are in order is not plain to see.
+                if bytes[key].contains(UInt8(ascii: "\\")) { isSorted = false }
+                last = key
+                if try !Self.isSorted(&scanner, bytes) { isSorted = false }
+            }
+        case UInt8(ascii: "["):
+            try scanner.readElements { if try !Self.isSorted(&$0, bytes) { isSorted = false } }
+        default: _ = try scanner.value()
+        }
+        return isSorted
     }
 
     private static func precedes(_ bytes: UnsafeRawBufferPointer, _ left: Range<Int>, _ right: Range<Int>) -> Bool {
@@ -224,31 +275,14 @@ public enum CanonicalJSON {
         return left.count < right.count
     }
 
-    /// Whether the text of a sound string holds no escapes but those that we would write; false when that is not plain.
-    private static func isEscapedAsWeDo(_ body: UnsafeRawBufferPointer) -> Bool {
-        var index = 0
-        while index < body.count {
-            guard body[index] == UInt8(ascii: "\\") else {
-                index += 1
-                continue
-            }
-            guard index + 1 < body.count else { return false }
-            switch body[index + 1] {
-            case UInt8(ascii: "\""), UInt8(ascii: "\\"), UInt8(ascii: "b"), UInt8(ascii: "f"), UInt8(ascii: "n"),
-                UInt8(ascii: "r"), UInt8(ascii: "t"):
-                index += 2
-            default: return false
-            }
-        }
-        return true
-    }
-
     private static func appendString(_ bytes: UnsafeRawBufferPointer, _ range: Range<Int>, to out: inout [UInt8]) {
-        let body = UnsafeRawBufferPointer(rebasing: bytes[range])
-        if isEscapedAsWeDo(body) {
-            out += UnsafeRawBufferPointer(rebasing: bytes[range.lowerBound - 1..<range.upperBound + 1])
+        let quoted = UnsafeRawBufferPointer(rebasing: bytes[range.lowerBound - 1..<range.upperBound + 1])
+        var scanner = JSONScanner(quoted)
+        if (try? scanner.value()) != nil, scanner.isTight {
+            out += quoted
             return
         }
+        let body = UnsafeRawBufferPointer(rebasing: bytes[range])
         var text: [UInt8] = []
         out.append(UInt8(ascii: "\""))
         unescape(body, to: &text) { unit, text in

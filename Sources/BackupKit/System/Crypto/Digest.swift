@@ -35,12 +35,12 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
         guard bytes.count == 64 else { return nil }
         var words = SIMD4<UInt64>()
         for word in 0..<4 {
-            var value: UInt64 = 0
-            for index in word * 16..<word * 16 + 16 {
-                guard let digit = hexValue(bytes[index]) else { return nil }
-                value = value << 4 | UInt64(digit)
+            func half(_ offset: Int) -> UInt32? {
+                let text = bytes.loadUnaligned(fromByteOffset: word * 16 + offset, as: UInt64.self)
+                return hexNumber(UInt64(bigEndian: text))
             }
-            words[word] = value
+            guard let high = half(0), let low = half(8) else { return nil }
+            words[word] = UInt64(high) << 32 | UInt64(low)
         }
         self.words = words
     }
@@ -53,17 +53,21 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
 
     /// Appends the 64 digits.
     func appendHex(to text: inout [UInt8]) {
-        text.reserveCapacity(text.count + 64)
-        for word in 0..<4 {
-            for shift in stride(from: UInt64(60), through: 0, by: -4) {
-                let nibble = UInt8(truncatingIfNeeded: words[word] >> shift) & 15
-                text.append(nibble < 10 ? 48 + nibble : 87 + nibble)
+        withUnsafeTemporaryAllocation(byteCount: 64, alignment: 8) { buffer in
+            for word in 0..<4 {
+                let high = hexDigits(UInt32(truncatingIfNeeded: words[word] >> 32)).bigEndian
+                let low = hexDigits(UInt32(truncatingIfNeeded: words[word])).bigEndian
+                buffer.storeBytes(of: high, toByteOffset: word * 16, as: UInt64.self)
+                buffer.storeBytes(of: low, toByteOffset: word * 16 + 8, as: UInt64.self)
             }
+            text += UnsafeRawBufferPointer(buffer)
         }
     }
 
     public static func < (left: Self, right: Self) -> Bool {
-        for index in 0..<4 where left.words[index] != right.words[index] {
+        // Nearly always the first word tells.
+        if left.words[0] != right.words[0] { return left.words[0] < right.words[0] }
+        for index in 1..<4 where left.words[index] != right.words[index] {
             return left.words[index] < right.words[index]
         }
         return false
@@ -80,6 +84,30 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
         var text = text
         return text.withUTF8 { of(UnsafeRawBufferPointer($0)) }
     }
+}
+
+private let everyByte: UInt64 = 0x0101_0101_0101_0101
+
+/// Eight hexadecimal digits, the first in the highest byte.
+private func hexDigits(_ number: UInt32) -> UInt64 {
+    var nibbles = UInt64(number)
+    nibbles = (nibbles << 16 | nibbles) & 0x0000_FFFF_0000_FFFF
+    nibbles = (nibbles << 8 | nibbles) & 0x00FF_00FF_00FF_00FF
+    nibbles = (nibbles << 4 | nibbles) & 0x0F0F_0F0F_0F0F_0F0F
+    // A nibble above nine becomes a letter, which is 39 behind where the digits would go on.
+    let letters = (nibbles &+ everyByte &* 6) >> 4 & everyByte
+    return nibbles &+ everyByte &* 48 &+ letters &* 39
+}
+
+/// What eight hexadecimal digits of either case mean; nil when they are none.
+private func hexNumber(_ text: UInt64) -> UInt32? {
+    let letters = text >> 6 & everyByte
+    var nibbles = (text & (everyByte &* 0x0F)) &+ letters &* 9
+    nibbles = (nibbles | nibbles >> 4) & 0x00FF_00FF_00FF_00FF
+    nibbles = (nibbles | nibbles >> 8) & 0x0000_FFFF_0000_FFFF
+    let number = UInt32(truncatingIfNeeded: nibbles | nibbles >> 16)
+    // Whatever was no digit comes out as another text.
+    return hexDigits(number) == text | letters &* 0x20 ? number : nil
 }
 
 /// SHA-256 through libcrypto, which uses the CPU's instructions. One hasher serves one thread and may be used again

@@ -1,6 +1,9 @@
 import CSystem
 import Glibc
 
+/// Takes text: calls what appends to its buffer, which is passed on when it is large.
+typealias TextSink = ((inout [UInt8]) throws -> Void) throws -> Void
+
 /// A nameless file for what is too large for memory and must be known whole before it can be passed on. It vanishes with
 /// its handle, also when the process is killed.
 public struct SpoolFile: Sendable {

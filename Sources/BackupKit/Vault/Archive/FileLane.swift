@@ -26,6 +26,8 @@ final class FileLane {
     private var end = 0
     private var searched = 0
     private var content = Content()
+    /// Text that waits to be added.
+    private var text: [UInt8] = []
 
     init(_ writer: PackWriter, _ chunker: Chunker) throws {
         blobs = try PackWriter.Lane(writer)
@@ -81,23 +83,37 @@ final class FileLane {
         return try finish()
     }
 
-    /// Stores what `produce` hands over piece by piece.
-    func store(_ produce: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void) throws -> Content {
+    /// Stores what `write` appends.
+    func store(_ write: (TextSink) throws -> Void) throws -> Content {
         begin()
-        try produce { bytes in
-            var rest = bytes
-            while !rest.isEmpty {
-                let count = min(rest.count, Self.step)
-                room(count).copyMemory(from: UnsafeRawBufferPointer(rebasing: rest[..<count]))
-                end += count
-                rest = UnsafeRawBufferPointer(rebasing: rest[count...])
-                try cut(isEnd: false)
-            }
+        text.removeAll(keepingCapacity: true)
+        func flush() throws {
+            try text.withUnsafeBytes { try add($0) }
+            text.removeAll(keepingCapacity: true)
         }
+        try write { append in
+            try append(&text)
+            if text.count >= Self.step { try flush() }
+        }
+        try flush()
         return try finish()
     }
 
-    private func begin() {
+    // MARK: A file that comes piece by piece
+
+    /// The next piece of the file.
+    func add(_ bytes: UnsafeRawBufferPointer) throws {
+        var rest = bytes
+        while !rest.isEmpty {
+            let count = min(rest.count, Self.step)
+            room(count).copyMemory(from: UnsafeRawBufferPointer(rebasing: rest[..<count]))
+            end += count
+            rest = UnsafeRawBufferPointer(rebasing: rest[count...])
+            try cut(isEnd: false)
+        }
+    }
+
+    func begin() {
         (start, end, searched) = (0, 0, 0)
         content = Content()
         // What an interrupted file left.
@@ -143,7 +159,7 @@ final class FileLane {
         content.size += Int64(chunk.count)
     }
 
-    private func finish() throws -> Content {
+    func finish() throws -> Content {
         try cut(isEnd: true)
         if content.blobs.count > 1 {
             content.digest = pieces.finish()

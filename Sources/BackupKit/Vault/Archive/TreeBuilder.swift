@@ -33,16 +33,26 @@ struct TreeBuilder {
         return (String(path[..<slash]), String(path[path.utf8.index(after: slash)...]))
     }
 
-    /// Stores all trees, the innermost first, and returns the id of the outermost. `parent` is what was below `root`.
-    mutating func store(_ lane: PackWriter.Lane, parent: ParentTree, below root: String) throws -> SHA256Digest {
-        // Whatever lies deeper has a longer path; the root, which has none, comes last.
-        for path in folders.keys.sorted(by: { $0.utf8.count > $1.utf8.count }) where !path.isEmpty {
+    /// Stores the trees of folders that begin so, the innermost first, but for the root. `parent` is what was below `root`.
+    mutating func storeFolders(
+        _ prefixes: [String], _ lane: PackWriter.Lane, parent: ParentTree, below root: String
+    ) throws {
+        // Whatever lies deeper has a longer path.
+        let chosen = folders.keys.filter { path in
+            !path.isEmpty && prefixes.contains { "\(path)/".utf8.starts(with: $0.utf8) }
+        }
+        for path in chosen.sorted(by: { $0.utf8.count > $1.utf8.count }) {
             let nodes = folders.removeValue(forKey: path) ?? []
             let id = try Self.store(nodes, lane)
             count(path == root ? "" : String(path.dropFirst(root.count + 1)), id, parent)
             let (above, name) = Self.split(path)
             folders[above, default: []].append(Self.folder(name, nodes, id))
         }
+    }
+
+    /// Stores all trees that are left, and returns the id of the outermost.
+    mutating func store(_ lane: PackWriter.Lane, parent: ParentTree, below root: String) throws -> SHA256Digest {
+        try storeFolders([""], lane, parent: parent, below: root)
         return try Self.store(folders[""] ?? [], lane)
     }
 
@@ -77,6 +87,8 @@ struct ParentTree: Sendable {
     private(set) var files: [String: TreeNode] = [:]
     /// The trees of folders.
     private(set) var folders: [String: SHA256Digest] = [:]
+    /// What the files come to.
+    private(set) var bytes: Int64 = 0
 
     init() {}
 
@@ -94,6 +106,7 @@ struct ParentTree: Sendable {
                             waiting.append((inner, subtree))
                         } else if node.kind == .file {
                             files[inner] = node
+                            bytes += Int64(clamping: node.size)
                         }
                     }
                 }

@@ -1,5 +1,18 @@
 /// The two ways in which Go writes text, to the byte: names in trees are quoted first and then written as JSON.
 public enum GoText {
+    /// Appends a name as trees hold it.
+    static func appendName(_ name: UnsafeRawBufferPointer, to out: inout [UInt8]) {
+        // Most names mean nothing to either of the two.
+        if name.allSatisfy({ 0x20..<0x7F ~= $0 && isPlain($0) }) {
+            out.append(UInt8(ascii: "\""))
+            out += name
+            return out.append(UInt8(ascii: "\""))
+        }
+        var quoted: [UInt8] = []
+        appendQuoted(name, to: &quoted)
+        quoted.withUnsafeBytes { appendString($0, to: &out) }
+    }
+
     // MARK: - strconv.Quote
 
     /// Appends what `strconv.Quote` makes of a name, without the outer quotes. Names need not be UTF-8.

@@ -100,36 +100,43 @@ public struct GoTime: Sendable, Equatable {
     }
 
     func append(to out: inout [UInt8]) {
-        func append(_ value: Int64, _ count: Int) {
-            var unit: Int64 = 1
-            for _ in 1..<count { unit *= 10 }
-            while unit > 0 {
-                out.append(UInt8(truncatingIfNeeded: 48 + value / unit % 10))
-                unit /= 10
+        // The longest is 2026-11-21T03:00:00.123456789+01:00.
+        withUnsafeTemporaryAllocation(byteCount: 40, alignment: 1) { buffer in
+            var length = 0
+            func append(_ value: Int64, _ count: Int) {
+                writeDigits(value, count, to: buffer, at: length)
+                length += count
             }
+            func append(_ mark: Unicode.Scalar) {
+                buffer[length] = UInt8(ascii: mark)
+                length += 1
+            }
+            let (date, second) = wallClock
+            append(date.year, 4)
+            append("-")
+            append(date.month, 2)
+            append("-")
+            append(date.day, 2)
+            append("T")
+            append(second / 3600, 2)
+            append(":")
+            append(second / 60 % 60, 2)
+            append(":")
+            append(second % 60, 2)
+            if nanoseconds > 0 {
+                append(".")
+                append(nanoseconds, 9)
+                while buffer[length - 1] == UInt8(ascii: "0") { length -= 1 }
+            }
+            if offsetMinutes == 0 {
+                append("Z")
+            } else {
+                append(offsetMinutes < 0 ? "-" : "+")
+                append(abs(offsetMinutes) / 60, 2)
+                append(":")
+                append(abs(offsetMinutes) % 60, 2)
+            }
+            out += UnsafeRawBufferPointer(rebasing: buffer[..<length])
         }
-        let (date, second) = wallClock
-        append(date.year, 4)
-        out.append(UInt8(ascii: "-"))
-        append(date.month, 2)
-        out.append(UInt8(ascii: "-"))
-        append(date.day, 2)
-        out.append(UInt8(ascii: "T"))
-        append(second / 3600, 2)
-        out.append(UInt8(ascii: ":"))
-        append(second / 60 % 60, 2)
-        out.append(UInt8(ascii: ":"))
-        append(second % 60, 2)
-        if nanoseconds > 0 {
-            out.append(UInt8(ascii: "."))
-            append(nanoseconds, 9)
-            while out.last == UInt8(ascii: "0") { out.removeLast() }
-        }
-        if offsetMinutes == 0 { return out.append(UInt8(ascii: "Z")) }
-        let distance = abs(offsetMinutes)
-        out.append(UInt8(ascii: offsetMinutes < 0 ? "-" : "+"))
-        append(distance / 60, 2)
-        out.append(UInt8(ascii: ":"))
-        append(distance % 60, 2)
     }
 }

@@ -131,36 +131,34 @@ public struct TreeNode: Sendable, Equatable {
 
     func append(to out: inout [UInt8]) {
         out += "{\"name\":".utf8
-        var quoted: [UInt8] = []
-        name.withUnsafeBytes { GoText.appendQuoted($0, to: &quoted) }
-        quoted.withUnsafeBytes { GoText.appendString($0, to: &out) }
-        func text(_ key: String, _ value: String) {
-            out += ",\"\(key)\":".utf8
+        name.withUnsafeBytes { GoText.appendName($0, to: &out) }
+        func text(_ key: StaticString, _ value: String) {
+            key.withUTF8Buffer { out += $0 }
             GoText.appendString(value, to: &out)
         }
-        func number(_ key: StaticString, _ value: some BinaryInteger) {
+        func number(_ key: StaticString, _ value: UInt64) {
             key.withUTF8Buffer { out += $0 }
-            out += String(value).utf8
+            appendDecimal(value, to: &out)
         }
         func time(_ key: StaticString, _ time: GoTime) {
             key.withUTF8Buffer { out += $0 }
             time.append(to: &out)
             out.append(UInt8(ascii: "\""))
         }
-        text("type", kind.word)
-        if mode != 0 { number(",\"mode\":", mode) }
+        text(",\"type\":", kind.word)
+        if mode != 0 { number(",\"mode\":", UInt64(mode)) }
         time(",\"mtime\":\"", modified)
         time(",\"atime\":\"", accessed)
         time(",\"ctime\":\"", changed)
-        number(",\"uid\":", uid)
-        number(",\"gid\":", gid)
-        if !user.isEmpty { text("user", user) }
-        if !group.isEmpty { text("group", group) }
+        number(",\"uid\":", UInt64(uid))
+        number(",\"gid\":", UInt64(gid))
+        if !user.isEmpty { text(",\"user\":", user) }
+        if !group.isEmpty { text(",\"group\":", group) }
         if inode != 0 { number(",\"inode\":", inode) }
         if device != 0 { number(",\"device_id\":", device) }
         if size != 0 { number(",\"size\":", size) }
         if links != 0 { number(",\"links\":", links) }
-        if !linkTarget.isEmpty { text("linktarget", linkTarget) }
+        if !linkTarget.isEmpty { text(",\"linktarget\":", linkTarget) }
         appendOthers(["linktarget_raw", "extended_attributes", "generic_attributes", "device"], to: &out)
         appendContent(to: &out)
         appendOthers(["error"], to: &out)
