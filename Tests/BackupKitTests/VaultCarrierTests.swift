@@ -18,7 +18,7 @@ import Testing
         try vault.locked { vault in
             let writer = try PackWriter(vault, known: vault.loadIndex().blobs)
             let lane = try FileLane(writer, Chunker(vault.polynomial))
-            var trees = TreeBuilder()
+            var trees = TreeBuilder(below: "library")
             for piece in pieces {
                 let content = try lane.store { sink in try sink { $0 += piece.bytes } }
                 #expect(content.digest == piece.bytes.withUnsafeBytes { SHA256Digest.of($0) })
@@ -31,7 +31,7 @@ import Testing
             }
             if pieces.isEmpty { trees.addFolder("library") }
             for node in extra { trees.add("library/\(String(decoding: node.name, as: UTF8.self))", node) }
-            let id = try trees.store(lane.blobs, parent: ParentTree(), below: "library")
+            let id = try trees.store(lane.blobs)
             _ = try writer.finish()
             let file = SnapshotFile(time: GoTime(Clock.system.now()), tree: id, paths: ["/library"])
             try vault.storeUnpacked(.snapshot, file.encoded())

@@ -18,13 +18,9 @@ struct AttachmentArchiver {
     }
 
     private enum Outcome: Sendable {
-        case unchanged(TreeNode)
-        case stored(TreeNode, FileLane.Content, isSteady: Bool)
+        case unchanged(ParentTree.Place, modified: GoTime)
+        indirect case stored(TreeNode, FileLane.Content, isSteady: Bool)
         case omitted(String)
-
-        var isUnchanged: Bool {
-            if case .unchanged = self { true } else { false }
-        }
     }
 
     let writer: PackWriter
@@ -34,29 +30,28 @@ struct AttachmentArchiver {
 
     /// Nothing is put together when all are unchanged and `isWanted` says that this is all that the caller needs to know.
     func archive(_ assets: [Asset], in folder: String, time: Timestamp, unlessUnchanged: Bool) throws -> Archived {
-        let outcomes = try outcomes(assets, folder)
-        var archived = Archived(files: SnapshotFiles(time: time))
-        archived.isUnchanged = outcomes.allSatisfy(\.isUnchanged)
-        if archived.isUnchanged && unlessUnchanged { return archived }
-        for (asset, outcome) in zip(assets, outcomes) { add(asset, outcome, to: &archived) }
-        try archived.files.storeFolders(Layout.attachmentFolders, PackWriter.Lane(writer), previous.tree)
+        let (outcomes, isUnchanged) = try outcomes(assets, folder)
+        var archived = Archived(files: SnapshotFiles(time: time, previous.tree), isUnchanged: isUnchanged)
+        if isUnchanged && unlessUnchanged { return archived }
+        for (asset, outcome) in zip(assets, outcomes) {
+            if let outcome { add(asset, outcome, to: &archived) }
+        }
+        try archived.files.storeFolders(Layout.attachmentFolders, PackWriter.Lane(writer))
         return archived
     }
 
     private func add(_ asset: Asset, _ outcome: Outcome, to archived: inout Archived) {
-        let node: TreeNode
         var facts = FileFacts(size: asset.size, digest: asset.digest, isLocalOnly: asset.isLocalOnly)
-        var before: TreeNode?
         switch outcome {
         case .omitted(let reason):
             archived.isAsRemembered = false
             archived.omitted.append(Omission(path: asset.path, reason: reason))
             return
-        case .unchanged(let found): (node, before) = (found, found)
-        case .stored(let made, let content, let isSteady):
+        case .unchanged(let place, let modified): archived.files.add(asset.path, (place, modified, facts))
+        case .stored(let node, let content, let isSteady):
             if !isSteady { archived.unsteady.append(asset.path) }
             facts = FileFacts(size: content.size, digest: content.digest, isLocalOnly: asset.isLocalOnly)
-            (node, before) = (made, previous.tree.files[asset.path])
+            archived.files.add(asset.path, node, facts)
         }
         if facts.digest != asset.digest { archived.warnings.append(StoreLayout.mismatch(asset.path)) }
         if facts.digest != asset.digest || facts.size != asset.size || previous.digests[asset.path] != asset.digest {
@@ -64,40 +59,84 @@ struct AttachmentArchiver {
         }
         archived.digest.add(
             Asset(path: asset.path, size: facts.size, digest: facts.digest, isLocalOnly: asset.isLocalOnly))
-        archived.files.add(asset.path, node, facts, before)
     }
 
-    private func outcomes(_ assets: [Asset], _ folder: String) throws -> [Outcome] {
-        // The largest first, so that no core is left alone with one at the end; the others as neighbours.
-        let large = assets.indices.filter { assets[$0].size > 32 << 20 }.sorted { assets[$0].size > assets[$1].size }
-        let order = large + assets.indices.filter { assets[$0].size <= 32 << 20 }
+    private struct Progress {
+        var outcomes: [Outcome?]
+        var isUnchanged = true
+        var status = VaultBackupStatus()
+    }
+
+    /// What became of each, and whether all are unchanged.
+    private func outcomes(_ assets: [Asset], _ folder: String) throws -> ([Outcome?], Bool) {
         let root = try RootDirectory(folder)
-        var start = VaultBackupStatus()
-        start.totalFiles = assets.count
-        start.totalBytes = assets.reduce(0) { $0 + $1.size }
-        let state = Mutex((outcomes: [Outcome?](repeating: nil, count: assets.count), status: start))
-        // Each has up to 25 MB in hand.
+        var start = Progress(outcomes: [Outcome?](repeating: nil, count: assets.count))
+        start.status.totalFiles = assets.count
+        start.status.totalBytes = assets.reduce(0) { $0 + $1.size }
+        let progress = Mutex(start)
+        let batches = Self.batches(assets)
+        // Each has up to 25 MB in hand, once there is something to store.
         try Parallel.forEach(
-            order.count, workers: min(Parallel.cores, 4), state: { try FileLane(writer, chunker) }
+            batches.count, workers: min(Parallel.cores, 4), state: { LaneWhenNeeded(writer, chunker) }
         ) { lane, number in
-            try Interrupt.check()
-            let asset = assets[order[number]]
-            let outcome = try outcome(asset, root, lane)
-            let status = state.withLock { state in
-                state.outcomes[order[number]] = outcome
-                state.status.files += 1
-                state.status.bytes += asset.size
-                state.status.item = asset.path
-                return state.status
+            let batch = batches[number]
+            let outcomes = try batch.map { try outcome(assets[$0], root, lane) }
+            let status = progress.withLock { progress in
+                for (index, outcome) in zip(batch, outcomes) {
+                    progress.outcomes[index] = outcome
+                    progress.status.bytes += assets[index].size
+                    if case .unchanged = outcome { continue }
+                    progress.isUnchanged = false
+                }
+                progress.status.files += batch.count
+                progress.status.item = assets[batch.upperBound - 1].path
+                return progress.status
             }
             options.report(status)
         }
-        return state.withLock { $0.outcomes.compactMap { $0 } }
+        return progress.withLock { ($0.outcomes, $0.isUnchanged) }
     }
 
-    private func outcome(_ asset: Asset, _ root: RootDirectory, _ lane: FileLane) throws -> Outcome {
-        if let node = try unchanged(asset, root) { return .unchanged(node) }
-        let known = previous.tree.files[asset.path]?.content.flatMap { blobs in
+    /// Neighbours together, up to a megabyte. The largest first, so that no core is left alone with one at the end.
+    private static func batches(_ assets: [Asset]) -> [Range<Int>] {
+        var large: [Range<Int>] = []
+        var batches: [Range<Int>] = []
+        var start = 0
+        var bytes: Int64 = 0
+        for (index, asset) in assets.enumerated() {
+            if asset.size > 32 << 20 {
+                large.append(index..<index + 1)
+                if start < index { batches.append(start..<index) }
+                (start, bytes) = (index + 1, 0)
+                continue
+            }
+            bytes += asset.size
+            guard bytes >= 1 << 20 || index - start == 255 else { continue }
+            batches.append(start..<index + 1)
+            (start, bytes) = (index + 1, 0)
+        }
+        if start < assets.count { batches.append(start..<assets.count) }
+        return large.sorted { assets[$0.lowerBound].size > assets[$1.lowerBound].size } + batches
+    }
+
+    private final class LaneWhenNeeded {
+        private let writer: PackWriter
+        private let chunker: Chunker
+        private var made: FileLane?
+
+        init(_ writer: PackWriter, _ chunker: Chunker) { (self.writer, self.chunker) = (writer, chunker) }
+
+        func lane() throws -> FileLane {
+            let lane = try made ?? FileLane(writer, chunker)
+            made = lane
+            return lane
+        }
+    }
+
+    private func outcome(_ asset: Asset, _ root: RootDirectory, _ lane: LaneWhenNeeded) throws -> Outcome {
+        try Interrupt.check()
+        if let unchanged = unchanged(asset, root) { return unchanged }
+        let known = previous.tree.node(asset.path)?.content.flatMap { blobs in
             previous.digests[asset.path].map { FileLane.Known(blobs: blobs, digest: $0) }
         }
         var tries = 0
@@ -112,7 +151,7 @@ struct AttachmentArchiver {
                 return .omitted(error.message)
             }
             do {
-                let content = try lane.store(file, size: before.size, known: known)
+                let content = try lane.lane().store(file, size: before.size, known: known)
                 let isSteady = try file.status() == before && content.size == before.size
                 if isSteady || tries == 3 {
                     return .stored(TreeNode(before, content.blobs, size: content.size), content, isSteady: isSteady)
@@ -124,11 +163,12 @@ struct AttachmentArchiver {
         }
     }
 
-    private func unchanged(_ asset: Asset, _ root: RootDirectory) throws -> TreeNode? {
-        guard !options.force, let node = previous.tree.files[asset.path], previous.digests[asset.path] == asset.digest,
+    private func unchanged(_ asset: Asset, _ root: RootDirectory) -> Outcome? {
+        guard !options.force, let place = previous.tree.find(asset.path), let node = previous.tree.node(place),
+            previous.digests[asset.path] == asset.digest,
             let status = try? FileStatus.ofName("\(root.path)/\(asset.path)"),
             status.size == asset.size, node.isUnchanged(status), PreviousLayout.holds(node, in: writer)
         else { return nil }
-        return node
+        return .unchanged(place, modified: node.modified)
     }
 }

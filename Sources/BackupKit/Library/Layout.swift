@@ -10,6 +10,12 @@ enum Layout {
     /// All that have one fixed name.
     static let files = [readme, bibliography, notes, settings, records, Manifest.fileName, ChecksumFile.fileName]
 
+    /// Also on a file system that folds case.
+    static func liesInEventFolder(_ path: String) -> Bool {
+        path.utf8.count > eventFolder.utf8.count
+            && zip(path.utf8, eventFolder.utf8).allSatisfy { $0 | 0x20 == $1 | 0x20 }
+    }
+
     /// What an entry of a layout is.
     enum Role: Equatable {
         case readme, bibliography, notes, settings, events, records, attachment, manifest, checksums

@@ -24,8 +24,7 @@ struct LayoutArchiver {
         self.writer = writer
         self.chunker = chunker
         self.previous = previous
-        // Of a snapshot that has lost something nothing is taken over.
-        self.memo = previous.isWhole ? memo : nil
+        self.memo = memo
         self.options = options
     }
 
@@ -54,7 +53,7 @@ struct LayoutArchiver {
         let found = try aside.finish()
         if found.isUnchanged, let last { return last }
         var files = found.files
-        for (path, content) in made { files.add(path, content, previous.tree.files[path]) }
+        for (path, content) in made { files.add(path, content) }
         if let bibliography { files.add(Layout.bibliography, bibliography) }
         for (path, file) in views ?? [] { files.add(path, file) }
         var digest: SHA256Digest?
@@ -67,7 +66,7 @@ struct LayoutArchiver {
         layout.result.contentDigest = try digest ?? layout.finishDigest()
         let lane = try FileLane(writer, chunker)
         try addManifest(layout, &files, lane)
-        let trees = try files.store(lane.blobs, previous.tree)
+        let trees = try files.store(lane.blobs)
         layout.result.files = files.facts.count
         layout.result.bytes = files.facts.values.reduce(0) { $0 + $1.size }
         return Archived(
@@ -82,11 +81,11 @@ struct LayoutArchiver {
             let digest = previous.takeCounts(into: &result)
         else { return nil }
         result.contentDigest = digest
-        result.files = previous.tree.files.count
+        result.files = previous.tree.fileCount
         result.bytes = previous.tree.bytes
         var counted = (files: VaultBackupResult.Counts(), folders: VaultBackupResult.Counts())
-        counted.files.unmodified = previous.tree.files.count
-        counted.folders.unmodified = previous.tree.folders.count
+        counted.files.unmodified = previous.tree.fileCount
+        counted.folders.unmodified = previous.tree.folderCount
         return Archived(tree: tree, layout: result, files: counted.files, folders: counted.folders, unsteady: [])
     }
 
@@ -125,7 +124,7 @@ struct LayoutArchiver {
         let isSame = exportID != nil && previous.digests[Manifest.fileName] == text.withUnsafeBytes { .of($0) }
         func add(_ path: String, _ text: [UInt8]) throws -> FileLane.Content {
             let content = try lane.store { sink in try sink { $0 += text } }
-            files.add(path, content, previous.tree.files[path])
+            files.add(path, content)
             return content
         }
         let own = try add(Manifest.fileName, isSame ? text : manifest.text(listing: listing))

@@ -117,7 +117,7 @@ struct OpenedLayout: Sendable {
         }
         let bytes = try contents(of: path, size: entry.size, reader)
         expected[ChecksumFile.fileName] = FileFacts(size: entry.size, digest: bytes.withUnsafeBytes(SHA256Digest.of))
-        guard let sums = ChecksumFile.parse(String(decoding: bytes, as: UTF8.self)) else {
+        guard let sums = ChecksumFile.parse(bytes) else {
             return [Finding(.malformed, .damage, path, "is not a list of checksums")]
         }
         var wanted = manifest.files.mapValues(\.digest)
@@ -137,7 +137,7 @@ struct OpenedLayout: Sendable {
     ) throws -> [String: FileFacts] {
         guard let entry = entries.first(where: { $0.path == prefix + ChecksumFile.fileName }) else { return [:] }
         let bytes = try contents(of: entry.path, size: entry.size, reader)
-        guard let sums = ChecksumFile.parse(String(decoding: bytes, as: UTF8.self)) else { return [:] }
+        guard let sums = ChecksumFile.parse(bytes) else { return [:] }
         let sizes = Dictionary(entries.map { ($0.path, $0.size) }, uniquingKeysWith: { first, _ in first })
         var expected = Dictionary(
             uniqueKeysWithValues: sums.map { path, digest in

@@ -2,7 +2,7 @@
 struct PreviousLayout: Sendable {
     let tree: ParentTree
     /// The digests of whole files, from its SHA256SUMS.
-    let digests: [String: SHA256Digest]
+    let digests: ChecksumList
     /// The whole tree, above the layout's.
     let root: SHA256Digest?
     /// What its manifest says of itself and of all files together.
@@ -14,33 +14,32 @@ struct PreviousLayout: Sendable {
         // What cannot be read is as if it were not there: everything is read anew.
         guard let root, let library = reader.node(VaultBackup.root, of: root, in: index)?.subtree else {
             tree = ParentTree()
-            digests = [:]
+            digests = ChecksumList()
             return
         }
-        tree = ParentTree(library, index, reader)
-        let sums = Self.text(tree.files[ChecksumFile.fileName], blobs: .max, index, reader)
-        digests = ChecksumFile.parse(sums) ?? [:]
+        tree = try ParentTree(library, index, vault)
+        digests = ChecksumList(Self.text(tree.node(ChecksumFile.fileName), blobs: .max, index, reader))
         // Our manifests have one fact a line, the list of files last.
-        let facts = Self.text(tree.files[Manifest.fileName], blobs: 1, index, reader).prefix(1 << 16)
-            .split(separator: "\n").compactMap { line in
-                try? JSON(parsing: "{\(line.hasSuffix(",") ? line.dropLast() : line)}").members
-            }
+        let head = Self.text(tree.node(Manifest.fileName), blobs: 1, index, reader).prefix(1 << 16)
+        let facts = String(decoding: head, as: UTF8.self).split(separator: "\n").compactMap { line in
+            try? JSON(parsing: "{\(line.hasSuffix(",") ? line.dropLast() : line)}").members
+        }
         manifest = .object(facts.flatMap { $0 })
     }
 
-    private static func text(_ node: TreeNode?, blobs: Int, _ index: BlobIndex, _ reader: BlobReader) -> String {
+    private static func text(_ node: TreeNode?, blobs: Int, _ index: BlobIndex, _ reader: BlobReader) -> [UInt8] {
         var bytes: [UInt8] = []
         for id in (node?.content ?? []).prefix(blobs) {
             do {
                 try reader.read(BlobHandle(.data, id), in: index) { bytes += $0 }
-            } catch { return "" }
+            } catch { return [] }
         }
-        return String(decoding: bytes, as: UTF8.self)
+        return bytes
     }
 
     // MARK: What need not be made again
 
-    typealias KnownFile = (node: TreeNode, facts: FileFacts)
+    typealias KnownFile = (place: ParentTree.Place, modified: GoTime, facts: FileFacts)
 
     static func holds(_ node: TreeNode, in writer: PackWriter) -> Bool {
         node.content?.allSatisfy { writer.holds(BlobHandle(.data, $0)) } ?? false
@@ -48,29 +47,28 @@ struct PreviousLayout: Sendable {
 
     /// Whether the file was there and the vault still has its content.
     func holds(_ path: String, in writer: PackWriter) -> Bool {
-        tree.files[path].map { Self.holds($0, in: writer) } ?? false
+        tree.node(path).map { Self.holds($0, in: writer) } ?? false
     }
 
     /// A file whose digest is known and whose content the vault has.
     func known(_ path: String, in writer: PackWriter) -> KnownFile? {
-        guard let node = tree.files[path], let digest = digests[path], Self.holds(node, in: writer) else { return nil }
-        return (node, FileFacts(size: Int64(clamping: node.size), digest: digest))
+        guard let place = tree.find(path), let node = tree.node(place), let digest = digests[path],
+            Self.holds(node, in: writer)
+        else { return nil }
+        return (place, node.modified, FileFacts(size: Int64(clamping: node.size), digest: digest))
     }
-
-    /// Whether every file that the snapshot ought to have was found in its trees.
-    var isWhole: Bool { !digests.isEmpty && digests.keys.allSatisfy { tree.files[$0] != nil } }
 
     /// The files that are made of records; nil when one of them cannot be had.
     func views(besides assets: [Asset], in writer: PackWriter) -> [(path: String, file: KnownFile)]? {
-        let assets = Set(assets.map(\.path))
+        // Attachments, of which there are many, are told by their folders; the few that lie elsewhere by their names.
+        let paths = digests.paths { path in !Layout.attachmentFolders.contains { path.starts(with: $0.utf8) } }
+        guard !paths.isEmpty else { return nil }
+        let elsewhere = Set(paths).intersection(assets.lazy.map(\.path))
         var views: [(path: String, file: KnownFile)] = []
-        for path in digests.keys where !assets.contains(path) {
-            switch Layout.role(of: path) {
-            case .attachment, .manifest, .checksums: continue
-            default:
-                guard let view = known(path, in: writer) else { return nil }
-                views.append((path, view))
-            }
+        for path in paths where !elsewhere.contains(path) {
+            if path == Manifest.fileName || path == ChecksumFile.fileName { continue }
+            guard let view = known(path, in: writer) else { return nil }
+            views.append((path, view))
         }
         return views
     }

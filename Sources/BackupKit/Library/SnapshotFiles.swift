@@ -3,12 +3,17 @@ struct SnapshotFiles {
     let time: Timestamp
     private(set) var facts: [String: FileFacts] = [:]
     private(set) var counts = VaultBackupResult.Counts()
-    private var trees = TreeBuilder()
+    private let previous: ParentTree
+    private var trees: TreeBuilder
 
-    init(time: Timestamp) { self.time = time }
+    init(time: Timestamp, _ previous: ParentTree) {
+        self.time = time
+        self.previous = previous
+        trees = TreeBuilder(parent: previous, below: VaultBackup.root)
+    }
 
-    /// `previous` is what the last snapshot has of it.
-    mutating func add(_ path: String, _ node: TreeNode, _ facts: FileFacts, _ previous: TreeNode?) {
+    mutating func add(_ path: String, _ node: TreeNode, _ facts: FileFacts) {
+        let previous = previous.node(path)
         trees.add("\(VaultBackup.root)/\(path)", node)
         self.facts[path] = facts
         if previous == nil {
@@ -20,12 +25,15 @@ struct SnapshotFiles {
         }
     }
 
+    /// Adds a file that is what it was.
     mutating func add(_ path: String, _ known: PreviousLayout.KnownFile) {
-        add(path, known.node, known.facts, known.node)
+        trees.add("\(VaultBackup.root)/\(path)", known.place, modified: known.modified)
+        facts[path] = known.facts
+        counts.unmodified += 1
     }
 
     /// Adds a file that was made of records.
-    mutating func add(_ path: String, _ content: FileLane.Content, _ previous: TreeNode?) {
+    mutating func add(_ path: String, _ content: FileLane.Content) {
         var node = TreeNode(name: [], kind: .file)
         node.mode = 0o600
         node.modified = GoTime(time)
@@ -34,22 +42,23 @@ struct SnapshotFiles {
         node.setOwner()
         node.size = UInt64(content.size)
         node.content = content.blobs
+        let facts = FileFacts(size: content.size, digest: content.digest)
         // The same content keeps its old time: then the folder's tree is the same, too.
-        if let previous, previous.content == content.blobs { node = previous }
-        add(path, node, FileFacts(size: content.size, digest: content.digest), previous)
+        if let place = previous.find(path), let old = previous.node(place), old.content == content.blobs {
+            add(path, (place, old.modified, facts))
+        } else {
+            add(path, node, facts)
+        }
     }
 
     /// Stores the trees of some folders, to which nothing is added any more.
-    mutating func storeFolders(_ folders: [String], _ lane: PackWriter.Lane, _ parent: ParentTree) throws {
-        let root = VaultBackup.root
-        try trees.storeFolders(folders.map { "\(root)/\($0)" }, lane, parent: parent, below: root)
+    mutating func storeFolders(_ folders: [String], _ lane: PackWriter.Lane) throws {
+        try trees.storeFolders(folders.map { "\(VaultBackup.root)/\($0)" }, lane)
     }
 
     /// Stores the trees that are left and returns the outermost.
-    mutating func store(
-        _ lane: PackWriter.Lane, _ parent: ParentTree
-    ) throws -> (id: SHA256Digest, folders: VaultBackupResult.Counts) {
-        let id = try trees.store(lane, parent: parent, below: VaultBackup.root)
+    mutating func store(_ lane: PackWriter.Lane) throws -> (id: SHA256Digest, folders: VaultBackupResult.Counts) {
+        let id = try trees.store(lane)
         let counts = trees.folderCounts
         return (id, .init(new: counts.new, changed: counts.changed, unmodified: counts.unmodified))
     }

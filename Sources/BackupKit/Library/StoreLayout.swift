@@ -208,7 +208,7 @@ struct StoreLayout {
                 try EntryName.check(asset.path)
                 try names.insert(asset.path)
                 // Nobody's attachment takes the place of a file of ours; which days there are is not known yet.
-                guard !asset.path.lowercased().hasPrefix(Layout.eventFolder) else {
+                guard !Layout.liesInEventFolder(asset.path) else {
                     throw BackupError(.refused, "lies where the events' files are", at: asset.path)
                 }
                 chosen.append(asset)

@@ -35,7 +35,8 @@ extension Store {
     private static let columns = "path, size, sha256, local_only, modified_ns"
 
     private static func asset(_ row: Statement, from column: Int32 = 0) throws -> Asset {
-        guard let digest = SHA256Digest(hex: row.text(column + 2)) else {
+        let hex = row.bytes(column + 2)
+        guard let digest = SHA256Digest(hexBytes: hex[...]) else {
             throw BackupError(.damaged, "has a digest that is none", at: row.text(column))
         }
         return Asset(

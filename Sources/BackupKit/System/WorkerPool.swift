@@ -48,14 +48,14 @@ final class Monitor: @unchecked Sendable {
     func wakeAll() { pthread_cond_broadcast(condition) }
 }
 
-/// A thread of the operating system that MUST be joined.
+/// A thread of the operating system. One thread owns it and joins it, at the latest when it lets go of it.
 final class WorkerThread {
     private final class Start {
         let body: @Sendable () -> Void
         init(_ body: @escaping @Sendable () -> Void) { self.body = body }
     }
 
-    private let thread: pthread_t
+    private var thread: pthread_t?
 
     /// nil when the system grants no more threads; whoever asks has to do with fewer.
     init?(_ body: @escaping @Sendable () -> Void) {
@@ -75,7 +75,15 @@ final class WorkerThread {
         self.thread = thread
     }
 
-    func join() { pthread_join(thread, nil) }
+    deinit { join() }
+
+    /// Waits for its end. Joined twice, a thread would take the place of another: its number may have been given to a new one,
+    /// whose owner then waits for ever.
+    func join() {
+        guard let thread else { return }
+        self.thread = nil
+        pthread_join(thread, nil)
+    }
 }
 
 /// One piece of work that goes on beside the caller's own. `finish` MUST be called, and before it the caller MUST NOT

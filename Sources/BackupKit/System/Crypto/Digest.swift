@@ -20,13 +20,9 @@ public struct SHA256Digest: Hashable, Sendable, Comparable {
 
     /// Reads 64 hexadecimal digits of either case.
     public init?(hex: some StringProtocol) {
-        guard hex.utf8.count == 64 else { return nil }
-        var words = SIMD4<UInt64>()
-        for (index, digit) in hex.utf8.enumerated() {
-            guard let value = hexValue(digit) else { return nil }
-            words[index / 16] = words[index / 16] << 4 | UInt64(value)
-        }
-        self.words = words
+        var hex = String(hex)
+        guard let digest = hex.withUTF8({ SHA256Digest(hexBytes: UnsafeRawBufferPointer($0)[...]) }) else { return nil }
+        self = digest
     }
 
     /// Reads 64 hexadecimal digits of either case.

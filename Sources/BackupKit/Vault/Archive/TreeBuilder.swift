@@ -8,16 +8,43 @@ struct TreeBuilder {
         var unmodified = 0
     }
 
-    private var folders: [String: [TreeNode]] = ["": []]
+    private struct Entry {
+        let name: [UInt8]
+        let modified: GoTime
+        let node: Node
+    }
+
+    private enum Node {
+        indirect case made(TreeNode)
+        /// Goes into the new tree as it stands in the old one.
+        case kept(ParentTree.Place)
+    }
+
+    private let parent: ParentTree
+    private let root: String
+    private var folders: [String: [Entry]] = ["": []]
     private(set) var folderCounts = Counts()
+
+    /// `parent` is what was below `root`.
+    init(parent: ParentTree = ParentTree(), below root: String) { (self.parent, self.root) = (parent, root) }
 
     /// `path` is relative, its parts parted by "/"; the node gets its name from it.
     mutating func add(_ path: String, _ node: TreeNode) {
         var node = node
         let (folder, name) = Self.split(path)
         node.name = Array(name.utf8)
+        add(folder, Entry(name: node.name, modified: node.modified, node: .made(node)))
+    }
+
+    /// Adds a file that is what it was.
+    mutating func add(_ path: String, _ kept: ParentTree.Place, modified: GoTime) {
+        let (folder, name) = Self.split(path)
+        add(folder, Entry(name: Array(name.utf8), modified: modified, node: .kept(kept)))
+    }
+
+    private mutating func add(_ folder: String, _ entry: Entry) {
         addFolder(folder)
-        folders[folder, default: []].append(node)
+        folders[folder, default: []].append(entry)
     }
 
     mutating func addFolder(_ path: String) {
@@ -33,35 +60,39 @@ struct TreeBuilder {
         return (String(path[..<slash]), String(path[path.utf8.index(after: slash)...]))
     }
 
-    /// Stores the trees of folders that begin so, the innermost first, but for the root. `parent` is what was below `root`.
-    mutating func storeFolders(
-        _ prefixes: [String], _ lane: PackWriter.Lane, parent: ParentTree, below root: String
-    ) throws {
+    /// Stores the trees of folders that begin so, the innermost first, but for the root.
+    mutating func storeFolders(_ prefixes: [String], _ lane: PackWriter.Lane) throws {
         // Whatever lies deeper has a longer path.
         let chosen = folders.keys.filter { path in
             !path.isEmpty && prefixes.contains { "\(path)/".utf8.starts(with: $0.utf8) }
         }
         for path in chosen.sorted(by: { $0.utf8.count > $1.utf8.count }) {
-            let nodes = folders.removeValue(forKey: path) ?? []
-            let id = try Self.store(nodes, lane)
-            count(path == root ? "" : String(path.dropFirst(root.count + 1)), id, parent)
+            let entries = folders.removeValue(forKey: path) ?? []
+            let id = try store(entries, lane)
+            count(path == root ? "" : String(path.dropFirst(root.count + 1)), id)
             let (above, name) = Self.split(path)
-            folders[above, default: []].append(Self.folder(name, nodes, id))
+            folders[above, default: []].append(Self.folder(name, entries, id))
         }
     }
 
     /// Stores all trees that are left, and returns the id of the outermost.
-    mutating func store(_ lane: PackWriter.Lane, parent: ParentTree, below root: String) throws -> SHA256Digest {
-        try storeFolders([""], lane, parent: parent, below: root)
-        return try Self.store(folders[""] ?? [], lane)
+    mutating func store(_ lane: PackWriter.Lane) throws -> SHA256Digest {
+        try storeFolders([""], lane)
+        return try store(folders[""] ?? [], lane)
     }
 
-    private static func store(_ nodes: [TreeNode], _ lane: PackWriter.Lane) throws -> SHA256Digest {
-        try Tree(nodes: nodes).encoded().withUnsafeBytes { try lane.store($0, as: .tree).id }
+    private func store(_ entries: [Entry], _ lane: PackWriter.Lane) throws -> SHA256Digest {
+        let text = try Tree.encode(entries, name: \.name) { entry, out in
+            switch entry.node {
+            case .made(let node): node.append(to: &out)
+            case .kept(let place): parent.withText(of: place) { out += $0 }
+            }
+        }
+        return try text.withUnsafeBytes { try lane.store($0, as: .tree).id }
     }
 
-    private mutating func count(_ path: String, _ id: SHA256Digest, _ parent: ParentTree) {
-        switch parent.folders[path] {
+    private mutating func count(_ path: String, _ id: SHA256Digest) {
+        switch parent.id(ofFolder: path) {
         case nil: folderCounts.new += 1
         case id: folderCounts.unmodified += 1
         default: folderCounts.changed += 1
@@ -69,52 +100,16 @@ struct TreeBuilder {
     }
 
     /// A folder is as old as the newest in it: the same content gives the same tree.
-    private static func folder(_ name: String, _ nodes: [TreeNode], _ id: SHA256Digest) -> TreeNode {
+    private static func folder(_ name: String, _ entries: [Entry], _ id: SHA256Digest) -> Entry {
         var node = TreeNode(name: Array(name.utf8), kind: .folder)
-        let newest = nodes.map(\.modified).max { ($0.seconds, $0.nanoseconds) < ($1.seconds, $1.nanoseconds) }
+        let newest = entries.map(\.modified).max { ($0.seconds, $0.nanoseconds) < ($1.seconds, $1.nanoseconds) }
         node.mode = TreeNode.Mode.folder | 0o700
         node.modified = newest ?? GoTime(seconds: 0)
         node.accessed = node.modified
         node.changed = node.modified
         node.setOwner()
         node.subtree = id
-        return node
-    }
-}
-
-/// What the snapshot before this one holds below its root: how unchanged files are recognised.
-struct ParentTree: Sendable {
-    private(set) var files: [String: TreeNode] = [:]
-    /// The trees of folders.
-    private(set) var folders: [String: SHA256Digest] = [:]
-    /// What the files come to.
-    private(set) var bytes: Int64 = 0
-
-    init() {}
-
-    /// Reads all trees of a snapshot. What cannot be read is as if it were new.
-    init(_ root: SHA256Digest, _ index: BlobIndex, _ reader: BlobReader) {
-        var waiting = [("", root)]
-        while let (path, id) = waiting.popLast() {
-            folders[path] = id
-            do {
-                try reader.read(BlobHandle(.tree, id), in: index) { json in
-                    try Tree.forEachNode(json) { node in
-                        guard let name = node.text, node.hasSafeName else { return }
-                        let inner = path.isEmpty ? name : "\(path)/\(name)"
-                        if let subtree = node.subtree, node.kind == .folder, folders.count < 1 << 20 {
-                            waiting.append((inner, subtree))
-                        } else if node.kind == .file {
-                            files[inner] = node
-                            bytes += Int64(clamping: node.size)
-                        }
-                    }
-                }
-            } catch {
-                // Then its files are read again, which costs time and nothing else.
-                folders[path] = nil
-            }
-        }
+        return Entry(name: node.name, modified: node.modified, node: .made(node))
     }
 }
 

@@ -56,7 +56,9 @@ public struct TreeNode: Sendable, Equatable {
     public var text: String? { String(validating: name, as: UTF8.self) }
 
     /// Whether the name can be one of a single file: "", ".", ".." and names with '/' or NUL lead elsewhere.
-    public var hasSafeName: Bool {
+    public var hasSafeName: Bool { Self.isSafe(name) }
+
+    static func isSafe(_ name: [UInt8]) -> Bool {
         !name.isEmpty && name != [0x2E] && name != [0x2E, 0x2E] && !name.contains(0x2F) && !name.contains(0)
     }
 
@@ -76,7 +78,8 @@ public struct TreeNode: Sendable, Equatable {
             let number = Self.table.find(json, key, hint: &hint)
             switch number {
             case 0:
-                name = try Self.name(&scanner, json)
+                name = []
+                try Self.appendName(&scanner, json, to: &name)
                 hasName = true
             case 1: kind = Kind(word: jsonUnescape(json, try scanner.readString()))
             case 2: mode = try scanner.readNumber(UInt32.self)
@@ -103,15 +106,51 @@ public struct TreeNode: Sendable, Equatable {
         guard hasName else { throw scanner.problem("a node without 'name'") }
     }
 
-    private static func name(_ scanner: inout JSONScanner, _ json: UnsafeRawBufferPointer) throws -> [UInt8] {
+    private static func appendName(
+        _ scanner: inout JSONScanner, _ json: UnsafeRawBufferPointer, to out: inout [UInt8]
+    ) throws {
         let range = try scanner.readString()
         let body = UnsafeRawBufferPointer(rebasing: json[range])
-        guard body.contains(UInt8(ascii: "\\")) else { return [UInt8](body) }
+        guard body.contains(UInt8(ascii: "\\")) else { return out += body }
         var quoted = jsonUnescape(json, range)
         guard let name = quoted.withUTF8({ GoText.unquoted(UnsafeRawBufferPointer($0)) }) else {
             throw scanner.problem("a name that is not quoted as it should be")
         }
-        return name
+        out += name
+    }
+
+    /// As much of a node as it takes to find it again.
+    struct Outline {
+        private(set) var kind = Kind.other("")
+        private(set) var size: UInt64 = 0
+        private(set) var subtree: SHA256Digest?
+        /// Where the node stands.
+        private(set) var range = 0..<0
+
+        /// Appends the name to `name`.
+        init(reading scanner: inout JSONScanner, _ json: UnsafeRawBufferPointer, name: inout [UInt8]) throws {
+            scanner.skipSpace()
+            let (start, nameStart) = (scanner.position, name.count)
+            var hint = 0
+            var hasName = false
+            try scanner.readMembers { scanner, key in
+                switch TreeNode.table.find(json, key, hint: &hint) {
+                case 0:
+                    name.removeLast(name.count - nameStart)
+                    try TreeNode.appendName(&scanner, json, to: &name)
+                    hasName = true
+                case 1:
+                    let word = UnsafeRawBufferPointer(rebasing: json[try scanner.readString()])
+                    let known = Kind.words.prefix(2).first { word.elementsEqual($0.word.utf8) }
+                    kind = known?.kind ?? .other("")
+                case 12: size = try scanner.readNumber(UInt64.self)
+                case 20: subtree = try scanner.takeNull() ? nil : scanner.readDigest()
+                default: _ = try scanner.value()
+                }
+            }
+            guard hasName else { throw scanner.problem("a node without 'name'") }
+            range = start..<scanner.position
+        }
     }
 
     private static func time(_ scanner: inout JSONScanner, _ json: UnsafeRawBufferPointer) throws -> GoTime {
