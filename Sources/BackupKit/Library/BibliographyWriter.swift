@@ -38,7 +38,7 @@ struct BibliographyWriter {
 
     /// `parts` are the live records of what stands between entries.
     init(parts records: [Record]) throws {
-        texts = try SpoolFile()
+        texts = try SpoolFile(inMemory: 16 << 20)
         var orders: [[String]] = []
         var parts: [(file: String, localID: String, fields: [Field])] = []
         for record in records {
@@ -99,7 +99,6 @@ struct BibliographyWriter {
 
     /// Writes everything.
     mutating func write(to sink: TextSink) throws {
-        try texts.flush()
         try sink { out in
             out += "\(Self.mark)publications, sorted by cite key. Text before the entries is kept as it was.\n\n".utf8
         }

@@ -6,6 +6,7 @@ struct LayoutArchiver {
         var files: VaultBackupResult.Counts
         var folders: VaultBackupResult.Counts
         var unsteady: [String]
+        var state: StoreState
         /// There was nothing to say about the records, so that the next snapshot may take over what was made of them.
         var isRepeatable = true
     }
@@ -28,8 +29,8 @@ struct LayoutArchiver {
         self.options = options
     }
 
-    /// Runs inside one read transaction of the store; `state` is the store's.
-    func archive(_ store: Store, _ state: StoreState) throws -> Archived {
+    /// Runs inside one read transaction of the store; `known` is its state, where that was asked for already.
+    func archive(_ store: Store, _ known: StoreState?) throws -> Archived {
         var exportOptions = ExportOptions(form: .layout(.directory))
         exportOptions.kinds = options.kinds
         exportOptions.oversize = options.oversize
@@ -37,8 +38,8 @@ struct LayoutArchiver {
         exportOptions.tool = options.tool
         var layout = try StoreLayout(store, exportOptions)
         let assets = try layout.chosenAssets()
-        let views = memo?.state == state ? previous.views(besides: assets, in: writer) : nil
-        let last = views == nil ? nil : lastTree(layout)
+        let views = known != nil && memo?.state == known ? previous.views(besides: assets, in: writer) : nil
+        let last = views == nil ? nil : known.flatMap { lastTree(layout, $0) }
         // On all cores, while this one turns records into files.
         let attachments = AttachmentArchiver(writer: writer, chunker: chunker, previous: previous, options: options)
         let (folder, time) = (store.assetFolder, layout.time)
@@ -46,6 +47,7 @@ struct LayoutArchiver {
             try attachments.archive(assets, in: folder, time: time, unlessUnchanged: last != nil)
         }
         var made: [(path: String, content: FileLane.Content)] = []
+        let state = try known ?? store.state()
         let said = layout.result.warnings.count
         let bibliography = views == nil ? keptBibliography(state) : nil
         if views == nil { made = try makeViews(&layout, withBibliography: bibliography == nil) }
@@ -64,17 +66,16 @@ struct LayoutArchiver {
         }
         layout.took(found.digest, found.warnings, found.omitted)
         layout.result.contentDigest = try digest ?? layout.finishDigest()
-        let lane = try FileLane(writer, chunker)
-        try addManifest(layout, &files, lane)
-        let trees = try files.store(lane.blobs)
+        try addManifest(layout, &files)
+        let trees = try files.store(PackWriter.Lane(writer))
         layout.result.files = files.facts.count
         layout.result.bytes = files.facts.values.reduce(0) { $0 + $1.size }
         return Archived(
             tree: trees.id, layout: layout.result, files: files.counts, folders: trees.folders,
-            unsteady: found.unsteady, isRepeatable: isRepeatable)
+            unsteady: found.unsteady, state: state, isRepeatable: isRepeatable)
     }
     /// The last snapshot once more, for when not even a file's status has changed.
-    private func lastTree(_ layout: StoreLayout) -> Archived? {
+    private func lastTree(_ layout: StoreLayout, _ state: StoreState) -> Archived? {
         var result = layout.result
         guard result.isComplete, let tree = previous.root,
             [Manifest.fileName, ChecksumFile.fileName].allSatisfy({ previous.holds($0, in: writer) }),
@@ -86,7 +87,8 @@ struct LayoutArchiver {
         var counted = (files: VaultBackupResult.Counts(), folders: VaultBackupResult.Counts())
         counted.files.unmodified = previous.tree.fileCount
         counted.folders.unmodified = previous.tree.folderCount
-        return Archived(tree: tree, layout: result, files: counted.files, folders: counted.folders, unsteady: [])
+        return Archived(
+            tree: tree, layout: result, files: counted.files, folders: counted.folders, unsteady: [], state: state)
     }
 
     // MARK: - Files that are made of records
@@ -100,19 +102,52 @@ struct LayoutArchiver {
     private func makeViews(
         _ layout: inout StoreLayout, withBibliography: Bool
     ) throws -> [(path: String, content: FileLane.Content)] {
-        let lane = try FileLane(writer, chunker)
-        let records = Lane<RecordLines>(ahead: 4) { lines in try lines.bytes.withUnsafeBytes { try lane.add($0) } }
-        lane.begin()
+        let records = try RecordsFile(FileLane(writer, chunker))
         try layout.gather(withBibliography: withBibliography) { try records.add($0) }
-        try records.finish()
-        var made = [(path: Layout.records, content: try lane.finish())]
-        made.append((Layout.readme, try lane.store { sink in try sink { $0 += Layout.readmeText.utf8 } }))
+        try records.end()
+        let lane = try FileLane(writer, chunker)
+        var made = [(Layout.readme, try lane.store { sink in try sink { $0 += Layout.readmeText.utf8 } })]
         try layout.forEachView { path, write in made.append((path, try lane.store(write))) }
+        made.append((Layout.records, try records.finish()))
         return made
     }
 
+    /// A file of lines that is stored on a core of its own.
+    private final class RecordsFile {
+        /// Written by the thread, read after it has ended.
+        private final class Result: @unchecked Sendable {
+            var content = FileLane.Content()
+        }
+
+        private let result = Result()
+        /// nil stands for the end.
+        private let lines: Lane<RecordLines?>
+
+        init(_ lane: FileLane) {
+            let result = result
+            lane.begin()
+            lines = Lane(ahead: 4) { lines in
+                if let lines {
+                    try lines.bytes.withUnsafeBytes { try lane.add($0) }
+                } else {
+                    result.content = try lane.finish()
+                }
+            }
+        }
+
+        func add(_ lines: RecordLines) throws { try self.lines.add(lines) }
+
+        /// Nothing more will be added.
+        func end() throws { try lines.add(nil) }
+
+        func finish() throws -> FileLane.Content {
+            try lines.finish()
+            return result.content
+        }
+    }
+
     /// The manifest gives itself a name and a time. When all else in it is as it was, so is it, and the whole snapshot.
-    private func addManifest(_ layout: StoreLayout, _ files: inout SnapshotFiles, _ lane: FileLane) throws {
+    private func addManifest(_ layout: StoreLayout, _ files: inout SnapshotFiles) throws {
         var sorted = files.facts.sorted { precedesBytewise($0.key, $1.key) }
         let listing = Manifest.listing(sorted)
         let manifest = try Exporter.manifest(layout, files.facts)
@@ -120,16 +155,18 @@ struct LayoutArchiver {
         let exportID = previous.manifest["exportId"]?.string
         before.exportID = exportID ?? ""
         before.createdAt = previous.manifest["createdAt"]?.string.flatMap { Timestamp(iso8601: $0) } ?? layout.time
-        let text = before.text(listing: listing)
+        var text = before.text(listing: listing)
         let isSame = exportID != nil && previous.digests[Manifest.fileName] == text.withUnsafeBytes { .of($0) }
-        func add(_ path: String, _ text: [UInt8]) throws -> FileLane.Content {
-            let content = try lane.store { sink in try sink { $0 += text } }
-            files.add(path, content)
-            return content
-        }
-        let own = try add(Manifest.fileName, isSame ? text : manifest.text(listing: listing))
+        if !isSame { text = manifest.text(listing: listing) }
+        let facts = FileFacts(size: Int64(text.count), digest: text.withUnsafeBytes { .of($0) })
         let place = sorted.firstIndex { !precedesBytewise($0.key, Manifest.fileName) } ?? sorted.endIndex
-        sorted.insert((Manifest.fileName, FileFacts(size: own.size, digest: own.digest)), at: place)
-        _ = try add(ChecksumFile.fileName, ChecksumFile.text(sorted.map { (key: $0.key, value: $0.value.digest) }))
+        sorted.insert((Manifest.fileName, facts), at: place)
+        let sums = ChecksumFile.text(sorted.map { (key: $0.key, value: $0.value.digest) })
+        func store(_ text: [UInt8]) throws -> FileLane.Content {
+            try FileLane(writer, chunker).store { sink in try sink { $0 += text } }
+        }
+        let aside = Aside { try store(sums) }
+        files.add(Manifest.fileName, try store(text))
+        files.add(ChecksumFile.fileName, try aside.finish())
     }
 }

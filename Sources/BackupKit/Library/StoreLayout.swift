@@ -103,6 +103,8 @@ struct StoreLayout {
     /// `library.bib`
     mutating func writeBibliography(to sink: TextSink) throws {
         guard var bibliography else { return }
+        // It holds all entries, and is done with.
+        self.bibliography = nil
         try bibliography.write(to: sink)
         result.warnings += bibliography.problems.map { Finding(.malformed, .warning, $0.subject ?? "", $0.message) }
     }

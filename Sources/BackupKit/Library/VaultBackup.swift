@@ -111,13 +111,13 @@ public enum VaultBackup {
         for pack in found { writer.adopt(pack) }
         let chunker = try Chunker(vault.polynomial)
         let blobs = index.blobs
-        var (archived, state) = try store.read {
-            // The store is read while the last snapshot's trees are.
-            let aside = Aside { try store.state() }
+        let memo = BackupMemo(parent?.file, options)
+        var archived = try store.read {
+            // The store is read while the last snapshot's trees are, or else while attachments are stored.
+            let state = memo == nil ? nil : Aside { try store.state() }
             let previous = try PreviousLayout(parent, vault, blobs)
-            let archiver = LayoutArchiver(writer, chunker, previous, BackupMemo(parent?.file, options), options)
-            let state = try aside.finish()
-            return (try archiver.archive(store, state), state)
+            let archiver = LayoutArchiver(writer, chunker, previous, memo, options)
+            return try archiver.archive(store, state?.finish())
         }
         archived.layout.warnings += index.findings.filter { $0.severity != .note }
         result.layout = archived.layout
@@ -132,7 +132,7 @@ public enum VaultBackup {
         result.end = options.clock.now()
         if options.dryRun || (options.skipIfUnchanged && result.isUnchanged) { return result }
         var file = snapshot(result, options)
-        if archived.isRepeatable { file.others.append(BackupMemo(state, options).member) }
+        if archived.isRepeatable { file.others.append(BackupMemo(archived.state, options).member) }
         result.snapshot = try vault.storeUnpacked(.snapshot, file.encoded())
         // The snapshot is taken; a disk that is too full for this is for the next run to complain about.
         try? vault.backend.setRoomAside()

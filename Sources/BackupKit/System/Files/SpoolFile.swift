@@ -9,12 +9,15 @@ typealias TextSink = ((inout [UInt8]) throws -> Void) throws -> Void
 public struct SpoolFile: Sendable {
     private let file: FileHandle
     private var buffer: [UInt8] = []
+    /// So much is kept in memory before it goes into the file.
+    private let limit: Int
     public private(set) var size: Int64 = 0
 
     /// Where temporary data goes: `$TMPDIR`, else /var/tmp, which unlike /tmp is seldom held in memory.
     static var folder: String { getenv("TMPDIR").flatMap { String(validatingCString: $0) } ?? "/var/tmp" }
 
-    public init() throws {
+    public init(inMemory limit: Int = 1 << 18) throws {
+        self.limit = limit
         let folder = Self.folder
         let descriptor = csystem_open_nameless(folder)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
@@ -24,7 +27,7 @@ public struct SpoolFile: Sendable {
     /// Lets `body` append to the buffer, which is written out when it is large.
     public mutating func append(_ body: (inout [UInt8]) throws -> Void) throws {
         try body(&buffer)
-        if buffer.count >= 1 << 18 { try flush() }
+        if buffer.count >= limit { try flush() }
     }
 
     public mutating func write(_ bytes: UnsafeRawBufferPointer) throws { try append { $0 += bytes } }
@@ -38,8 +41,11 @@ public struct SpoolFile: Sendable {
     /// Where the next byte will be.
     public var position: Int64 { size + Int64(buffer.count) }
 
-    /// Reads a stretch back; `flush` first.
+    /// Reads a stretch back that was appended at once, or any; `flush` first for that.
     public func read(_ range: Range<Int64>) throws -> [UInt8] {
+        if range.lowerBound >= size {
+            return Array(buffer[Int(range.lowerBound - size)..<Int(range.upperBound - size)])
+        }
         let bytes = try [UInt8](unsafeUninitializedCapacity: range.count) { space, used in
             used = try file.read(into: UnsafeMutableRawBufferPointer(space), at: range.lowerBound)
         }

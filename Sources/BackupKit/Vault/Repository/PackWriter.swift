@@ -24,7 +24,8 @@ public final class PackWriter: Sendable {
     private struct State {
         /// Two for data, then two for trees.
         var open: [PackBuffer?] = [nil, nil, nil, nil]
-        var spare: PackBuffer?
+        /// Kept for the next packs: to fetch new memory for each costs as much as sealing what goes into it.
+        var spare: [PackBuffer] = []
         /// A pack that is finished but for its digest, and waits for another: two are hashed in the time of one.
         var single: PackBuffer?
         /// Blobs of this run; known as soon as somebody has begun to store them.
@@ -148,8 +149,8 @@ public final class PackWriter: Sendable {
                     current.isClosed = true
                     if current.open == 0 { full = current }
                 }
-                pack = state.spare.flatMap { $0.fits(length) ? $0 : nil } ?? PackBuffer(room: length)
-                state.spare = nil
+                let spare = state.spare.last.flatMap { $0.fits(length) ? state.spare.popLast() : nil }
+                pack = spare ?? PackBuffer(room: length)
                 state.open[slot] = pack
             }
             let place = pack.take(type, id, length: length, plainLength: plainLength)
@@ -195,8 +196,7 @@ public final class PackWriter: Sendable {
         pack.clear()
         let batch: [PackIndex.Pack] = state.withLock { state in
             state.totals.packs += 1
-            // Two for each kind are open and a few on their way; more than one need not be kept.
-            if pack.memory.count == PackBuffer.usualSize { state.spare = state.spare ?? pack }
+            if pack.memory.count == PackBuffer.usualSize, state.spare.count < 2 { state.spare.append(pack) }
             state.unindexed.append(entry)
             state.waiting += entry.blobs.count
             guard state.waiting >= Self.blobsOfAnIndex else { return [] }
