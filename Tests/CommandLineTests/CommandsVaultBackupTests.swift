@@ -254,7 +254,8 @@ struct CommandsVaultBackupTests {
     /// vault sound, and the next backup uses what the killed one left.
     @Test func killedAnywhere_aBackupCostsNothing() throws {
         let bench = try Self.bench()
-        let calls = "openat,write,fsync,renameat2,rename,unlink,mkdir,flock"
+        // Between two of these nothing on disk changes but that a new, empty file has a name.
+        let calls = "write,pwrite64,fsync,renameat2,rename,unlink,mkdir"
         try bench.write("late.bib", "@misc{late, title={Late}}\n")
         try bench.tool(exit: 0, "vault", "backup", "--time", "2026-01-01T00:00:00Z")
         try bench.shell(
@@ -274,9 +275,8 @@ struct CommandsVaultBackupTests {
         try run(["-e", "trace=\(calls)"])
         let total = try bench.text("trace").split(separator: "\n").count
         var random = SeededGenerator(seed: testSeed())
-        for round in 0..<(Workbench.isTorture ? 60 : 5) {
-            let number = 1 + random.below(total)
-            let place = "call \(number) of \(total), round \(round)"
+        for number in Workbench.isTorture ? Array(1...total) : (0..<5).map({ _ in 1 + random.below(total) }) {
+            let place = "call \(number) of \(total)"
             try bench.shell("rm -rf v; cp -a keep v")
             try run(["-e", "inject=\(calls):signal=KILL:when=\(number)"])
             try bench.shell("restic -r v unlock -q; restic -r v check --read-data -q")

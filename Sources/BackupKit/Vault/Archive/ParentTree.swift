@@ -1,36 +1,19 @@
 /// What the snapshot before this one holds below its root: how unchanged files are recognised.
 ///
 /// Trees stay the text that they are, in which the place of each file's node is noted; a node is read when somebody asks
-/// for it, and goes into the next tree as it stands there.
+/// for it, and goes into the next tree as it stands there (decision 069).
 struct ParentTree: Sendable {
     /// Where a file's node stands.
     struct Place: Sendable {
-        fileprivate let folder: Int
-        fileprivate let file: Int
-    }
-
-    fileprivate struct File {
-        let name: Range<UInt32>
-        let node: Range<UInt32>
-    }
-
-    fileprivate struct Folder: Sendable {
-        let path: [UInt8]
-        let id: SHA256Digest
-        let text: [UInt8]
-        /// The names of the files, one behind the other.
-        var names: [UInt8] = []
-        /// By name.
-        var files: [File] = []
-        var bytes: Int64 = 0
-        var folders: [(path: [UInt8], id: SHA256Digest)] = []
+        fileprivate let listing: FolderListing
+        fileprivate let node: Range<UInt32>
     }
 
     /// More folders than this are not looked into: few blobs can stand for any number of them.
-    private static let mostFolders = 1 << 20
+    private static let mostFolders = 1 << 18
 
-    /// By path.
-    private var folders: [Folder] = []
+    /// By path; folders that hold the same share a listing.
+    private var folders: [(path: [UInt8], listing: FolderListing)] = []
     private(set) var fileCount = 0
     var folderCount: Int { folders.count }
     /// What the files come to.
@@ -41,25 +24,34 @@ struct ParentTree: Sendable {
     /// Reads all trees of a snapshot. What cannot be read is as if it were new: then its files are read again, which costs
     /// time and nothing else.
     init(_ root: SHA256Digest, _ index: BlobIndex, _ vault: Vault) throws {
+        var listings: [SHA256Digest: FolderListing?] = [:]
         var waiting: [(path: [UInt8], id: SHA256Digest)] = [([], root)]
         while !waiting.isEmpty, folders.count + waiting.count <= Self.mostFolders {
-            let level = waiting
-            let found = try Parallel.map(level.count, state: { try BlobReader(vault) }) { reader, number in
-                try? Folder(level[number].path, level[number].id, index, reader)
+            let unread = Array(Set(waiting.map(\.id))).filter { listings[$0] == nil }
+            let found: [FolderListing?] = try Parallel.map(unread.count, state: { try BlobReader(vault) }) {
+                reader, number in
+                try? FolderListing(unread[number], index, reader)
             }
-            let readable = found.compactMap { $0 }
-            folders += readable
-            waiting = readable.flatMap(\.folders)
+            for (id, listing) in zip(unread, found) { listings.updateValue(listing, forKey: id) }
+            let level = waiting
+            waiting = []
+            for (path, id) in level {
+                guard let listing = listings[id] ?? nil else { continue }
+                folders.append((path, listing))
+                for (name, inner) in listing.folders {
+                    waiting.append((path.isEmpty ? name : path + [UInt8(ascii: "/")] + name, inner))
+                }
+            }
         }
         folders.sort { precedes($0.path, $1.path) }
-        fileCount = folders.reduce(0) { $0 + $1.files.count }
-        bytes = folders.reduce(0) { $0 &+ $1.bytes }
+        fileCount = folders.reduce(0) { $0 + $1.listing.files.count }
+        bytes = folders.reduce(0) { $0 &+ $1.listing.bytes }
     }
 
     /// The tree of a folder.
     func id(ofFolder path: String) -> SHA256Digest? {
         var path = path
-        return path.withUTF8 { folder(UnsafeRawBufferPointer($0)).map { folders[$0].id } }
+        return path.withUTF8 { listing(of: UnsafeRawBufferPointer($0))?.id }
     }
 
     func find(_ path: String) -> Place? {
@@ -69,17 +61,17 @@ struct ParentTree: Sendable {
             let slash = path.lastIndex(of: UInt8(ascii: "/"))
             let above = UnsafeRawBufferPointer(rebasing: path[..<(slash ?? 0)])
             let name = UnsafeRawBufferPointer(rebasing: path[(slash.map { $0 + 1 } ?? 0)...])
-            guard let folder = folder(above), let file = folders[folder].find(name) else { return nil }
-            return Place(folder: folder, file: file)
+            guard let listing = listing(of: above), let node = listing.find(name) else { return nil }
+            return Place(listing: listing, node: node)
         }
     }
 
-    private func folder(_ path: UnsafeRawBufferPointer) -> Int? {
+    private func listing(of path: UnsafeRawBufferPointer) -> FolderListing? {
         let index = firstIndex(below: folders.count) { index in
             folders[index].path.withUnsafeBytes { !precedesBytewise($0, path) }
         }
         guard index < folders.count, folders[index].path.withUnsafeBytes({ sameBytes($0, path) }) else { return nil }
-        return index
+        return folders[index].listing
     }
 
     /// The node of a file that is there; nil also when it cannot be read.
@@ -94,54 +86,75 @@ struct ParentTree: Sendable {
 
     /// Hands out the node as it stands in its tree.
     func withText<Result>(of place: Place, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-        let folder = folders[place.folder]
-        let range = folder.files[place.file].node
-        return try folder.text.withUnsafeBytes {
-            try body(UnsafeRawBufferPointer(rebasing: $0[Int(range.lowerBound)..<Int(range.upperBound)]))
+        try place.listing.text.withUnsafeBytes {
+            try body(UnsafeRawBufferPointer(rebasing: $0[Int(place.node.lowerBound)..<Int(place.node.upperBound)]))
         }
     }
 }
 
-extension ParentTree.Folder {
-    init(_ path: [UInt8], _ id: SHA256Digest, _ index: BlobIndex, _ reader: BlobReader) throws {
-        (self.path, self.id) = (path, id)
-        text = try reader.read(BlobHandle(.tree, id), in: index) { [UInt8]($0) }
+/// What is in one folder.
+private final class FolderListing: Sendable {
+    struct File {
+        let name: Range<UInt32>
+        let node: Range<UInt32>
+    }
+
+    let id: SHA256Digest
+    let text: [UInt8]
+    /// The names, one behind the other.
+    let names: [UInt8]
+    /// By name.
+    let files: [File]
+    let bytes: Int64
+    let folders: [(name: [UInt8], id: SHA256Digest)]
+
+    init(_ id: SHA256Digest, _ index: BlobIndex, _ reader: BlobReader) throws {
+        let text = try reader.read(BlobHandle(.tree, id), in: index) { [UInt8]($0) }
         guard text.count < Int(UInt32.max) else { throw BackupError(.refused, "is a list of files too long to read") }
+        var names: [UInt8] = []
+        var files: [File] = []
+        var bytes: Int64 = 0
+        var folders: [(name: [UInt8], id: SHA256Digest)] = []
         try text.withUnsafeBytes { json in
             try Tree.readNodes(json) { scanner in
-                let start = UInt32(names.count)
+                let start = names.count
                 let outline = try TreeNode.Outline(reading: &scanner, json, name: &names)
-                let name = start..<UInt32(names.count)
                 switch outline.kind {
                 case .file:
-                    files.append(
-                        .init(name: name, node: UInt32(outline.range.lowerBound)..<UInt32(outline.range.upperBound)))
+                    let node = UInt32(outline.range.lowerBound)..<UInt32(outline.range.upperBound)
+                    files.append(File(name: UInt32(start)..<UInt32(names.count), node: node))
                     bytes &+= Int64(clamping: outline.size)
                 case .folder:
-                    let inner = Array(names[Int(start)...])
-                    guard let subtree = outline.subtree, TreeNode.isSafe(inner) else { return }
-                    folders.append((path.isEmpty ? inner : path + [UInt8(ascii: "/")] + inner, subtree))
+                    let name = Array(names[start...])
+                    if let subtree = outline.subtree, TreeNode.isSafe(name) { folders.append((name, subtree)) }
                 default: break
                 }
             }
         }
+        let isSorted = names.withUnsafeBytes { names in
+            zip(files, files.dropFirst()).allSatisfy { Self.precedes($0, $1, in: names) }
+        }
         // In what we write they are; others may have done otherwise.
-        let isSorted = zip(files, files.dropFirst()).allSatisfy { precedes($0, $1) }
-        if !isSorted { files = files.sorted { precedes($0, $1) } }
+        if !isSorted { names.withUnsafeBytes { names in files.sort { Self.precedes($0, $1, in: names) } } }
+        (self.id, self.text, self.names, self.files, self.bytes, self.folders) = (
+            id, text, names, files, bytes, folders
+        )
     }
 
-    private func precedes(_ left: ParentTree.File, _ right: ParentTree.File) -> Bool {
-        names.withUnsafeBytes { precedesBytewise(Self.name(left, in: $0), Self.name(right, in: $0)) }
+    private static func precedes(_ left: File, _ right: File, in names: UnsafeRawBufferPointer) -> Bool {
+        precedesBytewise(name(left, in: names), name(right, in: names))
     }
 
-    private static func name(_ file: ParentTree.File, in names: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    private static func name(_ file: File, in names: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         UnsafeRawBufferPointer(rebasing: names[Int(file.name.lowerBound)..<Int(file.name.upperBound)])
     }
 
-    func find(_ name: UnsafeRawBufferPointer) -> Int? {
+    /// Where a file's node stands.
+    func find(_ name: UnsafeRawBufferPointer) -> Range<UInt32>? {
         names.withUnsafeBytes { names in
             let index = firstIndex(below: files.count) { !precedesBytewise(Self.name(files[$0], in: names), name) }
-            return index < files.count && sameBytes(Self.name(files[index], in: names), name) ? index : nil
+            guard index < files.count, sameBytes(Self.name(files[index], in: names), name) else { return nil }
+            return files[index].node
         }
     }
 }
