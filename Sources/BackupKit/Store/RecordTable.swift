@@ -226,19 +226,27 @@ extension Store {
     }
 }
 
-/// Walks the records in the order of their identities, one at a time. SQLite sorts numbers and each row is looked up: to
-/// sort whole rows it would write all of them into a file first.
+/// Walks the records in the order of their identities, one at a time.
+///
+/// To sort whole rows SQLite writes all of them into a file first. Where there are not many it sorts their numbers, and
+/// each row is looked up; of a million that would take half as long again.
 final class RecordCursor {
+    private static let fewRows: Int64 = 50_000
+
     private let order: Statement
-    private let row: Statement
+    private let row: Statement?
 
     fileprivate init(_ database: SQLite) throws {
-        order = try database.prepare("SELECT change FROM record ORDER BY zone, ifnull(name, local_id)")
-        row = try database.prepare("SELECT \(Store.recordColumns) FROM record WHERE change = ?")
+        let count = try database.prepare("SELECT count(*) FROM record")
+        let areFew = try count.step() && count.integer(0) <= Self.fewRows
+        let columns = areFew ? "change" : Store.recordColumns
+        order = try database.prepare("SELECT \(columns) FROM record ORDER BY zone, ifnull(name, local_id)")
+        row = areFew ? try database.prepare("SELECT \(Store.recordColumns) FROM record WHERE change = ?") : nil
     }
 
     func next() throws -> Store.StoredRecord? {
         guard try order.step() else { return nil }
+        guard let row else { return try Store.storedRecord(order) }
         defer { row.reset() }
         guard try row.bind(1, order.integer(0)).step() else {
             throw BackupError(.failed, "record \(order.integer(0)) is gone")
