@@ -185,6 +185,20 @@ private struct Outline: Equatable {
             #expect(total == sample.count, "seed \(seed)")
         }
     }
+
+    /// Entries in which a glance finds no macros are not parsed for them.
+    @Test(arguments: [UInt64(5), 6, 7, 8])
+    func whatHoldsAMacroHoldsABareValue(seed: UInt64) {
+        var random = BibRandom(seed: seed)
+        for sample in BibCorpus.files.map(\.bytes) + samples(&random, count: 60) {
+            sample.withUnsafeBytes { buffer in
+                BibParser.parse(buffer) { block in
+                    guard !block.macroNames().isEmpty else { return }
+                    #expect(MacroUse.holdsBareValue(block.raw), "seed \(seed): \(block.macroNames())")
+                }
+            }
+        }
+    }
 }
 
 @Suite struct BibTeXStandsExtremes {

@@ -77,10 +77,10 @@ struct AttachmentArchiver {
         let batches = Self.batches(assets)
         // Each has up to 25 MB in hand, once there is something to store.
         try Parallel.forEach(
-            batches.count, workers: min(Parallel.cores, 4), state: { LaneWhenNeeded(writer, chunker) }
-        ) { lane, number in
+            batches.count, workers: min(Parallel.cores, 4), state: { Hand(writer, chunker) }
+        ) { hand, number in
             let batch = batches[number]
-            let outcomes = try batch.map { try outcome(assets[$0], root, lane) }
+            let outcomes = try outcomes(assets[batch], root, hand)
             let status = progress.withLock { progress in
                 for (index, outcome) in zip(batch, outcomes) {
                     progress.outcomes[index] = outcome
@@ -97,14 +97,15 @@ struct AttachmentArchiver {
         return progress.withLock { ($0.outcomes, $0.isUnchanged) }
     }
 
-    /// Neighbours together, up to a megabyte. The largest first, so that no core is left alone with one at the end.
+    /// Neighbours together, up to a megabyte. The large in the middle: not at the end, where one core would be left alone with
+    /// one, nor while the records take memory, too.
     private static func batches(_ assets: [Asset]) -> [Range<Int>] {
         var large: [Range<Int>] = []
         var batches: [Range<Int>] = []
         var start = 0
         var bytes: Int64 = 0
         for (index, asset) in assets.enumerated() {
-            if asset.size > 32 << 20 {
+            if asset.size > 2 << 20 {
                 large.append(index..<index + 1)
                 if start < index { batches.append(start..<index) }
                 (start, bytes) = (index + 1, 0)
@@ -116,16 +117,20 @@ struct AttachmentArchiver {
             (start, bytes) = (index + 1, 0)
         }
         if start < assets.count { batches.append(start..<assets.count) }
-        return large.sorted { assets[$0.lowerBound].size > assets[$1.lowerBound].size } + batches
+        batches.insert(contentsOf: large, at: batches.count / 2)
+        return batches
     }
 
-    private final class LaneWhenNeeded {
+    /// What one thread works with.
+    private final class Hand {
         private let writer: PackWriter
         private let chunker: Chunker
         private var made: FileLane?
+        let small = SmallFiles()
 
         init(_ writer: PackWriter, _ chunker: Chunker) { (self.writer, self.chunker) = (writer, chunker) }
 
+        /// Made when it is needed, which it is not where nothing has changed.
         func lane() throws -> FileLane {
             let lane = try made ?? FileLane(writer, chunker)
             made = lane
@@ -133,12 +138,60 @@ struct AttachmentArchiver {
         }
     }
 
-    private func outcome(_ asset: Asset, _ root: RootDirectory, _ lane: LaneWhenNeeded) throws -> Outcome {
-        try Interrupt.check()
-        if let unchanged = unchanged(asset, root) { return unchanged }
-        let known = previous.tree.node(asset.path)?.content.flatMap { blobs in
-            previous.digests[asset.path].map { FileLane.Known(blobs: blobs, digest: $0) }
+    /// What became of neighbours; the small of them are stored together.
+    private func outcomes(_ batch: ArraySlice<Asset>, _ root: RootDirectory, _ hand: Hand) throws -> [Outcome] {
+        var outcomes: [Outcome] = []
+        var waiting: [(place: Int, source: Source)] = []
+        for asset in batch {
+            try Interrupt.check()
+            if let unchanged = unchanged(asset, root) {
+                outcomes.append(unchanged)
+                continue
+            }
+            var content: FileLane.Content?
+            let found = try read(asset, root) { file, size in
+                hand.small.keep(waiting.count)
+                if hand.small.hasRoom(for: size) { return try hand.small.read(file, size: size) }
+                let stored = try hand.lane().store(file, size: size, known: known(asset))
+                content = stored
+                return stored.size
+            }
+            switch found {
+            case .omitted(let reason): outcomes.append(.omitted(reason))
+            case .read(let source):
+                if content == nil { waiting.append((outcomes.count, source)) }
+                outcomes.append(source.outcome(content ?? FileLane.Content()))
+            }
         }
+        guard !waiting.isEmpty else { return outcomes }
+        hand.small.keep(waiting.count)
+        for ((place, source), content) in zip(waiting, try hand.small.store(hand.lane().blobs)) {
+            outcomes[place] = source.outcome(content)
+        }
+        hand.small.keep(0)
+        return outcomes
+    }
+
+    private enum Reading {
+        case read(Source)
+        case omitted(String)
+    }
+
+    /// A file that was read.
+    private struct Source {
+        let status: FileStatus
+        let isSteady: Bool
+
+        func outcome(_ content: FileLane.Content) -> Outcome {
+            .stored(TreeNode(status, content.blobs, size: content.size), content, isSteady: isSteady)
+        }
+    }
+
+    /// Has `body` read a file, up to three times when it does not hold still. `body` gets its size and returns how much it
+    /// found.
+    private func read(
+        _ asset: Asset, _ root: RootDirectory, _ body: (FileHandle, Int64) throws -> Int64
+    ) throws -> Reading {
         var tries = 0
         while true {
             tries += 1
@@ -151,16 +204,22 @@ struct AttachmentArchiver {
                 return .omitted(error.message)
             }
             do {
-                let content = try lane.lane().store(file, size: before.size, known: known)
-                let isSteady = try file.status() == before && content.size == before.size
-                if isSteady || tries == 3 {
-                    return .stored(TreeNode(before, content.blobs, size: content.size), content, isSteady: isSteady)
-                }
+                let count = try body(file, before.size)
+                let isSteady = try file.status() == before && count == before.size
+                if isSteady || tries == 3 { return .read(Source(status: before, isSteady: isSteady)) }
                 pause(0.1)
             } catch let failure as SourceFailure {
                 if tries == 3 { return .omitted(failure.error.message) }
             }
         }
+    }
+
+    /// What the last snapshot says of a file that has changed, or shall be read again.
+    private func known(_ asset: Asset) -> FileLane.Known? {
+        guard let blobs = previous.tree.node(asset.path)?.content, let digest = previous.digests[asset.path] else {
+            return nil
+        }
+        return FileLane.Known(blobs: blobs, digest: digest)
     }
 
     private func unchanged(_ asset: Asset, _ root: RootDirectory) -> Outcome? {

@@ -207,6 +207,7 @@ struct MacroUse: Hashable {
         var names: [String] = []
         var found: [(written: [UInt8], macros: [String])] = []
         entry.withUnsafeBytes { raw in
+            guard holdsBareValue(raw) else { return }
             BibParser.parse(raw) { block in
                 guard block.kind == .entry else { return }
                 for (index, field) in block.fields.enumerated() where field.style == .bare || field.style == .joined {
@@ -227,6 +228,26 @@ struct MacroUse: Hashable {
         return zip(found, stored).compactMap { use, stored in
             stored.map { MacroUse(written: use.written, stored: $0, macros: use.macros) }
         }
+    }
+
+    /// Whether what follows some '=' or '#' may be a macro: is neither in braces, nor in quotes, nor a number. In most entries
+    /// nothing is, and this is cheaper than to parse them.
+    static func holdsBareValue(_ entry: UnsafeRawBufferPointer) -> Bool {
+        var isExpected = false
+        for byte in entry {
+            if byte == BibByte.equals || byte == BibByte.hash {
+                isExpected = true
+            } else if isExpected, !BibByte.isWhite(byte), !BibByte.isDigit(byte) {
+                isExpected = false
+                switch byte {
+                case BibByte.openBrace, BibByte.quote: break
+                // The end of a number, or of nothing.
+                case BibByte.comma, BibByte.closeBrace, BibByte.closeParenthesis: break
+                default: return true
+                }
+            }
+        }
+        return false
     }
 
     private static func macroNames(in written: UnsafeRawBufferPointer) -> [String] {

@@ -1,6 +1,7 @@
 import CCrypto
 import CSystem
 import Glibc
+import Synchronization
 
 /// What it costs to make a key of a password.
 public struct ScryptCost: Sendable, Equatable {
@@ -51,24 +52,55 @@ public struct ScryptCost: Sendable, Equatable {
 
 /// scrypt, which makes a key of a password slowly. https://www.rfc-editor.org/rfc/rfc7914
 ///
-/// Of our own, because libcrypto mixes one lane after the other: with one on each core a vault opens in a third of the
-/// time, while whoever guesses passwords has all cores busy anyway.
+/// Of our own, because libcrypto mixes one lane after the other: with all cores, and two lanes on one of them, a vault
+/// opens in a quarter of the time, while whoever guesses passwords has all cores busy anyway.
 enum Scrypt {
-    /// The word of a block that each place holds: see `csystem_scrypt_mix`.
+    /// The word of a block that each place holds: see `csystem_scrypt.h`.
     private static let diagonals = [0, 5, 10, 15, 4, 9, 14, 3, 8, 13, 2, 7, 12, 1, 6, 11]
 
     static func derive(password: [UInt8], salt: [UInt8], _ cost: ScryptCost, count: Int) throws -> [UInt8] {
         let (r, p) = (Int(cost.r), Int(cost.p))
         let laneBytes = 128 * r
         let start = try pbkdf2(password, salt, laneBytes * p)
-        // Two lanes at once need twice the memory, which is no matter for any cost that people use.
-        let workers = laneBytes * Int(cost.n) > 64 << 20 ? 1 : Parallel.cores
-        let lanes = try Parallel.map(
-            p, workers: workers, state: { try Table(rowBytes: laneBytes, rows: Int(cost.n)) }
-        ) { table, lane in
-            try table.mix(start[lane * laneBytes..<(lane + 1) * laneBytes])
+        // Each lane at once needs memory of its own, which is no matter for any cost that people use.
+        let isDear = laneBytes * Int(cost.n) > 64 << 20
+        let lanes = Mutex(LaneQueue(count: p))
+        try Parallel.forEach(
+            p, workers: isDear ? 1 : Parallel.cores,
+            state: {
+                // Two on one core take a sixth longer than one. Not on every core: memory is for others, too.
+                let isFirst = lanes.withLock { $0.isFirstWorker() }
+                return try Tables(
+                    isFirst && !isDear && p > Parallel.cores ? 2 : 1, rowBytes: laneBytes, rows: Int(cost.n))
+            }
+        ) { tables, _ in
+            let taken = lanes.withLock { $0.take(atMost: tables.capacity) }
+            if taken.isEmpty { return }
+            let mixed = try tables.mix(taken.map { start[$0 * laneBytes..<($0 + 1) * laneBytes] })
+            lanes.withLock { $0.put(mixed, at: taken) }
         }
-        return try pbkdf2(password, lanes.flatMap { $0 }, count)
+        return try pbkdf2(password, lanes.withLock { $0.mixed.flatMap { $0 } }, count)
+    }
+
+    /// Lanes that wait, and what became of them.
+    private struct LaneQueue {
+        private var workers = 0
+        private var next = 0
+        private(set) var mixed: [[UInt8]]
+
+        init(count: Int) { mixed = Array(repeating: [], count: count) }
+
+        mutating func isFirstWorker() -> Bool {
+            workers += 1
+            return workers == 1
+        }
+
+        mutating func take(atMost count: Int) -> Range<Int> {
+            defer { next = min(next + count, mixed.count) }
+            return next..<min(next + count, mixed.count)
+        }
+
+        mutating func put(_ results: [[UInt8]], at lanes: Range<Int>) { mixed.replaceSubrange(lanes, with: results) }
     }
 
     private static func pbkdf2(_ password: [UInt8], _ salt: [UInt8], _ count: Int) throws -> [UInt8] {
@@ -82,53 +114,43 @@ enum Scrypt {
         return key
     }
 
-    /// What one core works with, lane after lane.
-    private final class Table {
+    /// What one core works with: tables for so many lanes at once.
+    private final class Tables {
+        let capacity: Int
         private let rowBytes: Int
         private let rows: Int
-        /// The rows, and two more for the state and the one after it. Not from the heap, which keeps what it has got.
-        private let memory: UnsafeMutableRawPointer
-        private let count: Int
+        /// For each lane the rows, and two more for the state and the one after it.
+        private let memory: RawMemory
 
-        init(rowBytes: Int, rows: Int) throws {
+        init(_ capacity: Int, rowBytes: Int, rows: Int) throws {
+            self.capacity = capacity
             self.rowBytes = rowBytes
             self.rows = rows
-            count = rowBytes * (rows + 2)
-            guard let memory = mmap(nil, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
-                memory != MAP_FAILED
-            else { throw BackupError(.failed, "there is no memory to derive the key in") }
-            self.memory = memory
-            // Where the system has them, large pages: it is read all over the place. A wish, and nothing if it is not granted.
-            madvise(memory, count, MADV_HUGEPAGE)
+            memory = try RawMemory(rowBytes * (rows + 2) * capacity)
         }
 
-        deinit { munmap(memory, count) }
-
-        private func row(_ number: Int) -> UnsafeMutableRawPointer { memory + number * rowBytes }
+        private func row(_ number: Int, of lane: Int) -> UnsafeMutableRawBufferPointer {
+            let start = (lane * (rows + 2) + number) * rowBytes
+            return UnsafeMutableRawBufferPointer(rebasing: memory.bytes[start..<start + rowBytes])
+        }
 
         /// scryptROMix: fills a table with what follows from the lane, then goes through it in an order that only the
         /// lane knows.
-        func mix(_ lane: ArraySlice<UInt8>) throws -> [UInt8] {
-            let r = rowBytes / 128
-            Scrypt.load(lane, memory)
-            for step in 0..<rows {
-                if step & 4095 == 0 { try Interrupt.check() }
-                csystem_scrypt_mix(row(step), nil, row(step + 1), r)
+        func mix(_ lanes: [ArraySlice<UInt8>]) throws -> [[UInt8]] {
+            let (count, r) = (Int32(lanes.count), rowBytes / 128)
+            for (number, lane) in lanes.enumerated() { Scrypt.load(lane, row(0, of: number)) }
+            for work in [csystem_scrypt_fill, csystem_scrypt_walk] {
+                for step in stride(from: 0, to: rows, by: 4096) {
+                    try Interrupt.check()
+                    work(memory.start, count, r, rows, step, min(step + 4096, rows))
+                }
             }
             // What follows the last row is the state. There is an even number of steps, so it ends where it began.
-            let (state, next) = (row(rows), row(rows + 1))
-            for step in 0..<rows {
-                if step & 4095 == 0 { try Interrupt.check() }
-                let (from, to) = step & 1 == 0 ? (state, next) : (next, state)
-                // The first word of the last block tells where to look.
-                let place = Int(from.load(fromByteOffset: rowBytes - 64, as: UInt32.self)) & (rows - 1)
-                csystem_scrypt_mix(from, row(place), to, r)
-            }
-            return Scrypt.bytes(of: UnsafeRawBufferPointer(start: state, count: rowBytes))
+            return lanes.indices.map { Scrypt.bytes(of: UnsafeRawBufferPointer(row(rows, of: $0))) }
         }
     }
 
-    private static func load(_ lane: ArraySlice<UInt8>, _ row: UnsafeMutableRawPointer) {
+    private static func load(_ lane: ArraySlice<UInt8>, _ row: UnsafeMutableRawBufferPointer) {
         lane.withUnsafeBytes { bytes in
             for place in 0..<bytes.count / 4 {
                 let value = bytes.loadUnaligned(fromByteOffset: 4 * word(at: place), as: UInt32.self)

@@ -20,8 +20,10 @@ final class FileLane {
     let blobs: PackWriter.Lane
     private let chunker: Chunker
     private let pieces = PieceHasher()
-    private var buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 64)
-    /// The bytes of the buffer that wait to be cut, and how many of them were looked through.
+    /// Room for the longest chunk and one step; so much of it is in use.
+    private let memory: RawMemory
+    private var size = RawBuffer.usual
+    /// Its bytes that wait to be cut, and how many of them were looked through.
     private var start = 0
     private var end = 0
     private var searched = 0
@@ -32,9 +34,8 @@ final class FileLane {
     init(_ writer: PackWriter, _ chunker: Chunker) throws {
         blobs = try PackWriter.Lane(writer)
         self.chunker = chunker
+        memory = try RawMemory(Chunker.maximum + Self.step)
     }
-
-    deinit { buffer.deallocate() }
 
     /// What a file was the last time.
     struct Known {
@@ -116,32 +117,29 @@ final class FileLane {
     func begin() {
         (start, end, searched) = (0, 0, 0)
         content = Content()
+        if size > RawBuffer.usual {
+            memory.release(beyond: RawBuffer.usual)
+            size = RawBuffer.usual
+        }
         // What an interrupted file left.
         _ = pieces.finish()
     }
 
-    /// Free space behind what waits.
+    /// Free space behind what waits, which moves to the front when it would become too much.
     private func room(_ count: Int) -> UnsafeMutableRawBufferPointer {
-        if end + count > buffer.count {
-            let waiting = end - start
-            var target = buffer
-            if waiting + count > buffer.count {
-                let size = min(max(buffer.count * 2, waiting + count), Chunker.maximum + Self.step)
-                target = .allocate(byteCount: max(size, waiting + count), alignment: 64)
-            }
-            // The two may overlap.
-            target.copyMemory(from: UnsafeRawBufferPointer(rebasing: buffer[start..<end]))
-            if target.baseAddress != buffer.baseAddress { buffer.deallocate() }
-            buffer = target
+        let waiting = end - start
+        if end + count > max(size, waiting + count) {
+            memory.bytes.copyMemory(from: UnsafeRawBufferPointer(rebasing: memory.bytes[start..<end]))
             (start, end) = (0, waiting)
         }
-        return UnsafeMutableRawBufferPointer(rebasing: buffer[end..<end + count])
+        size = max(size, end + count)
+        return UnsafeMutableRawBufferPointer(rebasing: memory.bytes[end..<end + count])
     }
 
     /// Stores the chunks that are complete.
     private func cut(isEnd: Bool) throws {
         while start < end {
-            let waiting = UnsafeRawBufferPointer(rebasing: buffer[start..<end])
+            let waiting = UnsafeRawBufferPointer(rebasing: memory.bytes[start..<end])
             guard let length = chunker.cut(waiting, isEnd: isEnd, searched: &searched) else { return }
             let isOnly = isEnd && length == waiting.count && content.blobs.isEmpty
             try store(UnsafeRawBufferPointer(rebasing: waiting[..<length]), isOnly: isOnly)

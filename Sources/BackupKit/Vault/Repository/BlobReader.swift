@@ -112,24 +112,3 @@ public final class BlobReader {
         try cipher.openInPlace(bytes)
     }
 }
-
-/// Memory that grows and is used again; not filled with zeros, which would cost as much as reading.
-final class RawBuffer {
-    private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-
-    deinit { free(memory.baseAddress) }
-
-    /// An index may say any size up to 4 GiB, and not every machine has that much: then this throws.
-    func with(count: Int) throws -> UnsafeMutableRawBufferPointer {
-        if memory.count < count || memory.baseAddress == nil {
-            free(memory.baseAddress)
-            let size = max(count, 1 << 16)
-            memory = UnsafeMutableRawBufferPointer(start: aligned_alloc(64, (size + 63) & ~63), count: size)
-            guard memory.baseAddress != nil else {
-                memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
-                throw BackupError(.failed, "there is not enough memory for a piece of \(size) bytes")
-            }
-        }
-        return UnsafeMutableRawBufferPointer(rebasing: memory[..<count])
-    }
-}

@@ -6,7 +6,8 @@ final class PackBuffer: @unchecked Sendable {
     static let usualSize = 6 << 20
 
     // Guarded by the writer's lock, but for the bytes of a place, which belong to who took it.
-    private(set) var memory: UnsafeMutableRawBufferPointer
+    private let room: RawMemory
+    var memory: UnsafeMutableRawBufferPointer { room.bytes }
     private(set) var blobs: [PackedBlob] = []
     private(set) var filled = 0
     /// Places that were taken and are not filled yet.
@@ -15,12 +16,10 @@ final class PackBuffer: @unchecked Sendable {
     var isClosed = false
 
     /// `room` bytes at least for the first blob.
-    init(room: Int) {
+    init(room: Int) throws {
         let least = room + PackHeader.compressedEntrySize + PackHeader.sealOverhead + PackHeader.trailerSize
-        memory = .allocate(byteCount: max(Self.usualSize, least), alignment: 64)
+        self.room = try RawMemory(max(Self.usualSize, least))
     }
-
-    deinit { memory.deallocate() }
 
     /// Ready for another pack; the memory stays.
     func clear() {

@@ -89,7 +89,7 @@ public final class PackWriter: Sendable {
                 ? nil : try compressor.compress(bytes, mustPack: type == .tree && !bytes.isEmpty)
             let content = packed ?? bytes
             let length = content.count + VaultCipher.overhead
-            let (pack, place, full) = writer.reserve(
+            let (pack, place, full) = try writer.reserve(
                 type, id, length: length, plainLength: packed == nil ? 0 : bytes.count)
             if let full { try writer.finish(full, cipher) }
             try cipher.seal(content, into: place)
@@ -108,7 +108,7 @@ public final class PackWriter: Sendable {
         /// Stores a blob of the same vault as it lies there, sealed; the caller has opened it to see that it is whole.
         func copy(sealed: UnsafeRawBufferPointer, of blob: PackedBlob) throws {
             guard writer.claim(blob.handle) else { return }
-            let (pack, place, full) = writer.reserve(
+            let (pack, place, full) = try writer.reserve(
                 blob.type, blob.id, length: sealed.count, plainLength: Int(blob.plainLength))
             if let full { try writer.finish(full, cipher) }
             place.copyMemory(from: sealed)
@@ -135,10 +135,10 @@ public final class PackWriter: Sendable {
     /// to finish.
     private func reserve(
         _ type: BlobType, _ id: SHA256Digest, length: Int, plainLength: Int
-    ) -> (pack: PackBuffer, place: UnsafeMutableRawBufferPointer, full: PackBuffer?) {
+    ) throws -> (pack: PackBuffer, place: UnsafeMutableRawBufferPointer, full: PackBuffer?) {
         let slot = Int(type.rawValue) * 2 + (Bool.random() ? 1 : 0)
         nonisolated(unsafe) var result: (PackBuffer, UnsafeMutableRawBufferPointer, PackBuffer?)
-        result = state.withLock { state in
+        result = try state.withLock { state in
             nonisolated(unsafe) var full: PackBuffer?
             let current = state.open[slot]
             let pack: PackBuffer
@@ -150,7 +150,7 @@ public final class PackWriter: Sendable {
                     if current.open == 0 { full = current }
                 }
                 let spare = state.spare.last.flatMap { $0.fits(length) ? state.spare.popLast() : nil }
-                pack = spare ?? PackBuffer(room: length)
+                pack = try spare ?? PackBuffer(room: length)
                 state.open[slot] = pack
             }
             let place = pack.take(type, id, length: length, plainLength: plainLength)
