@@ -36,8 +36,8 @@ func sameBytes(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) 
 extension RecordID: Comparable, CustomStringConvertible {
     /// By the bytes of the zone, then of the name: the order of `records.jsonl`.
     public static func < (left: Self, right: Self) -> Bool {
-        if !sameBytes(left.zone, right.zone) { return left.zone.utf8.lexicographicallyPrecedes(right.zone.utf8) }
-        return left.name.utf8.lexicographicallyPrecedes(right.name.utf8)
+        if !sameBytes(left.zone, right.zone) { return precedesBytewise(left.zone, right.zone) }
+        return precedesBytewise(left.name, right.name)
     }
 
     public var description: String { "\(zone)/\(name)" }
@@ -105,6 +105,7 @@ public enum RecordType {
     public static let publication = "Publication"
     /// What stands between publications in a `.bib` file: macros, preamble, comments, text.
     public static let bibliographyPart = "BibliographyPart"
+    static let ofBibliography = [publication, bibliographyPart]
     public static let note = "Note"
     public static let event = "PuppyEvent"
 

@@ -1,72 +1,143 @@
 /// Some lines of `records.jsonl`.
 struct RecordLines: Sendable {
-    private(set) var bytes: [UInt8] = []
-    /// Where each line lies, without its end, and the fields in it.
-    private(set) var places: [(line: Range<Int>, fields: Range<Int>)] = []
+    /// Whose a line is, where it lies, without its end, and the fields in it.
+    typealias Place = (id: RecordID, line: Range<Int>, fields: Range<Int>)
 
-    /// Whether there are enough of them to be worth handing over.
-    var isFull: Bool { bytes.count >= 1 << 17 }
+    private(set) var bytes = Self.room()
+    private(set) var places: [Place] = []
 
-    /// Returns how long the line is.
-    mutating func append(_ record: Record) -> Int {
-        let start = bytes.count
-        let fields = record.appendJSON(to: &bytes)
-        let line = start..<bytes.count
-        bytes.append(0x0A)
-        places.append((line, fields))
-        return line.count
+    /// So much is worth handing over.
+    fileprivate static let size = 1 << 17
+
+    /// Room for that, and a line that reaches beyond.
+    fileprivate static func room() -> [UInt8] {
+        var bytes: [UInt8] = []
+        bytes.reserveCapacity(size + 1 << 14)
+        return bytes
     }
+
+    var isFull: Bool { bytes.count >= Self.size }
+
+    /// Returns how long the line is. What `pen` holds is lost.
+    mutating func append(_ record: Record, _ pen: inout JSONPen) -> Int {
+        pen.clear()
+        let fields = record.write(with: &pen)
+        let (start, length) = (bytes.count, pen.written.count)
+        pen.write(UInt8(ascii: "\n"))
+        bytes += pen.written
+        places.append((record.id, start..<start + length, start + fields.lowerBound..<start + fields.upperBound))
+        return length
+    }
+}
+
+/// Lines that come in any order and leave in that of their records' identities.
+struct RecordLineSorter {
+    /// What is sorted: small, for whole identities would be copied and counted at every step.
+    private struct Key {
+        let zone: UInt32
+        let batch: UInt32
+        let line: UInt32
+        /// The name's first eight bytes.
+        let beginning: UInt64
+    }
+
+    private(set) var batches: [RecordLines] = []
+    private var zones: [String: UInt32] = [:]
+    private var keys: [Key] = []
+
+    mutating func add(_ lines: RecordLines) {
+        for (line, place) in lines.places.enumerated() {
+            let zone = zones[place.id.zone] ?? UInt32(zones.count)
+            if zone == zones.count { zones[place.id.zone] = zone }
+            var name = place.id.name
+            let beginning = name.withUTF8 {
+                $0.prefix(8).reduce(0) { $0 << 8 | UInt64($1) } << UInt64(8 * max(0, 8 - $0.count))
+            }
+            keys.append(Key(zone: zone, batch: UInt32(batches.count), line: UInt32(line), beginning: beginning))
+        }
+        batches.append(lines)
+    }
+
+    /// Hands the lines out, some at a time, each with its end.
+    func forEachText(_ body: ([UInt8]) throws -> Void) rethrows {
+        var ranks = [UInt32](repeating: 0, count: zones.count)
+        let inOrder = zones.sorted { precedesBytewise($0.key, $1.key) }
+        for (rank, zone) in inOrder.enumerated() { ranks[Int(zone.value)] = UInt32(rank) }
+        let sorted = keys.sorted { left, right in
+            if left.zone != right.zone { return ranks[Int(left.zone)] < ranks[Int(right.zone)] }
+            if left.beginning != right.beginning { return left.beginning < right.beginning }
+            return precedesBytewise(place(left).id.name, place(right).id.name)
+        }
+        var text = RecordLines.room()
+        for key in sorted {
+            let line = place(key).line
+            text += batches[Int(key.batch)].bytes[line.lowerBound...line.upperBound]
+            guard text.count >= RecordLines.size else { continue }
+            try body(text)
+            text = RecordLines.room()
+        }
+        try body(text)
+    }
+
+    private func place(_ key: Key) -> RecordLines.Place { batches[Int(key.batch)].places[Int(key.line)] }
 }
 
 /// A record as one line of `records.jsonl`. The members stand in alphabetical order, so that the canonical form, which
 /// the content digest is made of, is the same line with canonical fields.
 extension Record {
-    /// Appends the record's JSON object, without a line end, and returns where its fields lie.
-    @discardableResult func appendJSON(to out: inout [UInt8]) -> Range<Int> {
-        func member(_ name: String, _ text: String) {
-            out += (out.last == UInt8(ascii: "{") ? "\"" : ",\"").utf8
-            out += name.utf8
-            out += "\":".utf8
-            appendJSONString(text, to: &out)
+    /// The record's JSON object, without a line end.
+    var jsonText: [UInt8] {
+        var pen = JSONPen()
+        _ = write(with: &pen)
+        return Array(pen.written)
+    }
+
+    /// Writes the record's JSON object, without a line end, and returns where its fields lie.
+    func write(with pen: inout JSONPen) -> Range<Int> {
+        if let deletedAt {
+            pen.write("{\"deletedAt\":")
+            pen.time(deletedAt)
+        } else {
+            pen.write("{\"createdAt\":")
+            pen.time(createdAt)
         }
-        func time(_ name: String, _ time: Timestamp) {
-            out += (out.last == UInt8(ascii: "{") ? "\"" : ",\"").utf8
-            out += name.utf8
-            out += "\":\"".utf8
-            withUnsafeTemporaryAllocation(byteCount: Timestamp.textLength, alignment: 1) {
-                time.write(to: $0)
-                out += $0
-            }
-            out.append(UInt8(ascii: "\""))
+        if let deviceID {
+            pen.write(",\"deviceId\":")
+            pen.string(deviceID)
         }
-        out.append(UInt8(ascii: "{"))
-        if deletedAt == nil { time("createdAt", createdAt) }
-        if let deletedAt { time("deletedAt", deletedAt) }
-        if let deviceID { member("deviceId", deviceID) }
-        if !fieldTimes.isEmpty {
-            out += (out.last == UInt8(ascii: "{") ? "\"fieldTimes\":" : ",\"fieldTimes\":").utf8
-            out.append(UInt8(ascii: "{"))
-            for (name, time) in fieldTimes.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
-                if out.last != UInt8(ascii: "{") { out.append(UInt8(ascii: ",")) }
-                appendJSONString(name, to: &out)
-                out.append(UInt8(ascii: ":"))
-                appendJSONString(time.iso8601, to: &out)
-            }
-            out.append(UInt8(ascii: "}"))
-        }
-        out += ",\"fields\":".utf8
-        let start = out.count
-        out += fields.utf8
-        let end = out.count
-        member("localId", localID)
-        if isLocalOnly { out += ",\"localOnly\":true".utf8 }
-        time("modifiedAt", modifiedAt)
-        member("recordName", id.name)
-        member("recordType", type)
-        out += ",\"schemaVersion\":\(schemaVersion)".utf8
-        member("zone", id.zone)
-        out.append(UInt8(ascii: "}"))
+        if !fieldTimes.isEmpty { writeFieldTimes(with: &pen) }
+        pen.write(",\"fields\":")
+        let start = pen.written.count
+        pen.write(json: fields)
+        let end = pen.written.count
+        pen.write(",\"localId\":")
+        pen.string(localID)
+        if isLocalOnly { pen.write(",\"localOnly\":true") }
+        pen.write(",\"modifiedAt\":")
+        pen.time(modifiedAt)
+        pen.write(",\"recordName\":")
+        pen.string(id.name)
+        pen.write(",\"recordType\":")
+        pen.string(type)
+        pen.write(",\"schemaVersion\":")
+        pen.write(json: String(schemaVersion))
+        pen.write(",\"zone\":")
+        pen.string(id.zone)
+        pen.write(UInt8(ascii: "}"))
         return start..<end
+    }
+
+    private func writeFieldTimes(with pen: inout JSONPen) {
+        pen.write(",\"fieldTimes\":")
+        var separator = UInt8(ascii: "{")
+        for (name, time) in fieldTimes.sorted(by: { $0.key.utf8.lexicographicallyPrecedes($1.key.utf8) }) {
+            pen.write(separator)
+            separator = UInt8(ascii: ",")
+            pen.string(name)
+            pen.write(UInt8(ascii: ":"))
+            pen.time(time)
+        }
+        pen.write(UInt8(ascii: "}"))
     }
 
     /// Reads one line of `records.jsonl`; members in any order, unknown ones are refused (they would be lost).

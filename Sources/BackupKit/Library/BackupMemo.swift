@@ -4,11 +4,14 @@ struct BackupMemo: Equatable {
     private static let name = "backup_tool"
 
     let state: StoreState
+    /// The store's change counter.
+    let changes: Int64
     /// What else decides what the files look like.
     let terms: String
 
-    init(_ state: StoreState, _ options: VaultBackupOptions) {
+    init(_ state: StoreState, changes: Int64, _ options: VaultBackupOptions) {
         self.state = state
+        self.changes = changes
         terms = Self.terms(options)
     }
 
@@ -17,9 +20,11 @@ struct BackupMemo: Equatable {
         guard let json = snapshot?.others.first(where: { $0.key == Self.name })?.value,
             let terms = json["terms"]?.string, terms == Self.terms(options),
             let bibliography = json["bibliography"]?.string.flatMap({ UInt64($0, radix: 16) }),
-            let others = json["others"]?.string.flatMap({ UInt64($0, radix: 16) })
+            let others = json["others"]?.string.flatMap({ UInt64($0, radix: 16) }),
+            let changes = json["changes"]?.integer
         else { return nil }
         state = StoreState(bibliography: bibliography, others: others)
+        self.changes = changes
         self.terms = terms
     }
 
@@ -33,7 +38,7 @@ struct BackupMemo: Equatable {
             Self.name,
             [
                 "terms": .string(terms), "bibliography": .string(String(state.bibliography, radix: 16)),
-                "others": .string(String(state.others, radix: 16)),
+                "others": .string(String(state.others, radix: 16)), "changes": JSON(changes),
             ])
     }
 }

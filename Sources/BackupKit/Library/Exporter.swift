@@ -66,7 +66,7 @@ public enum Exporter {
     private static func writeLayout(_ layout: inout StoreLayout, _ writer: LayoutWriter) throws {
         try writer.add(Layout.readme, text: Layout.readmeText.utf8)
         var records = try SpoolFile()
-        try layout.gather { lines in try lines.bytes.withUnsafeBytes { try records.write($0) } }
+        try layout.gather { text in try text.withUnsafeBytes { try records.write($0) } }
         try layout.forEachView { path, write in
             var spool = try SpoolFile()
             try write { try spool.append($0) }

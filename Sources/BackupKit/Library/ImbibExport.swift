@@ -12,7 +12,7 @@ enum ImbibExport {
             try writer.add(path, size: finished.size, also: { fold.update($0) }) { try finished.forEachChunk($0) }
             checksums[path] = fold.hex
         }
-        try layout.gather { _ in }
+        try layout.gather()
         publications = layout.result.records[.publications] ?? 0
         let kinds = layout.options.kinds
         if kinds.contains(.publications) { try add(Layout.bibliography) { try layout.writeBibliography(to: $0) } }

@@ -6,9 +6,8 @@ struct LayoutArchiver {
         var files: VaultBackupResult.Counts
         var folders: VaultBackupResult.Counts
         var unsteady: [String]
-        var state: StoreState
-        /// There was nothing to say about the records, so that the next snapshot may take over what was made of them.
-        var isRepeatable = true
+        /// What the next snapshot may go by; nil when there was something to say about the records.
+        var memo: BackupMemo?
     }
 
     private let writer: PackWriter
@@ -39,30 +38,24 @@ struct LayoutArchiver {
         var layout = try StoreLayout(store, exportOptions)
         let assets = try layout.chosenAssets()
         let views = known != nil && memo?.state == known ? previous.views(besides: assets, in: writer) : nil
-        let last = views == nil ? nil : known.flatMap { lastTree(layout, $0) }
+        let last = views == nil ? nil : lastTree(layout)
         // On all cores, while this one turns records into files.
         let attachments = AttachmentArchiver(writer: writer, chunker: chunker, previous: previous, options: options)
         let (folder, time) = (store.assetFolder, layout.time)
         let aside = Aside {
             try attachments.archive(assets, in: folder, time: time, unlessUnchanged: last != nil)
         }
-        var made: [(path: String, content: FileLane.Content)] = []
-        let state = try known ?? store.state()
-        let said = layout.result.warnings.count
-        let bibliography = views == nil ? keptBibliography(state) : nil
-        if views == nil { made = try makeViews(&layout, withBibliography: bibliography == nil) }
-        let isRepeatable = layout.result.warnings.count == said
+        let made = try views == nil ? makeViews(&layout, known) : nil
         let found = try aside.finish()
         if found.isUnchanged, let last { return last }
         var files = found.files
-        for (path, content) in made { files.add(path, content) }
-        if let bibliography { files.add(Layout.bibliography, bibliography) }
-        for (path, file) in views ?? [] { files.add(path, file) }
+        for (path, content) in made?.new ?? [] { files.add(path, content) }
+        for (path, file) in views ?? made?.kept ?? [] { files.add(path, file) }
         var digest: SHA256Digest?
         if views != nil {
             digest = found.isAsRemembered ? previous.takeCounts(into: &layout.result) : nil
             // The digest is of everything, and some attachment is not what it was, or was not what it should have been.
-            if digest == nil { try layout.gather(withBibliography: false) { _ in } }
+            if digest == nil { try layout.gather(withBibliography: false) }
         }
         layout.took(found.digest, found.warnings, found.omitted)
         layout.result.contentDigest = try digest ?? layout.finishDigest()
@@ -72,10 +65,11 @@ struct LayoutArchiver {
         layout.result.bytes = files.facts.values.reduce(0) { $0 + $1.size }
         return Archived(
             tree: trees.id, layout: layout.result, files: files.counts, folders: trees.folders,
-            unsteady: found.unsteady, state: state, isRepeatable: isRepeatable)
+            unsteady: found.unsteady, memo: try made.map { try newMemo($0, store) } ?? memo)
     }
+
     /// The last snapshot once more, for when not even a file's status has changed.
-    private func lastTree(_ layout: StoreLayout, _ state: StoreState) -> Archived? {
+    private func lastTree(_ layout: StoreLayout) -> Archived? {
         var result = layout.result
         guard result.isComplete, let tree = previous.root,
             [Manifest.fileName, ChecksumFile.fileName].allSatisfy({ previous.holds($0, in: writer) }),
@@ -88,28 +82,56 @@ struct LayoutArchiver {
         counted.files.unmodified = previous.tree.fileCount
         counted.folders.unmodified = previous.tree.folderCount
         return Archived(
-            tree: tree, layout: result, files: counted.files, folders: counted.folders, unsteady: [], state: state)
+            tree: tree, layout: result, files: counted.files, folders: counted.folders, unsteady: [], memo: memo)
+    }
+
+    private func newMemo(_ made: Views, _ store: Store) throws -> BackupMemo? {
+        made.isRepeatable ? BackupMemo(made.state, changes: try store.lastChange(), options) : nil
     }
 
     // MARK: - Files that are made of records
 
-    /// `library.bib`, where no publication has changed.
-    private func keptBibliography(_ state: StoreState) -> PreviousLayout.KnownFile? {
-        memo?.state.bibliography == state.bibliography ? previous.known(Layout.bibliography, in: writer) : nil
+    private struct Views {
+        var new: [(path: String, content: FileLane.Content)] = []
+        var kept: [(path: String, file: PreviousLayout.KnownFile)] = []
+        var state: StoreState
+        var isRepeatable = true
     }
 
     /// `records.jsonl` is stored on another core while the records are gathered.
-    private func makeViews(
-        _ layout: inout StoreLayout, withBibliography: Bool
-    ) throws -> [(path: String, content: FileLane.Content)] {
+    private func makeViews(_ layout: inout StoreLayout, _ known: StoreState?) throws -> Views {
+        let said = layout.result.warnings.count
+        let hasBibliography = try hasBibliography(layout.store, known)
         let records = try RecordsFile(FileLane(writer, chunker))
-        try layout.gather(withBibliography: withBibliography) { try records.add($0) }
+        try layout.gather(withBibliography: !hasBibliography) { try records.add($0) }
         try records.end()
+        var views = Views(state: try known ?? layout.state ?? layout.store.state())
+        if hasBibliography {
+            if let kept = keptBibliography(views.state) {
+                views.kept.append((Layout.bibliography, kept))
+            } else {
+                // The rows know better than what the store says of them.
+                try layout.gatherBibliography()
+            }
+        }
         let lane = try FileLane(writer, chunker)
-        var made = [(Layout.readme, try lane.store { sink in try sink { $0 += Layout.readmeText.utf8 } })]
-        try layout.forEachView { path, write in made.append((path, try lane.store(write))) }
-        made.append((Layout.records, try records.finish()))
-        return made
+        views.new.append((Layout.readme, try lane.store { sink in try sink { $0 += Layout.readmeText.utf8 } }))
+        try layout.forEachView { path, write in views.new.append((path, try lane.store(write))) }
+        views.new.append((Layout.records, try records.finish()))
+        views.isRepeatable = layout.result.warnings.count == said
+        return views
+    }
+
+    /// Whether it looks as if the last snapshot's `library.bib` were that of this one.
+    private func hasBibliography(_ store: Store, _ known: StoreState?) throws -> Bool {
+        if let known { return keptBibliography(known) != nil }
+        guard let memo, previous.holds(Layout.bibliography, in: writer) else { return false }
+        return try store.lastBibliographyChange() <= memo.changes
+    }
+
+    /// `library.bib`, where no publication has changed.
+    private func keptBibliography(_ state: StoreState) -> PreviousLayout.KnownFile? {
+        memo?.state.bibliography == state.bibliography ? previous.known(Layout.bibliography, in: writer) : nil
     }
 
     /// A file of lines that is stored on a core of its own.
@@ -121,27 +143,27 @@ struct LayoutArchiver {
 
         private let result = Result()
         /// nil stands for the end.
-        private let lines: Lane<RecordLines?>
+        private let texts: Lane<[UInt8]?>
 
         init(_ lane: FileLane) {
             let result = result
             lane.begin()
-            lines = Lane(ahead: 4) { lines in
-                if let lines {
-                    try lines.bytes.withUnsafeBytes { try lane.add($0) }
+            texts = Lane(ahead: 4) { text in
+                if let text {
+                    try text.withUnsafeBytes { try lane.add($0) }
                 } else {
                     result.content = try lane.finish()
                 }
             }
         }
 
-        func add(_ lines: RecordLines) throws { try self.lines.add(lines) }
+        func add(_ text: [UInt8]) throws { try texts.add(text) }
 
         /// Nothing more will be added.
-        func end() throws { try lines.add(nil) }
+        func end() throws { try texts.add(nil) }
 
         func finish() throws -> FileLane.Content {
-            try lines.finish()
+            try texts.finish()
             return result.content
         }
     }

@@ -113,8 +113,10 @@ public enum VaultBackup {
         let blobs = index.blobs
         let memo = BackupMemo(parent?.file, options)
         var archived = try store.read {
-            // The store is read while the last snapshot's trees are, or else while attachments are stored.
-            let state = memo == nil ? nil : Aside { try store.state() }
+            // Where the store does not say that it has changed, its rows are asked, while the last snapshot's trees are read.
+            // Else they tell while files are made of them.
+            let isSame = try memo?.changes == store.lastChange()
+            let state = isSame ? Aside { try store.state() } : nil
             let previous = try PreviousLayout(parent, vault, blobs)
             let archiver = LayoutArchiver(writer, chunker, previous, memo, options)
             return try archiver.archive(store, state?.finish())
@@ -132,7 +134,7 @@ public enum VaultBackup {
         result.end = options.clock.now()
         if options.dryRun || (options.skipIfUnchanged && result.isUnchanged) { return result }
         var file = snapshot(result, options)
-        if archived.isRepeatable { file.others.append(BackupMemo(archived.state, options).member) }
+        if let memo = archived.memo { file.others.append(memo.member) }
         result.snapshot = try vault.storeUnpacked(.snapshot, file.encoded())
         // The snapshot is taken; a disk that is too full for this is for the next run to complain about.
         try? vault.backend.setRoomAside()

@@ -26,7 +26,7 @@ public enum Change: Sendable, Equatable {
 
 extension Store {
     public func token() throws -> ChangeToken {
-        ChangeToken(storeID: try storeID, change: try database.integer("SELECT value FROM counter"))
+        ChangeToken(storeID: try storeID, change: try lastChange())
     }
 
     /// Visits what changed after `token`, oldest first, at most `limit` entries, and returns the token to go on with. Nil

@@ -10,14 +10,15 @@ public struct ContentDigest {
 
     public mutating func add(_ record: Record) throws {
         var line = RecordLines()
-        _ = line.append(record)
+        var pen = JSONPen()
+        _ = line.append(record, &pen)
         try add(line)
     }
 
     /// The canonical form of a record is its line with canonical fields.
     mutating func add(_ lines: RecordLines) throws {
         try lines.bytes.withUnsafeBytes { bytes in
-            for (whole, fields) in lines.places {
+            for (_, whole, fields) in lines.places {
                 line.removeAll(keepingCapacity: true)
                 line += "record ".utf8
                 line += UnsafeRawBufferPointer(rebasing: bytes[whole.lowerBound..<fields.lowerBound])
@@ -100,10 +101,11 @@ extension Store {
     public func contentDigest(kinds: Set<Kind> = Set(Kind.allCases)) throws -> SHA256Digest {
         let background = BackgroundContentDigest()
         var lines = RecordLines()
+        var pen = JSONPen()
         try forEachRecord { record in
             try Interrupt.check()
             guard kinds.contains(Kind(recordType: record.type)) else { return }
-            _ = lines.append(record)
+            _ = lines.append(record, &pen)
             if lines.isFull {
                 try background.add(lines)
                 lines = RecordLines()

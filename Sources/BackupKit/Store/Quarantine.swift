@@ -8,8 +8,7 @@ public enum Quarantine {
 
     /// Named after the record and what it says, so that the same version is put aside once.
     static func envelope(of record: Record) throws -> Record {
-        var text: [UInt8] = []
-        record.appendJSON(to: &text)
+        let text = record.jsonText
         let mark = text.withUnsafeBytes { SHA256Digest.of($0) }.hex.prefix(16)
         let name = "\(record.id.name)@\(mark)"
         return Record(

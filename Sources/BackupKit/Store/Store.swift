@@ -139,6 +139,11 @@ public final class Store {
         SQLite.applicationID(of: path) == StoreSchema.applicationID
     }
 
+    /// What the database takes, however much of it is in use.
+    var fileSize: Int64 {
+        get throws { try database.integer("PRAGMA page_count") * database.integer("PRAGMA page_size") }
+    }
+
     private static func mustBeStore(_ path: String) throws {
         guard try FileStatus.ofTarget(path) != nil else {
             throw BackupError(
@@ -160,7 +165,7 @@ public final class Store {
             return database
         }
         let database = try connectReader(path)
-        try database.execute("PRAGMA query_only = ON; PRAGMA cache_size = -16384")
+        try database.execute("PRAGMA query_only = ON; PRAGMA cache_size = -4096")
         return database
     }
 

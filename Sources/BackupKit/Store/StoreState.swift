@@ -9,19 +9,25 @@ struct StoreState: Sendable, Equatable {
 
 extension Store {
     /// Must run inside `read`, like everything that goes by it.
-    func state() throws -> StoreState {
+    func state() throws -> StoreState { try state(ofRows: { _ in }) }
+
+    /// The same, and visits every record on the way, in the order of changes.
+    func state(visiting body: (StoredRecord) throws -> Void) throws -> StoreState {
+        try state(ofRows: { try body(Self.storedRecord($0)) })
+    }
+
+    private func state(ofRows body: (Statement) throws -> Void) throws -> StoreState {
         var state = StoreState(bibliography: 0, others: 0)
-        let records = try database.prepare(
-            """
-            SELECT type IN ('\(RecordType.publication)', '\(RecordType.bibliographyPart)') AND deleted_at IS NULL,
-            \(Self.recordColumns) FROM record ORDER BY change
-            """)
+        // A statement of its own: the body may use the others.
+        let records = try database.prepare("SELECT \(Self.recordColumns) FROM record ORDER BY change")
+        let types = RecordType.ofBibliography
         while try records.step() {
-            if records.integer(0) == 1 {
-                add(records, from: 1, to: &state.bibliography)
+            if records.isNull(12), types.contains(where: { records.equals(3, $0) }) {
+                add(records, to: &state.bibliography)
             } else {
-                add(records, from: 1, to: &state.others)
+                add(records, to: &state.others)
             }
+            try body(records)
         }
         for query in [
             "SELECT path, size, sha256, local_only FROM asset ORDER BY path",
@@ -29,14 +35,14 @@ extension Store {
             "SELECT value FROM meta WHERE key = 'schema_version'",
         ] {
             let rows = try database.prepare(query)
-            while try rows.step() { add(rows, from: 0, to: &state.others) }
+            while try rows.step() { add(rows, to: &state.others) }
             state.others = hasher.text(query, after: state.others)
         }
         return state
     }
 
-    private func add(_ row: Statement, from first: Int32, to state: inout UInt64) {
-        for column in first..<row.columnCount {
+    private func add(_ row: Statement, to state: inout UInt64) {
+        for column in 0..<row.columnCount {
             switch row.kind(column) {
             case .integer:
                 state = withUnsafeBytes(of: row.integer(column)) { hasher.text($0, after: state) }
@@ -45,5 +51,16 @@ extension Store {
             case .other: state = hasher.text(row.isNull(column) ? "null" : row.text(column), after: ~state)
             }
         }
+    }
+
+    /// The last change number that was given out.
+    func lastChange() throws -> Int64 { try database.integer("SELECT value FROM counter") }
+
+    /// The newest change of anything that `library.bib` is made of, deletions included.
+    func lastBibliographyChange() throws -> Int64 {
+        try RecordType.ofBibliography.map { type in
+            let query = try database.prepare("SELECT max(change) FROM record WHERE type = ? AND type <> 'PuppyEvent'")
+            return try query.bind(1, type).step() ? query.integer(0) : 0
+        }.max() ?? 0
     }
 }

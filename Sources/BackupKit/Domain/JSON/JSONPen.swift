@@ -54,6 +54,15 @@ struct JSONPen: ~Copyable {
         text.withUTF8 { string(UnsafeRawBufferPointer($0)) }
     }
 
+    /// An instant as a string.
+    mutating func time(_ time: Timestamp) {
+        write(UInt8(ascii: "\""))
+        makeRoom(Timestamp.textLength)
+        time.write(to: UnsafeMutableRawBufferPointer(start: memory + count, count: Timestamp.textLength))
+        count += Timestamp.textLength
+        write(UInt8(ascii: "\""))
+    }
+
     /// A string of printable ASCII without quotes and backslashes, in lower case; nothing, and false, of other text.
     mutating func lowercaseName(_ name: UnsafeRawBufferPointer) -> Bool {
         makeRoom(name.count + 2)

@@ -58,7 +58,9 @@ enum Scrypt {
     /// The word of a block that each place holds: see `csystem_scrypt.h`.
     private static let diagonals = [0, 5, 10, 15, 4, 9, 14, 3, 8, 13, 2, 7, 12, 1, 6, 11]
 
-    static func derive(password: [UInt8], salt: [UInt8], _ cost: ScryptCost, count: Int) throws -> [UInt8] {
+    static func derive(
+        password: [UInt8], salt: [UInt8], _ cost: ScryptCost, count: Int, cores: Int = Parallel.cores
+    ) throws -> [UInt8] {
         let (r, p) = (Int(cost.r), Int(cost.p))
         let laneBytes = 128 * r
         let start = try pbkdf2(password, salt, laneBytes * p)
@@ -66,12 +68,12 @@ enum Scrypt {
         let isDear = laneBytes * Int(cost.n) > 64 << 20
         let lanes = Mutex(LaneQueue(count: p))
         try Parallel.forEach(
-            p, workers: isDear ? 1 : Parallel.cores,
+            p, workers: isDear ? 1 : cores,
             state: {
                 // Two on one core take a sixth longer than one. Not on every core: memory is for others, too.
                 let isFirst = lanes.withLock { $0.isFirstWorker() }
                 return try Tables(
-                    isFirst && !isDear && p > Parallel.cores ? 2 : 1, rowBytes: laneBytes, rows: Int(cost.n))
+                    isFirst && !isDear && p > cores ? 2 : 1, rowBytes: laneBytes, rows: Int(cost.n))
             }
         ) { tables, _ in
             let taken = lanes.withLock { $0.take(atMost: tables.capacity) }

@@ -22,6 +22,8 @@ public struct SpoolFile: Sendable {
         let descriptor = csystem_open_nameless(folder)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
         file = FileHandle(owning: descriptor, path: "temporary data in \(folder)")
+        // What is not touched takes no memory; growing would for a while take three times as much.
+        buffer.reserveCapacity(limit + limit / 16)
     }
 
     /// Lets `body` append to the buffer, which is written out when it is large.
