@@ -1,6 +1,7 @@
-import BackupKit
 import TestSupport
 import Testing
+
+@testable import BackupKit
 
 @Suite struct ContentDigestTests {
     @Test(arguments: 1...5 as ClosedRange<UInt64>)
@@ -25,6 +26,31 @@ import Testing
             return try test.store.digest()
         }
         #expect(mixed == plain)
+    }
+
+    /// Lines are sorted in memory as the identities of their records are.
+    @Test(arguments: 1...5 as ClosedRange<UInt64>)
+    func linesLeaveInTheOrderOfIdentities(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let parts = ["", "a", "b", "B", "\0", "é", "0123456", "01234567", "01234567é", "\u{10FFFF}", "~"]
+        var records: [Record] = []
+        for zone in ["", "Library", "Librar", "Z\u{e9}"] {
+            for one in parts {
+                for other in parts { records.append(record(one + other, "{\"n\":1}", zone: zone)) }
+            }
+        }
+        records = Dictionary(records.map { ($0.id, $0) }) { one, _ in one }.values.shuffled(using: &random)
+        var sorter = RecordLineSorter()
+        var pen = JSONPen()
+        for start in stride(from: 0, to: records.count, by: 50) {
+            var lines = RecordLines()
+            for record in records[start..<min(start + 50, records.count)] { _ = lines.append(record, &pen) }
+            sorter.add(lines)
+        }
+        var text: [UInt8] = []
+        sorter.forEachText { text += $0 }
+        let expected = records.sorted { $0.id < $1.id }.reduce(into: [UInt8]()) { $0 += $1.jsonText + [0x0A] }
+        #expect(text == expected, "seed \(seed)")
     }
 
     @Test func everyFactOfARecordCounts() throws {

@@ -30,7 +30,7 @@ import Testing
             for (number, path) in paths.enumerated() {
                 builder.add("library/\(path)", file(UInt64(number)))
             }
-            let root = try builder.store(PackWriter.Lane(writer))
+            let root = try builder.store(writer)
             _ = try writer.finish()
             let index = try vault.loadIndex().blobs
             let id = try #require(ParentTree(root, index, vault).id(ofFolder: "library"))
@@ -48,7 +48,7 @@ import Testing
             for path in ["", "a", "a/", "a/b/c", "c", "folder", "folder/", "folder/000", "z", "/a"] {
                 #expect(tree.find(path) == nil, "\(path)")
             }
-            #expect(try again.store(PackWriter.Lane(PackWriter(vault, known: index))) == root)
+            #expect(try again.store(PackWriter(vault, known: index)) == root)
             #expect(again.folderCounts == TreeBuilder.Counts(new: 0, changed: 0, unmodified: 5))
         }
     }

@@ -31,7 +31,7 @@ import Testing
             }
             if pieces.isEmpty { trees.addFolder("library") }
             for node in extra { trees.add("library/\(String(decoding: node.name, as: UTF8.self))", node) }
-            let id = try trees.store(lane.blobs)
+            let id = try trees.store(writer)
             _ = try writer.finish()
             let file = SnapshotFile(time: GoTime(Clock.system.now()), tree: id, paths: ["/library"])
             try vault.storeUnpacked(.snapshot, file.encoded())

@@ -105,6 +105,8 @@ struct CommandsVaultBackupTests {
             "UPDATE record SET fields = json_set(fields, '$.more', 1) WHERE change = (SELECT max(change) FROM record WHERE type <> 'Publication' AND deleted_at IS NULL)",
             "UPDATE record SET local_only = 1 - local_only WHERE change = (SELECT min(change) FROM record)",
             "UPDATE record SET modified_at = modified_at + 1 WHERE change = (SELECT min(change) FROM record)",
+            // The store says that something has changed, but not that this has.
+            "UPDATE counter SET value = value + 1; UPDATE record SET fields = replace(fields, 'Titel', 'Titre') WHERE type = 'Publication'",
             "UPDATE asset SET local_only = 1 WHERE path LIKE '%empty%'",
             "INSERT INTO setting VALUES ('a new one', 'true', 0)",
         ] {

@@ -10,21 +10,6 @@ func precedesBytewise(_ left: String, _ right: String) -> Bool {
     return left.utf8.lexicographicallyPrecedes(right.utf8)
 }
 
-func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
-    left.withUnsafeBytes { left in right.withUnsafeBytes { precedesBytewise(left, $0) } }
-}
-
-/// The first of the numbers below `count` for which `isBehind` is true, which it MUST then be for all that follow; else
-/// `count`.
-func firstIndex(below count: Int, _ isBehind: (Int) throws -> Bool) rethrows -> Int {
-    var (low, high) = (0, count)
-    while low < high {
-        let middle = low + (high - low) / 2
-        if try isBehind(middle) { high = middle } else { low = middle + 1 }
-    }
-    return low
-}
-
 func precedesBytewise(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
     let shared = min(left.count, right.count)
     var index = 0
@@ -39,4 +24,19 @@ func precedesBytewise(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPo
         index += 1
     }
     return left.count < right.count
+}
+
+func precedes(_ left: [UInt8], _ right: [UInt8]) -> Bool {
+    left.withUnsafeBytes { left in right.withUnsafeBytes { precedesBytewise(left, $0) } }
+}
+
+/// The first of the numbers below `count` for which `isBehind` is true, which it MUST then be for all that follow; else
+/// `count`.
+func firstIndex(below count: Int, _ isBehind: (Int) throws -> Bool) rethrows -> Int {
+    var (low, high) = (0, count)
+    while low < high {
+        let middle = low + (high - low) / 2
+        if try isBehind(middle) { high = middle } else { low = middle + 1 }
+    }
+    return low
 }

@@ -36,7 +36,7 @@ struct AttachmentArchiver {
         for (asset, outcome) in zip(assets, outcomes) {
             if let outcome { add(asset, outcome, to: &archived) }
         }
-        try archived.files.storeFolders(Layout.attachmentFolders, PackWriter.Lane(writer))
+        try archived.files.storeFolders(Layout.attachmentFolders, writer)
         return archived
     }
 

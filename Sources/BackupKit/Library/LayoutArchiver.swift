@@ -60,7 +60,7 @@ struct LayoutArchiver {
         layout.took(found.digest, found.warnings, found.omitted)
         layout.result.contentDigest = try digest ?? layout.finishDigest()
         try addManifest(layout, &files)
-        let trees = try files.store(PackWriter.Lane(writer))
+        let trees = try files.store(writer)
         layout.result.files = files.facts.count
         layout.result.bytes = files.facts.values.reduce(0) { $0 + $1.size }
         return Archived(

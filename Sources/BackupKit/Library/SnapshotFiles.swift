@@ -13,7 +13,10 @@ struct SnapshotFiles {
     }
 
     mutating func add(_ path: String, _ node: TreeNode, _ facts: FileFacts) {
-        let previous = previous.node(path)
+        add(path, node, facts, before: previous.node(path))
+    }
+
+    private mutating func add(_ path: String, _ node: TreeNode, _ facts: FileFacts, before previous: TreeNode?) {
         trees.add("\(VaultBackup.root)/\(path)", node)
         self.facts[path] = facts
         if previous == nil {
@@ -44,21 +47,23 @@ struct SnapshotFiles {
         node.content = content.blobs
         let facts = FileFacts(size: content.size, digest: content.digest)
         // The same content keeps its old time: then the folder's tree is the same, too.
-        if let place = previous.find(path), let old = previous.node(place), old.content == content.blobs {
+        let place = previous.find(path)
+        let old = place.flatMap { previous.node($0) }
+        if let place, let old, old.content == content.blobs {
             add(path, (place, old.modified, facts))
         } else {
-            add(path, node, facts)
+            add(path, node, facts, before: old)
         }
     }
 
     /// Stores the trees of some folders, to which nothing is added any more.
-    mutating func storeFolders(_ folders: [String], _ lane: PackWriter.Lane) throws {
-        try trees.storeFolders(folders.map { "\(VaultBackup.root)/\($0)" }, lane)
+    mutating func storeFolders(_ folders: [String], _ writer: PackWriter) throws {
+        try trees.storeFolders(folders.map { "\(VaultBackup.root)/\($0)" }, writer)
     }
 
     /// Stores the trees that are left and returns the outermost.
-    mutating func store(_ lane: PackWriter.Lane) throws -> (id: SHA256Digest, folders: VaultBackupResult.Counts) {
-        let id = try trees.store(lane)
+    mutating func store(_ writer: PackWriter) throws -> (id: SHA256Digest, folders: VaultBackupResult.Counts) {
+        let id = try trees.store(writer)
         let counts = trees.folderCounts
         return (id, .init(new: counts.new, changed: counts.changed, unmodified: counts.unmodified))
     }

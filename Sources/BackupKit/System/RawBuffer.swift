@@ -8,10 +8,10 @@ final class RawMemory {
     var bytes: UnsafeMutableRawBufferPointer { UnsafeMutableRawBufferPointer(start: start, count: count) }
 
     init(_ count: Int) throws {
-        // Where the system has large pages: most of these are read from end to end. A wish, and nothing if it is not granted.
         guard let start = mmap(nil, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
             start != MAP_FAILED
         else { throw BackupError(.failed, "there is not enough memory for a piece of \(count) bytes") }
+        // Large pages, where the system has them, are fetched at once and found faster. A wish, and nothing if it is not granted.
         madvise(start, count, MADV_HUGEPAGE)
         (self.start, self.count) = (start, count)
     }

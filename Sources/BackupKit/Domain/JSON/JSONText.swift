@@ -230,7 +230,11 @@ public enum CanonicalJSON {
         out.append(UInt8(ascii: "{"))
         for (index, member) in members.enumerated() {
             if index > 0 { out.append(UInt8(ascii: ",")) }
-            appendString(bytes, member.key, to: &out)
+            if isEscaped {
+                appendString(bytes, member.key, to: &out)
+            } else {
+                out += UnsafeRawBufferPointer(rebasing: bytes[member.key.lowerBound - 1..<member.key.upperBound + 1])
+            }
             out.append(UInt8(ascii: ":"))
             let value = UnsafeRawBufferPointer(rebasing: bytes[member.value])
             if member.isPlain { out += value } else { try append(value, to: &out) }

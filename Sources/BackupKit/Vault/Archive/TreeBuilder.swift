@@ -8,13 +8,13 @@ struct TreeBuilder {
         var unmodified = 0
     }
 
-    private struct Entry {
+    private struct Entry: Sendable {
         let name: [UInt8]
         let modified: GoTime
         let node: Node
     }
 
-    private enum Node {
+    private enum Node: Sendable {
         indirect case made(TreeNode)
         /// Goes into the new tree as it stands in the old one.
         case kept(ParentTree.Place)
@@ -60,28 +60,35 @@ struct TreeBuilder {
         return (String(path[..<slash]), String(path[path.utf8.index(after: slash)...]))
     }
 
-    /// Stores the trees of folders that begin so, the innermost first, but for the root.
-    mutating func storeFolders(_ prefixes: [String], _ lane: PackWriter.Lane) throws {
-        // Whatever lies deeper has a longer path.
+    /// Stores the trees of folders that begin so, but for the root: the innermost first, neighbours on all cores.
+    mutating func storeFolders(_ prefixes: [String], _ writer: PackWriter) throws {
         let chosen = folders.keys.filter { path in
             !path.isEmpty && prefixes.contains { "\(path)/".utf8.starts(with: $0.utf8) }
         }
-        for path in chosen.sorted(by: { $0.utf8.count > $1.utf8.count }) {
-            let entries = folders.removeValue(forKey: path) ?? []
-            let id = try store(entries, lane)
-            count(path == root ? "" : String(path.dropFirst(root.count + 1)), id)
-            let (above, name) = Self.split(path)
-            folders[above, default: []].append(Self.folder(name, entries, id))
+        let levels = Dictionary(grouping: chosen) { $0.utf8.count { $0 == UInt8(ascii: "/") } }
+        for (_, paths) in levels.sorted(by: { $0.key > $1.key }) {
+            let level = paths.map { (path: $0, entries: folders.removeValue(forKey: $0) ?? []) }
+            let parent = parent
+            let ids = try Parallel.map(level.count, state: { try PackWriter.Lane(writer) }) { lane, number in
+                try Self.store(level[number].entries, parent, lane)
+            }
+            for ((path, entries), id) in zip(level, ids) {
+                count(path == root ? "" : String(path.dropFirst(root.count + 1)), id)
+                let (above, name) = Self.split(path)
+                folders[above, default: []].append(Self.folder(name, entries, id))
+            }
         }
     }
 
     /// Stores all trees that are left, and returns the id of the outermost.
-    mutating func store(_ lane: PackWriter.Lane) throws -> SHA256Digest {
-        try storeFolders([""], lane)
-        return try store(folders[""] ?? [], lane)
+    mutating func store(_ writer: PackWriter) throws -> SHA256Digest {
+        try storeFolders([""], writer)
+        return try Self.store(folders[""] ?? [], parent, PackWriter.Lane(writer))
     }
 
-    private func store(_ entries: [Entry], _ lane: PackWriter.Lane) throws -> SHA256Digest {
+    private static func store(
+        _ entries: [Entry], _ parent: ParentTree, _ lane: PackWriter.Lane
+    ) throws -> SHA256Digest {
         let text = try Tree.encode(entries, name: \.name) { entry, out in
             switch entry.node {
             case .made(let node): node.append(to: &out)
