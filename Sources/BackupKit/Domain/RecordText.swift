@@ -30,6 +30,24 @@ struct RecordLines: Sendable {
     }
 }
 
+/// Makes lines of records and hands them on when there are enough.
+struct RecordLineWriter: ~Copyable {
+    private var lines = RecordLines()
+    private var pen = JSONPen()
+
+    /// Returns how long the line is.
+    mutating func write(_ record: Record, _ take: (RecordLines) throws -> Void) throws -> Int {
+        let length = lines.append(record, &pen)
+        if lines.isFull { try finish(take) }
+        return length
+    }
+
+    mutating func finish(_ take: (RecordLines) throws -> Void) throws {
+        try take(lines)
+        lines = RecordLines()
+    }
+}
+
 /// Lines that come in any order and leave in that of their records' identities.
 struct RecordLineSorter {
     /// What is sorted: small, for whole identities would be copied and counted at every step.

@@ -74,22 +74,17 @@ struct StoreLayout {
 
     /// One pass over the records: the lossless form is written, and what the views need is noted.
     private mutating func gatherRecords(order: Store.Order, _ take: (RecordLines) throws -> Void) throws {
-        var lines = RecordLines()
-        var pen = JSONPen()
+        var lines = RecordLineWriter()
         func gather(_ stored: Store.StoredRecord) throws {
             try Interrupt.check()
             let record = stored.record
             let kind = Kind(recordType: record.type)
             guard options.kinds.contains(kind) else { return }
-            if lines.append(record, &pen) > CloudLimits.recordBytes {
+            if try lines.write(record, take) > CloudLimits.recordBytes {
                 result.warnings.append(
                     Finding(
                         .oversize, .note, record.id.description,
                         "is larger than 1 MB: it is kept here and will not sync"))
-            }
-            if lines.isFull {
-                try take(lines)
-                lines = RecordLines()
             }
             if record.isDeleted {
                 result.tombstones += 1
@@ -103,7 +98,7 @@ struct StoreLayout {
         case .change: state = try store.state(visiting: gather)
         case .identity: try store.forEachStored(order: .identity, gather)
         }
-        try take(lines)
+        try lines.finish(take)
     }
 
     private mutating func noteForViews(_ stored: Store.StoredRecord, _ kind: Kind) throws {

@@ -100,18 +100,13 @@ extension Store {
     /// The content digest of the whole store, or of some kinds of it. Must run inside `read` to be of one moment.
     public func contentDigest(kinds: Set<Kind> = Set(Kind.allCases)) throws -> SHA256Digest {
         let background = BackgroundContentDigest()
-        var lines = RecordLines()
-        var pen = JSONPen()
+        var lines = RecordLineWriter()
         try forEachRecord { record in
             try Interrupt.check()
             guard kinds.contains(Kind(recordType: record.type)) else { return }
-            _ = lines.append(record, &pen)
-            if lines.isFull {
-                try background.add(lines)
-                lines = RecordLines()
-            }
+            _ = try lines.write(record, background.add)
         }
-        try background.add(lines)
+        try lines.finish(background.add)
         var digest = try background.finish()
         if kinds.contains(.attachments) { try forEachAsset { digest.add($0) } }
         if kinds.contains(.settings) {

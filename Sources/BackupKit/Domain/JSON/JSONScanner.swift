@@ -19,10 +19,8 @@ public struct JSONScanner {
         BackupError(.damaged, "is not JSON: \(what) at byte \(position)")
     }
 
-    @inline(__always) private var current: UInt8? { position < bytes.count ? bytes[position] : nil }
-
     /// What the next value begins with, where no white space is before it.
-    var first: UInt8? { current }
+    @inline(__always) var current: UInt8? { position < bytes.count ? bytes[position] : nil }
 
     mutating func skipSpace() {
         while let byte = current, byte == 0x20 || byte == 0x0A || byte == 0x0D || byte == 0x09 {

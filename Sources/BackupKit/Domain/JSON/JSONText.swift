@@ -176,7 +176,7 @@ public enum CanonicalJSON {
     private static func append(
         _ scanner: inout JSONScanner, _ bytes: UnsafeRawBufferPointer, to out: inout [UInt8]
     ) throws {
-        switch scanner.first {
+        switch scanner.current {
         case UInt8(ascii: "{"): try appendObject(&scanner, bytes, to: &out)
         case UInt8(ascii: "["):
             var separator = UInt8(ascii: "[")
@@ -254,7 +254,7 @@ public enum CanonicalJSON {
     /// Steps over one value and tells whether all members of objects in it stand in order.
     private static func isSorted(_ scanner: inout JSONScanner, _ bytes: UnsafeRawBufferPointer) throws -> Bool {
         var isSorted = true
-        switch scanner.first {
+        switch scanner.current {
         case UInt8(ascii: "{"):
             var last: Range<Int>?
             try scanner.readMembers { scanner, key in

@@ -24,7 +24,8 @@ public final class PackWriter: Sendable {
     private struct State {
         /// Two for data, then two for trees.
         var open: [PackBuffer?] = [nil, nil, nil, nil]
-        /// Kept for the next packs: to fetch new memory for each costs as much as sealing what goes into it.
+        /// Kept for the next packs, two because two are written at once: to fetch new memory for each costs as much as sealing what
+        /// goes into it.
         var spare: [PackBuffer] = []
         /// A pack that is finished but for its digest, and waits for another: two are hashed in the time of one.
         var single: PackBuffer?
