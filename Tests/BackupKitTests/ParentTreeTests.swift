@@ -5,14 +5,6 @@ import Testing
 
 /// What the last snapshot knows is found again by path.
 @Suite struct ParentTreeTests {
-    private func withVault(_ body: (Vault, PackWriter) throws -> Void) throws {
-        try withTemporaryFolder { folder in
-            let vault = try Vault.create(
-                FolderBackend.create("\(folder)/v"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
-            try vault.locked { vault in try body(vault, PackWriter(vault, known: BlobIndex())) }
-        }
-    }
-
     private func file(_ size: UInt64) -> TreeNode {
         var node = TreeNode(name: [], kind: .file)
         (node.size, node.content, node.modified) = (size, [.of("\(size)")], GoTime(seconds: Int64(size)))
@@ -25,7 +17,7 @@ import Testing
     ]
 
     @Test func everyFileIsFoundByItsPath_andGoesIntoTheNextTreeAsItWas() throws {
-        try withVault { vault, writer in
+        try withNewVault { _, vault, writer in
             var builder = TreeBuilder(below: "library")
             for (number, path) in paths.enumerated() {
                 builder.add("library/\(path)", file(UInt64(number)))
@@ -55,7 +47,7 @@ import Testing
 
     /// Others may write trees in any order, with names twice, and with folders that fan out without end.
     @Test func treesOfOthersAreReadAsFarAsTheyGo() throws {
-        try withVault { vault, writer in
+        try withNewVault { _, vault, writer in
             let lane = try PackWriter.Lane(writer)
             func tree(_ json: String) throws -> SHA256Digest {
                 try Array(json.utf8).withUnsafeBytes { try lane.store($0, as: .tree).id }

@@ -5,18 +5,10 @@ import Testing
 
 /// Small files are stored together, and become what each would have become alone.
 @Suite struct SmallFilesTests {
-    private func withLane(_ body: (_ folder: String, Vault, PackWriter) throws -> Void) throws {
-        try withTemporaryFolder { folder in
-            let vault = try Vault.create(
-                FolderBackend.create("\(folder)/v"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
-            try vault.locked { vault in try body(folder, vault, PackWriter(vault, known: BlobIndex())) }
-        }
-    }
-
     @Test(arguments: [UInt64(1), 2, 3])
     func eachBecomesWhatItWouldBecomeAlone(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
-        try withLane { folder, vault, writer in
+        try withNewVault { folder, vault, writer in
             let (lane, small) = (try FileLane(writer, try Chunker(vault.polynomial)), SmallFiles())
             for round in 0..<3 {
                 var files: [FileHandle] = []
@@ -43,7 +35,7 @@ import Testing
     }
 
     @Test func aFileThatShrankIsAsLongAsItIs_andOneThatWasDroppedIsGone() throws {
-        try withLane { folder, vault, writer in
+        try withNewVault { folder, vault, writer in
             let (lane, small) = (try FileLane(writer, try Chunker(vault.polynomial)), SmallFiles())
             let file = try FileHandle.create("\(folder)/a")
             try utf8("four").withUnsafeBytes { try file.write($0) }

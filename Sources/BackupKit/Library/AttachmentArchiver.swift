@@ -28,7 +28,8 @@ struct AttachmentArchiver {
     let previous: PreviousLayout
     let options: VaultBackupOptions
 
-    /// Nothing is put together when all are unchanged and `isWanted` says that this is all that the caller needs to know.
+    /// Nothing is put together when all are unchanged and `unlessUnchanged` says that this is all that the caller needs to
+    /// know.
     func archive(_ assets: [Asset], in folder: String, time: Timestamp, unlessUnchanged: Bool) throws -> Archived {
         let (outcomes, isUnchanged) = try outcomes(assets, folder)
         var archived = Archived(files: SnapshotFiles(time: time, previous.tree), isUnchanged: isUnchanged)
@@ -85,7 +86,7 @@ struct AttachmentArchiver {
                 for (index, outcome) in zip(batch, outcomes) {
                     progress.outcomes[index] = outcome
                     progress.status.bytes += assets[index].size
-                    if case .unchanged = outcome { continue }
+                    if case .unchanged? = outcome { continue }
                     progress.isUnchanged = false
                 }
                 progress.status.files += batch.count
@@ -139,8 +140,8 @@ struct AttachmentArchiver {
     }
 
     /// What became of neighbours; the small of them are stored together.
-    private func outcomes(_ batch: ArraySlice<Asset>, _ root: RootDirectory, _ hand: Hand) throws -> [Outcome] {
-        var outcomes: [Outcome] = []
+    private func outcomes(_ batch: ArraySlice<Asset>, _ root: RootDirectory, _ hand: Hand) throws -> [Outcome?] {
+        var outcomes: [Outcome?] = []
         var waiting: [(place: Int, source: Source)] = []
         for asset in batch {
             try Interrupt.check()
@@ -160,7 +161,7 @@ struct AttachmentArchiver {
             case .omitted(let reason): outcomes.append(.omitted(reason))
             case .read(let source):
                 if content == nil { waiting.append((outcomes.count, source)) }
-                outcomes.append(source.outcome(content ?? FileLane.Content()))
+                outcomes.append(content.map(source.outcome))
             }
         }
         guard !waiting.isEmpty else { return outcomes }

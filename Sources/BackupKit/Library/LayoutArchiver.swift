@@ -103,7 +103,7 @@ struct LayoutArchiver {
         let said = layout.result.warnings.count
         let hasBibliography = try hasBibliography(layout.store, known)
         let records = try RecordsFile(FileLane(writer, chunker))
-        try layout.gather(withBibliography: !hasBibliography) { try records.add($0) }
+        try layout.gather(withBibliography: !hasBibliography, withState: known == nil) { try records.add($0) }
         try records.end()
         var views = Views(state: try known ?? layout.state ?? layout.store.state())
         if hasBibliography {
@@ -178,9 +178,12 @@ struct LayoutArchiver {
         before.exportID = exportID ?? ""
         before.createdAt = previous.manifest["createdAt"]?.string.flatMap { Timestamp(iso8601: $0) } ?? layout.time
         var text = before.text(listing: listing)
-        let isSame = exportID != nil && previous.digests[Manifest.fileName] == text.withUnsafeBytes { .of($0) }
-        if !isSame { text = manifest.text(listing: listing) }
-        let facts = FileFacts(size: Int64(text.count), digest: text.withUnsafeBytes { .of($0) })
+        var digest = text.withUnsafeBytes { SHA256Digest.of($0) }
+        if exportID == nil || previous.digests[Manifest.fileName] != digest {
+            text = manifest.text(listing: listing)
+            digest = text.withUnsafeBytes { .of($0) }
+        }
+        let facts = FileFacts(size: Int64(text.count), digest: digest)
         let place = sorted.firstIndex { !precedesBytewise($0.key, Manifest.fileName) } ?? sorted.endIndex
         sorted.insert((Manifest.fileName, facts), at: place)
         let sums = ChecksumFile.text(sorted.map { (key: $0.key, value: $0.value.digest) })

@@ -3,25 +3,17 @@ struct StoreLayout {
     let store: Store
     let options: ExportOptions
     var result = ExportResult()
-    /// The store's state, where `gather` came by it.
+    /// The store's state, where `gather` was asked for it and came by it.
     private(set) var state: StoreState?
 
     private var digest = ContentDigest()
     private var bibliography: BibliographyWriter?
     private var notes: [(key: String, localID: String, change: Int64)] = []
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
-    private let copyBuffer = Buffer(1 << 20)
+    /// One for all files: a fresh one for each makes the heap grow by hundreds of megabytes.
+    private let copyBuffer = RawBuffer()
     /// The records of a store whose file is no larger are put in order in memory.
     private static let mostInMemory = 48 << 20
-
-    /// One for all files: a fresh one for each makes the heap grow by hundreds of megabytes.
-    private final class Buffer {
-        let bytes: UnsafeMutableRawBufferPointer
-
-        init(_ size: Int) { bytes = .allocate(byteCount: size, alignment: 16) }
-
-        deinit { bytes.deallocate() }
-    }
 
     init(_ store: Store, _ options: ExportOptions) throws {
         self.store = store
@@ -30,12 +22,15 @@ struct StoreLayout {
     }
 
     /// Goes through the records, which all files but attachments are made of. `withBibliography` is false for whoever
-    /// has `library.bib` already; `take` gets `records.jsonl` piece by piece, for whoever wants it.
-    mutating func gather(withBibliography: Bool = true, _ take: (([UInt8]) throws -> Void)? = nil) throws {
+    /// has `library.bib` already; `take` gets `records.jsonl` piece by piece, for whoever wants it. `withState` finds out the
+    /// store's state on the way, if that takes no pass of its own.
+    mutating func gather(
+        withBibliography: Bool = true, withState: Bool = false, _ take: (([UInt8]) throws -> Void)? = nil
+    ) throws {
         if withBibliography { bibliography = try newBibliography() }
         guard let take, try store.fileSize <= Self.mostInMemory else {
             let digest = BackgroundContentDigest()
-            try gatherRecords(order: take == nil ? .change : .identity) { lines in
+            try gatherRecords(order: take == nil ? .change : .identity, withState) { lines in
                 try digest.add(lines)
                 try take?(lines.bytes)
             }
@@ -44,7 +39,7 @@ struct StoreLayout {
         }
         // To read the rows as they lie and to sort their lines takes half the time of walking them in order.
         var sorter = RecordLineSorter()
-        try gatherRecords(order: .change) { sorter.add($0) }
+        try gatherRecords(order: .change, withState) { sorter.add($0) }
         let batches = sorter.batches
         let digest = Aside {
             var digest = ContentDigest()
@@ -73,7 +68,9 @@ struct StoreLayout {
     let time: Timestamp
 
     /// One pass over the records: the lossless form is written, and what the views need is noted.
-    private mutating func gatherRecords(order: Store.Order, _ take: (RecordLines) throws -> Void) throws {
+    private mutating func gatherRecords(
+        order: Store.Order, _ withState: Bool, _ take: (RecordLines) throws -> Void
+    ) throws {
         var lines = RecordLineWriter()
         func gather(_ stored: Store.StoredRecord) throws {
             try Interrupt.check()
@@ -94,9 +91,10 @@ struct StoreLayout {
                 try noteForViews(stored, kind)
             }
         }
-        switch order {
-        case .change: state = try store.state(visiting: gather)
-        case .identity: try store.forEachStored(order: .identity, gather)
+        if withState, order == .change {
+            state = try store.state(visiting: gather)
+        } else {
+            try store.forEachStored(order: order, gather)
         }
         try lines.finish(take)
     }
@@ -297,7 +295,7 @@ struct StoreLayout {
     ) throws -> BackupError? {
         var left = size
         var problem: BackupError?
-        let buffer = copyBuffer.bytes
+        let buffer = try copyBuffer.with(count: 1 << 20)
         while left > 0 {
             let wanted = UnsafeMutableRawBufferPointer(rebasing: buffer[..<Int(min(left, Int64(buffer.count)))])
             var count = 0

@@ -218,7 +218,7 @@ public final class Store {
         isWriting = true
         defer { isWriting = false }
         let result = try database.write {
-            changeCounter = try database.integer("SELECT value FROM counter")
+            changeCounter = try lastChange()
             let before = changeCounter
             let result = try body()
             if changeCounter != before {
@@ -232,6 +232,9 @@ public final class Store {
 
     /// Runs `body` on one consistent snapshot.
     public func read<Result>(_ body: () throws -> Result) throws -> Result { try database.read(body) }
+
+    /// The last change number that a finished transaction has given out.
+    func lastChange() throws -> Int64 { try database.integer("SELECT value FROM counter") }
 
     func nextChange() -> Int64 {
         changeCounter += 1

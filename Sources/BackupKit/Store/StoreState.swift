@@ -53,9 +53,6 @@ extension Store {
         }
     }
 
-    /// The last change number that was given out.
-    func lastChange() throws -> Int64 { try database.integer("SELECT value FROM counter") }
-
     /// The newest change of anything that `library.bib` is made of, deletions included.
     func lastBibliographyChange() throws -> Int64 {
         try RecordType.ofBibliography.map { type in

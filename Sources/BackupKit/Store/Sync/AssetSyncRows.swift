@@ -17,7 +17,7 @@ extension Store {
         guard try hasSyncTables else {
             return try database.integer("SELECT count(*) FROM asset WHERE NOT local_only").asInt
         }
-        guard try max(changeCounter, database.integer("SELECT value FROM counter")) > change else { return 0 }
+        guard try max(changeCounter, lastChange()) > change else { return 0 }
         return try database.integer("SELECT count(*) \(Self.pendingAssetRows)").asInt
             + database.integer("SELECT count(*) \(Self.goneAssetRows)").asInt
     }

@@ -84,7 +84,7 @@ extension Synchronizer {
 
     /// The next rows to push; `last` is how far the mark may go when they are on the hub.
     private func nextBatch(without refused: Set<Int64>) throws -> (rows: [PendingRow], last: Int64, isAll: Bool) {
-        let newest = try store.database.integer("SELECT value FROM counter")
+        let newest = try store.lastChange()
         guard link.pushedThrough < newest else { return ([], newest, true) }
         let limit = identity.limits.recordsPerPush
         let query = try store.database.statement(Self.nextRows).bind(1, link.pushedThrough)
