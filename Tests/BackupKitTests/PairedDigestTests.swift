@@ -16,9 +16,28 @@ struct PairedDigestTests {
                         UnsafeRawBufferPointer(rebasing: bytes[..<first]),
                         UnsafeRawBufferPointer(rebasing: bytes[7..<7 + second])
                     )
-                    let (left, right) = SHA256Digest.of(one, other, paired: true)
-                    #expect(left == .of(one) && right == .of(other), "\(first) and \(second) bytes")
+                    let digests = SHA256Digest.of([one, other], paired: true)
+                    #expect(digests == [.of(one), .of(other)], "\(first) and \(second) bytes")
                 }
+            }
+        }
+    }
+
+    @Test func manyTextsOfAnyLength_giveTheirDigestsInTheirOrder() throws {
+        let seed = testSeed()
+        var random = SeededGenerator(seed: seed)
+        for round in 0..<300 {
+            let texts = (0..<random.below(12)).map { _ in random.bytes(random.chance(3) ? 0 : random.below(400)) }
+            let joined = texts.flatMap(\.self)
+            joined.withUnsafeBytes { joined in
+                var place = 0
+                let parts = texts.map { text in
+                    defer { place += text.count }
+                    return UnsafeRawBufferPointer(rebasing: joined[place..<place + text.count])
+                }
+                #expect(
+                    SHA256Digest.of(parts, paired: true) == parts.map { .of($0) },
+                    "seed \(seed), round \(round), lengths \(texts.map(\.count))")
             }
         }
     }

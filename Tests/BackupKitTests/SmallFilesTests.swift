@@ -34,6 +34,31 @@ import Testing
         }
     }
 
+    @Test func whatIsHashedBesideALargerFile_isNotHashedAgain_andKeepsItsPlace() throws {
+        try withNewVault { folder, vault, writer in
+            let small = SmallFiles()
+            let lane = try FileLane(writer, try Chunker(vault.polynomial), beside: small)
+            func make(_ name: String, _ bytes: [UInt8]) throws -> FileHandle {
+                let file = try FileHandle.create("\(folder)/\(name)")
+                try bytes.withUnsafeBytes { try file.write($0) }
+                return file
+            }
+            // The fingerprint of equal bytes is always the same, and not one that cuts.
+            let large = [UInt8](repeating: 1, count: Chunker.minimum + 1000)
+            let whole = large.withUnsafeBytes { SHA256Digest.of($0) }
+            var digests: [SHA256Digest] = []
+            for text in ["one", "two", "dropped", "three"] {
+                small.keep(digests.count)
+                #expect(try small.read(make(text, utf8(text)), size: 9) == Int64(text.utf8.count))
+                let content = try lane.store(make("\(text) and large", large), size: Int64(large.count), known: nil)
+                #expect(content.blobs == [whole] && content.digest == whole)
+                if text != "dropped" { digests.append(.of(text)) }
+            }
+            #expect(try small.read(make("four", utf8("four")), size: 4) == 4)
+            #expect(try small.store(lane.blobs).map(\.digest) == digests + [.of("four")])
+        }
+    }
+
     @Test func aFileThatShrankIsAsLongAsItIs_andOneThatWasDroppedIsGone() throws {
         try withNewVault { folder, vault, writer in
             let (lane, small) = (try FileLane(writer, try Chunker(vault.polynomial)), SmallFiles())

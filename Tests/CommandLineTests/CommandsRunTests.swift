@@ -155,6 +155,9 @@ import Testing
         let plan = try bench.tool(words: ["vault", "forget", "--dry-run"] + words, exit: 0)
         let kept = plan.stdoutLines.filter { $0.hasPrefix("keep ") }
         #expect(kept.count == 3 && plan.stdout.contains("keep    \(id.prefix(8))  the last that passed a drill"))
+        // Nor does its name remove it.
+        let byName = try bench.tool(words: ["vault", "forget", id] + words.dropLast(2), exit: 1)
+        #expect(byName.stderr.contains("the last that passed a drill") && byName.stderr.contains("drill"))
     }
 
     @Test func onlyASnapshotOfItsOwnIsAcknowledged() throws {

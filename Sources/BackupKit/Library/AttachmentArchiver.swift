@@ -133,7 +133,7 @@ struct AttachmentArchiver {
 
         /// Made when it is needed, which it is not where nothing has changed.
         func lane() throws -> FileLane {
-            let lane = try made ?? FileLane(writer, chunker)
+            let lane = try made ?? FileLane(writer, chunker, beside: small)
             made = lane
             return lane
         }

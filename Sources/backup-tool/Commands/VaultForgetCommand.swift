@@ -5,7 +5,8 @@ extension Command {
         "forget", "Remove snapshots, by a policy or by name", in: .vault,
         discussion: """
             The policy is applied to each group of snapshots by itself, as restic does it. Snapshots whose time cannot be \
-            trusted are kept and do not count. What only the removed ones needed stays until 'vault prune', or --prune. \
+            trusted are kept and do not count; the last that passed a drill stays, however it is named. What only the \
+            removed ones needed stays until 'vault prune', or --prune. \
             \(Invocation.vaultDiscussion)
             """,
         options: Option.vaultAccess + [.lockWait, .dryRun, .maxUnused] + keepOptions + [
@@ -31,8 +32,7 @@ extension Command {
             }
             return try call.withVault(.removing) { vault in
                 let plan = words.isEmpty ? try call.plan(policy, vault) : nil
-                let ids =
-                    try plan?.removed.compactMap { SHA256Digest(hex: $0) } ?? words.map { try vault.resolve($0).id }
+                let ids = try plan?.removed.compactMap { SHA256Digest(hex: $0) } ?? call.resolve(words, vault)
                 if !call.flag("dry-run") { try vault.forget(ids) }
                 call.report(plan, ids)
                 guard call.flag("prune") else { return .done }
@@ -87,16 +87,30 @@ extension Invocation {
         var retention = Retention(policy, now: Clock.system.now())
         if let words = value("group-by") { retention.grouping = try RetentionGrouping(words) }
         let items = chosen.compactMap(\.retentionItem).map { $0.uncountedWhenSuspect() }
-        let history = try DrillLog(try environment.stateFolder(configuration()) + "/drills.jsonl").history()
-        // Those of each profile by themselves, which its tags tell.
-        for group in Dictionary(grouping: items, by: { [$0.host] + $0.paths + $0.tags.sorted() }).values {
-            for id in history.proved(among: group, now: retention.now) {
-                retention.protected[id] = "the last that passed a drill"
-            }
-        }
+        for id in try proved(items, now: retention.now) { retention.protected[id] = "the last that passed a drill" }
         let plan = try retention.plan(items)
         say(plan.findings)
         return plan
+    }
+
+    /// Snapshots that were named, all of which may go.
+    fileprivate func resolve(_ words: [String], _ vault: Vault) throws -> [SHA256Digest] {
+        let ids = try words.map { try vault.resolve($0).id }
+        let items = try vault.snapshots().0.compactMap(\.retentionItem)
+        let proved = try proved(items, now: Clock.system.now())
+        if let id = ids.first(where: { proved.contains($0.hex) }) {
+            throw BackupError(
+                .refused, "is the last that passed a drill, and is kept", at: "snapshot \(id.hex.prefix(8))",
+                remedy: "it can go once another one has passed: see 'backup-tool drill'")
+        }
+        return ids
+    }
+
+    /// The last that passed a drill of each profile, which its tags tell.
+    private func proved(_ items: [RetentionItem], now: Timestamp) throws -> Set<String> {
+        let history = try DrillLog(try environment.stateFolder(configuration()) + "/drills.jsonl").history()
+        let groups = Dictionary(grouping: items, by: { [$0.host] + $0.paths + $0.tags.sorted() }).values
+        return groups.reduce(into: []) { $0.formUnion(history.proved(among: $1, now: now)) }
     }
 
     fileprivate func report(_ plan: RetentionPlan?, _ ids: [SHA256Digest]) {

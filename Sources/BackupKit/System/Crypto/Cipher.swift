@@ -45,6 +45,7 @@ public final class VaultCipher {
     public static let overhead = 32
     static let ivBytes = 16
     static let macBytes = 16
+    private static let piece = 32 << 10
 
     // Fetched once per process, never freed, immutable, shared.
     private nonisolated(unsafe) static let counterMode: OpaquePointer? = EVP_CIPHER_fetch(nil, "AES-256-CTR", nil)
@@ -98,10 +99,18 @@ public final class VaultCipher {
     ) throws {
         guard target.count == plaintext.count + Self.overhead, iv.count == Self.ivBytes else { throw Self.failure }
         target.copyMemory(from: iv)
-        let body = UnsafeMutableRawBufferPointer(rebasing: target[Self.ivBytes..<target.count - Self.macBytes])
-        try crypt(plaintext, iv: iv, into: body)
-        let tag = UnsafeMutableRawBufferPointer(rebasing: target[(target.count - Self.macBytes)...])
-        try authenticate(UnsafeRawBufferPointer(body), iv: iv, into: tag)
+        let end = target.count - Self.macBytes
+        try beginStream(iv)
+        try beginCode(iv)
+        // Piece by piece, so that what was encrypted is still in the processor's cache when its code is made.
+        for start in stride(from: 0, to: plaintext.count, by: Self.piece) {
+            let source = UnsafeRawBufferPointer(rebasing: plaintext[start..<min(start + Self.piece, plaintext.count)])
+            let place = Self.ivBytes + start
+            let sealed = UnsafeMutableRawBufferPointer(rebasing: target[place..<place + source.count])
+            try crypt(source, into: sealed)
+            try addToCode(UnsafeRawBufferPointer(sealed))
+        }
+        try finishCode(UnsafeMutableRawBufferPointer(rebasing: target[end...]))
     }
 
     /// Whether these bytes were sealed with this key and are as they were then. Takes any bytes.
@@ -145,47 +154,72 @@ public final class VaultCipher {
         return plaintext
     }
 
-    /// AES-256-CTR, the same in both directions; the whole IV is the counter, big-endian.
+    // MARK: AES-256-CTR, the same in both directions; the whole IV is the counter, big-endian
+
     func crypt(
         _ source: UnsafeRawBufferPointer, iv: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
     ) throws {
-        guard target.count == source.count, iv.count == Self.ivBytes,
+        try beginStream(iv)
+        try crypt(source, into: target)
+    }
+
+    private func beginStream(_ iv: UnsafeRawBufferPointer) throws {
+        guard iv.count == Self.ivBytes,
             EVP_EncryptInit_ex2(stream, nil, nil, iv.baseAddress?.assumingMemoryBound(to: UInt8.self), nil) == 1
         else { throw Self.failure }
+    }
+
+    private func crypt(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) throws {
+        guard target.count == source.count else { throw Self.failure }
         var done = 0
         while done < source.count {
             // The library counts in C's int.
-            let piece = min(source.count - done, 1 << 30)
+            let count = min(source.count - done, 1 << 30)
             var written: Int32 = 0
             guard
                 EVP_EncryptUpdate(
                     stream, target.baseAddress?.advanced(by: done).assumingMemoryBound(to: UInt8.self), &written,
-                    source.baseAddress?.advanced(by: done).assumingMemoryBound(to: UInt8.self), Int32(piece)) == 1,
-                written == Int32(piece)
+                    source.baseAddress?.advanced(by: done).assumingMemoryBound(to: UInt8.self), Int32(count)) == 1,
+                written == Int32(count)
             else { throw Self.failure }
-            done += piece
+            done += count
         }
     }
 
-    /// Poly1305 under the one-time key `r ‖ AES-128(k, IV)`. The library clamps r.
+    // MARK: Poly1305 under the one-time key `r ‖ AES-128(k, IV)`. The library clamps r
+
     func authenticate(
         _ message: UnsafeRawBufferPointer, iv: UnsafeRawBufferPointer, into tag: UnsafeMutableRawBufferPointer
     ) throws {
-        guard tag.count == Self.macBytes, iv.count == Self.ivBytes else { throw Self.failure }
+        try beginCode(iv)
+        try addToCode(message)
+        try finishCode(tag)
+    }
+
+    private func beginCode(_ iv: UnsafeRawBufferPointer) throws {
+        guard iv.count == Self.ivBytes else { throw Self.failure }
         try withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { oneTime in
             oneTime.copyBytes(from: macR)
             let key = oneTime.baseAddress?.assumingMemoryBound(to: UInt8.self)
+            let counter = iv.baseAddress?.assumingMemoryBound(to: UInt8.self)
             var written: Int32 = 0
-            var tagBytes = 0
-            guard
-                EVP_EncryptUpdate(
-                    pad, key?.advanced(by: 16), &written, iv.baseAddress?.assumingMemoryBound(to: UInt8.self), 16) == 1,
-                EVP_MAC_init(mac, key, 32, nil) == 1,
-                EVP_MAC_update(mac, message.baseAddress?.assumingMemoryBound(to: UInt8.self), message.count) == 1,
-                EVP_MAC_final(mac, tag.baseAddress?.assumingMemoryBound(to: UInt8.self), &tagBytes, tag.count) == 1,
-                tagBytes == Self.macBytes
+            guard EVP_EncryptUpdate(pad, key?.advanced(by: 16), &written, counter, 16) == 1,
+                EVP_MAC_init(mac, key, 32, nil) == 1
             else { throw Self.failure }
         }
+    }
+
+    private func addToCode(_ message: UnsafeRawBufferPointer) throws {
+        let bytes = message.baseAddress?.assumingMemoryBound(to: UInt8.self)
+        guard EVP_MAC_update(mac, bytes, message.count) == 1 else { throw Self.failure }
+    }
+
+    private func finishCode(_ tag: UnsafeMutableRawBufferPointer) throws {
+        var count = 0
+        guard tag.count == Self.macBytes,
+            EVP_MAC_final(mac, tag.baseAddress?.assumingMemoryBound(to: UInt8.self), &count, tag.count) == 1,
+            count == Self.macBytes
+        else { throw Self.failure }
     }
 
     private static var failure: BackupError { BackupError(.failed, "libcrypto could not encrypt or authenticate") }

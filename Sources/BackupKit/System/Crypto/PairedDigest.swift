@@ -13,14 +13,47 @@ extension SHA256Digest {
         #endif
     }()
 
-    /// The digests of two buffers.
-    static func of(
-        _ first: UnsafeRawBufferPointer, _ second: UnsafeRawBufferPointer, paired: Bool = hashesPairs
-    ) -> (SHA256Digest, SHA256Digest) {
-        guard paired else { return (of(first), of(second)) }
-        var (one, other) = (RunningDigest(), RunningDigest())
-        one.update(first, with: &other, second)
-        return (one.finish(), other.finish())
+    /// The digests of buffers, two at a time: when one ends, the next takes its place beside the other. The longest come
+    /// first, for what is left of the last has nothing beside it.
+    static func of(_ texts: [UnsafeRawBufferPointer], paired: Bool = hashesPairs) -> [SHA256Digest] {
+        guard paired, texts.count > 1 else { return texts.map { of($0) } }
+        var digests = [SHA256Digest](repeating: .zero, count: texts.count)
+        let order = texts.indices.sorted { texts[$0].count > texts[$1].count }
+        var (one, other) = (PartOfMany(texts, order[0]), PartOfMany(texts, order[1]))
+        for next in order[2...] {
+            let step = min(one.rest.count, other.rest.count)
+            one.update(step, with: &other, step)
+            // Where both have ended, the other gives way in the next round.
+            if one.rest.isEmpty {
+                digests[one.number] = one.digest.finish()
+                one = PartOfMany(texts, next)
+            } else {
+                digests[other.number] = other.digest.finish()
+                other = PartOfMany(texts, next)
+            }
+        }
+        one.update(one.rest.count, with: &other, other.rest.count)
+        digests[one.number] = one.digest.finish()
+        digests[other.number] = other.digest.finish()
+        return digests
+    }
+
+    /// One of many texts, and what is left of it.
+    private struct PartOfMany {
+        let number: Int
+        var digest = RunningDigest()
+        var rest: UnsafeRawBufferPointer
+
+        init(_ texts: [UnsafeRawBufferPointer], _ number: Int) { (self.number, rest) = (number, texts[number]) }
+
+        mutating func update(_ count: Int, with other: inout PartOfMany, _ otherCount: Int) {
+            digest.update(take(count), with: &other.digest, other.take(otherCount))
+        }
+
+        private mutating func take(_ count: Int) -> UnsafeRawBufferPointer {
+            defer { rest = UnsafeRawBufferPointer(rebasing: rest[count...]) }
+            return UnsafeRawBufferPointer(rebasing: rest[..<count])
+        }
     }
 }
 

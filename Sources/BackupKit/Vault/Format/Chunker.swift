@@ -12,7 +12,8 @@ public final class Chunker: Sendable {
     /// What one of the four looks through before they meet again.
     private static let stretch = 8 << 10
 
-    /// 256 entries that take the byte out that leaves the window, 256 that reduce. Written once, freed with the chunker.
+    /// 256 entries that take the byte out that leaves the window, 256 that reduce. Both are for the moment when the fingerprint
+    /// was multiplied by x^8, so that neither waits for the other. Written once, freed with the chunker.
     private nonisolated(unsafe) let tables: UnsafeMutablePointer<UInt64>
     private let shift: UInt64
 
@@ -30,7 +31,7 @@ public final class Chunker: Sendable {
             for _ in 0..<(Self.window - 1) {
                 leaving = Polynomial(bits: leaving.bits << 8).reduced(by: polynomial)
             }
-            tables[Int(byte)] = leaving.bits
+            tables[Int(byte)] = Polynomial(bits: leaving.bits << 8).reduced(by: polynomial).bits
             let overflow = Polynomial(bits: byte << degree).reduced(by: polynomial)
             tables[256 + Int(byte)] = overflow.bits | byte << degree
         }
@@ -78,8 +79,8 @@ public final class Chunker: Sendable {
         let (leave, reduce, shift) = (UnsafePointer(tables), UnsafePointer(tables + 256), shift)
         var digest = fingerprint(before: bytes)
         for index in 0..<count {
-            digest ^= leave[Int(bytes[index &- Self.window])]
-            digest = (digest &<< 8 | UInt64(bytes[index])) ^ reduce[Int(truncatingIfNeeded: digest &>> shift)]
+            let fresh = UInt64(bytes[index]) ^ leave[Int(bytes[index &- Self.window])]
+            digest = (digest &<< 8 ^ fresh) ^ reduce[Int(truncatingIfNeeded: digest &>> shift)]
             if digest & Self.mask == 0 { return index }
         }
         return nil
@@ -96,14 +97,10 @@ public final class Chunker: Sendable {
         var hits = (stretch, stretch, stretch)
         for index in 0..<stretch {
             let old = index &- Self.window
-            a ^= leave[Int(bytes[old])]
-            b ^= leave[Int(one[old])]
-            c ^= leave[Int(two[old])]
-            d ^= leave[Int(three[old])]
-            a = (a &<< 8 | UInt64(bytes[index])) ^ reduce[Int(truncatingIfNeeded: a &>> shift)]
-            b = (b &<< 8 | UInt64(one[index])) ^ reduce[Int(truncatingIfNeeded: b &>> shift)]
-            c = (c &<< 8 | UInt64(two[index])) ^ reduce[Int(truncatingIfNeeded: c &>> shift)]
-            d = (d &<< 8 | UInt64(three[index])) ^ reduce[Int(truncatingIfNeeded: d &>> shift)]
+            a = (a &<< 8 ^ UInt64(bytes[index]) ^ leave[Int(bytes[old])]) ^ reduce[Int(truncatingIfNeeded: a &>> shift)]
+            b = (b &<< 8 ^ UInt64(one[index]) ^ leave[Int(one[old])]) ^ reduce[Int(truncatingIfNeeded: b &>> shift)]
+            c = (c &<< 8 ^ UInt64(two[index]) ^ leave[Int(two[old])]) ^ reduce[Int(truncatingIfNeeded: c &>> shift)]
+            d = (d &<< 8 ^ UInt64(three[index]) ^ leave[Int(three[old])]) ^ reduce[Int(truncatingIfNeeded: d &>> shift)]
             if a & mask == 0 { return index }
             if b & mask == 0 { hits.0 = min(hits.0, index) }
             if c & mask == 0 { hits.1 = min(hits.1, index) }

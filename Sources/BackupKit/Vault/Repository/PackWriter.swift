@@ -177,9 +177,10 @@ public final class PackWriter: Sendable {
             return state.single
         }
         guard let single else { return }
-        let (first, second) = isDry ? (.zero, .zero) : SHA256Digest.of(single.bytes, pack.bytes)
-        try write(single, first)
-        try write(pack, second)
+        let packs = [single, pack]
+        for (pack, id) in zip(packs, isDry ? [.zero, .zero] : SHA256Digest.of(packs.map(\.bytes))) {
+            try write(pack, id)
+        }
     }
 
     private func finishSingle() throws {
