@@ -2,7 +2,6 @@
 
 import collections
 import json
-import mmap
 import pathlib
 import shutil
 import statistics
@@ -46,30 +45,15 @@ def remove(*paths):
             path.unlink()
 
 
-def fetch_memory():
-    """Has the host give a virtual machine the memory that the next run will need.
-
-    What a machine lets go of goes back to its host, and comes again page by page: whatever program runs next waits for it,
-    up to 3 s for a gigabyte."""
-    free = next(line for line in pathlib.Path("/proc/meminfo").read_text().splitlines() if line.startswith("MemFree:"))
-    count = min(3 << 30, int(free.split()[1]) * 1024 // 2)
-    with mmap.mmap(-1, count, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
-        memory.madvise(mmap.MADV_HUGEPAGE)
-        for place in range(0, count, mmap.PAGESIZE):
-            memory[place] = 1
-
-
 def take_turns(ours, peers, rounds):
     """`ours` and each of `peers` are functions that do one run. Returns the runs of each."""
     contestants = [ours, *peers]
+    for contestant in contestants:
+        contestant()
     runs = [[] for _ in contestants]
-    for number in range(rounds + 1):
+    for _ in range(rounds):
         for index, contestant in enumerate(contestants):
-            fetch_memory()
-            one = contestant()
-            # The first of each warms up and is not counted.
-            if number > 0:
-                runs[index].append(one)
+            runs[index].append(contestant())
     return runs
 
 

@@ -5,7 +5,7 @@ import random
 import shutil
 
 from event_rows import remove_store
-from running import fetch_memory, median, remove, run, take_turns
+from running import median, remove, run, take_turns
 
 SMALL_FILES = 100_000
 SMALL_BYTES = 4096
@@ -162,7 +162,6 @@ class VaultRows:
                 overwrite_middle(self.layout / name, text)
             for index, (folder, back_up) in enumerate(contestants):
                 before = size_of(folder)
-                fetch_memory()
                 runs[index].append(back_up())
                 added[index] += size_of(folder) - before
         self.table.time("back up with 1 % of the PDFs changed and 1,000 new records", runs[0], runs[1], 0.4)

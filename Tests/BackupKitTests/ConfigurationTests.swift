@@ -23,7 +23,7 @@ private func parse(_ text: String) throws -> Configuration {
     ("[export]\nlevel = 20", ":2", "export.level must be a whole number from 1 to 19", nil),
     ("[export]\nlevel = '3'", ":2", "export.level must be a whole number from 1 to 19", nil),
     ("[export]\nformat = 'tar.zs'", ":2", "export.format cannot be 'tar.zs'", "did you mean 'tar.zst'?"),
-    ("export = 1", ":1", "unknown key 'export'", "did you mean 'export'?"),
+    ("export = 1", ":1", "export must be a table", "its settings are named as in 'export.…'"),
     ("store.x = 1", ":1", "store must be a path in quotes", nil),
     ("store = ''", ":1", "store must be a path in quotes", nil),
     ("export.verify = 1", ":1", "export.verify must be true or false", nil),

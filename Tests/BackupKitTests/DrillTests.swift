@@ -119,6 +119,29 @@ private func entry(_ seconds: Int64, isOK: Bool = true) -> DrillEntry {
         }
     }
 
+    @Test func whatFailedIsTriedAgain_untilItPassesOrIsGone() throws {
+        let items = (1...9).map { RetentionItem(id: "s\($0)", time: SnapshotTime(time(Int64($0) * 1000))) }
+        var history = DrillLog.History()
+        var random = SeededGenerator(seed: testSeed())
+        func tried(_ items: [RetentionItem]) -> [String] {
+            Drill.choice(of: items, history, now: time(100_000), using: &random).map(\.id)
+        }
+        func note(_ snapshot: String, _ isOK: Bool) {
+            history.entries.append(
+                DrillEntry(
+                    time: time(0), path: "v", snapshot: snapshot, madeAt: nil, isOK: isOK, seconds: 1, files: 0,
+                    bytes: 0,
+                    contentDigest: nil, problems: []))
+        }
+        for (snapshot, isOK) in [("s2", true), ("s4", false), ("s5", false), ("s5", true), ("s7", false)] {
+            note(snapshot, isOK)
+        }
+        for _ in 0..<10 { #expect(tried(items) == ["s9", "s4", "s7"]) }
+        #expect(tried(items.filter { $0.id != "s7" }) == ["s9", "s4"])
+        for snapshot in ["s4", "s7"] { note(snapshot, true) }
+        #expect(Set((0..<100).map { _ in tried(items)[1] }).count == 8)
+    }
+
     @Test func theNewestAndAnOlderOneAreTried() throws {
         let names = ["c.tar.zst", "a.zip", "d", "b.tar"]
         try withBackups(names) { folder in

@@ -20,7 +20,7 @@ import Testing
         try withNewVault { _, vault, writer in
             var builder = TreeBuilder(below: "library")
             for (number, path) in paths.enumerated() {
-                builder.add("library/\(path)", file(UInt64(number)))
+                builder.add("library/\(path)", .init(file(UInt64(number)), path: path))
             }
             let root = try builder.store(writer)
             _ = try writer.finish()

@@ -187,6 +187,16 @@ extension RetentionPlan {
         #expect(plan.removed.isEmpty && plan.kept.count == 9)
     }
 
+    @Test func whatStaysForOtherReasonsDoesNotMakeARuleThatKeepsNothingRight() throws {
+        let items = try (1...9).map { try item("s\($0)", "2025-12-0\($0)T01:00:00Z") }
+        var retention = Retention(try policy("tag=montly"), now: now)
+        retention.protected = ["s3": "the last that passed a drill"]
+        let error = #expect(throws: BackupError.self) { try retention.plan(items) }
+        #expect(error?.code == .refused)
+        retention.frozen = "retention is frozen"
+        #expect(try retention.plan(items).removed.isEmpty)
+    }
+
     @Test func aPartialSnapshotNeverTakesThePlaceOfAWholeOne() throws {
         let items = try (1...6).map { try item("s\($0)", "2025-12-0\($0)T01:00:00Z", isPartial: $0 > 2) }
         let plan = try Retention(policy("last=2"), now: now).plan(items)

@@ -27,10 +27,13 @@ import Testing
                 node.modified = GoTime(seconds: piece.modified)
                 node.size = UInt64(content.size)
                 node.content = content.blobs
-                trees.add("library/\(piece.path)", node)
+                trees.add("library/\(piece.path)", .init(node, path: piece.path))
             }
             if pieces.isEmpty { trees.addFolder("library") }
-            for node in extra { trees.add("library/\(String(decoding: node.name, as: UTF8.self))", node) }
+            for node in extra {
+                let name = String(decoding: node.name, as: UTF8.self)
+                trees.add("library/\(name)", .init(node, path: name))
+            }
             let id = try trees.store(writer)
             _ = try writer.finish()
             let file = SnapshotFile(time: GoTime(Clock.system.now()), tree: id, paths: ["/library"])

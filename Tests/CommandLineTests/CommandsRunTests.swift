@@ -133,7 +133,10 @@ import Testing
         let listed = try bench.shell("RESTIC_PASSWORD=secret restic --no-cache -q -r v snapshots --tag nightly --json")
         let id = try #require(try JSON(parsing: listed).array?.first?["short_id"]?.string)
         #expect(try drill(exit: 0, "vault:v@\(id)").hasPrefix("OK: snapshot \(id): "))
-        _ = try drill(exit: 4, "vault:v@latest")
+        _ = try drill(exit: 0, "vault:v@latest")
+        let all = try bench.shell("RESTIC_PASSWORD=secret restic --no-cache -q -r v snapshots --json")
+        let foreign = try #require(try JSON(parsing: all).array?.last?["short_id"]?.string)
+        _ = try drill(exit: 4, "vault:v@\(foreign)")
         _ = try bench.tool(words: ["drill"] + tag, exit: 0)
         let status = try bench.tool(words: ["schedule", "status"] + tag, exit: 0).stdout
         #expect(status.contains("last drill passed"))
@@ -158,6 +161,41 @@ import Testing
         // Nor does its name remove it.
         let byName = try bench.tool(words: ["vault", "forget", id] + words.dropLast(2), exit: 1)
         #expect(byName.stderr.contains("the last that passed a drill") && byName.stderr.contains("drill"))
+    }
+
+    @Test func aConfigurationDoesNotGoByWhatAnotherLeftBehind() throws {
+        let bench = try bench()
+        _ = try run(bench, exit: 0)
+        try bench.shell("cp c/nightly.toml c/other.toml; cp c/run-default.json before")
+        for words in [["run"], ["schedule", "status"], ["drill"]] {
+            let result = try bench.tool(words + ["--config", "c/other.toml"])
+            #expect(result.status == (words.last == "status" ? 3 : 1), "\(words)")
+            #expect((result.stderr + result.stdout).contains("nightly.toml left behind"), "\(words)")
+        }
+        #expect(try bench.text("c/run-default.json") == bench.text("before"))
+        // One that was given another name goes on.
+        try bench.shell("mv c/nightly.toml c/other2.toml; rm c/other.toml")
+        try bench.tool(exit: 0, "run", "--config", "c/other2.toml")
+    }
+
+    @Test func aProfilesPasswordCountsBeforeTheFilesOwn_andTheEnvironmentIsNamed() throws {
+        let bench = try bench("[profile.papers]\npassword-command = 'cat ../good'\n")
+        try bench.shell("cp pw good; printf wrong > pw")
+        try bench.shell("sed -i \"s|cat ../good|cat $PWD/good|\" c/nightly.toml")
+        _ = try run(bench, exit: 12)
+        _ = try run(bench, exit: 0, "--profile", "papers")
+        try bench.shell("cp store.db second.db")
+        let words = ["run", "--config", "c/nightly.toml", "--profile", "papers"]
+        let named = try bench.tool(words, environment: ["BACKUP_TOOL_STORE": "second.db"])
+        #expect(named.stderr.contains("$BACKUP_TOOL_STORE names second.db"))
+    }
+
+    @Test func aLogOfDrillsThatWasCutIsMissedByADrill_too() throws {
+        let bench = try bench()
+        _ = try run(bench, exit: 0)
+        try bench.shell("rm c/drills.jsonl")
+        let drill = try bench.tool(exit: 4, "drill", "--config", "c/nightly.toml")
+        #expect(drill.stderr.contains("has lost lines"))
     }
 
     @Test func onlyASnapshotOfItsOwnIsAcknowledged() throws {

@@ -49,6 +49,10 @@ import Testing
         #expect(linked.stdout.contains("/link.toml ") && !linked.stdout.contains("real"))
         let again = try run(exit: 0, "schedule", "install", "--cron", "--profile", "papers")
         #expect(try bench.text("table") == table && again.stderr == "That is in place already.\n")
+        // Another configuration does not take its place.
+        let other = try bench.tool(
+            ["schedule", "install", "--cron", "--config", "link.toml", "--profile", "papers"], environment: environment)
+        #expect(try other.status == 1 && other.stderr.contains("another configuration") && bench.text("table") == table)
         let status = try run(exit: 2, "schedule", "status", "--profile", "papers")
         #expect(status.stdout.hasPrefix("BACKUP CRITICAL - never ran, next run 20"))
         #expect(try run(exit: 0, "schedule", "remove", "--profile", "papers").stderr == "Removed: the crontab\n")
@@ -77,6 +81,10 @@ import Testing
         for unit in units { #expect(try installed.stdout.contains(bench.text("xdg/systemd/user/\(unit)"))) }
         #expect(
             try run("schedule", "install", "--systemd", "--user", "--at", "4:30").stderr.contains("in place already"))
+        try bench.shell("cp config.toml other.toml")
+        let words = ["schedule", "install", "--systemd", "--user", "--config", "other.toml"]
+        let other = try bench.tool(words, environment: environment)
+        #expect(other.status == 1 && other.stderr.contains("another configuration"))
         let moved = try run("schedule", "install", "--systemd", "--user", "--at", "5:30", "--dry-run")
         #expect(
             moved.stderr == "Would change \(bench.path("xdg"))/systemd/user/backup-tool.timer. Nothing was written.\n")
@@ -130,7 +138,7 @@ import Testing
         #expect(shown.stderr == "OK: c/config.toml\n")
         try bench.write(
             "bad.toml",
-            "stor = 1\nkeep.daily = 'x'\nping.url = 'ftp://x'\n[profile.'a b']\n[profile.p]\ndrill.every = '1w'\n"
+            "stor = 1\nkeep.daily = 'x'\nping = 'ftp://x'\n[profile.'a b']\n[profile.p]\ndrill.every = '1w'\n"
                 + "keep.group-by = 'colour'\n[profile.nightly]\n")
         let bad = try bench.tool(exit: 4, "config", "check", "--config", "bad.toml")
         #expect(
@@ -138,6 +146,10 @@ import Testing
                 "error: bad.toml:1:", "error: bad.toml:2:", "error: bad.toml:3:", "error: bad.toml:4:",
                 "error: bad.toml:6:", "error: bad.toml:7:", "error: bad.toml:8:",
             ])
+        try bench.write(
+            "empty.toml", "[profile.p]\nkeep.daily = 0\nkeep.tag = []\n[profile.q]\nkeep.group-by = 'host'\n")
+        let empty = try bench.tool(exit: 4, "config", "check", "--config", "empty.toml").stderr
+        #expect(empty.contains("empty.toml:2: the rules of keep say nothing") && !empty.contains("empty.toml:5"))
         try bench.write("broken.toml", "a = \nb = 1\n")
         let json = try bench.json(exit: 4, "config", "check", "--config", "broken.toml")
         #expect(json["ok"]?.bool == false && json["mistakes"]?.array?.count == 1)

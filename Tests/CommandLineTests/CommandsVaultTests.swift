@@ -176,6 +176,59 @@ struct CommandsVaultTests {
         try bench.tool(exit: 0, "vault", "check", "--vault", "w", "--read-data")
     }
 
+    @Test func inAVaultThatResticUsesToo_wordsAndDatesMeanLibraries() throws {
+        let bench = try Self.bench()
+        try bench.importSamples()
+        try bench.tool(exit: 0, "vault", "init")
+        try bench.tool(exit: 0, "vault", "backup", "--time", "2026-01-05T00:00:00Z")
+        let id = try bench.shell("restic -r v snapshots --json | jq -r '.[0].id'").split(separator: "\n").first
+        try bench.shell("mkdir d; echo x > d/x; restic -r v backup -q d")
+        try bench.tool(exit: 0, "verify", "vault:v", "--level", "deep")
+        try bench.tool(exit: 0, "diff", "vault:v@2026-11-01", "store.db")
+        // A date would stand for a snapshot of another day.
+        try bench.tool(exit: 10, "vault", "forget", "2026-06-01")
+        let plan = try bench.json(exit: 0, "vault", "forget", "latest", "latest", "--dry-run")
+        #expect(try plan["removed"]?.array == [.string(String(#require(id)))])
+    }
+
+    @Test func aFolderOfSnapshotsThatIsLostIsDamage_andAConfigurationToo() throws {
+        let bench = try Self.bench()
+        try bench.importSamples()
+        try bench.tool(exit: 0, "vault", "init")
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell("cp -a v w; rm -r w/snapshots")
+        for words in [["check"], ["prune"], ["snapshots"], ["backup"]] {
+            let result = try bench.tool(["vault"] + words + ["--vault", "w"])
+            #expect(result.status == 4 && result.stderr.contains("w/snapshots: the folder is missing"), "\(words)")
+        }
+        try bench.shell("mkdir w/snapshots; \"$T\" vault check --vault w")
+        try bench.shell("cp -a v x; rm x/config")
+        let lost = try bench.tool(exit: 4, "vault", "check", "--vault", "x")
+        #expect(lost.stderr.contains("lost its configuration") && lost.stderr.contains("from a copy"))
+        // A folder in the place of the key that was in use, beside one with another password.
+        try bench.shell(
+            """
+            cp -a v y; echo other > other; chmod 600 other
+            "$T" vault key add --vault y --new-password-file other -q
+            name=$(ls v/keys); rm -f y/keys/$name; mkdir y/keys/$name
+            """)
+        let misplaced = try bench.tool(exit: 12, "vault", "check", "--vault", "y").stderr
+        #expect(try misplaced.contains("keys/\(bench.files("v/keys")[0]) cannot be used"))
+    }
+
+    /// Nobody can say what a snapshot needs that cannot be read; by its name it can go.
+    @Test func aSnapshotThatCannotBeReadCanBeRemovedByName() throws {
+        let bench = try Self.bench()
+        try bench.importSamples()
+        try bench.tool(exit: 0, "vault", "init")
+        for _ in 0..<2 { try bench.tool(exit: 0, "vault", "backup", "--force") }
+        try bench.shell("f=$(ls -d v/snapshots/* | head -1); chmod u+w $f; truncate -s -3 $f; basename $f > name")
+        let name = try bench.text("name").prefix(8)
+        try bench.tool(exit: 4, "vault", "prune")
+        try bench.tool(exit: 0, "vault", "forget", String(name), "--prune")
+        try bench.shell("restic -r v check --read-data -q; [ $(restic -r v snapshots --json | jq length) = 1 ]")
+    }
+
     /// The day of a date is that of the people here, and may have 25 hours.
     @Test func aDateIncludesItsWholeDayOnTheWallClock() throws {
         let bench = try Self.bench()

@@ -3,8 +3,9 @@ public enum ChecksumFile {
     public static let fileName = "SHA256SUMS"
 
     /// The lines come in the order of `files`, which is by the bytes of their names in what we write.
-    static func text(_ files: some Sequence<(key: String, value: SHA256Digest)>) -> [UInt8] {
+    static func text(_ files: some Collection<(key: String, value: SHA256Digest)>) -> [UInt8] {
         var out: [UInt8] = []
+        out.reserveCapacity(files.reduce(0) { $0 + 67 + $1.key.utf8.count })
         for (path, digest) in files {
             // "Escape backslash and newline, and start the line with a backslash": coreutils' rule.
             let escaped = path.utf8.contains(UInt8(ascii: "\\"))

@@ -62,6 +62,7 @@ public struct Manifest: Sendable, Equatable {
     /// The lines of the files.
     static func listing(_ sorted: [(key: String, value: FileFacts)]) -> [UInt8] {
         var out: [UInt8] = []
+        out.reserveCapacity(sorted.reduce(0) { $0 + $1.key.utf8.count + 120 })
         for (path, facts) in sorted {
             out += (out.isEmpty ? "\n    " : ",\n    ").utf8
             appendJSONString(path, to: &out)
@@ -77,6 +78,7 @@ public struct Manifest: Sendable, Equatable {
     /// The same for whoever has the lines already.
     func text(listing: [UInt8]) -> [UInt8] {
         var out: [UInt8] = []
+        out.reserveCapacity(listing.count + 2000)
         func line(_ name: String, _ value: JSON) {
             out += "  ".utf8
             appendJSONString(name, to: &out)

@@ -3,9 +3,8 @@ import Synchronization
 /// Brings a library's attachments into a snapshot, on all cores. What the last snapshot has of the same size, times and
 /// inode, and of the digest that the store remembers, is not read at all.
 struct AttachmentArchiver {
-    /// What became of all of them.
+    /// What became of all of them, but for the files themselves.
     struct Archived {
-        var files: SnapshotFiles
         var digest = ContentDigest()
         var omitted: [Omission] = []
         var warnings: [Finding] = []
@@ -19,7 +18,7 @@ struct AttachmentArchiver {
 
     private enum Outcome: Sendable {
         case unchanged(ParentTree.Place, modified: GoTime)
-        indirect case stored(TreeNode, FileLane.Content, isSteady: Bool)
+        indirect case stored(SnapshotFiles.Stored, isSteady: Bool)
         case omitted(String)
     }
 
@@ -30,29 +29,32 @@ struct AttachmentArchiver {
 
     /// Nothing is put together when all are unchanged and `unlessUnchanged` says that this is all that the caller needs to
     /// know.
-    func archive(_ assets: [Asset], in folder: String, time: Timestamp, unlessUnchanged: Bool) throws -> Archived {
+    func archive(
+        _ assets: [Asset], in folder: String, time: Timestamp, unlessUnchanged: Bool
+    ) throws -> (SnapshotFiles, Archived) {
         let (outcomes, isUnchanged) = try outcomes(assets, folder)
-        var archived = Archived(files: SnapshotFiles(time: time, previous.tree), isUnchanged: isUnchanged)
-        if isUnchanged && unlessUnchanged { return archived }
+        var files = SnapshotFiles(time: time, previous.tree)
+        var archived = Archived(isUnchanged: isUnchanged)
+        if isUnchanged && unlessUnchanged { return (files, archived) }
         for (asset, outcome) in zip(assets, outcomes) {
-            if let outcome { add(asset, outcome, to: &archived) }
+            if let outcome { add(asset, outcome, to: &files, &archived) }
         }
-        try archived.files.storeFolders(Layout.attachmentFolders, writer)
-        return archived
+        try files.storeFolders(Layout.attachmentFolders, writer)
+        return (files, archived)
     }
 
-    private func add(_ asset: Asset, _ outcome: Outcome, to archived: inout Archived) {
+    private func add(_ asset: Asset, _ outcome: Outcome, to files: inout SnapshotFiles, _ archived: inout Archived) {
         var facts = FileFacts(size: asset.size, digest: asset.digest, isLocalOnly: asset.isLocalOnly)
         switch outcome {
         case .omitted(let reason):
             archived.isAsRemembered = false
             archived.omitted.append(Omission(path: asset.path, reason: reason))
             return
-        case .unchanged(let place, let modified): archived.files.add(asset.path, (place, modified, facts))
-        case .stored(let node, let content, let isSteady):
+        case .unchanged(let place, let modified): files.add(asset.path, (place, modified, facts))
+        case .stored(let stored, let isSteady):
             if !isSteady { archived.unsteady.append(asset.path) }
-            facts = FileFacts(size: content.size, digest: content.digest, isLocalOnly: asset.isLocalOnly)
-            archived.files.add(asset.path, node, facts)
+            facts = stored.facts
+            files.add(asset.path, stored)
         }
         if facts.digest != asset.digest { archived.warnings.append(StoreLayout.mismatch(asset.path)) }
         if facts.digest != asset.digest || facts.size != asset.size || previous.digests[asset.path] != asset.digest {
@@ -142,7 +144,7 @@ struct AttachmentArchiver {
     /// What became of neighbours; the small of them are stored together.
     private func outcomes(_ batch: ArraySlice<Asset>, _ root: RootDirectory, _ hand: Hand) throws -> [Outcome?] {
         var outcomes: [Outcome?] = []
-        var waiting: [(place: Int, source: Source)] = []
+        var waiting: [(place: Int, asset: Asset, source: Source)] = []
         for asset in batch {
             try Interrupt.check()
             if let unchanged = unchanged(asset, root) {
@@ -151,6 +153,8 @@ struct AttachmentArchiver {
             }
             var content: FileLane.Content?
             let found = try read(asset, root) { file, size in
+                // What an earlier try found may be another file by now.
+                content = nil
                 hand.small.keep(waiting.count)
                 if hand.small.hasRoom(for: size) { return try hand.small.read(file, size: size) }
                 let stored = try hand.lane().store(file, size: size, known: known(asset))
@@ -160,17 +164,24 @@ struct AttachmentArchiver {
             switch found {
             case .omitted(let reason): outcomes.append(.omitted(reason))
             case .read(let source):
-                if content == nil { waiting.append((outcomes.count, source)) }
-                outcomes.append(content.map(source.outcome))
+                if content == nil { waiting.append((outcomes.count, asset, source)) }
+                outcomes.append(content.map { outcome(asset, source, $0) })
             }
         }
         guard !waiting.isEmpty else { return outcomes }
         hand.small.keep(waiting.count)
-        for ((place, source), content) in zip(waiting, try hand.small.store(hand.lane().blobs)) {
-            outcomes[place] = source.outcome(content)
+        for ((place, asset, source), content) in zip(waiting, try hand.small.store(hand.lane().blobs)) {
+            outcomes[place] = outcome(asset, source, content)
         }
         hand.small.keep(0)
         return outcomes
+    }
+
+    private func outcome(_ asset: Asset, _ source: Source, _ content: FileLane.Content) -> Outcome {
+        let node = TreeNode(source.status, content.blobs, size: content.size)
+        let facts = FileFacts(size: content.size, digest: content.digest, isLocalOnly: asset.isLocalOnly)
+        let stored = SnapshotFiles.Stored(asset.path, node, facts, before: previous.tree.node(asset.path))
+        return .stored(stored, isSteady: source.isSteady)
     }
 
     private enum Reading {
@@ -182,10 +193,6 @@ struct AttachmentArchiver {
     private struct Source {
         let status: FileStatus
         let isSteady: Bool
-
-        func outcome(_ content: FileLane.Content) -> Outcome {
-            .stored(TreeNode(status, content.blobs, size: content.size), content, isSteady: isSteady)
-        }
     }
 
     /// Has `body` read a file, up to three times when it does not hold still. `body` gets its size and returns how much it

@@ -46,9 +46,10 @@ struct LayoutArchiver {
             try attachments.archive(assets, in: folder, time: time, unlessUnchanged: last != nil)
         }
         let made = try views == nil ? makeViews(&layout, known) : nil
-        let found = try aside.finish()
+        var files: SnapshotFiles
+        let found: AttachmentArchiver.Archived
+        (files, found) = try aside.finish()
         if found.isUnchanged, let last { return last }
-        var files = found.files
         for (path, content) in made?.new ?? [] { files.add(path, content) }
         for (path, file) in views ?? made?.kept ?? [] { files.add(path, file) }
         var digest: SHA256Digest?
@@ -168,11 +169,27 @@ struct LayoutArchiver {
         }
     }
 
-    /// The manifest gives itself a name and a time. When all else in it is as it was, so is it, and the whole snapshot.
     private func addManifest(_ layout: StoreLayout, _ files: inout SnapshotFiles) throws {
-        var sorted = files.facts.sorted { precedesBytewise($0.key, $1.key) }
+        let (manifest, sums) = try manifest(layout, files.facts)
+        func store(_ text: [UInt8]) throws -> FileLane.Content {
+            let lane = try FileLane(writer, chunker)
+            lane.begin()
+            try text.withUnsafeBytes { try lane.add($0) }
+            return try lane.finish()
+        }
+        let aside = Aside { try store(sums) }
+        files.add(Manifest.fileName, try store(manifest))
+        files.add(ChecksumFile.fileName, try aside.finish())
+    }
+
+    /// The text of the manifest, and of the checksums of it and all other files. The manifest gives itself a name and a
+    /// time: when all else in it is as it was, so are they, and the whole snapshot.
+    private func manifest(
+        _ layout: StoreLayout, _ files: [String: FileFacts]
+    ) throws -> (manifest: [UInt8], sums: [UInt8]) {
+        var sorted = files.sorted { precedesBytewise($0.key, $1.key) }
         let listing = Manifest.listing(sorted)
-        let manifest = try Exporter.manifest(layout, files.facts)
+        let manifest = try Exporter.manifest(layout, files)
         var before = manifest
         let exportID = previous.manifest["exportId"]?.string
         before.exportID = exportID ?? ""
@@ -186,12 +203,6 @@ struct LayoutArchiver {
         let facts = FileFacts(size: Int64(text.count), digest: digest)
         let place = sorted.firstIndex { !precedesBytewise($0.key, Manifest.fileName) } ?? sorted.endIndex
         sorted.insert((Manifest.fileName, facts), at: place)
-        let sums = ChecksumFile.text(sorted.map { (key: $0.key, value: $0.value.digest) })
-        func store(_ text: [UInt8]) throws -> FileLane.Content {
-            try FileLane(writer, chunker).store { sink in try sink { $0 += text } }
-        }
-        let aside = Aside { try store(sums) }
-        files.add(Manifest.fileName, try store(text))
-        files.add(ChecksumFile.fileName, try aside.finish())
+        return (text, ChecksumFile.text(sorted.map { (key: $0.key, value: $0.value.digest) }))
     }
 }

@@ -12,19 +12,29 @@ struct SnapshotFiles {
         trees = TreeBuilder(parent: previous, below: VaultBackup.root)
     }
 
-    mutating func add(_ path: String, _ node: TreeNode, _ facts: FileFacts) {
-        add(path, node, facts, before: previous.node(path))
+    /// A file that was stored.
+    struct Stored: Sendable {
+        let facts: FileFacts
+        fileprivate let node: TreeBuilder.Written
+        fileprivate let change: Change
+
+        /// `previous` is what the last snapshot has under this path.
+        init(_ path: String, _ node: TreeNode, _ facts: FileFacts, before previous: TreeNode?) {
+            self.facts = facts
+            self.node = TreeBuilder.Written(node, path: path)
+            change = previous == nil ? .new : previous?.content == node.content ? .unmodified : .changed
+        }
+
+        fileprivate enum Change { case new, changed, unmodified }
     }
 
-    private mutating func add(_ path: String, _ node: TreeNode, _ facts: FileFacts, before previous: TreeNode?) {
-        trees.add("\(VaultBackup.root)/\(path)", node)
-        self.facts[path] = facts
-        if previous == nil {
-            counts.new += 1
-        } else if previous?.content == node.content {
-            counts.unmodified += 1
-        } else {
-            counts.changed += 1
+    mutating func add(_ path: String, _ stored: Stored) {
+        trees.add("\(VaultBackup.root)/\(path)", stored.node)
+        facts[path] = stored.facts
+        switch stored.change {
+        case .new: counts.new += 1
+        case .changed: counts.changed += 1
+        case .unmodified: counts.unmodified += 1
         }
     }
 
@@ -52,7 +62,7 @@ struct SnapshotFiles {
         if let place, let old, old.content == content.blobs {
             add(path, (place, old.modified, facts))
         } else {
-            add(path, node, facts, before: old)
+            add(path, Stored(path, node, facts, before: old))
         }
     }
 

@@ -66,7 +66,11 @@ public struct Configuration: Sendable {
                 remedy: didYouMean(name, among: profiles)
                     ?? (profiles.isEmpty ? "it has no profiles" : "its profiles: \(profiles.joined(separator: ", "))"))
         }
-        return Configuration(file: file, values: values.merging(own) { $1 })
+        // Two ways to say one thing: the profile's is the one that counts.
+        let passwords = ["password-file", "password-command"]
+        let isOwn = passwords.contains { own[$0] != nil }
+        let rest = values.filter { !isOwn || !passwords.contains($0.key) }
+        return Configuration(file: file, values: rest.merging(own) { $1 })
     }
 
     /// Words that stand for a run without a profile: in the name of its state, in metrics, as the tag of its snapshots.

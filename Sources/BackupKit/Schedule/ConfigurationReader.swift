@@ -40,14 +40,22 @@ extension Configuration {
             for (key, value) in try TOML.read(bytes, file: file).entries {
                 if key == "profile" { reader.takeProfiles(value) } else { reader.take(key, value, profile: nil) }
             }
-        } catch let error as BackupError { reader.mistakes.append(error) } catch {
-            reader.mistakes.append(BackupError(.failed, "\(error)", at: file))
+        } catch let error as BackupError { reader.mistakes.append((0, error)) } catch {
+            reader.mistakes.append((0, BackupError(.failed, "\(error)", at: file)))
         }
-        return (
-            Configuration(
-                file: file, values: reader.values, profiles: reader.profiles, ofProfiles: reader.ofProfiles),
-            reader.mistakes
-        )
+        let configuration = Configuration(
+            file: file, values: reader.values, profiles: reader.profiles, ofProfiles: reader.ofProfiles)
+        for line in Set(([nil] + reader.profiles).compactMap(configuration.lineOfEmptyPolicy)) {
+            let message = "the rules of keep say nothing about what to keep"
+            reader.mistakes.append((line, BackupError(.failed, message, at: "\(file):\(line)")))
+        }
+        return (configuration, reader.mistakes.sorted { $0.line < $1.line }.map(\.error))
+    }
+
+    /// Where rules begin that keep nothing; nil when there are none, or when they keep something.
+    private func lineOfEmptyPolicy(_ profile: String?) -> Int? {
+        guard let own = try? self.profile(profile), (try? own.retentionPolicy().isEmpty) == true else { return nil }
+        return own.effective.first { $0.key.hasPrefix("keep.") && $0.key != "keep.group-by" }?.line
     }
 
     private struct Reader {
@@ -56,10 +64,11 @@ extension Configuration {
         var values: [String: Setting] = [:]
         var profiles: [String] = []
         var ofProfiles: [String: [String: Setting]] = [:]
-        var mistakes: [BackupError] = []
+        var mistakes: [(line: Int, error: BackupError)] = []
 
         private mutating func mistake(_ value: TOMLValue, _ message: String, remedy: String? = nil) {
-            mistakes.append(BackupError(.failed, message, at: "\(file):\(value.position.line)", remedy: remedy))
+            let line = value.position.line
+            mistakes.append((line, BackupError(.failed, message, at: "\(file):\(line)", remedy: remedy)))
         }
 
         mutating func takeProfiles(_ value: TOMLValue) {
@@ -101,6 +110,10 @@ extension Configuration {
             guard let key = Configuration.keys.first(where: { $0.name == name }) else {
                 let sections = Set(
                     Configuration.keys.compactMap { $0.name.split(separator: ".").dropLast().first.map(String.init) })
+                if sections.contains(name) {
+                    mistake(value, "\(name) must be a table", remedy: "its settings are named as in '\(name).…'")
+                    return nil
+                }
                 let near = didYouMean(name, among: Configuration.keys.map(\.name) + sections.sorted() + ["profile"])
                 mistake(
                     value, "unknown key '\(printable(name))'",

@@ -26,6 +26,9 @@ public enum Crontab {
         let new = Array(lines(job).map { $0 + "\n" }.joined().utf8)
         var bytes = table
         if let old = try find(job.name, in: table) {
+            let isSame = String(decoding: table[old], as: UTF8.self)
+                .contains(" --config \(quoted(job.configuration)) ")
+            guard isSame else { throw job.isTaken(by: "the crontab") }
             bytes.replaceSubrange(old, with: new)
         } else {
             if let last = bytes.last, last != 0x0A { bytes.append(0x0A) }

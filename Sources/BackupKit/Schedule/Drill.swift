@@ -101,14 +101,18 @@ public enum Drill {
 
     // MARK: What to try
 
-    /// The newest of some snapshots and one older one by chance.
+    /// The newest of some snapshots and one older one by chance; in its place those that failed the last time, until they
+    /// pass or are gone.
     public static func choice(
-        of items: [RetentionItem], now: Timestamp, using random: inout some RandomNumberGenerator
+        of items: [RetentionItem], _ history: DrillLog.History, now: Timestamp,
+        using random: inout some RandomNumberGenerator
     ) -> [RetentionItem] {
         // One that is dated in the future would be the newest for years.
         let newest = items.filter { $0.time.instant <= now }.max { $0.time < $1.time } ?? items.first
         guard let newest else { return [] }
-        return [newest, items.filter { $0.id != newest.id }.randomElement(using: &random)].compactMap(\.self)
+        let older = items.filter { $0.id != newest.id }
+        let failed = history.failed(among: older)
+        return [newest] + (failed.isEmpty ? [older.randomElement(using: &random)].compactMap(\.self) : failed)
     }
 
     private static func targets(
@@ -122,8 +126,9 @@ public enum Drill {
             return [target(try vault.resolve(address.snapshot).id.hex)]
         }
         // restic may keep other things in the same vault, which are no libraries.
-        let libraries = try vault.snapshots().snapshots.filter { $0.file.paths == ["/\(VaultBackup.root)"] }
-        let chosen = choice(of: libraries.compactMap(\.retentionItem), now: Clock.system.now(), using: &random)
+        let libraries = try vault.snapshots().snapshots.filter(\.isLibrary)
+        let items = libraries.compactMap(\.retentionItem)
+        let chosen = choice(of: items, DrillLog.History(), now: Clock.system.now(), using: &random)
         guard !chosen.isEmpty else { throw BackupError(.notFound, "the vault holds no library", at: path) }
         return chosen.map { target($0.id) }
     }

@@ -84,6 +84,13 @@ public struct DrillLog: Sendable {
             let latest = passed.max { (place($0) ?? 0) < (place($1) ?? 0) }
             return Set([newest, latest].compactMap { $0?.id })
         }
+
+        /// Of these, the ones whose last drill failed.
+        public func failed(among items: [RetentionItem]) -> [RetentionItem] {
+            var isOK: [String: Bool] = [:]
+            for entry in entries { if let snapshot = entry.snapshot { isOK[snapshot] = entry.isOK } }
+            return items.filter { (isOK[$0.id] ?? $0.original.flatMap { isOK[$0] }) == false }
+        }
     }
 
     /// No file is an empty history.

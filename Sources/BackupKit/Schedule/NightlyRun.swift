@@ -230,7 +230,7 @@ public struct NightlyRun {
         }
         guard let every = settings.drillEvery, isDue(every) else { return }
         var whole: RunState.DrillResult?
-        for item in Drill.choice(of: try vault.snapshots(), now: clock.now(), using: &random) {
+        for item in Drill.choice(of: try vault.snapshots(), history, now: clock.now(), using: &random) {
             let entry = try vault.drill(item.id)
             try drillLog.append(entry)
             report.drills.append(entry)

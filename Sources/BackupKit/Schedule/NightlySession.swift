@@ -4,6 +4,8 @@ import Glibc
 public struct NightlySession: Sendable {
     public var profile: String?
     public var stateFolder: String
+    /// The file that all of this comes from, by its full path.
+    public var configuration: String?
     public var metricsFile: String?
     /// The profiles that write into the same file of metrics, this one or not; nil is that of a run without one.
     public var metricsProfiles: [String?] = []
@@ -19,7 +21,25 @@ public struct NightlySession: Sendable {
     public var statePath: String { RunState.path(in: stateFolder, profile: profile) }
     public var drillLog: DrillLog { DrillLog("\(stateFolder)/drills.jsonl") }
 
-    public func state() throws -> RunState { try RunState.read(statePath) ?? RunState() }
+    public func state() throws -> RunState {
+        var state = try remembered() ?? RunState()
+        state.configuration = configuration
+        return state
+    }
+
+    /// What earlier runs left behind; nil when there were none. What those of another configuration left is not for this
+    /// one to go by: other things would be compared, and one would vouch for the other.
+    public func remembered() throws -> RunState? {
+        guard let state = try RunState.read(statePath) else { return nil }
+        if let other = state.configuration, let configuration, other != configuration,
+            let status = try FileStatus.ofTarget(other), try FileStatus.ofTarget(configuration) != status
+        {
+            throw BackupError(
+                .refused, "is what the runs of \(other) left behind", at: statePath,
+                remedy: "give each configuration a folder of its own, or make them profiles of one file")
+        }
+        return state
+    }
 
     /// Whether the last good run is younger than so many seconds.
     public func isRecent(_ seconds: Int64) -> Bool {
@@ -43,7 +63,7 @@ public struct NightlySession: Sendable {
         // A state that cannot be read must not keep a snapshot from being taken.
         var warnings: [Finding] = []
         var state = RunState()
-        do { state = try self.state() } catch let error as BackupError {
+        do { state = try self.state() } catch let error as BackupError where error.code != .refused {
             warnings.append(Finding(.unreadable, .warning, statePath, error.message, remedy: error.remedy))
         }
         // What a watchdog does not hear is no fault of the backup.

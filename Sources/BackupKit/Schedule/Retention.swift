@@ -58,13 +58,7 @@ public struct Retention: Sendable {
         for item in items { groups[grouping.key(of: item), default: []].append(item) }
         var plan = RetentionPlan()
         for key in groups.keys.sorted(by: { $0.sortsBefore($1) }) {
-            let group = split(groups[key] ?? [], key, doubts)
-            guard !group.keep.isEmpty else {
-                throw BackupError(
-                    .refused, "the policy would remove every snapshot of \(key.text)",
-                    remedy: "keep at least one, or name those that you want gone by their ids")
-            }
-            plan.groups.append(group)
+            plan.groups.append(try split(groups[key] ?? [], key, doubts))
         }
         plan.findings = items.compactMap { item in doubts[item.id].map { $0.finding(item) } }
         return plan
@@ -118,7 +112,7 @@ public struct Retention: Sendable {
 
     private func split(
         _ items: [RetentionItem], _ key: RetentionGroup.Key, _ doubts: [String: Doubt]
-    ) -> RetentionGroup {
+    ) throws -> RetentionGroup {
         let sorted = items.enumerated().sorted { left, right in
             left.element.time == right.element.time
                 ? left.offset < right.offset : left.element.time > right.element.time
@@ -141,6 +135,12 @@ public struct Retention: Sendable {
             } else {
                 group.keep.append(.init(item: item, reasons: reasons, left: verdicts[item.id]?.left ?? [:]))
             }
+        }
+        // What stays for other reasons does not make a rule right that keeps nothing, such as a tag with a typing error.
+        guard group.remove.isEmpty || !verdicts.isEmpty else {
+            throw BackupError(
+                .refused, "the policy would remove every snapshot of \(key.text)",
+                remedy: "keep at least one, or name those that you want gone by their ids")
         }
         return group
     }

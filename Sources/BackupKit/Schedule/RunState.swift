@@ -39,6 +39,8 @@ public struct RunState: Sendable, Equatable {
         }
     }
 
+    /// The file that said what to do.
+    public var configuration: String?
     public var lastRun: Run?
     /// A failed run does not take this away.
     public var lastSuccess: Run?
@@ -98,6 +100,7 @@ public struct RunState: Sendable, Equatable {
     }
 
     public init(_ json: JSON) {
+        configuration = json["configuration"]?.string
         lastRun = json["lastRun"].flatMap(Run.init)
         lastSuccess = json["lastSuccess"].flatMap(Run.init)
         if let drill = json["lastDrill"], let time = drill.time("time"), let isOK = drill["ok"]?.bool {
@@ -118,6 +121,7 @@ public struct RunState: Sendable, Equatable {
     public var json: JSON {
         var members: [JSON.Member] = []
         func add(_ name: String, _ value: JSON?) { if let value { members.append(.init(name, value)) } }
+        add("configuration", configuration.map { .string($0) })
         add("lastRun", lastRun?.json)
         add("lastSuccess", lastSuccess?.json)
         add(

@@ -73,6 +73,9 @@ public enum ScheduleInstaller {
     public static func planSystemd(_ job: ScheduledJob, in folder: String, isUser: Bool) throws -> Plan {
         let units = SystemdUnits(job, isUser: isUser)
         let files = [("\(units.name).service", units.service), ("\(units.name).timer", units.timer)]
+        if let old = try read("\(folder)/\(units.name).service"), !old.contains(units.configuration) {
+            throw job.isTaken(by: "\(folder)/\(units.name).service")
+        }
         var changes: [Plan.Change] = []
         for (name, text) in files where try read("\(folder)/\(name)") != text {
             changes.append(.init(place: "\(folder)/\(name)", bytes: Array(text.utf8)))

@@ -32,6 +32,14 @@ public struct ScheduledJob: Sendable, Equatable {
 
     static func name(_ profile: String?) -> String { profile.map { "backup-tool-\($0)" } ?? "backup-tool" }
 
+    /// For when a job of this name is there, of another configuration: it would end without anybody noticing.
+    func isTaken(by place: String) -> BackupError {
+        BackupError(
+            .refused, "runs '\(name)' with another configuration already", at: place,
+            remedy: "'backup-tool schedule remove' takes that out; configurations side by side are profiles of one file"
+        )
+    }
+
     /// Profiles that share a vault begin at the same minute, and one waits for the other.
     var words: [String] {
         [tool, "--quiet", "run", "--config", configuration] + (profile.map { ["--profile", $0] } ?? [])

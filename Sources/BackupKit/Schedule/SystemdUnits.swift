@@ -3,16 +3,18 @@ public struct SystemdUnits: Sendable, Equatable {
     public let name: String
     public let service: String
     public let timer: String
+    /// As every service that runs the same configuration has it.
+    let configuration: String
 
     /// `isUser` is for the units of one account, which may use fewer of the walls.
     public init(_ job: ScheduledJob, isUser: Bool) {
         name = job.name
+        configuration = " \(Self.inCommand("--config")) \(Self.inCommand(job.configuration)) "
         let what = job.profile.map { "Nightly backup, profile \($0)" } ?? "Nightly backup"
         var service = [
             "# Written by 'backup-tool schedule install --systemd'; 'backup-tool schedule remove' takes it away.",
             "[Unit]", "Description=\(what)", "", "[Service]", "Type=oneshot",
-            // A $ begins a variable in a command, and nowhere else.
-            "ExecStart=\(job.words.map { Self.quoted($0.replacing("$", with: "$$")) }.joined(separator: " "))",
+            "ExecStart=\(job.words.map(Self.inCommand).joined(separator: " "))",
             "Environment=\(Self.quoted("HOME=\(job.home)"))", "UMask=0077", "Nice=10", "IOSchedulingClass=idle", "",
             "# It reads what it backs up, and writes here and to a scratch folder of its own, and nowhere else.",
         ]
@@ -50,6 +52,9 @@ public struct SystemdUnits: Sendable, Equatable {
         "ProtectKernelTunables=yes", "ProtectKernelModules=yes", "ProtectKernelLogs=yes", "ProtectControlGroups=yes",
         "ProtectClock=yes", "ProtectHostname=yes", "PrivateDevices=yes", "RestrictNamespaces=yes",
     ]
+
+    /// A $ begins a variable in a command, and nowhere else.
+    private static func inCommand(_ word: String) -> String { quoted(word.replacing("$", with: "$$")) }
 
     /// A % begins a specifier, and a backslash an escape.
     private static func quoted(_ word: String) -> String {

@@ -107,9 +107,11 @@ final class Aside<Result> {
 
     deinit { thread?.join() }
 
+    /// Hands over the result, once: it may be large, and whoever changes it shall have the only one.
     func finish() throws -> Result {
         thread?.join()
         thread = nil
+        defer { outcome.result = nil }
         guard let result = outcome.result else { throw BackupError(.failed, "a thread left no result") }
         return try result.get()
     }

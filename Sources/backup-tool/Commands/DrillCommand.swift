@@ -63,7 +63,11 @@ extension Invocation {
         let lock = try NightlySession.lock(try nightlyVaultPath(settings), waitSeconds: try lockWait())
         defer { withExtendedLifetime(lock) {} }
         var random = SystemRandomNumberGenerator()
-        let chosen = Drill.choice(of: try nightly.snapshots(), now: Clock.system.now(), using: &random)
+        var state = try session.state()
+        let history = try log.history()
+        let loss = value("log") == nil ? log.loss(state.drillHead, from: history, rememberedIn: session.statePath) : nil
+        say(history.findings + [loss].compactMap(\.self))
+        let chosen = Drill.choice(of: try nightly.snapshots(), history, now: Clock.system.now(), using: &random)
         guard !chosen.isEmpty else {
             throw BackupError(
                 .notFound, "holds no snapshot of 'backup-tool run' yet", at: try nightlyVaultPath(settings))
@@ -75,12 +79,12 @@ extension Invocation {
             report(entry)
             whole = entry.result(after: whole)
         }
-        var state = try session.state()
         state.lastDrill = whole
         if value("log") == nil { state.drillHead = try log.history().head }
         try state.write(session.statePath)
         try session.writeMetrics(state)
-        return whole?.isOK == true ? .done : .damaged
+        let isWhole = loss == nil && !history.findings.contains { $0.severity == .damage }
+        return whole?.isOK == true && isWhole ? .done : .damaged
     }
 
     func report(_ entry: DrillEntry) {

@@ -19,6 +19,7 @@ extension Command {
             .value("ack", "SNAPSHOT", "Say that a suspicious loss was meant, and do nothing else"),
             .dryRun,
             .value("if-older", "AGE", "Do nothing when the last good run is younger, such as 25h"),
+            .value("ping", "URL", "The watchdog to be told, instead of the configuration's 'ping.url'"),
         ],
         examples: [
             Example("backup-tool run --config nightly.toml", "One night"),
@@ -28,7 +29,11 @@ extension Command {
         reports: true,
         run: { call in
             let settings = try call.profileConfiguration()
-            let session = try call.nightlySession(settings)
+            var session = try call.nightlySession(settings)
+            if let address = call.value("ping") {
+                session.ping = Ping(address)
+                guard session.ping != nil else { throw call.usage("--ping must be an address of the web") }
+            }
             if let text = call.value("if-older") {
                 guard let seconds = CalendarSpan(text)?.approximateSeconds else {
                     throw call.usage("--if-older must be a span such as 25h, not '\(printable(text))'")
@@ -39,6 +44,7 @@ extension Command {
                 }
             }
             if let word = call.value("ack") { return try call.acknowledge(word, settings, session) }
+            call.warnOfEnvironment(settings)
             let output = call.output
             if call.flag("dry-run") {
                 var night = NightlyRun(
@@ -75,7 +81,19 @@ extension Invocation {
             try all.profile($0).text("metrics.file") == session.metricsFile
         }
         session.ping = settings.text("ping.url").flatMap { Ping($0) }
+        session.configuration = try settings.file.map(absolutePath)
         return session
+    }
+
+    /// Whoever wrote a configuration expects it to be in force.
+    fileprivate func warnOfEnvironment(_ settings: Configuration) {
+        for (option, variable) in [(Option.store.name, "BACKUP_TOOL_STORE"), (Option.vault.name, "BACKUP_TOOL_VAULT")] {
+            guard value(option) == nil, let named = environment[variable], let written = settings.text(option),
+                (try? absolutePath(named)) != (try? absolutePath(written))
+            else { continue }
+            output.warn(
+                "$\(variable) names \(printable(named)), and wins over the configuration's \(printable(written))")
+        }
     }
 
     func nightlyVaultPath(_ settings: Configuration) throws -> String {

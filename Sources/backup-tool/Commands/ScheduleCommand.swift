@@ -45,9 +45,12 @@ extension Command {
         run: { call in
             let profile = call.value("profile")
             var plans = [
-                try ScheduleInstaller.planSystemdRemoval(
-                    profile: profile, in: try call.unitFolder(), isUser: call.isUser)
+                try ScheduleInstaller.planSystemdRemoval(profile: profile, in: try call.ownUnits, isUser: true)
             ]
+            if !call.isUser {
+                let folder = call.systemUnits
+                plans.append(try ScheduleInstaller.planSystemdRemoval(profile: profile, in: folder, isUser: false))
+            }
             do { plans.append(try ScheduleInstaller.planCronRemoval(profile: profile)) } catch let error as BackupError
                 where error.code == .notFound
             {
@@ -95,9 +98,9 @@ extension Invocation {
         try isUser ? ownUnits : systemUnits
     }
 
-    private var systemUnits: String { "/etc/systemd/system" }
+    fileprivate var systemUnits: String { "/etc/systemd/system" }
 
-    private var ownUnits: String {
+    fileprivate var ownUnits: String {
         get throws {
             if let folder = environment["XDG_CONFIG_HOME"], folder.hasPrefix("/") { return folder + "/systemd/user" }
             return try environment.home() + "/.config/systemd/user"
@@ -107,7 +110,7 @@ extension Invocation {
     fileprivate func status(_ maxAge: Int64) throws -> ExitStatus {
         let settings = try profileConfiguration()
         let profile = value("profile")
-        let state = try RunState.read(RunState.path(in: try environment.stateFolder(settings), profile: profile))
+        let state = try nightlySession(settings).remembered()
         let now = Clock.system.now()
         let status = ScheduleStatus(state, now: now, maxAge: maxAge)
         // An account that may not look into a crontab can still tell how the runs are doing.
@@ -184,7 +187,7 @@ extension Invocation {
     }
 
     /// Follows links; what is not there yet is taken as it is named.
-    private func absolutePath(_ path: String) throws -> String {
+    func absolutePath(_ path: String) throws -> String {
         if let found = realpath(path, nil) {
             defer { free(found) }
             return String(cString: found)

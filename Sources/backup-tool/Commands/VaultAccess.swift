@@ -36,6 +36,11 @@ extension Invocation {
         guard let named else {
             throw usage("no vault is named: give --vault, or set BACKUP_TOOL_VAULT")
         }
+        return try vaultFolder(named)
+    }
+
+    /// The folder that a vault's name stands for.
+    func vaultFolder(_ named: String) throws -> String {
         for prefix in ["vault:", "local:"] where named.hasPrefix(prefix) {
             return String(named.dropFirst(prefix.count))
         }

@@ -16,7 +16,7 @@ extension Command {
             .value("tag", "TAGS", "Only snapshots with all of these tags, with commas between", repeated: true),
             .flag("prune", "Then remove what no snapshot needs any more"),
         ],
-        arguments: [Argument("SNAPSHOT", "Remove these: the beginnings of their ids", .text, .any)],
+        arguments: [Argument("SNAPSHOT", "Remove these: the beginnings of their ids, or 'latest'", .text, .any)],
         examples: [
             Example(
                 "backup-tool vault forget --keep-daily 14 --keep-monthly 12 --dry-run", "What a policy would remove"),
@@ -95,7 +95,10 @@ extension Invocation {
 
     /// Snapshots that were named, all of which may go.
     fileprivate func resolve(_ words: [String], _ vault: Vault) throws -> [SHA256Digest] {
-        let ids = try words.map { try vault.resolve($0).id }
+        // No dates: they stand for the last snapshot until then, and so for one of another day. And a snapshot that cannot be
+        // read has a name, too.
+        let named = try words.map { $0 == "latest" ? try vault.resolve($0).id : try vault.resolve($0, .snapshot) }
+        let ids = named.enumerated().filter { !named[..<$0.offset].contains($0.element) }.map(\.element)
         let items = try vault.snapshots().0.compactMap(\.retentionItem)
         let proved = try proved(items, now: Clock.system.now())
         if let id = ids.first(where: { proved.contains($0.hex) }) {

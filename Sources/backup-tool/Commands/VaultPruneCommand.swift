@@ -64,7 +64,8 @@ extension Command {
                     file: call.value("from-password-file"), command: call.value("from-password-command"),
                     variable: { _ in nil })
             else { throw call.usage("give --from-password-file or --from-password-command") }
-            let source = try Vault.open(try FolderBackend(call.value("from") ?? ""), password: try secret.read())
+            let folder = try call.vaultFolder(call.value("from") ?? "")
+            let source = try Vault.open(try FolderBackend(folder), password: try secret.read())
             return try source.reading(
                 wait: call.lockWait(), unlocked: { call.output.warn("read without a lock: \($0.message)") }
             ) { source in

@@ -15,7 +15,8 @@ struct TreeBuilder {
     }
 
     private enum Node: Sendable {
-        indirect case made(TreeNode)
+        /// The words of a new one: half the memory, and written by whoever made it.
+        case made([UInt8])
         /// Goes into the new tree as it stands in the old one.
         case kept(ParentTree.Place)
     }
@@ -28,12 +29,30 @@ struct TreeBuilder {
     /// `parent` is what was below `root`.
     init(parent: ParentTree = ParentTree(), below root: String) { (self.parent, self.root) = (parent, root) }
 
-    /// `path` is relative, its parts parted by "/"; the node gets its name from it.
-    mutating func add(_ path: String, _ node: TreeNode) {
-        var node = node
+    /// A node as it will stand in its tree, with the name that its path gives it.
+    struct Written: Sendable {
+        fileprivate let text: [UInt8]
+        fileprivate let modified: GoTime
+
+        init(_ node: TreeNode, path: String) {
+            var node = node
+            node.name = Array(TreeBuilder.split(path).name.utf8)
+            self.init(node)
+        }
+
+        fileprivate init(_ node: TreeNode) {
+            var text: [UInt8] = []
+            node.append(to: &text)
+            // Without the room that it grew into.
+            self.text = text.withUnsafeBytes { Array($0) }
+            modified = node.modified
+        }
+    }
+
+    /// `path` is relative, its parts parted by "/".
+    mutating func add(_ path: String, _ node: Written) {
         let (folder, name) = Self.split(path)
-        node.name = Array(name.utf8)
-        add(folder, Entry(name: node.name, modified: node.modified, node: .made(node)))
+        add(folder, Entry(name: Array(name.utf8), modified: node.modified, node: .made(node.text)))
     }
 
     /// Adds a file that is what it was.
@@ -91,7 +110,7 @@ struct TreeBuilder {
     ) throws -> SHA256Digest {
         let text = try Tree.encode(entries, name: \.name) { entry, out in
             switch entry.node {
-            case .made(let node): node.append(to: &out)
+            case .made(let text): out += text
             case .kept(let place): parent.withText(of: place) { out += $0 }
             }
         }
@@ -116,7 +135,7 @@ struct TreeBuilder {
         node.changed = node.modified
         node.setOwner()
         node.subtree = id
-        return Entry(name: node.name, modified: node.modified, node: .made(node))
+        return Entry(name: node.name, modified: node.modified, node: .made(Written(node).text))
     }
 }
 

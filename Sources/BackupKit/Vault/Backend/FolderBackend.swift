@@ -67,11 +67,18 @@ public final class FolderBackend: VaultBackend {
         }
     }
 
-    /// What is not there holds nothing: a copy made without empty folders is still a vault.
+    /// What is not there holds nothing: a copy made without empty folders is still a vault. But whoever has lost all
+    /// snapshots must not be told that there were none: everything would be removed as needed by nobody.
     private func names(in inner: String) throws -> [String] {
         do {
             return try Directory.names(in: "\(folder)/\(inner)", skippingForeign: true)
         } catch let error as BackupError where error.code == .notFound {
+            let snapshots = VaultFile.Kind.snapshot.rawValue
+            guard try inner != snapshots || names(in: VaultFile.Kind.index.rawValue).isEmpty else {
+                throw BackupError(
+                    .damaged, "the folder is missing, and the vault holds data", at: "\(folder)/\(snapshots)",
+                    remedy: "bring it back from a copy; where no snapshot was left, make it again")
+            }
             return []
         }
     }

@@ -24,7 +24,8 @@ public struct KeyRing: Sendable {
     /// Finds the key that the password opens. A key file that cannot be read is a finding and stops nobody who has
     /// another.
     func open(password: [UInt8], cost most: Int = mostTried) throws -> Opened {
-        let ids = try backend.list(.key).items.map(\.id)
+        let listing = try backend.list(.key)
+        let ids = listing.items.map(\.id)
         guard !ids.isEmpty else {
             throw BackupError(.damaged, "the vault has no keys, and nothing opens it without", at: backend.location)
         }
@@ -43,9 +44,12 @@ public struct KeyRing: Sendable {
         if let damaged = findings.first, findings.count == min(ids.count, most) {
             throw BackupError(.damaged, "no key can be read: \(damaged.message)", at: backend.location)
         }
+        let lost = (findings.map(\.subject) + listing.misplaced).first
         throw BackupError(
             .wrongPassword, "the password opens none of the vault's keys", at: backend.location,
-            remedy: ids.count > most ? "only \(most) of its \(ids.count) keys were tried; remove some" : nil)
+            remedy: ids.count > most
+                ? "only \(most) of its \(ids.count) keys were tried; remove some"
+                : lost.map { "\($0) cannot be used, and may be the one that it opens: bring it back from a copy" })
     }
 
     func read(_ id: SHA256Digest) throws -> KeyFile {

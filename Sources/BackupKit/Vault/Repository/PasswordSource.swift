@@ -65,6 +65,8 @@ public enum PasswordSource: Sendable, Equatable {
     }
 
     private static func trimmed(_ bytes: [UInt8]) -> [UInt8] {
+        // What some editors of Windows begin a file with.
+        let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
         func isWhite(_ byte: UInt8) -> Bool { byte == 0x20 || 0x09...0x0D ~= byte }
         let start = bytes.firstIndex { !isWhite($0) } ?? bytes.endIndex
         let end = bytes.lastIndex { !isWhite($0) }.map { $0 + 1 } ?? start

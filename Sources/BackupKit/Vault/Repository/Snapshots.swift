@@ -10,6 +10,11 @@ public struct Snapshot: Sendable, Equatable {
         self.file = file
     }
 
+    /// Where a snapshot holds a library: the same for every machine and every year.
+    public static let libraryFolder = "library"
+
+    /// restic may keep other things in the same vault.
+    public var isLibrary: Bool { file.paths == ["/\(Self.libraryFolder)"] }
     public var time: GoTime { file.time }
     /// What people type.
     public var shortID: String { String(id.hex.prefix(8)) }
@@ -68,7 +73,8 @@ extension Vault {
     }
 
     /// The snapshot that a person means: the beginning of its name, "latest", or a date or time, which stands for the
-    /// last one until then (a bare date includes its day, as long as that is on this machine's wall clock).
+    /// last one until then (a bare date includes its day, as long as that is on this machine's wall clock). Words and dates
+    /// mean libraries, where there are any.
     public func resolve(_ word: String, now: Timestamp = Clock.system.now()) throws -> Snapshot {
         let (all, findings) = try snapshots()
         let subject = "\(backend.location)@\(word)"
@@ -80,16 +86,17 @@ extension Vault {
                     ? "\(unread) snapshots cannot be read; see 'backup-tool vault check'"
                     : "see 'backup-tool vault snapshots'")
         }
+        let libraries = all.contains(where: \.isLibrary) ? all.filter(\.isLibrary) : all
         if word == "latest" {
             // A clock that once went wrong must not hide every later backup.
-            let past = all.last { $0.time.timestamp <= now }
-            guard let latest = past ?? all.last else { throw none("the vault has no snapshots") }
+            let past = libraries.last { $0.time.timestamp <= now }
+            guard let latest = past ?? libraries.last else { throw none("the vault has no snapshots") }
             return latest
         }
         let isDate = word.utf8.count == 10
         if let time = LocalTime(word), word.contains("-") {
             let end = isDate ? Self.endOfDay(time.day) : time.instant.milliseconds + 999
-            guard let found = all.last(where: { $0.time.timestamp.milliseconds <= end }) else {
+            guard let found = libraries.last(where: { $0.time.timestamp.milliseconds <= end }) else {
                 throw none("no snapshot is as old as that")
             }
             return found

@@ -30,6 +30,7 @@ public final class Vault: Sendable {
 
     public static func open(_ backend: any VaultBackend, password: [UInt8]) throws -> Vault {
         guard try backend.size(.config) != nil else {
+            guard try !holdsData(backend) else { throw lostConfiguration(.damaged, backend) }
             guard try backend.list(.key).items.isEmpty else {
                 throw BackupError(
                     .notFound, "making this vault was interrupted: it has a key and no configuration",
@@ -65,11 +66,7 @@ public final class Vault: Sendable {
                 .exists, "there are keys already, of a vault that lost its configuration or was never finished",
                 at: backend.location, remedy: "finish it with --resume if nothing was ever kept in it")
         }
-        guard try isFresh || backend.list(.snapshot).items.isEmpty && backend.list(.data).items.isEmpty else {
-            throw BackupError(
-                .exists, "there are packs or snapshots of a vault that lost its configuration", at: backend.location,
-                remedy: "bring back the file 'config' from a copy")
-        }
+        guard try isFresh || !holdsData(backend) else { throw lostConfiguration(.exists, backend) }
         let master = isFresh ? try VaultKey.random() : try keys.open(password: password).key
         let keyID = isFresh ? try keys.add(master, password: password, cost: cost, clock: clock) : nil
         do {
@@ -85,6 +82,16 @@ public final class Vault: Sendable {
             throw error
         }
         return try open(backend, password: password)
+    }
+
+    private static func holdsData(_ backend: any VaultBackend) throws -> Bool {
+        try [VaultFile.Kind.snapshot, .index, .data].contains { try !backend.list($0).items.isEmpty }
+    }
+
+    private static func lostConfiguration(_ code: ErrorCode, _ backend: any VaultBackend) -> BackupError {
+        BackupError(
+            code, "there are packs or snapshots of a vault that lost its configuration", at: backend.location,
+            remedy: "bring back the file 'config' from a copy")
     }
 
     // MARK: Keys
@@ -116,8 +123,8 @@ public final class Vault: Sendable {
         return id
     }
 
-    /// The one file whose name begins so.
-    func resolve(_ prefix: String, _ kind: VaultFile.Kind) throws -> SHA256Digest {
+    /// The one file whose name begins so, whether it can be read or not.
+    public func resolve(_ prefix: String, _ kind: VaultFile.Kind) throws -> SHA256Digest {
         let prefix = prefix.lowercased()
         let found = try backend.list(kind).items.map(\.id).filter { $0.hex.hasPrefix(prefix) }
         guard let id = found.first, !prefix.isEmpty else {
