@@ -138,7 +138,7 @@ import Testing
         #expect(shown.stderr == "OK: c/config.toml\n")
         try bench.write(
             "bad.toml",
-            "stor = 1\nkeep.daily = 'x'\nping = 'ftp://x'\n[profile.'a b']\n[profile.p]\ndrill.every = '1w'\n"
+            "stor = 1\nkeep.daily = 'x'\nping.url = 'ftp://x'\n[profile.'a b']\n[profile.p]\ndrill.every = '1w'\n"
                 + "keep.group-by = 'colour'\n[profile.nightly]\n")
         let bad = try bench.tool(exit: 4, "config", "check", "--config", "bad.toml")
         #expect(

@@ -82,7 +82,7 @@ public struct VaultBackupResult: Sendable {
 /// costs nothing but packs that no index names, and the next backup finds those and uses them.
 public enum VaultBackup {
     /// Where the layout lies in a snapshot.
-    public static let root = Snapshot.libraryFolder
+    public static let root = SnapshotFile.libraryFolder
 
     public static var hostName: String {
         var name = [CChar](repeating: 0, count: 256)
@@ -158,7 +158,7 @@ public enum VaultBackup {
     private static func parent(in vault: Vault, _ options: VaultBackupOptions, now: Timestamp) throws -> Snapshot? {
         let (all, _) = try vault.snapshots()
         return all.last {
-            $0.isLibrary && $0.file.hostname == options.host && $0.file.time.timestamp <= now
+            $0.file.isLibrary && $0.file.hostname == options.host && $0.file.time.timestamp <= now
         }
     }
 }

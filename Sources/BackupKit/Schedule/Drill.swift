@@ -126,7 +126,7 @@ public enum Drill {
             return [target(try vault.resolve(address.snapshot).id.hex)]
         }
         // restic may keep other things in the same vault, which are no libraries.
-        let libraries = try vault.snapshots().snapshots.filter(\.isLibrary)
+        let libraries = try vault.snapshots().snapshots.filter(\.file.isLibrary)
         let items = libraries.compactMap(\.retentionItem)
         let chosen = choice(of: items, DrillLog.History(), now: Clock.system.now(), using: &random)
         guard !chosen.isEmpty else { throw BackupError(.notFound, "the vault holds no library", at: path) }

@@ -60,6 +60,8 @@ public struct DrillLog: Sendable {
 
     public init(_ path: String) { self.path = path }
 
+    public static func path(in folder: String) -> String { "\(folder)/drills.jsonl" }
+
     public struct History: Sendable, Equatable {
         public var entries: [DrillEntry] = []
         public var findings: [Finding] = []

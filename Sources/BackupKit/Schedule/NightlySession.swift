@@ -19,7 +19,7 @@ public struct NightlySession: Sendable {
     }
 
     public var statePath: String { RunState.path(in: stateFolder, profile: profile) }
-    public var drillLog: DrillLog { DrillLog("\(stateFolder)/drills.jsonl") }
+    public var drillLog: DrillLog { DrillLog(DrillLog.path(in: stateFolder)) }
 
     public func state() throws -> RunState {
         var state = try remembered() ?? RunState()

@@ -43,7 +43,7 @@ public final class StoreVault: NightlyVault {
     }
 
     private func isOurs(_ file: SnapshotFile) -> Bool {
-        file.hostname == options.host && file.paths == ["/\(VaultBackup.root)"]
+        file.hostname == options.host && file.isLibrary
             && options.tags.allSatisfy(file.tags.contains)
     }
 

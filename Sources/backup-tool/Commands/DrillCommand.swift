@@ -49,7 +49,7 @@ extension Invocation {
     /// `--log`, else beside the configuration, else where programs keep what they noted.
     fileprivate func drillLogPath() throws -> String {
         if let named = value("log") { return named }
-        return try environment.stateFolder(configuration()) + "/drills.jsonl"
+        return DrillLog.path(in: try environment.stateFolder(configuration()))
     }
 
     /// As a run does it, when nobody wants to wait until one is due.

@@ -98,8 +98,9 @@ extension Invocation {
         // No dates: they stand for the last snapshot until then, and so for one of another day. And a snapshot that cannot be
         // read has a name, too.
         let named = try words.map { $0 == "latest" ? try vault.resolve($0).id : try vault.resolve($0, .snapshot) }
-        let ids = named.enumerated().filter { !named[..<$0.offset].contains($0.element) }.map(\.element)
-        let items = try vault.snapshots().0.compactMap(\.retentionItem)
+        var seen: Set<SHA256Digest> = []
+        let ids = named.filter { seen.insert($0).inserted }
+        let items = try vault.snapshots().snapshots.compactMap(\.retentionItem)
         let proved = try proved(items, now: Clock.system.now())
         if let id = ids.first(where: { proved.contains($0.hex) }) {
             throw BackupError(
@@ -111,7 +112,7 @@ extension Invocation {
 
     /// The last that passed a drill of each profile, which its tags tell.
     private func proved(_ items: [RetentionItem], now: Timestamp) throws -> Set<String> {
-        let history = try DrillLog(try environment.stateFolder(configuration()) + "/drills.jsonl").history()
+        let history = try DrillLog(DrillLog.path(in: environment.stateFolder(configuration()))).history()
         let groups = Dictionary(grouping: items, by: { [$0.host] + $0.paths + $0.tags.sorted() }).values
         return groups.reduce(into: []) { $0.formUnion(history.proved(among: $1, now: now)) }
     }

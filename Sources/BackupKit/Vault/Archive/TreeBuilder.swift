@@ -8,13 +8,13 @@ struct TreeBuilder {
         var unmodified = 0
     }
 
-    private struct Entry: Sendable {
+    fileprivate struct Entry: Sendable {
         let name: [UInt8]
         let modified: GoTime
         let node: Node
     }
 
-    private enum Node: Sendable {
+    fileprivate enum Node: Sendable {
         /// The words of a new one: half the memory, and written by whoever made it.
         case made([UInt8])
         /// Goes into the new tree as it stands in the old one.
@@ -31,8 +31,7 @@ struct TreeBuilder {
 
     /// A node as it will stand in its tree, with the name that its path gives it.
     struct Written: Sendable {
-        fileprivate let text: [UInt8]
-        fileprivate let modified: GoTime
+        fileprivate let entry: Entry
 
         init(_ node: TreeNode, path: String) {
             var node = node
@@ -44,15 +43,14 @@ struct TreeBuilder {
             var text: [UInt8] = []
             node.append(to: &text)
             // Without the room that it grew into.
-            self.text = text.withUnsafeBytes { Array($0) }
-            modified = node.modified
+            let exact = text.withUnsafeBytes { Array($0) }
+            entry = Entry(name: node.name, modified: node.modified, node: .made(exact))
         }
     }
 
     /// `path` is relative, its parts parted by "/".
     mutating func add(_ path: String, _ node: Written) {
-        let (folder, name) = Self.split(path)
-        add(folder, Entry(name: Array(name.utf8), modified: node.modified, node: .made(node.text)))
+        add(Self.split(path).folder, node.entry)
     }
 
     /// Adds a file that is what it was.
@@ -135,7 +133,7 @@ struct TreeBuilder {
         node.changed = node.modified
         node.setOwner()
         node.subtree = id
-        return Entry(name: node.name, modified: node.modified, node: .made(Written(node).text))
+        return Written(node).entry
     }
 }
 

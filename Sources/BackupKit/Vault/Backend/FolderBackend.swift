@@ -45,6 +45,7 @@ public final class FolderBackend: VaultBackend {
             }
         case .key, .snapshot, .index, .lock:
             try add(kind.rawValue, prefix: "", to: &listing)
+            if kind == .snapshot, listing.items.isEmpty { try requireFolderOfSnapshots() }
         }
         return listing
     }
@@ -67,18 +68,22 @@ public final class FolderBackend: VaultBackend {
         }
     }
 
-    /// What is not there holds nothing: a copy made without empty folders is still a vault. But whoever has lost all
-    /// snapshots must not be told that there were none: everything would be removed as needed by nobody.
+    /// Whoever has lost all snapshots must not be told that there were none: everything would be removed as needed by nobody.
+    private func requireFolderOfSnapshots() throws {
+        let path = "\(folder)/\(VaultFile.Kind.snapshot.rawValue)"
+        guard try FileStatus.ofTarget(path) == nil, try !names(in: VaultFile.Kind.index.rawValue).isEmpty else {
+            return
+        }
+        throw BackupError(
+            .damaged, "the folder is missing, and the vault holds data", at: path,
+            remedy: "bring it back from a copy; where no snapshot was left, make it again")
+    }
+
+    /// What is not there holds nothing: a copy made without empty folders is still a vault.
     private func names(in inner: String) throws -> [String] {
         do {
             return try Directory.names(in: "\(folder)/\(inner)", skippingForeign: true)
         } catch let error as BackupError where error.code == .notFound {
-            let snapshots = VaultFile.Kind.snapshot.rawValue
-            guard try inner != snapshots || names(in: VaultFile.Kind.index.rawValue).isEmpty else {
-                throw BackupError(
-                    .damaged, "the folder is missing, and the vault holds data", at: "\(folder)/\(snapshots)",
-                    remedy: "bring it back from a copy; where no snapshot was left, make it again")
-            }
             return []
         }
     }

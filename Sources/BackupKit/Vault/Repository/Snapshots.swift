@@ -10,11 +10,6 @@ public struct Snapshot: Sendable, Equatable {
         self.file = file
     }
 
-    /// Where a snapshot holds a library: the same for every machine and every year.
-    public static let libraryFolder = "library"
-
-    /// restic may keep other things in the same vault.
-    public var isLibrary: Bool { file.paths == ["/\(Self.libraryFolder)"] }
     public var time: GoTime { file.time }
     /// What people type.
     public var shortID: String { String(id.hex.prefix(8)) }
@@ -23,6 +18,14 @@ public struct Snapshot: Sendable, Equatable {
     public var json: JSON {
         .object((file.json.members ?? []) + [.init("id", .string(id.hex)), .init("short_id", .string(shortID))])
     }
+}
+
+extension SnapshotFile {
+    /// Where a snapshot holds a library: the same for every machine and every year.
+    public static let libraryFolder = "library"
+
+    /// restic may keep other things in the same vault.
+    public var isLibrary: Bool { paths == ["/\(Self.libraryFolder)"] }
 }
 
 extension Vault {
@@ -86,7 +89,8 @@ extension Vault {
                     ? "\(unread) snapshots cannot be read; see 'backup-tool vault check'"
                     : "see 'backup-tool vault snapshots'")
         }
-        let libraries = all.contains(where: \.isLibrary) ? all.filter(\.isLibrary) : all
+        var libraries = all.filter(\.file.isLibrary)
+        if libraries.isEmpty { libraries = all }
         if word == "latest" {
             // A clock that once went wrong must not hide every later backup.
             let past = libraries.last { $0.time.timestamp <= now }
