@@ -32,51 +32,12 @@ struct AttachmentArchiver {
     func archive(
         _ assets: [Asset], in folder: String, time: Timestamp, unlessUnchanged: Bool
     ) throws -> (SnapshotFiles, Archived) {
-        let (outcomes, isUnchanged) = try outcomes(assets, folder)
-        var files = SnapshotFiles(time: time, previous.tree)
-        var archived = Archived(isUnchanged: isUnchanged)
-        if isUnchanged && unlessUnchanged { return (files, archived) }
-        for (asset, outcome) in zip(assets, outcomes) {
-            if let outcome { add(asset, outcome, to: &files, &archived) }
-        }
-        try files.storeFolders(Layout.attachmentFolders, writer)
-        return (files, archived)
-    }
-
-    private func add(_ asset: Asset, _ outcome: Outcome, to files: inout SnapshotFiles, _ archived: inout Archived) {
-        var facts = FileFacts(size: asset.size, digest: asset.digest, isLocalOnly: asset.isLocalOnly)
-        switch outcome {
-        case .omitted(let reason):
-            archived.isAsRemembered = false
-            archived.omitted.append(Omission(path: asset.path, reason: reason))
-            return
-        case .unchanged(let place, let modified): files.add(asset.path, (place, modified, facts))
-        case .stored(let stored, let isSteady):
-            if !isSteady { archived.unsteady.append(asset.path) }
-            facts = stored.facts
-            files.add(asset.path, stored)
-        }
-        if facts.digest != asset.digest { archived.warnings.append(StoreLayout.mismatch(asset.path)) }
-        if facts.digest != asset.digest || facts.size != asset.size || previous.digests[asset.path] != asset.digest {
-            archived.isAsRemembered = false
-        }
-        archived.digest.add(
-            Asset(path: asset.path, size: facts.size, digest: facts.digest, isLocalOnly: asset.isLocalOnly))
-    }
-
-    private struct Progress {
-        var outcomes: [Outcome?]
-        var isUnchanged = true
-        var status = VaultBackupStatus()
-    }
-
-    /// What became of each, and whether all are unchanged.
-    private func outcomes(_ assets: [Asset], _ folder: String) throws -> ([Outcome?], Bool) {
         let root = try RootDirectory(folder)
         var start = Progress(outcomes: [Outcome?](repeating: nil, count: assets.count))
         start.status.totalFiles = assets.count
         start.status.totalBytes = assets.reduce(0) { $0 + $1.size }
         let progress = Mutex(start)
+        let sum = Mutex<Sum?>(Sum(previous, time: time))
         let batches = Self.batches(assets)
         // Each has up to 25 MB in hand, once there is something to store.
         try Parallel.forEach(
@@ -84,20 +45,80 @@ struct AttachmentArchiver {
         ) { hand, number in
             let batch = batches[number]
             let outcomes = try outcomes(assets[batch], root, hand)
-            let status = progress.withLock { progress in
-                for (index, outcome) in zip(batch, outcomes) {
-                    progress.outcomes[index] = outcome
-                    progress.status.bytes += assets[index].size
-                    if case .unchanged? = outcome { continue }
-                    progress.isUnchanged = false
-                }
-                progress.status.files += batch.count
-                progress.status.item = assets[batch.upperBound - 1].path
-                return progress.status
-            }
-            options.report(status)
+            options.report(progress.withLock { $0.add(outcomes, of: assets, at: batch) })
+            if unlessUnchanged { return }
+            // Whoever finds another thread at this goes on with the next batch: what is left to the end is done by one alone.
+            sum.withLockIfAvailable { $0?.add(assets, progress) }
         }
-        return progress.withLock { ($0.outcomes, $0.isUnchanged) }
+        // Taken out, so that whoever goes on with it has the only one.
+        guard var done = sum.withLock({ $0.take() }) else { throw BackupError(.failed, "nothing was added up") }
+        done.archived.isUnchanged = progress.withLock { $0.isUnchanged }
+        if done.archived.isUnchanged && unlessUnchanged { return (done.files, done.archived) }
+        done.add(assets, progress)
+        try done.files.storeFolders(Layout.attachmentFolders, writer)
+        return (done.files, done.archived)
+    }
+
+    private struct Progress {
+        /// Of those that are done, as long as they are not added up.
+        var outcomes: [Outcome?]
+        var isUnchanged = true
+        var status = VaultBackupStatus()
+
+        mutating func add(_ new: [Outcome?], of assets: [Asset], at batch: Range<Int>) -> VaultBackupStatus {
+            for (index, outcome) in zip(batch, new) {
+                outcomes[index] = outcome
+                status.bytes += assets[index].size
+                if case .unchanged? = outcome { continue }
+                isUnchanged = false
+            }
+            status.files += batch.count
+            status.item = assets[batch.upperBound - 1].path
+            return status
+        }
+    }
+
+    /// The first attachments together.
+    private struct Sum {
+        let previous: PreviousLayout
+        var files: SnapshotFiles
+        var archived = Archived()
+        private var count = 0
+
+        init(_ previous: PreviousLayout, time: Timestamp) {
+            self.previous = previous
+            files = SnapshotFiles(time: time, previous.tree)
+        }
+
+        /// Adds those that are done and follow what was added before: the order is that of the assets.
+        mutating func add(_ assets: [Asset], _ progress: borrowing Mutex<Progress>) {
+            while count < assets.count, let outcome = progress.withLock({ $0.outcomes[count].take() }) {
+                add(assets[count], outcome)
+                count += 1
+            }
+        }
+
+        private mutating func add(_ asset: Asset, _ outcome: Outcome) {
+            var facts = FileFacts(size: asset.size, digest: asset.digest, isLocalOnly: asset.isLocalOnly)
+            switch outcome {
+            case .omitted(let reason):
+                archived.isAsRemembered = false
+                archived.omitted.append(Omission(path: asset.path, reason: reason))
+                return
+            case .unchanged(let place, let modified): files.add(asset.path, (place, modified, facts))
+            case .stored(let stored, let isSteady):
+                if !isSteady { archived.unsteady.append(asset.path) }
+                facts = stored.facts
+                files.add(asset.path, stored)
+            }
+            if facts.digest != asset.digest { archived.warnings.append(StoreLayout.mismatch(asset.path)) }
+            if facts.digest != asset.digest || facts.size != asset.size || previous.digests[asset.path] != asset.digest
+            {
+                archived.isAsRemembered = false
+            }
+            archived.digest.add(
+                Asset(path: asset.path, size: facts.size, digest: facts.digest, isLocalOnly: asset.isLocalOnly))
+        }
     }
 
     /// Neighbours together, up to a megabyte. The large in the middle: not at the end, where one core would be left alone with
@@ -108,14 +129,14 @@ struct AttachmentArchiver {
         var start = 0
         var bytes: Int64 = 0
         for (index, asset) in assets.enumerated() {
-            if asset.size > 2 << 20 {
+            if asset.size > SmallFiles.longest {
                 large.append(index..<index + 1)
                 if start < index { batches.append(start..<index) }
                 (start, bytes) = (index + 1, 0)
                 continue
             }
             bytes += asset.size
-            guard bytes >= 1 << 20 || index - start == 255 else { continue }
+            guard bytes >= SmallFiles.enough || index - start == 255 else { continue }
             batches.append(start..<index + 1)
             (start, bytes) = (index + 1, 0)
         }
@@ -135,7 +156,7 @@ struct AttachmentArchiver {
 
         /// Made when it is needed, which it is not where nothing has changed.
         func lane() throws -> FileLane {
-            let lane = try made ?? FileLane(writer, chunker, beside: small)
+            let lane = try made ?? FileLane(writer, chunker)
             made = lane
             return lane
         }
@@ -170,7 +191,7 @@ struct AttachmentArchiver {
         }
         guard !waiting.isEmpty else { return outcomes }
         hand.small.keep(waiting.count)
-        for ((place, asset, source), content) in zip(waiting, try hand.small.store(hand.lane().blobs)) {
+        for ((place, asset, source), content) in zip(waiting, try hand.small.store(hand.lane().blobs, chunker)) {
             outcomes[place] = outcome(asset, source, content)
         }
         hand.small.keep(0)

@@ -3,6 +3,7 @@
 #include <stdint.h>
 #include <sys/types.h>
 
+#include "csystem_aes.h"
 #include "csystem_scrypt.h"
 #include "csystem_sha256.h"
 

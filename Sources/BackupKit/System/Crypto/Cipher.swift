@@ -3,7 +3,7 @@ import Glibc
 
 /// The keys of a vault: AES-256 for what is written, and the two halves of a Poly1305-AES key for its authentication.
 public struct VaultKey: Sendable, Equatable {
-    public static let encryptBytes = 32
+    public static let encryptBytes = CounterMode.keyBytes
     public static let macBytes = 16
 
     public let encrypt: [UInt8]
@@ -39,40 +39,36 @@ public struct VaultKey: Sendable, Equatable {
 /// Seals and opens what a vault stores: `IV(16) ‖ AES-256-CTR(plaintext) ‖ Poly1305-AES(ciphertext)`.
 ///
 /// One cipher serves one thread and is used for blob after blob: its contexts keep the expanded keys.
-/// https://docs.openssl.org/3.0/man3/EVP_EncryptInit/, https://docs.openssl.org/3.0/man3/EVP_MAC/,
-/// https://cr.yp.to/mac/poly1305-20050329.pdf
+/// https://docs.openssl.org/3.0/man3/EVP_MAC/, https://cr.yp.to/mac/poly1305-20050329.pdf
 public final class VaultCipher {
     public static let overhead = 32
-    static let ivBytes = 16
+    static let ivBytes = CounterMode.ivBytes
     static let macBytes = 16
     private static let piece = 32 << 10
 
     // Fetched once per process, never freed, immutable, shared.
-    private nonisolated(unsafe) static let counterMode: OpaquePointer? = EVP_CIPHER_fetch(nil, "AES-256-CTR", nil)
     private nonisolated(unsafe) static let blockMode: OpaquePointer? = EVP_CIPHER_fetch(nil, "AES-128-ECB", nil)
     private nonisolated(unsafe) static let poly1305: OpaquePointer? = EVP_MAC_fetch(nil, "POLY1305", nil)
 
-    private let stream: OpaquePointer
+    private let stream: CounterMode
     private let pad: OpaquePointer
     private let mac: OpaquePointer
     private let macR: [UInt8]
 
     public init(_ key: VaultKey) throws {
-        guard Self.counterMode != nil, Self.blockMode != nil, let poly1305 = Self.poly1305,
-            let stream = EVP_CIPHER_CTX_new(), let pad = EVP_CIPHER_CTX_new(), let mac = EVP_MAC_CTX_new(poly1305)
+        stream = try CounterMode(key: key.encrypt)
+        guard Self.blockMode != nil, let poly1305 = Self.poly1305,
+            let pad = EVP_CIPHER_CTX_new(), let mac = EVP_MAC_CTX_new(poly1305)
         else { throw Self.failure }
-        self.stream = stream
         self.pad = pad
         self.mac = mac
         macR = key.macR
-        guard EVP_EncryptInit_ex2(stream, Self.counterMode, key.encrypt, nil, nil) == 1,
-            EVP_EncryptInit_ex2(pad, Self.blockMode, key.macK, nil, nil) == 1,
+        guard EVP_EncryptInit_ex2(pad, Self.blockMode, key.macK, nil, nil) == 1,
             EVP_CIPHER_CTX_set_padding(pad, 0) == 1
         else { throw Self.failure }
     }
 
     deinit {
-        EVP_CIPHER_CTX_free(stream)
         EVP_CIPHER_CTX_free(pad)
         EVP_MAC_CTX_free(mac)
     }
@@ -100,14 +96,14 @@ public final class VaultCipher {
         guard target.count == plaintext.count + Self.overhead, iv.count == Self.ivBytes else { throw Self.failure }
         target.copyMemory(from: iv)
         let end = target.count - Self.macBytes
-        try beginStream(iv)
+        try stream.begin(iv)
         try beginCode(iv)
         // Piece by piece, so that what was encrypted is still in the processor's cache when its code is made.
         for start in stride(from: 0, to: plaintext.count, by: Self.piece) {
             let source = UnsafeRawBufferPointer(rebasing: plaintext[start..<min(start + Self.piece, plaintext.count)])
             let place = Self.ivBytes + start
             let sealed = UnsafeMutableRawBufferPointer(rebasing: target[place..<place + source.count])
-            try crypt(source, into: sealed)
+            try stream.crypt(source, into: sealed)
             try addToCode(UnsafeRawBufferPointer(sealed))
         }
         try finishCode(UnsafeMutableRawBufferPointer(rebasing: target[end...]))
@@ -154,36 +150,11 @@ public final class VaultCipher {
         return plaintext
     }
 
-    // MARK: AES-256-CTR, the same in both directions; the whole IV is the counter, big-endian
-
     func crypt(
         _ source: UnsafeRawBufferPointer, iv: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
     ) throws {
-        try beginStream(iv)
-        try crypt(source, into: target)
-    }
-
-    private func beginStream(_ iv: UnsafeRawBufferPointer) throws {
-        guard iv.count == Self.ivBytes,
-            EVP_EncryptInit_ex2(stream, nil, nil, iv.baseAddress?.assumingMemoryBound(to: UInt8.self), nil) == 1
-        else { throw Self.failure }
-    }
-
-    private func crypt(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) throws {
-        guard target.count == source.count else { throw Self.failure }
-        var done = 0
-        while done < source.count {
-            // The library counts in C's int.
-            let count = min(source.count - done, 1 << 30)
-            var written: Int32 = 0
-            guard
-                EVP_EncryptUpdate(
-                    stream, target.baseAddress?.advanced(by: done).assumingMemoryBound(to: UInt8.self), &written,
-                    source.baseAddress?.advanced(by: done).assumingMemoryBound(to: UInt8.self), Int32(count)) == 1,
-                written == Int32(count)
-            else { throw Self.failure }
-            done += count
-        }
+        try stream.begin(iv)
+        try stream.crypt(source, into: target)
     }
 
     // MARK: Poly1305 under the one-time key `r ‖ AES-128(k, IV)`. The library clamps r
@@ -222,7 +193,7 @@ public final class VaultCipher {
         else { throw Self.failure }
     }
 
-    private static var failure: BackupError { BackupError(.failed, "libcrypto could not encrypt or authenticate") }
+    static var failure: BackupError { BackupError(.failed, "libcrypto could not encrypt or authenticate") }
 }
 
 /// Random bytes fit for keys.

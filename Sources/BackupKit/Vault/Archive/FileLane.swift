@@ -20,7 +20,6 @@ final class FileLane {
     let blobs: PackWriter.Lane
     private let chunker: Chunker
     private let pieces = PieceHasher()
-    private let small: SmallFiles?
     /// Room for the longest chunk and one step; so much of it is in use.
     private let memory: RawMemory
     private var size = RawBuffer.usual
@@ -32,11 +31,9 @@ final class FileLane {
     /// Text that waits to be added.
     private var text: [UInt8] = []
 
-    /// The files of `small` are hashed when there is something to hash beside them.
-    init(_ writer: PackWriter, _ chunker: Chunker, beside small: SmallFiles? = nil) throws {
+    init(_ writer: PackWriter, _ chunker: Chunker) throws {
         blobs = try PackWriter.Lane(writer)
         self.chunker = chunker
-        self.small = small
         memory = try RawMemory(Chunker.maximum + Self.step)
     }
 
@@ -154,7 +151,7 @@ final class FileLane {
 
     /// The only chunk of a file has the file's own digest, so that such a file is hashed once.
     private func store(_ chunk: UnsafeRawBufferPointer, isOnly: Bool) throws {
-        let id = isOnly ? small?.digest(of: chunk) ?? .of(chunk) : pieces.add(chunk)
+        let id = isOnly ? .of(chunk) : pieces.add(chunk)
         try blobs.store(chunk, as: .data, id: id)
         content.blobs.append(id)
         content.size += Int64(chunk.count)

@@ -1,23 +1,22 @@
-/// Files that are read one after the other and stored together, because two are hashed in the time of one. Each is shorter
-/// than any chunk may be, and so a single blob, whose digest is the file's.
+/// Files that are read one after the other and stored together, because two texts are hashed in the time of one: the chunks
+/// of all of them, and those files that consist of more than one.
 final class SmallFiles {
-    private static let capacity = 1 << 20 + Chunker.minimum
+    /// Longer ones are read piece by piece.
+    static let longest = 2 << 20
+    /// So many bytes of neighbours are worth waiting for; the last may be a long one.
+    static let enough = 1 << 20
+    private static let capacity = enough + longest
 
     private let buffer = RawBuffer()
     private var memory = UnsafeMutableRawBufferPointer(start: nil, count: 0)
     private var files: [Range<Int>] = []
-    /// Those of the first files, as far as they are known.
-    private var digests: [SHA256Digest] = []
 
     func hasRoom(for size: Int64) -> Bool {
-        size < Int64(Chunker.minimum) && (files.last?.upperBound ?? 0) + Int(size) <= Self.capacity
+        size <= Int64(Self.longest) && (files.last?.upperBound ?? 0) + Int(size) <= Self.capacity
     }
 
     /// Forgets all files but the first ones.
-    func keep(_ count: Int) {
-        files.removeSubrange(count...)
-        digests.removeSubrange(min(count, digests.count)...)
-    }
+    func keep(_ count: Int) { files.removeSubrange(count...) }
 
     /// Takes in `size` bytes of a file, or less when it ends before; `hasRoom` was asked. Returns how many there were.
     func read(_ file: FileHandle, size: Int64) throws -> Int64 {
@@ -33,24 +32,39 @@ final class SmallFiles {
     }
 
     /// Stores all of them; what they became comes in the order in which they were read.
-    func store(_ blobs: PackWriter.Lane) throws -> [FileLane.Content] {
-        digests += SHA256Digest.of(files[digests.count...].map(bytes))
-        return try zip(files, digests).map { file, digest in
-            // An empty file has no blobs.
-            guard !file.isEmpty else { return FileLane.Content() }
-            try blobs.store(bytes(file), as: .data, id: digest)
-            return FileLane.Content(blobs: [digest], size: Int64(file.count), digest: digest)
+    func store(_ blobs: PackWriter.Lane, _ chunker: Chunker) throws -> [FileLane.Content] {
+        let texts = files.map { UnsafeRawBufferPointer(rebasing: memory[$0]) }
+        let chunks = texts.map(chunker.chunks)
+        // The only chunk of a file has the file's own digest.
+        let longer = zip(texts, chunks).filter { $1.count > 1 }.map(\.0)
+        let digests = SHA256Digest.of(chunks.flatMap(\.self) + longer)
+        var ofChunks = digests.dropLast(longer.count)
+        var ofLonger = digests.suffix(longer.count)
+        return try zip(texts, chunks).map { text, chunks in
+            var content = FileLane.Content(size: Int64(text.count))
+            for chunk in chunks {
+                let id = ofChunks.removeFirst()
+                try blobs.store(chunk, as: .data, id: id)
+                content.blobs.append(id)
+                content.digest = id
+            }
+            if chunks.count > 1 { content.digest = ofLonger.removeFirst() }
+            return content
         }
     }
+}
 
-    private func bytes(_ file: Range<Int>) -> UnsafeRawBufferPointer {
-        UnsafeRawBufferPointer(rebasing: memory[file])
-    }
-
-    /// The digest of a text that would be hashed alone; the files that wait are hashed beside it.
-    func digest(of text: UnsafeRawBufferPointer) -> SHA256Digest {
-        let all = SHA256Digest.of([text] + files[digests.count...].map(bytes))
-        digests += all.dropFirst()
-        return all[0]
+extension Chunker {
+    /// The chunks of a whole file.
+    fileprivate func chunks(of file: UnsafeRawBufferPointer) -> [UnsafeRawBufferPointer] {
+        var chunks: [UnsafeRawBufferPointer] = []
+        var rest = file
+        var searched = 0
+        while let length = cut(rest, isEnd: true, searched: &searched) {
+            chunks.append(UnsafeRawBufferPointer(rebasing: rest[..<length]))
+            rest = UnsafeRawBufferPointer(rebasing: rest[length...])
+            searched = 0
+        }
+        return chunks
     }
 }

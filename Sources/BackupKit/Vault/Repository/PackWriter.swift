@@ -117,7 +117,6 @@ public final class PackWriter: Sendable {
             writer.count(blob.type, plain: blob.contentLength, packed: sealed.count)
         }
 
-        fileprivate func finish(_ pack: PackBuffer) throws { try writer.finish(pack, cipher) }
     }
 
     private func claim(_ handle: BlobHandle) -> Bool {
@@ -183,14 +182,6 @@ public final class PackWriter: Sendable {
         }
     }
 
-    private func finishSingle() throws {
-        let single = state.withLock { state in
-            defer { state.single = nil }
-            return state.single
-        }
-        if let single { try write(single, isDry ? .zero : .of(single.bytes)) }
-    }
-
     /// Writes a finished pack, and an index when enough has gathered.
     private func write(_ pack: PackBuffer, _ id: SHA256Digest) throws {
         if !isDry { try vault.backend.store(.data, pack.bytes, id: id) }
@@ -225,24 +216,28 @@ public final class PackWriter: Sendable {
 
     /// Writes what is left: the packs, two that are half full as one, then the index. No lane may be in use.
     public func finish() throws -> Totals {
-        let lane = try Lane(self)
-        for first in [0, 2] {
-            let rest = state.withLock { state in
-                defer { (state.open[first], state.open[first + 1]) = (nil, nil) }
-                return [state.open[first], state.open[first + 1]].compactMap { $0 }
-            }
-            if rest.count == 2, rest[0].absorb(rest[1]) {
-                try lane.finish(rest[0])
-            } else {
-                for pack in rest { try lane.finish(pack) }
-            }
+        let cipher = try VaultCipher(vault.key)
+        let (open, single) = state.withLock { state in
+            defer { (state.open, state.single) = ([nil, nil, nil, nil], nil) }
+            return (state.open, state.single)
         }
-        try finishSingle()
-        let (packs, totals) = state.withLock { state in
+        var packs: [PackBuffer] = []
+        for first in [0, 2] {
+            var rest = open[first...first + 1].compactMap { $0 }
+            if rest.count == 2, rest[0].absorb(rest[1]) { rest.removeLast() }
+            for pack in rest { try pack.finish(cipher) }
+            packs += rest
+        }
+        if let single { packs.append(single) }
+        let last = packs
+        try Parallel.forEach(last.count, state: {}) { _, number in
+            try write(last[number], isDry ? .zero : .of(last[number].bytes))
+        }
+        let (unindexed, totals) = state.withLock { state in
             defer { state.unindexed = [] }
             return (state.unindexed, state.totals)
         }
-        try writeIndex(packs)
+        try writeIndex(unindexed)
         return totals
     }
 }
