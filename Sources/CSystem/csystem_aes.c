@@ -3,19 +3,12 @@
 #include <string.h>
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 
 #define WITH_INSTRUCTIONS __attribute__((target("vaes,avx2,aes")))
 
-__attribute__((target("xsave"))) static int system_saves_wide_registers(void) { return (_xgetbv(0) & 6) == 6; }
-
-int csystem_aes_is_here(void) {
-    unsigned a, b, c, d, more_b, more_c;
-    if (!__get_cpuid(1, &a, &b, &c, &d) || !__get_cpuid_count(7, 0, &a, &more_b, &more_c, &d)) return 0;
-    int has_aes = c >> 25 & 1, has_xgetbv = c >> 27 & 1, has_avx2 = more_b >> 5 & 1, has_vaes = more_c >> 9 & 1;
-    return has_aes && has_xgetbv && has_avx2 && has_vaes && system_saves_wide_registers();
-}
+// This also asks whether the system saves the wide registers.
+int csystem_aes_is_here(void) { return __builtin_cpu_supports("vaes") && __builtin_cpu_supports("avx2"); }
 
 /// Each word of the next round key is the one before it and the one four before it.
 WITH_INSTRUCTIONS static inline __m128i mix(__m128i key, __m128i word) {

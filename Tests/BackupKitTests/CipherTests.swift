@@ -151,8 +151,11 @@ struct CipherTests {
             let salt = (0..<64).map { _ in UInt8.random(in: 0...255, using: &generator) }
             let expected = try cost.deriveWithLibcrypto(password: password, salt: salt)
             for cores in 1...3 {
-                let ours = try Scrypt.derive(password: password, salt: salt, cost, count: 64, cores: cores)
-                #expect(ours == expected, "\(cost) on \(cores) cores")
+                for turning in [false, Scrypt.canTurn] {
+                    let ours = try Scrypt.derive(
+                        password: password, salt: salt, cost, count: 64, cores: cores, turning: turning)
+                    #expect(ours == expected, "\(cost) on \(cores) cores, \(turning)")
+                }
             }
         }
     }
