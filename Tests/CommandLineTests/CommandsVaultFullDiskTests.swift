@@ -5,16 +5,35 @@ import Testing
 
 /// A disk without a free byte, with stock restic as the judge.
 struct CommandsVaultFullDiskTests {
-    /// Calls `body` with the path of a vault of two snapshots on a small disk of its own.
-    private func withSmallDisk(_ bench: Workbench, _ body: () throws -> Void) throws {
-        try bench.tool(exit: 0, "vault", "backup", "--time", "2026-01-01T00:00:00Z")
+    /// Calls `body` while `small` is a disk of its own.
+    private func withDisk(of size: String, _ bench: Workbench, _ body: () throws -> Void) throws {
         try bench.shell("mkdir small")
         guard geteuid() == 0,
-            try runProcess(["mount", "-t", "tmpfs", "-o", "size=6m", "tmpfs", bench.path("small")]).status == 0
+            try runProcess(["mount", "-t", "tmpfs", "-o", "size=\(size)", "tmpfs", bench.path("small")]).status == 0
         else { return }
         defer { _ = try? runProcess(["umount", "-l", bench.path("small")]) }
-        try bench.shell("cp -a v small/v")
         try body()
+    }
+
+    /// Calls `body` with a vault of two snapshots on a small disk.
+    private func withSmallDisk(_ bench: Workbench, _ body: () throws -> Void) throws {
+        try bench.tool(exit: 0, "vault", "backup", "--time", "2026-01-01T00:00:00Z")
+        try withDisk(of: "6m", bench) {
+            try bench.shell("cp -a v small/v")
+            try body()
+        }
+    }
+
+    @Test func aDrillThatDoesNotFit_isNotBegun_andSaysNothingAboutTheSnapshot() throws {
+        let bench = try CommandsVaultBackupTests.bench()
+        try bench.shell("head -c 2000000 /dev/urandom > more/more.bin; $T import -q --attachments more || true")
+        try bench.tool(exit: 0, "vault", "backup")
+        try withDisk(of: "1m", bench) {
+            let drill = try bench.tool(
+                exit: 1, "drill", "vault:v", "--log", "d.jsonl", environment: ["TMPDIR": bench.path("small")])
+            #expect(drill.stderr.contains("a drill restores ") && drill.stderr.contains("set TMPDIR"), "\(drill.stderr)")
+            #expect(try bench.files("small").isEmpty && !bench.files(".").contains { $0.hasSuffix("d.jsonl") })
+        }
     }
 
     @Test func aBackupSaysSo_andTheVaultStaysSound() throws {

@@ -67,6 +67,7 @@ public enum Drill {
         restore.kinds = Set(Kind.allCases)
         restore.limits = options.limits
         restore.progress = options.progress
+        try requireRoom(for: verified.bytes)
         try ScratchStore.with { store in
             let start = monotonicSeconds()
             let restored = try Restorer.restore(path, into: store, restore)
@@ -74,6 +75,16 @@ public enum Drill {
             facts.add(restored.findings)
             try lookOver(store, layout.manifest, &facts)
         }
+    }
+
+    /// Whether it fits is asked before: a disk that is full in the night is full for others, too.
+    private static func requireRoom(for bytes: Int64) throws {
+        let folder = SpoolFile.folder
+        let free = try Directory.freeBytes(of: folder)
+        guard free < bytes else { return }
+        throw BackupError(
+            .destinationFull, "a drill restores \(bytes) bytes to here, and \(free) are free", at: folder,
+            remedy: "set TMPDIR to a folder with more room")
     }
 
     /// Looks at the scratch store: SQLite itself, the digest over everything, and every file as it lies on the disk now.

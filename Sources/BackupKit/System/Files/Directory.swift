@@ -22,6 +22,14 @@ public enum Directory {
         }
     }
 
+    /// What still fits into the file system that a folder lies on.
+    static func freeBytes(of path: String) throws -> Int64 {
+        var status = statvfs()
+        guard statvfs(path, &status) == 0 else { throw BackupError.fromErrno("cannot be looked at", at: path) }
+        let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
+        return overflow ? .max : Int64(clamping: bytes)
+    }
+
     /// The names in a folder, sorted, without "." and "..". A name that is not UTF-8 is an error unless such are skipped.
     public static func names(in path: String, skippingForeign: Bool = false) throws -> [String] {
         guard let stream = opendir(path) else { throw BackupError.fromErrno("cannot be listed", at: path) }
