@@ -31,7 +31,7 @@ struct CommandsVaultFullDiskTests {
         try withDisk(of: "1m", bench) {
             let drill = try bench.tool(
                 exit: 1, "drill", "vault:v", "--log", "d.jsonl", environment: ["TMPDIR": bench.path("small")])
-            #expect(drill.stderr.contains("a drill restores ") && drill.stderr.contains("set TMPDIR"), "\(drill.stderr)")
+            #expect(drill.stderr.contains("a drill restores ") && drill.stderr.contains("set TMPDIR"))
             #expect(try bench.files("small").isEmpty && !bench.files(".").contains { $0.hasSuffix("d.jsonl") })
         }
     }
