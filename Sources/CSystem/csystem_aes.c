@@ -8,7 +8,9 @@
 #define WITH_INSTRUCTIONS __attribute__((target("vaes,avx2,aes")))
 
 // This also asks whether the system saves the wide registers.
-int csystem_aes_is_here(void) { return __builtin_cpu_supports("vaes") && __builtin_cpu_supports("avx2"); }
+int csystem_aes_is_here(void) {
+    return __builtin_cpu_supports("vaes") && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("aes");
+}
 
 /// Each word of the next round key is the one before it and the one four before it.
 WITH_INSTRUCTIONS static inline __m128i mix(__m128i key, __m128i word) {

@@ -7,7 +7,7 @@ import Testing
 struct CommandsVaultFullDiskTests {
     /// Calls `body` while `small` is a disk of its own.
     private func withDisk(of size: String, _ bench: Workbench, _ body: () throws -> Void) throws {
-        try bench.shell("mkdir small")
+        try bench.shell("mkdir -p small")
         guard geteuid() == 0,
             try runProcess(["mount", "-t", "tmpfs", "-o", "size=\(size)", "tmpfs", bench.path("small")]).status == 0
         else { return }
@@ -28,12 +28,29 @@ struct CommandsVaultFullDiskTests {
         let bench = try CommandsVaultBackupTests.bench()
         try bench.shell("head -c 2000000 /dev/urandom > more/more.bin; $T import -q --attachments more || true")
         try bench.tool(exit: 0, "vault", "backup")
+        func drill(exit: Int32, in folder: String) throws -> String {
+            let scratch = ["TMPDIR": bench.path(folder)]
+            return try bench.tool(exit: exit, "drill", "vault:v", "--log", "d.jsonl", environment: scratch).stderr
+        }
         try withDisk(of: "1m", bench) {
-            let drill = try bench.tool(
-                exit: 1, "drill", "vault:v", "--log", "d.jsonl", environment: ["TMPDIR": bench.path("small")])
-            #expect(drill.stderr.contains("a drill restores ") && drill.stderr.contains("set TMPDIR"))
+            let said = try drill(exit: 1, in: "small")
+            #expect(said.contains("would be restored to here") && said.contains("set TMPDIR"))
             #expect(try bench.files("small").isEmpty && !bench.files(".").contains { $0.hasSuffix("d.jsonl") })
         }
+        // What a killed drill left makes room first; the number is that of no process.
+        try withDisk(of: "16m", bench) {
+            let left = "small/.backup-tool-scratch.tmp-4194305-x"
+            try bench.shell("mkdir \(left); head -c 12000000 /dev/zero > \(left)/store.db")
+            _ = try drill(exit: 0, in: "small")
+            #expect(try bench.files("small").isEmpty)
+        }
+        // A file system that does not say how large it is.
+        try withDisk(of: "0", bench) {
+            _ = try drill(exit: 0, in: "small")
+        }
+        // And one that is not there is no fault of the snapshot.
+        try bench.shell("rm d.jsonl")
+        #expect(try drill(exit: 10, in: "nowhere").contains("nowhere") && !bench.exists("d.jsonl"))
     }
 
     @Test func aBackupSaysSo_andTheVaultStaysSound() throws {

@@ -5,8 +5,17 @@ public enum ScratchStore {
     /// In a scratch store no time lies in the future: what a backup says is to come out as it says it.
     private static let clock = Clock.fixed(Timestamp(iso8601: "9999-12-31T00:00:00Z") ?? Clock.system.now())
 
-    public static func with<Result>(_ body: (Store) throws -> Result) throws -> Result {
-        try withFolder { try body(try Store.createAside("\($0)/store.db", clock: clock)) }
+    /// Whether `bytes` fit is asked before: a disk that is full is full for others, too.
+    public static func with<Result>(roomFor bytes: Int64 = 0, _ body: (Store) throws -> Result) throws -> Result {
+        try withFolder { folder in
+            // What killed runs left there is gone by now.
+            if let free = Directory.freeBytes(of: folder), free < bytes {
+                throw BackupError(
+                    .destinationFull, "\(bytes) bytes would be restored to here, and \(free) are free",
+                    at: parent(of: folder), remedy: "set TMPDIR to a folder with more room")
+            }
+            return try body(try Store.createAside("\(folder)/store.db", clock: clock))
+        }
     }
 
     /// A private folder for one purpose, gone afterwards.

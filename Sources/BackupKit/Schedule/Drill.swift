@@ -26,11 +26,12 @@ public enum Drill {
     /// Tries one backup. Damage is a result and no error: it has to be written down.
     public static func run(_ target: Target, _ options: Options) throws -> DrillEntry {
         var facts = Facts()
-        do { try tryOut(target.path, options, &facts) } catch let error as BackupError {
-            // Somebody stopped us, or the scratch folder is full, or the vault is not open: that says nothing about the backup.
-            let ofOurs: [ErrorCode] = [.interrupted, .destinationFull, .temporary, .locked, .wrongPassword]
-            guard !ofOurs.contains(error.code) else { throw error }
-            facts.problems.append(error.description)
+        try judge(&facts) { try verify(target.path, options, &$0) }
+        if facts.problems.isEmpty {
+            // What is damaged is not restored: the verdict is clear. And whatever keeps a scratch store from being made is none.
+            try ScratchStore.with(roomFor: facts.bytes) { store in
+                try judge(&facts) { try restore(target.path, into: store, options, &$0) }
+            }
         }
         return DrillEntry(
             time: options.clock.now(), path: target.place, snapshot: target.snapshot, madeAt: facts.madeAt,
@@ -53,13 +54,26 @@ public enum Drill {
         }
     }
 
-    private static func tryOut(_ path: String, _ options: Options, _ facts: inout Facts) throws {
-        // Every digest, every format. What is damaged is not restored: the verdict is clear.
+    /// An error is a problem of the backup, unless somebody stopped us, the scratch folder is full, or the vault is not open.
+    private static func judge(_ facts: inout Facts, _ work: (inout Facts) throws -> Void) throws {
+        do { try work(&facts) } catch let error as BackupError {
+            let ofOurs: [ErrorCode] = [.interrupted, .destinationFull, .temporary, .locked, .wrongPassword]
+            guard !ofOurs.contains(error.code) else { throw error }
+            facts.problems.append(error.description)
+        }
+    }
+
+    /// Every digest, every format.
+    private static func verify(_ path: String, _ options: Options, _ facts: inout Facts) throws {
         let verified = try Verifier.verify(path, limits: options.limits, progress: options.progress)
         (facts.files, facts.bytes) = (verified.files, verified.bytes)
         facts.contentDigest = verified.contentDigest?.hex
         facts.add(verified.findings)
-        guard verified.isOK else { return }
+    }
+
+    private static func restore(
+        _ path: String, into store: Store, _ options: Options, _ facts: inout Facts
+    ) throws {
         let layout = try OpenedLayout.open(path, limits: options.limits)
         if case .own(let manifest) = layout.manifest { facts.madeAt = manifest.createdAt }
         if case .imbib(let manifest) = layout.manifest { facts.madeAt = manifest.createdAt }
@@ -67,24 +81,11 @@ public enum Drill {
         restore.kinds = Set(Kind.allCases)
         restore.limits = options.limits
         restore.progress = options.progress
-        try requireRoom(for: verified.bytes)
-        try ScratchStore.with { store in
-            let start = monotonicSeconds()
-            let restored = try Restorer.restore(path, into: store, restore)
-            facts.seconds = monotonicSeconds() - start
-            facts.add(restored.findings)
-            try lookOver(store, layout.manifest, &facts)
-        }
-    }
-
-    /// Whether it fits is asked before: a disk that is full in the night is full for others, too.
-    private static func requireRoom(for bytes: Int64) throws {
-        let folder = SpoolFile.folder
-        let free = try Directory.freeBytes(of: folder)
-        guard free < bytes else { return }
-        throw BackupError(
-            .destinationFull, "a drill restores \(bytes) bytes to here, and \(free) are free", at: folder,
-            remedy: "set TMPDIR to a folder with more room")
+        let start = monotonicSeconds()
+        let restored = try Restorer.restore(path, into: store, restore)
+        facts.seconds = monotonicSeconds() - start
+        facts.add(restored.findings)
+        try lookOver(store, layout.manifest, &facts)
     }
 
     /// Looks at the scratch store: SQLite itself, the digest over everything, and every file as it lies on the disk now.

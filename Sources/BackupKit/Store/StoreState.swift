@@ -56,6 +56,7 @@ extension Store {
     /// The newest change of anything that `library.bib` is made of, deletions included.
     func lastBibliographyChange() throws -> Int64 {
         try RecordType.ofBibliography.map { type in
+            // The index leaves events out, and is only used where the query does.
             let query = try database.prepare("SELECT max(change) FROM record WHERE type = ? AND type <> 'PuppyEvent'")
             return try query.bind(1, type).step() ? query.integer(0) : 0
         }.max() ?? 0

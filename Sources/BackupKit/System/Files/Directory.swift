@@ -22,10 +22,11 @@ public enum Directory {
         }
     }
 
-    /// What still fits into the file system that a folder lies on.
-    static func freeBytes(of path: String) throws -> Int64 {
+    /// What still fits into the file system that a folder lies on; nil where there is no folder, or nobody knows.
+    static func freeBytes(of path: String) -> Int64? {
         var status = statvfs()
-        guard statvfs(path, &status) == 0 else { throw BackupError.fromErrno("cannot be looked at", at: path) }
+        // Some file systems in memory have no size.
+        guard statvfs(path, &status) == 0, status.f_blocks > 0 else { return nil }
         let (bytes, overflow) = UInt64(status.f_bavail).multipliedReportingOverflow(by: UInt64(status.f_frsize))
         return overflow ? .max : Int64(clamping: bytes)
     }

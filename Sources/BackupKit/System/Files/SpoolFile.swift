@@ -14,7 +14,10 @@ public struct SpoolFile: Sendable {
     public private(set) var size: Int64 = 0
 
     /// Where temporary data goes: `$TMPDIR`, else /var/tmp, which unlike /tmp is seldom held in memory.
-    static var folder: String { getenv("TMPDIR").flatMap { String(validatingCString: $0) } ?? "/var/tmp" }
+    static var folder: String {
+        let chosen = getenv("TMPDIR").flatMap { String(validatingCString: $0) } ?? ""
+        return chosen.isEmpty ? "/var/tmp" : chosen
+    }
 
     public init(inMemory limit: Int = 1 << 18) throws {
         self.limit = limit
