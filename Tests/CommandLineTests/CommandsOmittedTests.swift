@@ -26,6 +26,20 @@ func anAssetWithoutItsFile_isListedAsOmitted(_ format: String) throws {
     #expect(try bench.tool(exit: 0, "show", "again").stdout.contains("left out:"))
 }
 
+/// As when the disk of the attachments is not mounted: the records are there, and kept.
+@Test func withoutTheFolderOfAttachments_theRecordsAreKept() throws {
+    let bench = try oneFile()
+    try bench.makeCheapVault()
+    try bench.write("pw", "secret\n")
+    try bench.shell("chmod 600 pw; mv store.db.assets away")
+    for words in [["export", "-o", "out"], ["vault", "backup", "--vault", "v", "--password-file", "pw"]] {
+        let result = try bench.tool(words)
+        #expect(result.status == 3, "\(result.stderr)")
+        #expect(result.stderr.contains("Attachments/a.pdf") && result.stderr.contains("is not there"))
+    }
+    #expect(try bench.text("out/library.bib").contains("@misc{b,"))
+}
+
 @Test func anAssetThatWasChanged_isExportedAsItIsAndReported() throws {
     let bench = try oneFile()
     try bench.write("store.db.assets/Attachments/a.pdf", "%PDF annotated")

@@ -198,6 +198,52 @@ import Testing
         #expect(drill.stderr.contains("has lost lines"))
     }
 
+    /// As when another disk was mounted, or somebody followed the advice to make a new vault.
+    @Test func aVaultThatHasLostItsSnapshotsIsSuspect_andNothingIsPruned_untilItIsAcknowledged() throws {
+        let bench = try bench("prune.max-unused = 0\n")
+        _ = try run(bench, exit: 0)
+        try bench.shell("mkdir aside; mv v/snapshots/* aside/; \"$T\" -q import $SAMPLES/*.bib || true")
+        let packs = try bench.files("v/data")
+        for _ in 0..<2 {
+            let lost = try run(bench, exit: 3)
+            #expect(lost.stderr.contains("the last good snapshot is gone from the vault"), "\(lost.stderr)")
+        }
+        #expect(try Set(packs).isSubset(of: bench.files("v/data")))
+        try bench.tool(exit: 1, "schedule", "status", "--config", "c/nightly.toml")
+        try bench.shell("mv aside/* v/snapshots/")
+        _ = try run(bench, exit: 0)
+        try bench.shell("rm v/snapshots/*")
+        _ = try run(bench, exit: 3)
+        _ = try run(bench, exit: 0, "--ack", "latest")
+        _ = try run(bench, exit: 0)
+        try judge(bench)
+    }
+
+    @Test func afterADrillThatFailed_allOfTheVaultIsRead() throws {
+        let bench = try bench("check.parts = 256\ndrill.every = '1h'\n")
+        _ = try run(bench, exit: 0)
+        try bench.shell("f=$(ls -S v/data/*/* | head -1); printf x | dd of=$f bs=1 seek=100 conv=notrunc status=none")
+        #expect(try run(bench, exit: 4).stderr.contains("failed"))
+        let next = try run(bench, exit: 4, "-v")
+        #expect((next.stdout + next.stderr).contains("all of it: damage"), "\(next.stdout)\(next.stderr)")
+    }
+
+    @Test func aFolderOfMetricsThatIsNotThereIsNoMissingVault() throws {
+        let bench = try bench("metrics.file = '../none/m.prom'\n")
+        #expect(try run(bench, exit: 1).stderr.contains("change 'metrics.file'"))
+        try bench.tool(exit: 2, "schedule", "status", "--config", "c/nightly.toml")
+    }
+
+    @Test func vaultCommandsUseTheVaultOfTheConfiguration_unlessOneIsNamed() throws {
+        let bench = try bench()
+        _ = try run(bench, exit: 0)
+        try bench.tool(exit: 0, "vault", "snapshots", "latest", "--config", "c/nightly.toml")
+        try bench.tool(exit: 0, "vault", "check", "--config", "c/nightly.toml")
+        // That password is not for any other vault.
+        let other = try bench.tool(exit: 12, "vault", "check", "--config", "c/nightly.toml", "--vault", "v")
+        #expect(other.stderr.contains("no password is given"))
+    }
+
     @Test func onlyASnapshotOfItsOwnIsAcknowledged() throws {
         let bench = try bench("[profile.papers]\n")
         _ = try run(bench, exit: 0)

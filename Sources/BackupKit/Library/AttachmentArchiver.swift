@@ -32,7 +32,7 @@ struct AttachmentArchiver {
     func archive(
         _ assets: [Asset], in folder: String, time: Timestamp, unlessUnchanged: Bool
     ) throws -> (SnapshotFiles, Archived) {
-        let root = try RootDirectory(folder)
+        let root = try RootDirectory.ifThere(folder)
         var start = Progress(outcomes: [Outcome?](repeating: nil, count: assets.count))
         start.status.totalFiles = assets.count
         start.status.totalBytes = assets.reduce(0) { $0 + $1.size }
@@ -163,7 +163,7 @@ struct AttachmentArchiver {
     }
 
     /// What became of neighbours; the small of them are stored together.
-    private func outcomes(_ batch: ArraySlice<Asset>, _ root: RootDirectory, _ hand: Hand) throws -> [Outcome?] {
+    private func outcomes(_ batch: ArraySlice<Asset>, _ root: RootDirectory?, _ hand: Hand) throws -> [Outcome?] {
         var outcomes: [Outcome?] = []
         var waiting: [(place: Int, asset: Asset, source: Source)] = []
         for asset in batch {
@@ -219,8 +219,9 @@ struct AttachmentArchiver {
     /// Has `body` read a file, up to three times when it does not hold still. `body` gets its size and returns how much it
     /// found.
     private func read(
-        _ asset: Asset, _ root: RootDirectory, _ body: (FileHandle, Int64) throws -> Int64
+        _ asset: Asset, _ root: RootDirectory?, _ body: (FileHandle, Int64) throws -> Int64
     ) throws -> Reading {
+        guard let root else { return .omitted(StoreLayout.noFolder) }
         var tries = 0
         while true {
             tries += 1
@@ -251,8 +252,9 @@ struct AttachmentArchiver {
         return FileLane.Known(blobs: blobs, digest: digest)
     }
 
-    private func unchanged(_ asset: Asset, _ root: RootDirectory) -> Outcome? {
-        guard !options.force, let place = previous.tree.find(asset.path), let node = previous.tree.node(place),
+    private func unchanged(_ asset: Asset, _ root: RootDirectory?) -> Outcome? {
+        guard !options.force, let root, let place = previous.tree.find(asset.path),
+            let node = previous.tree.node(place),
             previous.digests[asset.path] == asset.digest,
             let status = try? FileStatus.ofName("\(root.path)/\(asset.path)"),
             status.size == asset.size, node.isUnchanged(status), PreviousLayout.holds(node, in: writer)

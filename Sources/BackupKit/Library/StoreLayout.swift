@@ -195,7 +195,7 @@ struct StoreLayout {
         also: ((Asset) -> ((UnsafeRawBufferPointer) -> Void))? = nil
     ) throws {
         guard options.kinds.contains(.attachments) else { return }
-        let root = try RootDirectory(store.assetFolder)
+        let root = try RootDirectory.ifThere(store.assetFolder)
         var names = EntryNameSet()
         for name in writer.files.keys { try names.insert(name) }
         try store.forEachAsset { asset in
@@ -207,6 +207,7 @@ struct StoreLayout {
             do {
                 try EntryName.check(name)
                 try names.insert(name)
+                guard let root else { throw BackupError(.notFound, Self.noFolder, at: asset.path) }
                 file = try root.openForReading(asset.path)
                 status = try file.status()
             } catch let error as BackupError where error.code != .interrupted {
@@ -265,6 +266,9 @@ struct StoreLayout {
             result.warnings.append(Self.mismatch(asset.path))
         }
     }
+
+    /// Why no attachment can be had.
+    static let noFolder = "the folder of the store's attachments is not there"
 
     static func mismatch(_ path: String) -> Finding {
         Finding(

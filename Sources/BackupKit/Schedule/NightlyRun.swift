@@ -101,7 +101,7 @@ public struct NightlyRun {
         guard let snapshot = report.snapshot else { return }
         let census = try vault.census(of: snapshot)
         try judgeEarlier(than: snapshot)
-        let suspicions = settings.tripwire.compare(census, with: state.good?.census)
+        let suspicions = try lostHistory() + settings.tripwire.compare(census, with: state.good?.census)
         isCompared = true
         guard !suspicions.isEmpty else {
             // A partial one may lack what a whole one has, and is no measure for the next, but for want of a better.
@@ -120,6 +120,19 @@ public struct NightlyRun {
         let tagged = try vault.addTag(SnapshotTag.suspect, to: snapshot)
         (state.suspect, report.snapshot) = (tagged, tagged)
         say(.tripwire, "\(tagged.prefix(8)) is suspect; nothing is removed until 'run --ack \(tagged.prefix(8))'")
+    }
+
+    /// No run removes the last good snapshot. Where it is gone, so may be all others; and what they alone needed must not be
+    /// removed as needed by nobody.
+    private func lostHistory() throws -> [Finding] {
+        guard let good = state.good?.snapshot, try !vault.snapshots().contains(where: { $0.isOrWas(good) }) else {
+            return []
+        }
+        return [
+            Finding(
+                .suspiciousLoss, .warning, String(good.prefix(8)), "the last good snapshot is gone from the vault",
+                remedy: "look whether this is the right vault and its disk is there; 'run --ack' accepts what it holds")
+        ]
     }
 
     /// Snapshots that nobody has judged: of a run that was killed before it could, or of one whose state is lost. They
@@ -204,9 +217,10 @@ public struct NightlyRun {
 
     // MARK: Check, drill, prune
 
-    /// After damage everything is read, until there is none.
+    /// After damage, or a drill that failed, everything is read, until all is well.
     private var subset: CheckSubset? {
-        state.damagedParts.isEmpty ? CheckSubset(on: SnapshotTime(clock.now()).day, parts: settings.checkParts) : nil
+        guard state.damagedParts.isEmpty, state.lastDrill?.isOK != false else { return nil }
+        return CheckSubset(on: SnapshotTime(clock.now()).day, parts: settings.checkParts)
     }
 
     private mutating func check() throws {

@@ -126,7 +126,12 @@ public struct NightlySession: Sendable {
             if let state = (try? RunState.read(path)) ?? nil { states.append((other, state)) }
         }
         states.sort { ($0.profile ?? "") < ($1.profile ?? "") }
-        try Metrics.write(states, to: metricsFile)
+        do { try Metrics.write(states, to: metricsFile) } catch let error as BackupError where error.code == .notFound {
+            // To whoever reads exit codes, what is not there is the vault.
+            throw BackupError(
+                .failed, "the metrics cannot be written: there is no such folder", at: metricsFile,
+                remedy: "make the folder, or change 'metrics.file'")
+        }
     }
 
     private func tell(_ event: Ping.Event, _ log: String = "") -> [Finding] {

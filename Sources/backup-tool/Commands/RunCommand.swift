@@ -107,10 +107,7 @@ extension Invocation {
     private func nightlyPassword(_ settings: Configuration) throws -> [UInt8] {
         let named = try PasswordSource.find(
             file: value("password-file"), command: value("password-command"), variable: { environment[$0] })
-        let configured =
-            settings.text("password-file").map { PasswordSource.file($0) }
-            ?? settings.text("password-command").map { PasswordSource.command($0) }
-        return try (named ?? configured)?.read() ?? vaultPassword()
+        return try (named ?? settings.passwordSource)?.read() ?? vaultPassword()
     }
 
     private func openNightly(_ settings: Configuration) throws -> (path: String, vault: Vault) {

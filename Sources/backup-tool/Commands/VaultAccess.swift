@@ -23,20 +23,32 @@ extension Option {
     ]
 }
 
+extension Configuration {
+    var passwordSource: PasswordSource? {
+        text("password-file").map { .file($0) } ?? text("password-command").map { .command($0) }
+    }
+}
+
 extension Invocation {
     static let vaultDiscussion = """
-        The vault is --vault, else $BACKUP_TOOL_VAULT, else $RESTIC_REPOSITORY. Its password comes from --password-file \
-        or --password-command, else from $BACKUP_TOOL_PASSWORD_FILE, _COMMAND or $BACKUP_TOOL_PASSWORD, else from those \
-        of restic; on a terminal it is asked for.
+        The vault is --vault, else $BACKUP_TOOL_VAULT, else $RESTIC_REPOSITORY, else that of the configuration. Its \
+        password comes from --password-file or --password-command, else from $BACKUP_TOOL_PASSWORD_FILE, _COMMAND or \
+        $BACKUP_TOOL_PASSWORD, else from those of restic; that of the configuration's vault then from there; on a \
+        terminal it is asked for.
         """
 
-    /// `--vault`, else what the environment says.
+    /// `--vault`, or what the environment says.
+    private var namedVault: String? {
+        value(Option.vault.name) ?? environment["BACKUP_TOOL_VAULT"] ?? environment["RESTIC_REPOSITORY"]
+    }
+
+    /// The vault that is named, else that of the configuration.
     func vaultPath() throws -> String {
-        let named = value(Option.vault.name) ?? environment["BACKUP_TOOL_VAULT"] ?? environment["RESTIC_REPOSITORY"]
-        guard let named else {
+        if let namedVault { return try vaultFolder(namedVault) }
+        guard let configured = try configuration().text("vault") else {
             throw usage("no vault is named: give --vault, or set BACKUP_TOOL_VAULT")
         }
-        return try vaultFolder(named)
+        return configured
     }
 
     /// The folder that a vault's name stands for.
@@ -82,10 +94,16 @@ extension Invocation {
         return Double(try integer(Option.lockWait.name) ?? 0)
     }
 
-    func vaultPassword() throws -> [UInt8] {
-        let source = try PasswordSource.find(
+    /// Where the password comes from, unless it is asked for.
+    func passwordSource() throws -> PasswordSource? {
+        let named = try PasswordSource.find(
             file: value("password-file"), command: value("password-command"), variable: { environment[$0] })
-        return try source?.read() ?? askPassword("Password of the vault: ")
+        // The configuration's is no other vault's.
+        return try named ?? (namedVault == nil ? configuration().passwordSource : nil)
+    }
+
+    func vaultPassword() throws -> [UInt8] {
+        try passwordSource()?.read() ?? askPassword("Password of the vault: ")
     }
 
     /// A new password; asked for twice where it is asked for.

@@ -26,10 +26,7 @@ extension Command {
         reports: true,
         run: { call in
             let path = try call.vaultPath()
-            let source = try PasswordSource.find(
-                file: call.value("password-file"), command: call.value("password-command"),
-                variable: { call.environment[$0] })
-            let password = try source?.read() ?? call.newPassword("password-file", "password-command")
+            let password = try call.passwordSource()?.read() ?? call.newPassword("password-file", "password-command")
             let vault = try Vault.create(
                 try FolderBackend.create(path), password: password, resume: call.flag("resume"))
             if call.output.isJSON {

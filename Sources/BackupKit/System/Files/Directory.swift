@@ -123,6 +123,13 @@ public final class RootDirectory: Sendable {
         root = FileHandle(owning: descriptor, path: path)
     }
 
+    /// Nil where there is none.
+    static func ifThere(_ path: String) throws -> RootDirectory? {
+        do { return try RootDirectory(path) } catch let error as BackupError where error.code == .notFound {
+            return nil
+        }
+    }
+
     public func openForReading(_ relativePath: String) throws -> FileHandle {
         let file = try open(relativePath, O_RDONLY | O_NONBLOCK | O_NOCTTY, mode: 0, "cannot be opened")
         guard try file.status().isRegular else {

@@ -9,7 +9,8 @@ public final class FolderBackend: VaultBackend {
         let status = try FileStatus.ofTarget(folder)
         guard let status else {
             throw BackupError(
-                .notFound, "there is no vault", at: folder, remedy: "make one with 'backup-tool vault init'")
+                .notFound, "there is no vault", at: folder,
+                remedy: "look whether its disk is there; 'backup-tool vault init' makes a new one")
         }
         guard status.isDirectory else { throw BackupError(.notFound, "is no folder and so no vault", at: folder) }
         self.folder = folder

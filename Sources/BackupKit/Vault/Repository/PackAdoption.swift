@@ -23,7 +23,9 @@ extension Vault {
                 Finding(
                     size == nil ? .entryMissing : .sizeMismatch, .damage, VaultFile(.data, pack.id).path,
                     "the pack is \(size == nil ? "missing" : "damaged"); what is still here of its content is stored again",
-                    remedy: "'backup-tool vault check' says which older snapshots it hits"))
+                    remedy:
+                        "see 'backup-tool vault check'; when it hits no snapshot any more, 'vault prune' ends this"
+                ))
         }
         return findings
     }

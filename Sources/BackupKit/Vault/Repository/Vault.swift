@@ -37,7 +37,8 @@ public final class Vault: Sendable {
                     at: backend.location, remedy: "run 'backup-tool vault init --resume' with its password")
             }
             throw BackupError(
-                .notFound, "there is no vault", at: backend.location, remedy: "make one with 'backup-tool vault init'")
+                .notFound, "there is no vault", at: backend.location,
+                remedy: "look whether its disk is there; 'backup-tool vault init' makes a new one")
         }
         let opened = try KeyRing(backend: backend).open(password: password)
         let sealed = try backend.readAll(.config, limit: ConfigFile.limit)
