@@ -242,6 +242,10 @@ import Testing
         // That password is not for any other vault.
         let other = try bench.tool(exit: 12, "vault", "check", "--config", "c/nightly.toml", "--vault", "v")
         #expect(other.stderr.contains("no password is given"))
+        for words in [["verify", "vault:v"], ["export", "-o", "vault:v"]] {
+            let named = try bench.tool(words: words + ["--config", "c/nightly.toml"], exit: 12)
+            #expect(named.stderr.contains("no password is given"))
+        }
     }
 
     @Test func onlyASnapshotOfItsOwnIsAcknowledged() throws {

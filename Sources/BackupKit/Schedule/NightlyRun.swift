@@ -100,8 +100,9 @@ public struct NightlyRun {
     private mutating func compare() throws {
         guard let snapshot = report.snapshot else { return }
         let census = try vault.census(of: snapshot)
-        try judgeEarlier(than: snapshot)
-        let suspicions = try lostHistory() + settings.tripwire.compare(census, with: state.good?.census)
+        let items = try vault.snapshots()
+        try judgeEarlier(items, than: snapshot)
+        let suspicions = lostHistory(items) + settings.tripwire.compare(census, with: state.good?.census)
         isCompared = true
         guard !suspicions.isEmpty else {
             // A partial one may lack what a whole one has, and is no measure for the next, but for want of a better.
@@ -124,10 +125,8 @@ public struct NightlyRun {
 
     /// No run removes the last good snapshot. Where it is gone, so may be all others; and what they alone needed must not be
     /// removed as needed by nobody.
-    private func lostHistory() throws -> [Finding] {
-        guard let good = state.good?.snapshot, try !vault.snapshots().contains(where: { $0.isOrWas(good) }) else {
-            return []
-        }
+    private func lostHistory(_ items: [RetentionItem]) -> [Finding] {
+        guard let good = state.good?.snapshot, !items.contains(where: { $0.isOrWas(good) }) else { return [] }
         return [
             Finding(
                 .suspiciousLoss, .warning, String(good.prefix(8)), "the last good snapshot is gone from the vault",
@@ -137,8 +136,7 @@ public struct NightlyRun {
 
     /// Snapshots that nobody has judged: of a run that was killed before it could, or of one whose state is lost. They
     /// must neither pass for good ones nor, when there is no other measure, be passed over.
-    private mutating func judgeEarlier(than snapshot: String) throws {
-        let items = try vault.snapshots()
+    private mutating func judgeEarlier(_ items: [RetentionItem], than snapshot: String) throws {
         let now = clock.now()
         let unjudged = items.filter { item in
             item.id != snapshot && !item.isPartial && !item.tags.contains(SnapshotTag.suspect)

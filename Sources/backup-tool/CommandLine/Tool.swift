@@ -49,7 +49,10 @@ enum Tool {
             call.output.say(help.short())
             return .usage
         }
-        if call.isDeclared("password-file") { VaultAddress.password.withLock { $0 = { try call.vaultPassword() } } }
+        if call.isDeclared("password-file") {
+            let password = { @Sendable in try call.vaultPassword(from: call.namedPassword()) }
+            VaultAddress.password.withLock { $0 = password }
+        }
         return try run(call)
     }
 

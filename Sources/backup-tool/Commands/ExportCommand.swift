@@ -56,7 +56,8 @@ private func snapshot(_ address: VaultAddress, _ options: ExportOptions, _ call:
     backup.dryRun = call.flag("dry-run")
     let store = try Store(try call.storePath(), .read)
     let backend = try FolderBackend(address.path)
-    return try call.backUp(store, into: try Vault.open(backend, password: try call.vaultPassword()), backup)
+    let password = try call.vaultPassword(from: call.namedPassword())
+    return try call.backUp(store, into: try Vault.open(backend, password: password), backup)
 }
 
 extension Invocation {

@@ -105,9 +105,7 @@ extension Invocation {
 
     /// The password as everywhere, and last as the configuration says.
     private func nightlyPassword(_ settings: Configuration) throws -> [UInt8] {
-        let named = try PasswordSource.find(
-            file: value("password-file"), command: value("password-command"), variable: { environment[$0] })
-        return try (named ?? settings.passwordSource)?.read() ?? vaultPassword()
+        try vaultPassword(from: namedPassword() ?? settings.passwordSource)
     }
 
     private func openNightly(_ settings: Configuration) throws -> (path: String, vault: Vault) {

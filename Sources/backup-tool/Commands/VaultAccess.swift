@@ -67,7 +67,7 @@ extension Invocation {
 
     func openVault() throws -> Vault {
         let backend = try FolderBackend(try vaultPath())
-        let vault = try Vault.open(backend, password: try vaultPassword())
+        let vault = try Vault.open(backend, password: try vaultPassword(from: passwordSource()))
         say(vault.findings)
         return vault
     }
@@ -94,16 +94,19 @@ extension Invocation {
         return Double(try integer(Option.lockWait.name) ?? 0)
     }
 
-    /// Where the password comes from, unless it is asked for.
-    func passwordSource() throws -> PasswordSource? {
-        let named = try PasswordSource.find(
+    /// What the command line or the environment says of the password.
+    func namedPassword() throws -> PasswordSource? {
+        try PasswordSource.find(
             file: value("password-file"), command: value("password-command"), variable: { environment[$0] })
-        // The configuration's is no other vault's.
-        return try named ?? (namedVault == nil ? configuration().passwordSource : nil)
     }
 
-    func vaultPassword() throws -> [UInt8] {
-        try passwordSource()?.read() ?? askPassword("Password of the vault: ")
+    /// Where the password comes from, unless it is asked for. The configuration's is no other vault's.
+    func passwordSource() throws -> PasswordSource? {
+        try namedPassword() ?? (namedVault == nil ? configuration().passwordSource : nil)
+    }
+
+    func vaultPassword(from source: PasswordSource?) throws -> [UInt8] {
+        try source?.read() ?? askPassword("Password of the vault: ")
     }
 
     /// A new password; asked for twice where it is asked for.

@@ -11,13 +11,7 @@ final class CounterMode {
     static let canWiden = csystem_aes_is_here() != 0
 
     /// Whether they are used. Without the optimizer that gains nothing; the tests compare them with libcrypto all the same.
-    static let isWide: Bool = {
-        #if DEBUG
-            return false
-        #else
-            return canWiden
-        #endif
-    }()
+    static let isWide = canWiden && isOptimized
 
     // Fetched once per process, never freed, immutable, shared.
     private nonisolated(unsafe) static let cipher: OpaquePointer? = EVP_CIPHER_fetch(nil, "AES-256-CTR", nil)

@@ -5,13 +5,7 @@ extension SHA256Digest {
     static let canPair = csystem_sha256_is_here() != 0
 
     /// Whether it does. Without the optimizer it would take much longer; the tests compare it with libcrypto all the same.
-    static let hashesPairs: Bool = {
-        #if DEBUG
-            return false
-        #else
-            return canPair
-        #endif
-    }()
+    static let hashesPairs = canPair && isOptimized
 
     /// The digests of buffers, two at a time: when one ends, the next takes its place beside the other. The longest come
     /// first, for what is left of the last has nothing beside it.

@@ -30,12 +30,9 @@ public struct ScryptCost: Sendable, Equatable {
     /// 64 bytes.
     public func derive(password: [UInt8], salt: [UInt8]) throws -> [UInt8] {
         if let refusal { throw BackupError(.refused, "the key is refused: \(refusal)") }
-        #if DEBUG
-            // Without the optimizer ours would take half a minute; the tests compare the two.
-            return try deriveWithLibcrypto(password: password, salt: salt)
-        #else
-            return try Scrypt.derive(password: password, salt: salt, self, count: 64)
-        #endif
+        // Without the optimizer ours would take half a minute; the tests compare the two.
+        guard isOptimized else { return try deriveWithLibcrypto(password: password, salt: salt) }
+        return try Scrypt.derive(password: password, salt: salt, self, count: 64)
     }
 
     func deriveWithLibcrypto(password: [UInt8], salt: [UInt8]) throws -> [UInt8] {

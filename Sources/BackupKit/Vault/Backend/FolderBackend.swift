@@ -7,11 +7,7 @@ public final class FolderBackend: VaultBackend {
     /// The folder of a vault that exists.
     public init(_ folder: String) throws {
         let status = try FileStatus.ofTarget(folder)
-        guard let status else {
-            throw BackupError(
-                .notFound, "there is no vault", at: folder,
-                remedy: "look whether its disk is there; 'backup-tool vault init' makes a new one")
-        }
+        guard let status else { throw BackupError.noVault(at: folder) }
         guard status.isDirectory else { throw BackupError(.notFound, "is no folder and so no vault", at: folder) }
         self.folder = folder
     }

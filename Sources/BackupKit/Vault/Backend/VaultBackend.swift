@@ -141,3 +141,11 @@ extension VaultBackend {
     /// What a message calls a file.
     func place(_ file: VaultFile) -> String { "\(location)/\(file.path)" }
 }
+
+extension BackupError {
+    static func noVault(at location: String) -> BackupError {
+        BackupError(
+            .notFound, "there is no vault", at: location,
+            remedy: "look whether its disk is there; 'backup-tool vault init' makes a new one")
+    }
+}

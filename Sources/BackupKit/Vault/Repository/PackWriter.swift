@@ -116,7 +116,6 @@ public final class PackWriter: Sendable {
             if writer.isFilled(pack) { try writer.finish(pack, cipher) }
             writer.count(blob.type, plain: blob.contentLength, packed: sealed.count)
         }
-
     }
 
     private func claim(_ handle: BlobHandle) -> Bool {

@@ -36,9 +36,7 @@ public final class Vault: Sendable {
                     .notFound, "making this vault was interrupted: it has a key and no configuration",
                     at: backend.location, remedy: "run 'backup-tool vault init --resume' with its password")
             }
-            throw BackupError(
-                .notFound, "there is no vault", at: backend.location,
-                remedy: "look whether its disk is there; 'backup-tool vault init' makes a new one")
+            throw BackupError.noVault(at: backend.location)
         }
         let opened = try KeyRing(backend: backend).open(password: password)
         let sealed = try backend.readAll(.config, limit: ConfigFile.limit)
