@@ -240,31 +240,3 @@ public final class PackWriter: Sendable {
         return totals
     }
 }
-
-/// Compresses blobs, and gives up early on what does not compress.
-///
-/// First the quick way, which strides over what has no matches: on PDFs it takes a third of the time of level 3 for 1.6 %
-/// more bytes. What that makes a good deal smaller is worth the level that restic uses (decision 054).
-final class BlobCompressor {
-    /// Below this, trying twice costs more than it saves.
-    private static let short = 16 << 10
-
-    private let compressor: ZstandardCompressor
-    private let buffer = RawBuffer()
-
-    init() throws { compressor = try ZstandardCompressor() }
-
-    /// The compressed bytes, good until the next call; nil when they would not be fewer.
-    func compress(_ bytes: UnsafeRawBufferPointer, mustPack: Bool) throws -> UnsafeRawBufferPointer? {
-        if bytes.isEmpty { return nil }
-        let target = try buffer.with(count: ZstandardCompressor.bound(bytes.count))
-        var count = bytes.count
-        if bytes.count >= Self.short {
-            count = try compressor.compress(bytes, into: target, .wideAndFast(windowLog: 22), checksum: false)
-        }
-        if bytes.count < Self.short || count < bytes.count / 5 * 3 {
-            count = try compressor.compress(bytes, into: target, .level(3), checksum: false)
-        }
-        return mustPack || count < bytes.count ? UnsafeRawBufferPointer(rebasing: target[..<count]) : nil
-    }
-}
