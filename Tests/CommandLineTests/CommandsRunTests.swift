@@ -52,6 +52,8 @@ import Testing
         #expect(try bench.text("c/run-default.json") == before)
         let lost = try run(bench, exit: 3, "--store", "empty.db")
         #expect(lost.stderr.contains("publications: fell from 2 to 0"))
+        let name = try #require(lost.stderr.firstMatch(of: #/and ([0-9a-f]{8}) is its name now/#)?.1)
+        try bench.tool(exit: 0, "vault", "snapshots", String(name), "--config", "c/nightly.toml")
         #expect(
             try bench.tool(exit: 1, "schedule", "status", "--config", "c/nightly.toml").stdout.contains(
                 "nothing is removed"))
@@ -62,6 +64,27 @@ import Testing
         _ = try run(bench, exit: 0, "--ack", "latest")
         _ = try run(bench, exit: 0, "--store", "empty.db")
         try judge(bench)
+    }
+
+    @Test func aSnapshotThatCannotBeRead_isNamedOnce_withWhatToDo() throws {
+        let bench = try bench()
+        _ = try run(bench, exit: 0)
+        let id = try #require(try bench.files("v/snapshots").first)
+        try bench.shell("chmod u+w v/snapshots/\(id); echo rubbish > v/snapshots/\(id)")
+        let told = try run(bench, exit: 4).stderr
+        #expect(told.split(separator: "\n").count { $0.contains("snapshots/\(id)") } == 1, "\(told)")
+        #expect(told.contains("'backup-tool vault forget \(id.prefix(8))'"))
+    }
+
+    @Test func aPasswordFileThatIsOfNoUse_isAMistakeOfTheConfiguration() throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "config", "check", "--config", "c/nightly.toml")
+        try bench.shell("chmod 644 pw")
+        let open = try bench.tool(exit: 4, "config", "check", "--config", "c/nightly.toml").stderr
+        #expect(open.contains("nightly.toml:3: ") && open.contains("others can read") && open.contains("chmod 600"))
+        try bench.shell("rm pw")
+        #expect(
+            try bench.tool(exit: 4, "config", "check", "--config", "c/nightly.toml").stderr.contains("cannot be read"))
     }
 
     @Test func whatIsNotThereIsNamed_andNothingIsMadeInItsPlace() throws {

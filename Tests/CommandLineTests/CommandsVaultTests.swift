@@ -56,7 +56,16 @@ struct CommandsVaultTests {
         try bench.tool(exit: 0, "vault", "init")
         try bench.write("wrong", "no\n")
         try bench.shell("chmod 600 wrong")
-        try bench.tool(exit: 12, "vault", "snapshots", "--password-file", "wrong")
+        let refused = try bench.tool(exit: 12, "vault", "snapshots", "--password-file", "wrong").stderr
+        #expect(refused.contains("\n  see that it is the password of this vault"))
+        // An empty password opens nothing and makes nothing.
+        try bench.shell(": > empty; chmod 600 empty")
+        for words in [["snapshots"], ["init", "--vault", "w"]] {
+            let empty = try bench.tool(["vault"] + words + ["--password-file", "empty"])
+            let said = "backup-tool: empty: the password is empty\n  give one"
+            #expect(empty.status == 64 && empty.stderr.hasPrefix(said), "\(empty.stderr)")
+        }
+        #expect(try !bench.exists("w"))
         try bench.tool(exit: 0, "vault", "snapshots", "--password-command", "echo '  secret'; echo")
         try bench.tool(exit: 64, "vault", "snapshots", "--password-command", "echo", "--password-file", "password")
         try bench.tool(exit: 64, "vault", "snapshots", "--password", "secret")

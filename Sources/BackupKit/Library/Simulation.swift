@@ -95,7 +95,7 @@ public final class Simulation {
             _ = try Store.create(first, clock: clock)
         } else {
             guard Store.isStore(storePath) else {
-                throw BackupError(.notFound, "is not a store of backup-tool and was not touched", at: storePath)
+                throw Store.notStore(storePath)
             }
             try Store.copyDatabase(storePath, to: first)
         }

@@ -6,6 +6,8 @@ public struct Configuration: Sendable {
         case text
         /// One text, or a list of them.
         case texts
+        /// Tags of snapshots, but for those that runs give by themselves.
+        case tags
         case oneOf([String])
         case integer(ClosedRange<Int>)
         case number(ClosedRange<Double>)

@@ -13,7 +13,7 @@ extension Configuration {
         Key("password-file", .path, "the file that holds the vault's password"),
         Key("password-command", .text, "the command that prints the vault's password"),
         Key("snapshot.host", .text, "the name of this machine in snapshots; usually its own"),
-        Key("snapshot.tags", .texts, "tags for every snapshot that a run takes"),
+        Key("snapshot.tags", .tags, "tags for every snapshot that a run takes"),
     ]
 
     private static let forRuns =
@@ -62,8 +62,9 @@ extension Configuration.Kind {
     var sentence: String {
         switch self {
         case .path: "a path in quotes"
-        case .text: "text in quotes"
+        case .text: "text in quotes, and not empty"
         case .texts: "text in quotes, or a list of texts"
+        case .tags: "a tag in quotes, or a list of tags, and none of \(SnapshotTag.all.joined(separator: " and "))"
         case .oneOf(let allowed): "one of: \(allowed.map { "\"\($0)\"" }.joined(separator: ", "))"
         case .integer(let range) where range.upperBound == Int.max: "a whole number of at least \(range.lowerBound)"
         case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
@@ -81,8 +82,12 @@ extension Configuration.Kind {
     func takes(_ content: TOMLValue.Content) -> Bool {
         switch (self, content) {
         case (.path, .string(let text)): !text.isEmpty
-        case (.text, .string), (.texts, .string), (.oneOf, .string), (.boolean, .boolean): true
+        case (.text, .string(let text)): !text.isEmpty
+        case (.texts, .string), (.oneOf, .string), (.boolean, .boolean): true
         case (.texts, .array(let list)): list.allSatisfy { if case .string = $0.content { true } else { false } }
+        case (.tags, .string(let tag)): !tag.isEmpty && !SnapshotTag.all.contains(tag)
+        case (.tags, .array(let list)):
+            list.allSatisfy { if case .string = $0.content { takes($0.content) } else { false } }
         case (.integer(let range), .integer(let number)): range.contains(number)
         case (.number(let range), .float(let number)): range.contains(number)
         case (.number(let range), .integer(let number)): range.contains(Double(number))

@@ -16,7 +16,9 @@ extension Configuration {
     ) throws -> (file: String, bytes: [UInt8])? {
         if let explicit {
             guard let bytes = try read(explicit) else {
-                throw BackupError(.failed, "no such configuration file", at: explicit)
+                throw BackupError(
+                    .failed, "no such configuration file", at: explicit,
+                    remedy: "give --config the path of one that is there; docs/configuration.md shows how to write it")
             }
             return (explicit, bytes)
         }

@@ -16,6 +16,13 @@ extension NightlyRun {
         public internal(set) var drills: [DrillEntry] = []
         public internal(set) var isPartial = false
 
+        /// One damaged file may stop several steps, and the check names it, too.
+        mutating func sayOnce() {
+            var told: Set<String> = []
+            findings = findings.filter { told.insert("\($0.subject): \($0.message)").inserted }
+            errors = errors.filter { told.insert("\($0.subject ?? ""): \($0.message)").inserted }
+        }
+
         /// The worst that happened: damage, then a step that failed, then what wants to be looked at. Nil is fine.
         public var worst: ErrorCode? {
             if findings.contains(where: { $0.severity == .damage }) || drills.contains(where: { !$0.isOK }) {

@@ -47,6 +47,7 @@ public struct NightlyRun {
             run.state.snapshots = try run.vault.snapshots().count
             run.state.vaultBytes = try run.vault.size()
         }
+        report.sayOnce()
         return (report, state)
     }
 
@@ -120,7 +121,10 @@ public struct NightlyRun {
         remember(state)
         let tagged = try vault.addTag(SnapshotTag.suspect, to: snapshot)
         (state.suspect, report.snapshot) = (tagged, tagged)
-        say(.tripwire, "\(tagged.prefix(8)) is suspect; nothing is removed until 'run --ack \(tagged.prefix(8))'")
+        say(
+            .tripwire,
+            "the snapshot is suspect, and \(tagged.prefix(8)) is its name now; "
+                + "nothing is removed until 'run --ack \(tagged.prefix(8))'")
     }
 
     /// No run removes the last good snapshot. Where it is gone, so may be all others; and what they alone needed must not be

@@ -36,4 +36,5 @@ public enum SnapshotTag {
     public static let suspect = "suspect"
     /// Something could not be read when it was taken.
     public static let partial = "partial"
+    static let all = [suspect, partial]
 }

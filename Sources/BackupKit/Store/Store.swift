@@ -150,8 +150,14 @@ public final class Store {
                 .notFound, "there is no store here", at: path, remedy: "make one with 'backup-tool store init'")
         }
         guard isStore(path) else {
-            throw BackupError(.notFound, "is not a store of backup-tool and was not touched", at: path)
+            throw notStore(path)
         }
+    }
+
+    static func notStore(_ path: String) -> BackupError {
+        BackupError(
+            .notFound, "is not a store of backup-tool and was not touched", at: path,
+            remedy: "name the store with --store, or make one in another place with 'backup-tool store init'")
     }
 
     private static func connect(_ path: String, _ access: Access) throws -> SQLite {

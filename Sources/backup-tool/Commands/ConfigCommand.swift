@@ -20,7 +20,7 @@ extension Command {
         discussion: """
             Reads the file that every command reads: --config, else config.toml below the usual folders. Shows each \
             setting with its value, paths in full, and the line that it comes from; with --profile those of one \
-            profile. Every mistake is named with its line.
+            profile. Every mistake is named with its line, and so is a password file that cannot be read.
 
             The exit code is 4 when there are mistakes.
             """,
@@ -38,9 +38,10 @@ extension Command {
                 call.reportConfiguration(.empty, [])
                 return .done
             }
-            let (all, mistakes) = Configuration.check(bytes, file: file, environment: call.environment)
+            let (all, found) = Configuration.check(bytes, file: file, environment: call.environment)
             // A profile that is not there is a mistake of the command line, but not when the file has worse ones.
-            let shown = mistakes.isEmpty ? try all.profile(call.value("profile")) : all
+            let shown = found.isEmpty ? try all.profile(call.value("profile")) : all
+            let mistakes = found + [shown.passwordMistake].compactMap(\.self)
             call.reportConfiguration(shown, mistakes)
             return mistakes.isEmpty ? .done : .damaged
         })

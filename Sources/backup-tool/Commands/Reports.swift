@@ -21,9 +21,10 @@ extension Invocation {
         return limits
     }
 
-    /// Says every finding; notes only to those who asked for more.
+    /// Says every finding, and what to do once for all that ask for the same; notes only to those who asked for more.
     func say(_ findings: [Finding], limit: Int = 50) {
         var left = output.isVerbose ? Int.max : limit
+        var advised: Set<String> = []
         for finding in findings where finding.severity != .note || output.isVerbose {
             if left == 0 {
                 let rest = findings.count { $0.severity != .note } - limit
@@ -41,7 +42,9 @@ extension Invocation {
                 }
             guard !output.isJSON else { continue }
             output.say("\(mark) \(printable(finding.subject)): \(printable(finding.message))")
-            if let remedy = finding.remedy { output.detail("  \(printable(remedy))") }
+            if let remedy = finding.remedy, output.isVerbose || advised.insert(remedy).inserted {
+                output.say("  \(printable(remedy))")
+            }
         }
     }
 

@@ -27,6 +27,19 @@ extension Configuration {
     var passwordSource: PasswordSource? {
         text("password-file").map { .file($0) } ?? text("password-command").map { .command($0) }
     }
+
+    /// What keeps its password file from being read.
+    var passwordMistake: BackupError? {
+        guard let file, let setting = effective.first(where: { $0.key == "password-file" }) else { return nil }
+        do {
+            try passwordSource?.check()
+            return nil
+        } catch {
+            let error = error as? BackupError ?? BackupError(.failed, "\(error)")
+            return BackupError(
+                error.code, "\(setting.value): \(error.message)", at: "\(file):\(setting.line)", remedy: error.remedy)
+        }
+    }
 }
 
 extension Invocation {
@@ -119,6 +132,7 @@ extension Invocation {
         }
         if let line = value(command) { return try PasswordSource.command(line).read() }
         let first = try askPassword("New password: ")
+        guard !first.isEmpty else { throw usage("the password is empty") }
         guard try first == askPassword("The same again: ") else { throw usage("the two passwords differ") }
         return first
     }

@@ -42,14 +42,17 @@ public struct KeyRing: Sendable {
             }
         }
         if let damaged = findings.first, findings.count == min(ids.count, most) {
-            throw BackupError(.damaged, "no key can be read: \(damaged.message)", at: backend.location)
+            throw BackupError(
+                .damaged, "no key can be read: \(damaged.message)", at: backend.location,
+                remedy: "bring back \(damaged.subject) from a copy; without a key nothing opens the vault")
         }
         let lost = (findings.map(\.subject) + listing.misplaced).first
         throw BackupError(
             .wrongPassword, "the password opens none of the vault's keys", at: backend.location,
             remedy: ids.count > most
                 ? "only \(most) of its \(ids.count) keys were tried; remove some"
-                : lost.map { "\($0) cannot be used, and may be the one that it opens: bring it back from a copy" })
+                : lost.map { "\($0) cannot be used, and may be the one that it opens: bring it back from a copy" }
+                    ?? "see that it is the password of this vault, and that its file or command gives it whole")
     }
 
     func read(_ id: SHA256Digest) throws -> KeyFile {
@@ -79,9 +82,7 @@ public struct KeyRing: Sendable {
         _ master: VaultKey, password: [UInt8], cost: ScryptCost = .usual, userName: String = "backup-tool",
         hostName: String = "backup-tool", clock: Clock = .system
     ) throws -> SHA256Digest {
-        guard !password.isEmpty else {
-            throw BackupError(.usage, "the password is empty", remedy: "give one; nothing protects a vault but it")
-        }
+        guard !password.isEmpty else { throw PasswordSource.isEmpty() }
         // The day is enough to tell keys apart.
         let day = clock.now().iso8601.prefix(10)
         let file = try KeyFile(

@@ -45,7 +45,9 @@ extension Vault {
                 findings.append(
                     Finding(
                         .unreadable, .damage, VaultFile(.snapshot, id).path,
-                        "the snapshot cannot be read: \(error.message)"))
+                        "the snapshot cannot be read: \(error.message)",
+                        remedy: "bring its file back from a copy, or let go of it with "
+                            + "'backup-tool vault forget \(id.hex.prefix(8))'"))
             }
         }
         return (snapshots.sorted(by: Self.isEarlier), findings)

@@ -44,7 +44,9 @@ public final class Vault: Sendable {
             let plain = try VaultCipher(opened.key).open(sealed)
             return Vault(backend, try plain.withUnsafeBytes { try ConfigFile($0) }, opened)
         } catch let error as BackupError {
-            throw BackupError(error.code, error.message, at: backend.place(.config), remedy: error.remedy)
+            throw BackupError(
+                error.code, error.message, at: backend.place(.config),
+                remedy: error.remedy ?? "bring the file back from a copy; it is the same as on the vault's first day")
         }
     }
 
