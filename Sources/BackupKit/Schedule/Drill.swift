@@ -39,6 +39,25 @@ public enum Drill {
             contentDigest: facts.contentDigest, problems: facts.problems)
     }
 
+    /// Tries snapshots one after the other, writes down each result, and has `state` know what came of all of them: at
+    /// once that one failed, for whatever may stop the others.
+    public static func run(
+        _ items: [RetentionItem], in vault: any NightlyVault, _ log: DrillLog, _ state: inout RunState,
+        told: (RetentionItem, DrillEntry) -> Void
+    ) throws {
+        var whole: RunState.DrillResult?
+        for item in items {
+            let entry = try vault.drill(item.id)
+            try log.append(entry)
+            told(item, entry)
+            whole = entry.result(after: whole)
+            if whole?.isOK == false { state.lastDrill = whole }
+        }
+        guard whole != nil else { return }
+        state.lastDrill = whole
+        state.drillHead = try log.history().head
+    }
+
     private struct Facts {
         var madeAt: Timestamp?
         var seconds = 0.0

@@ -245,18 +245,13 @@ public struct NightlyRun {
             state.drillHead = history.head
         }
         guard let every = settings.drillEvery, isDue(every) else { return }
-        var whole: RunState.DrillResult?
-        for item in Drill.choice(of: try vault.snapshots(), history, now: clock.now(), using: &random) {
-            let entry = try vault.drill(item.id)
-            try drillLog.append(entry)
+        let chosen = Drill.choice(of: try vault.snapshots(), history, now: clock.now(), using: &random)
+        var state = state
+        defer { self.state = state }
+        try Drill.run(chosen, in: vault, drillLog, &state) { item, entry in
             report.drills.append(entry)
             say(.drill, "\(item.id.prefix(8)): \(entry.isOK ? "passed" : "failed: \(entry.problems.first ?? "")")")
-            whole = entry.result(after: whole)
-            if whole?.isOK == false { state.lastDrill = whole }
         }
-        guard whole != nil else { return }
-        state.lastDrill = whole
-        state.drillHead = try drillLog.history().head
     }
 
     /// By what this profile's own runs remember: others write into the same log. A drill that failed is repeated the next

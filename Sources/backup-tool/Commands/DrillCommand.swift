@@ -72,19 +72,14 @@ extension Invocation {
             throw BackupError(
                 .notFound, "holds no snapshot of 'backup-tool run' yet", at: try nightlyVaultPath(settings))
         }
-        var whole: RunState.DrillResult?
-        for item in chosen {
-            let entry = try nightly.drill(item.id)
-            try log.append(entry)
-            report(entry)
-            whole = entry.result(after: whole)
-        }
-        state.lastDrill = whole
-        if value("log") == nil { state.drillHead = try log.history().head }
+        let head = state.drillHead
+        try Drill.run(chosen, in: nightly, log, &state) { report($1) }
+        // Of another log the state of the runs says nothing.
+        if value("log") != nil { state.drillHead = head }
         try state.write(session.statePath)
         try session.writeMetrics(state)
         let isWhole = loss == nil && !history.findings.contains { $0.severity == .damage }
-        return whole?.isOK == true && isWhole ? .done : .damaged
+        return state.lastDrill?.isOK == true && isWhole ? .done : .damaged
     }
 
     func report(_ entry: DrillEntry) {
