@@ -64,6 +64,17 @@ struct BlobCompressorTests {
         #expect(bytes.count - packed > 300 * 50)
     }
 
+    @Test func recordsOfOneLength_areSeenWhole() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let text = Array(String(repeating: "The quick brown fox jumps over the lazy dog. ", count: 6).utf8)
+        for length in [32, 64, 128, 256] {
+            let bytes = (0..<65536 / length).flatMap { _ in random.bytes(16) + text[..<(length - 16)] }
+            let packed = try #require(try Self.length(of: bytes), "records of \(length) bytes")
+            // The text is always the same.
+            #expect(packed < 65536 * 16 / length * 5 / 4, "records of \(length) bytes: \(packed)")
+        }
+    }
+
     @Test func text_isPackedAsAtTheUsualLevel() throws {
         let text = Array((0..<20_000).map { "record \($0 % 977), title \($0 % 31) of many\n" }.joined().utf8)
         let buffer = RawBuffer()

@@ -31,7 +31,8 @@ private func parse(_ text: String) throws -> Configuration {
     ("snapshot.host = ''", ":1", "snapshot.host must be text in quotes, and not empty", nil),
     (
         "snapshot.tags = ['home', 'suspect']", ":1",
-        "snapshot.tags must be a tag in quotes, or a list of tags, and none of suspect and partial", nil
+        "snapshot.tags must be a tag in quotes, or a list of tags, without commas, and neither suspect nor partial",
+        nil
     ),
     ("limits.max-ratio = nan", ":1", "limits.max-ratio must be a number from 1 to 1000000", nil),
 ])

@@ -37,6 +37,8 @@ private final class FakeVault: NightlyVault {
 
     func snapshots() throws -> [RetentionItem] { items }
 
+    func holds(_ snapshot: String) -> Bool { items.contains { $0.id == snapshot || $0.original == snapshot } }
+
     func takeSnapshot() throws -> NightlySnapshot {
         try call("snapshot")
         let id = add(tags: isPartial ? [SnapshotTag.partial] : [])

@@ -64,7 +64,7 @@ extension Configuration.Kind {
         case .path: "a path in quotes"
         case .text: "text in quotes, and not empty"
         case .texts: "text in quotes, or a list of texts"
-        case .tags: "a tag in quotes, or a list of tags, and none of \(SnapshotTag.all.joined(separator: " and "))"
+        case .tags: "a tag in quotes, or a list of tags, without commas, and neither suspect nor partial"
         case .oneOf(let allowed): "one of: \(allowed.map { "\"\($0)\"" }.joined(separator: ", "))"
         case .integer(let range) where range.upperBound == Int.max: "a whole number of at least \(range.lowerBound)"
         case .integer(let range): "a whole number from \(range.lowerBound) to \(range.upperBound)"
@@ -85,7 +85,7 @@ extension Configuration.Kind {
         case (.text, .string(let text)): !text.isEmpty
         case (.texts, .string), (.oneOf, .string), (.boolean, .boolean): true
         case (.texts, .array(let list)): list.allSatisfy { if case .string = $0.content { true } else { false } }
-        case (.tags, .string(let tag)): !tag.isEmpty && !SnapshotTag.all.contains(tag)
+        case (.tags, .string(let tag)): SnapshotTag.mayBeGiven(tag)
         case (.tags, .array(let list)):
             list.allSatisfy { if case .string = $0.content { takes($0.content) } else { false } }
         case (.integer(let range), .integer(let number)): range.contains(number)

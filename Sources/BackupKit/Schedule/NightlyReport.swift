@@ -16,11 +16,21 @@ extension NightlyRun {
         public internal(set) var drills: [DrillEntry] = []
         public internal(set) var isPartial = false
 
-        /// One damaged file may stop several steps, and the check names it, too.
-        mutating func sayOnce() {
-            var told: Set<String> = []
-            findings = findings.filter { told.insert("\($0.subject): \($0.message)").inserted }
-            errors = errors.filter { told.insert("\($0.subject ?? ""): \($0.message)").inserted }
+        /// Steps that an error ended.
+        public internal(set) var undone: [Step] = []
+
+        /// What stops several steps, such as a snapshot that cannot be read, is one error.
+        mutating func add(_ error: BackupError, endOf step: Step) {
+            if undone.last != step { undone.append(step) }
+            if !errors.contains(error) { errors.append(error) }
+        }
+
+        /// The errors that no finding tells of as well, and what was not done.
+        public var complaints: [String] {
+            let told = Set(findings.map { "\($0.subject): \($0.message)" })
+            let names = undone.map(\.rawValue).joined(separator: ", ")
+            return errors.filter { !told.contains("\($0.subject ?? ""): \($0.message)") }.map(\.description)
+                + (undone.isEmpty ? [] : ["not done: \(names)"])
         }
 
         /// The worst that happened: damage, then a step that failed, then what wants to be looked at. Nil is fine.
@@ -47,7 +57,7 @@ extension NightlyRun {
         public var log: String {
             var texts = lines.map { "\($0.step.rawValue): \($0.text)" }
             texts += findings.map { "\($0.severity.rawValue): \($0.subject): \($0.message)" }
-            texts += errors.map { "error: \($0.description)" }
+            texts += complaints.map { "error: \($0)" }
             return texts.joined(separator: "\n")
         }
     }

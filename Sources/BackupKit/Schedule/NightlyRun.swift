@@ -47,7 +47,9 @@ public struct NightlyRun {
             run.state.snapshots = try run.vault.snapshots().count
             run.state.vaultBytes = try run.vault.size()
         }
-        report.sayOnce()
+        // The check names what a step has named before.
+        var told: Set<Finding> = []
+        report.findings = report.findings.filter { told.insert($0).inserted }
         return (report, state)
     }
 
@@ -57,7 +59,7 @@ public struct NightlyRun {
         defer { if state != before { remember(state) } }
         do { try body(&self) } catch let error as BackupError {
             if error.code == .interrupted { throw error }
-            report.errors.append(error)
+            report.add(error, endOf: step)
         }
     }
 
@@ -103,7 +105,7 @@ public struct NightlyRun {
         let census = try vault.census(of: snapshot)
         let items = try vault.snapshots()
         try judgeEarlier(items, than: snapshot)
-        let suspicions = lostHistory(items) + settings.tripwire.compare(census, with: state.good?.census)
+        let suspicions = try lostHistory() + settings.tripwire.compare(census, with: state.good?.census)
         isCompared = true
         guard !suspicions.isEmpty else {
             // A partial one may lack what a whole one has, and is no measure for the next, but for want of a better.
@@ -129,8 +131,8 @@ public struct NightlyRun {
 
     /// No run removes the last good snapshot. Where it is gone, so may be all others; and what they alone needed must not be
     /// removed as needed by nobody.
-    private func lostHistory(_ items: [RetentionItem]) -> [Finding] {
-        guard let good = state.good?.snapshot, !items.contains(where: { $0.isOrWas(good) }) else { return [] }
+    private func lostHistory() throws -> [Finding] {
+        guard let good = state.good?.snapshot, try !vault.holds(good) else { return [] }
         return [
             Finding(
                 .suspiciousLoss, .warning, String(good.prefix(8)), "the last good snapshot is gone from the vault",

@@ -144,7 +144,10 @@ public struct NightlySession: Sendable {
     /// Holds a folder for one run as long as what it returns lives; the kernel lets go of it when the process ends.
     public static func lock(_ folder: String, waitSeconds: Double = 0) throws -> FileHandle {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
-        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: folder) }
+        guard descriptor >= 0 else {
+            throw errno == ENOENT
+                ? BackupError.noVault(at: folder) : BackupError.fromErrno("cannot be opened", at: folder)
+        }
         let handle = FileHandle(owning: descriptor, path: folder)
         let end = monotonicSeconds() + waitSeconds
         while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {

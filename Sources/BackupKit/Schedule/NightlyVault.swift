@@ -3,6 +3,8 @@
 public protocol NightlyVault: AnyObject {
     /// Every snapshot, in any order, with the tags that it has now.
     func snapshots() throws -> [RetentionItem]
+    /// Whether a snapshot is there, under the name that it has or had; of what store it is does not matter.
+    func holds(_ snapshot: String) throws -> Bool
     /// Takes a snapshot. A source that is not there throws.
     func takeSnapshot() throws -> NightlySnapshot
     /// What a snapshot holds.
@@ -36,5 +38,9 @@ public enum SnapshotTag {
     public static let suspect = "suspect"
     /// Something could not be read when it was taken.
     public static let partial = "partial"
-    static let all = [suspect, partial]
+
+    /// Whether somebody else may give it. A comma separates tags wherever they are asked for.
+    static func mayBeGiven(_ tag: String) -> Bool {
+        !tag.isEmpty && tag != suspect && tag != partial && !tag.contains(",") && tag.first != " " && tag.last != " "
+    }
 }

@@ -42,6 +42,10 @@ public final class StoreVault: NightlyVault {
         }
     }
 
+    public func holds(_ snapshot: String) throws -> Bool {
+        try vault.snapshots().snapshots.contains { $0.id.hex == snapshot || $0.file.original?.hex == snapshot }
+    }
+
     private func isOurs(_ file: SnapshotFile) -> Bool {
         file.hostname == options.host && file.isLibrary
             && options.tags.allSatisfy(file.tags.contains)

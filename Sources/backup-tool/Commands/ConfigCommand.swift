@@ -20,7 +20,7 @@ extension Command {
         discussion: """
             Reads the file that every command reads: --config, else config.toml below the usual folders. Shows each \
             setting with its value, paths in full, and the line that it comes from; with --profile those of one \
-            profile. Every mistake is named with its line, and so is a password file that cannot be read.
+            profile. Every mistake is named with its line, and so is a password file that is of no use.
 
             The exit code is 4 when there are mistakes.
             """,
@@ -41,7 +41,12 @@ extension Command {
             let (all, found) = Configuration.check(bytes, file: file, environment: call.environment)
             // A profile that is not there is a mistake of the command line, but not when the file has worse ones.
             let shown = found.isEmpty ? try all.profile(call.value("profile")) : all
-            let mistakes = found + [shown.passwordMistake].compactMap(\.self)
+            var mistakes = found
+            if found.isEmpty {
+                let names = call.value("profile").map { [$0] } ?? [nil] + all.profiles
+                for mistake in try names.compactMap({ try all.profile($0).passwordMistake })
+                where !mistakes.contains(mistake) { mistakes.append(mistake) }
+            }
             call.reportConfiguration(shown, mistakes)
             return mistakes.isEmpty ? .done : .damaged
         })

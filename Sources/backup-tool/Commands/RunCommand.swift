@@ -174,12 +174,13 @@ extension Invocation {
                 "drills": .array(report.drills.map { .object($0.members) }),
                 "findings": .array((report.findings + unheard).map(\.json)),
                 "errors": .array(report.errors.map { .string($0.description) }),
+                "notDone": .array(report.undone.map { .string($0.rawValue) }),
             ])
         } else {
             say(report.findings + unheard)
             for drill in report.drills where !drill.isOK { self.report(drill) }
-            for error in report.errors {
-                output.say("\(output.err.style.error("error:")) \(printable(error.description))")
+            for complaint in report.complaints {
+                output.say("\(output.err.style.error("error:")) \(printable(complaint))")
             }
         }
         return report.worst.map { ExitStatus($0, signal: 0) } ?? .done

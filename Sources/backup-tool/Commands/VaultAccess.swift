@@ -28,7 +28,7 @@ extension Configuration {
         text("password-file").map { .file($0) } ?? text("password-command").map { .command($0) }
     }
 
-    /// What keeps its password file from being read.
+    /// What keeps its password file from being of use.
     var passwordMistake: BackupError? {
         guard let file, let setting = effective.first(where: { $0.key == "password-file" }) else { return nil }
         do {
@@ -132,7 +132,7 @@ extension Invocation {
         }
         if let line = value(command) { return try PasswordSource.command(line).read() }
         let first = try askPassword("New password: ")
-        guard !first.isEmpty else { throw usage("the password is empty") }
+        try KeyRing.check(newPassword: first)
         guard try first == askPassword("The same again: ") else { throw usage("the two passwords differ") }
         return first
     }

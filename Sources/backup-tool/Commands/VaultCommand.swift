@@ -27,6 +27,8 @@ extension Command {
         run: { call in
             let path = try call.vaultPath()
             let password = try call.passwordSource()?.read() ?? call.newPassword("password-file", "password-command")
+            // Before there are folders.
+            try KeyRing.check(newPassword: password)
             let vault = try Vault.create(
                 try FolderBackend.create(path), password: password, resume: call.flag("resume"))
             if call.output.isJSON {

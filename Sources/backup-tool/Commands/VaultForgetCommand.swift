@@ -100,6 +100,7 @@ extension Invocation {
         let named = try words.map { $0 == "latest" ? try vault.resolve($0).id : try vault.resolve($0, .snapshot) }
         var seen: Set<SHA256Digest> = []
         let ids = named.filter { seen.insert($0).inserted }
+        for id in ids { try vault.mustBeReadableOrDamaged(id) }
         let items = try vault.snapshots().snapshots.compactMap(\.retentionItem)
         let proved = try proved(items, now: Clock.system.now())
         if let id = ids.first(where: { proved.contains($0.hex) }) {

@@ -29,7 +29,13 @@ public struct KeyRing: Sendable {
         guard !ids.isEmpty else {
             throw BackupError(.damaged, "the vault has no keys, and nothing opens it without", at: backend.location)
         }
+        guard !password.isEmpty else {
+            throw BackupError(
+                .wrongPassword, "the password is empty", at: backend.location,
+                remedy: "see that its file or command gives it")
+        }
         var findings: [Finding] = []
+        var unreadable: BackupError?
         for id in ids.prefix(most) {
             try Interrupt.check()
             do {
@@ -37,11 +43,14 @@ public struct KeyRing: Sendable {
                     return Opened(id: id, key: key, findings: findings)
                 }
             } catch let error as BackupError where error.code != .interrupted {
+                if error.code != .damaged { unreadable = unreadable ?? error }
                 findings.append(
                     Finding(.unreadable, .damage, VaultFile(.key, id).path, "cannot be used: \(error.message)"))
             }
         }
         if let damaged = findings.first, findings.count == min(ids.count, most) {
+            // Of what cannot be opened nobody knows whether it is damaged.
+            if let unreadable { throw unreadable }
             throw BackupError(
                 .damaged, "no key can be read: \(damaged.message)", at: backend.location,
                 remedy: "bring back \(damaged.subject) from a copy; without a key nothing opens the vault")
@@ -77,12 +86,18 @@ public struct KeyRing: Sendable {
         return (entries, findings)
     }
 
+    public static func check(newPassword password: [UInt8]) throws {
+        guard !password.isEmpty else {
+            throw BackupError(.usage, "the password is empty", remedy: "give one; nothing protects a vault but it")
+        }
+    }
+
     /// Writes a key for a password, and reads it back: a key that opens nothing must not be believed in.
     func add(
         _ master: VaultKey, password: [UInt8], cost: ScryptCost = .usual, userName: String = "backup-tool",
         hostName: String = "backup-tool", clock: Clock = .system
     ) throws -> SHA256Digest {
-        guard !password.isEmpty else { throw PasswordSource.isEmpty() }
+        try Self.check(newPassword: password)
         // The day is enough to tell keys apart.
         let day = clock.now().iso8601.prefix(10)
         let file = try KeyFile(

@@ -24,51 +24,49 @@ public enum PasswordSource: Sendable, Equatable {
 
     /// As restic takes it: without the white space around it when it comes from a file or a command, else as it is.
     public func read() throws -> [UInt8] {
-        let (password, place): ([UInt8], String?)
         switch self {
-        case .text(let text): (password, place) = (Array(text.utf8), nil)
-        case .file(let path): (password, place) = (Self.trimmed(try Self.readFile(path)), path)
-        case .command(let command): (password, place) = (Self.trimmed(try Self.output(of: command)), command)
+        case .text(let text): return Array(text.utf8)
+        case .file(let path): return Self.trimmed(try Self.readFile(path))
+        case .command(let command): return Self.trimmed(try Self.output(of: command))
         }
-        // restic opens nothing with it either.
-        guard !password.isEmpty else { throw Self.isEmpty(at: place) }
-        return password
     }
 
-    static func isEmpty(at place: String? = nil) -> BackupError {
-        BackupError(
-            .usage, "the password is empty", at: place, remedy: "give one; nothing protects a vault but it")
-    }
-
-    /// Says what keeps a file from being read, without reading it; of what else a password may come from nothing is known
-    /// before.
+    /// Says what keeps a file from being of use. It is not opened, for it may be a pipe, whose password would then be gone; and of
+    /// what else a password may come from nothing is known before.
     public func check() throws {
-        if case .file(let path) = self { _ = try Self.openFile(path) }
+        guard case .file(let path) = self else { return }
+        let remedy = "write the password into a file there, and run 'chmod 600' on it"
+        guard let status = try FileStatus.ofTarget(path) else {
+            throw BackupError(.notFound, "there is no such password file", at: path, remedy: remedy)
+        }
+        if status.isDirectory { throw BackupError(.failed, "is a folder", at: path, remedy: remedy) }
+        try Self.mustBePrivate(status, path)
+        if status.isRegular, status.size == 0 {
+            throw BackupError(.failed, "this password file is empty", at: path, remedy: remedy)
+        }
+    }
+
+    /// A pipe that the shell made is as private as the shell.
+    private static func mustBePrivate(_ status: FileStatus, _ path: String) throws {
+        guard !status.isRegular || status.mode & 0o077 == 0 else {
+            throw BackupError(
+                .refused, "others can read this password file", at: path, remedy: "run 'chmod 600' on it")
+        }
     }
 
     private static let limit = 64 << 10
 
     private static func readFile(_ path: String) throws -> [UInt8] {
-        let file = try openFile(path)
-        var bytes = [UInt8](repeating: 0, count: limit)
-        let count = try bytes.withUnsafeMutableBytes { try file.readNext(into: $0) }
-        return Array(bytes[..<count])
-    }
-
-    private static func openFile(_ path: String) throws -> FileHandle {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
         guard descriptor >= 0 else {
             let failure = BackupError.fromErrno("the password cannot be read", at: path)
             throw BackupError(.failed, failure.message, at: path)
         }
         let file = FileHandle(owning: descriptor, path: path)
-        let status = try file.status()
-        // A pipe that the shell made is as private as the shell.
-        guard !status.isRegular || status.mode & 0o077 == 0 else {
-            throw BackupError(
-                .refused, "others can read this password file", at: path, remedy: "run 'chmod 600' on it")
-        }
-        return file
+        try mustBePrivate(file.status(), path)
+        var bytes = [UInt8](repeating: 0, count: limit)
+        let count = try bytes.withUnsafeMutableBytes { try file.readNext(into: $0) }
+        return Array(bytes[..<count])
     }
 
     private static func output(of command: String) throws -> [UInt8] {

@@ -46,8 +46,11 @@ extension Vault {
                     Finding(
                         .unreadable, .damage, VaultFile(.snapshot, id).path,
                         "the snapshot cannot be read: \(error.message)",
-                        remedy: "bring its file back from a copy, or let go of it with "
-                            + "'backup-tool vault forget \(id.hex.prefix(8))'"))
+                        // What cannot be opened may be whole.
+                        remedy: error.code != .damaged
+                            ? nil
+                            : "bring its file back from a copy, or let go of it with "
+                                + "'backup-tool vault forget \(id.hex.prefix(8))'"))
             }
         }
         return (snapshots.sorted(by: Self.isEarlier), findings)
@@ -59,6 +62,11 @@ extension Vault {
             throw BackupError(.notFound, "there is no such snapshot", at: backend.place(VaultFile(.snapshot, id)))
         }
         return snapshot
+    }
+
+    /// Throws when it cannot be told whether a snapshot is damaged: it may be one that must be kept.
+    public func mustBeReadableOrDamaged(_ id: SHA256Digest) throws {
+        if case .failure(let error) = try readSnapshot(id, VaultCipher(key)), error.code != .damaged { throw error }
     }
 
     private func readSnapshot(_ id: SHA256Digest, _ cipher: VaultCipher) throws -> Result<Snapshot?, BackupError> {

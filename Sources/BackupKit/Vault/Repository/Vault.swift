@@ -46,7 +46,7 @@ public final class Vault: Sendable {
         } catch let error as BackupError {
             throw BackupError(
                 error.code, error.message, at: backend.place(.config),
-                remedy: error.remedy ?? "bring the file back from a copy; it is the same as on the vault's first day")
+                remedy: error.remedy ?? "bring the file back from a copy")
         }
     }
 
