@@ -57,8 +57,10 @@ func configuration_refusesWhatItDoesNotKnow(text: String, place: String, message
     #expect(try load(nil, [own: "", common: ""], environment) == own)
     #expect(try load(nil, [common: ""], environment) == common)
     #expect(try load(nil, [:], environment) == nil)
-    let error = #expect(throws: BackupError.self) { try load("a.toml", [own: ""], environment) }
-    #expect(error?.message == "no such configuration file" && error?.subject == "a.toml" && error?.remedy != nil)
+    let missing = BackupError(
+        .failed, "no such configuration file", at: "a.toml",
+        remedy: "give --config the path of one that is there; docs/configuration.md shows how to write it")
+    #expect(throws: missing) { try load("a.toml", [own: ""], environment) }
     #expect(try load(nil, [:], here) == nil && asked == ["/home/ada/.config/backup-tool/config.toml", common])
     #expect(try load(nil, [:], Environment([:], accountHome: { nil })) == nil && asked == [common])
 }

@@ -27,6 +27,9 @@ public struct Finding: Sendable, Equatable, Hashable {
         self.remedy = remedy
     }
 
+    /// What is wrong with what, where there is one line for it.
+    public var sentence: String { "\(subject): \(message)" }
+
     /// Stable names for scripts; listed in `docs/formats.md`.
     public enum Code: String, Sendable, CaseIterable {
         case entryDamaged = "entry-damaged"

@@ -85,7 +85,7 @@ public enum Restorer {
         if !damage.isEmpty, !options.allowDamage {
             let more = damage.count > 1 ? " (and \(damage.count - 1) more)" : ""
             throw BackupError(
-                .damaged, "is damaged: \(damage[0].subject): \(damage[0].message)\(more)", at: path,
+                .damaged, "is damaged: \(damage[0].sentence)\(more)", at: path,
                 remedy: "'backup-tool verify' lists everything; 'restore --allow-damage' restores what is sound")
         }
         return Prepared(
@@ -176,7 +176,7 @@ public enum Restorer {
             let damage = findings.filter { $0.severity == .damage }
             if let first = damage.first, !options.allowDamage {
                 throw BackupError(
-                    .damaged, "is damaged: \(first.subject): \(first.message)", at: path,
+                    .damaged, "is damaged: \(first.sentence)", at: path,
                     remedy: "'backup-tool verify' lists everything; --allow-damage restores what is sound")
             }
             var files = staged.files

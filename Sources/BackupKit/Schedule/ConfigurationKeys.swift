@@ -81,12 +81,10 @@ extension Configuration.Kind {
     /// Whether a value is of this kind, and in its range.
     func takes(_ content: TOMLValue.Content) -> Bool {
         switch (self, content) {
-        case (.path, .string(let text)): !text.isEmpty
-        case (.text, .string(let text)): !text.isEmpty
+        case (.path, .string(let text)), (.text, .string(let text)): !text.isEmpty
         case (.texts, .string), (.oneOf, .string), (.boolean, .boolean): true
-        case (.texts, .array(let list)): list.allSatisfy { if case .string = $0.content { true } else { false } }
         case (.tags, .string(let tag)): SnapshotTag.mayBeGiven(tag)
-        case (.tags, .array(let list)):
+        case (.texts, .array(let list)), (.tags, .array(let list)):
             list.allSatisfy { if case .string = $0.content { takes($0.content) } else { false } }
         case (.integer(let range), .integer(let number)): range.contains(number)
         case (.number(let range), .float(let number)): range.contains(number)

@@ -68,7 +68,7 @@ public enum Drill {
 
         mutating func add(_ findings: [Finding]) {
             for finding in findings where finding.severity == .damage || finding.severity == .error {
-                problems.append("\(finding.subject): \(finding.message)")
+                problems.append(finding.sentence)
             }
         }
     }

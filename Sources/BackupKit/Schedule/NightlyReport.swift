@@ -27,7 +27,7 @@ extension NightlyRun {
 
         /// The errors that no finding tells of as well, and what was not done.
         public var complaints: [String] {
-            let told = Set(findings.map { "\($0.subject): \($0.message)" })
+            let told = Set(findings.map(\.sentence))
             let names = undone.map(\.rawValue).joined(separator: ", ")
             return errors.filter { !told.contains("\($0.subject ?? ""): \($0.message)") }.map(\.description)
                 + (undone.isEmpty ? [] : ["not done: \(names)"])
@@ -51,12 +51,12 @@ extension NightlyRun {
             if let drill = drills.first(where: { !$0.isOK }) {
                 return "a drill failed: \(drill.problems.first ?? "")"
             }
-            return findings.first { $0.severity != .note }.map { "\($0.subject): \($0.message)" }
+            return findings.first { $0.severity != .note }?.sentence
         }
 
         public var log: String {
             var texts = lines.map { "\($0.step.rawValue): \($0.text)" }
-            texts += findings.map { "\($0.severity.rawValue): \($0.subject): \($0.message)" }
+            texts += findings.map { "\($0.severity.rawValue): \($0.sentence)" }
             texts += complaints.map { "error: \($0)" }
             return texts.joined(separator: "\n")
         }

@@ -105,7 +105,7 @@ public struct NightlyRun {
         let census = try vault.census(of: snapshot)
         let items = try vault.snapshots()
         try judgeEarlier(items, than: snapshot)
-        let suspicions = try lostHistory() + settings.tripwire.compare(census, with: state.good?.census)
+        let suspicions = try lostHistory(items) + settings.tripwire.compare(census, with: state.good?.census)
         isCompared = true
         guard !suspicions.isEmpty else {
             // A partial one may lack what a whole one has, and is no measure for the next, but for want of a better.
@@ -119,7 +119,7 @@ public struct NightlyRun {
         report.findings += suspicions
         // Known before it is tagged: whatever happens to the tag, retention is frozen.
         state.suspect = snapshot
-        state.suspicions = suspicions.map { "\($0.subject): \($0.message)" }
+        state.suspicions = suspicions.map(\.sentence)
         remember(state)
         let tagged = try vault.addTag(SnapshotTag.suspect, to: snapshot)
         (state.suspect, report.snapshot) = (tagged, tagged)
@@ -131,8 +131,9 @@ public struct NightlyRun {
 
     /// No run removes the last good snapshot. Where it is gone, so may be all others; and what they alone needed must not be
     /// removed as needed by nobody.
-    private func lostHistory() throws -> [Finding] {
-        guard let good = state.good?.snapshot, try !vault.holds(good) else { return [] }
+    private func lostHistory(_ items: [RetentionItem]) throws -> [Finding] {
+        guard let good = state.good?.snapshot, !items.contains(where: { $0.isOrWas(good) }), try !vault.holds(good)
+        else { return [] }
         return [
             Finding(
                 .suspiciousLoss, .warning, String(good.prefix(8)), "the last good snapshot is gone from the vault",

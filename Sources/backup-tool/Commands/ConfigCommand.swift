@@ -41,12 +41,7 @@ extension Command {
             let (all, found) = Configuration.check(bytes, file: file, environment: call.environment)
             // A profile that is not there is a mistake of the command line, but not when the file has worse ones.
             let shown = found.isEmpty ? try all.profile(call.value("profile")) : all
-            var mistakes = found
-            if found.isEmpty {
-                let names = call.value("profile").map { [$0] } ?? [nil] + all.profiles
-                for mistake in try names.compactMap({ try all.profile($0).passwordMistake })
-                where !mistakes.contains(mistake) { mistakes.append(mistake) }
-            }
+            let mistakes = found.isEmpty ? try all.passwordMistakes(of: call.value("profile")) : found
             call.reportConfiguration(shown, mistakes)
             return mistakes.isEmpty ? .done : .damaged
         })

@@ -28,8 +28,16 @@ extension Configuration {
         text("password-file").map { .file($0) } ?? text("password-command").map { .command($0) }
     }
 
-    /// What keeps its password file from being of use.
-    var passwordMistake: BackupError? {
+    /// What keeps password files from being of use: that of one profile, or all.
+    func passwordMistakes(of profile: String?) throws -> [BackupError] {
+        let names = profile.map { [$0] } ?? [nil] + profiles
+        return try names.reduce(into: []) { mistakes, name in
+            guard let mistake = try self.profile(name).passwordMistake, !mistakes.contains(mistake) else { return }
+            mistakes.append(mistake)
+        }
+    }
+
+    private var passwordMistake: BackupError? {
         guard let file, let setting = effective.first(where: { $0.key == "password-file" }) else { return nil }
         do {
             try passwordSource?.check()

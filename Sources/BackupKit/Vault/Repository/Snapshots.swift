@@ -47,10 +47,10 @@ extension Vault {
                         .unreadable, .damage, VaultFile(.snapshot, id).path,
                         "the snapshot cannot be read: \(error.message)",
                         // What cannot be opened may be whole.
-                        remedy: error.code != .damaged
-                            ? nil
-                            : "bring its file back from a copy, or let go of it with "
-                                + "'backup-tool vault forget \(id.hex.prefix(8))'"))
+                        remedy: error.code == .damaged
+                            ? "bring its file back from a copy, or let go of it with "
+                                + "'backup-tool vault forget \(id.hex.prefix(8))'"
+                            : nil))
             }
         }
         return (snapshots.sorted(by: Self.isEarlier), findings)
