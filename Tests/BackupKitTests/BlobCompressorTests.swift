@@ -49,6 +49,13 @@ struct BlobCompressorTests {
         #expect(try Self.length(of: []) == nil)
     }
 
+    @Test func unevenBytes_areSearchedThoughNoneIsText() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let once = random.bytes(40_000).map { $0 | 0x80 }
+        let packed = try #require(try Self.length(of: once + once))
+        #expect(packed < once.count * 5 / 4)
+    }
+
     @Test func measurements_arePackedThoughNothingInThemMatches() throws {
         var random = SeededGenerator(seed: testSeed())
         let bytes = Self.measurements(&random, count: 200_000)

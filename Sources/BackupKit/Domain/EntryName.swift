@@ -108,9 +108,8 @@ public struct EntryNameSet {
         let isASCII = fold(path)
         var hasher = Hasher()
         var start = 0
-        if !lastFolder.isEmpty && folded.starts(with: lastFolder) {
-            (hasher, start) = (lastHasher, lastFolder.count)
-        }
+        let isNeighbour = liesInLastFolder
+        if isNeighbour { (hasher, start) = (lastHasher, lastFolder.count) }
         while let end = folded[start...].firstIndex(of: UInt8(ascii: "/")) {
             combine(start..<end, isASCII, into: &hasher)
             start = end + 1
@@ -119,7 +118,7 @@ public struct EntryNameSet {
                 throw BackupError(.refused, "lies below a name that is also a file's", at: path)
             }
         }
-        if start != lastFolder.count || !folded.starts(with: lastFolder) {
+        if start != lastFolder.count || !isNeighbour {
             lastFolder = Array(folded[..<start])
             lastHasher = hasher
         }
@@ -143,17 +142,27 @@ public struct EntryNameSet {
 
     /// Folds case, and returns whether the name is ASCII. Upper case first, because that is where ß and SS, ς and σ meet.
     private mutating func fold(_ path: String) -> Bool {
-        var path = path
         folded.removeAll(keepingCapacity: true)
-        let isASCII = path.withUTF8 { bytes in
-            for byte in bytes {
-                guard byte < 0x80 else { return false }
-                folded.append(65...90 ~= byte ? byte | 0x20 : byte)
+        folded += path.utf8
+        let isASCII = folded.withUnsafeMutableBufferPointer { bytes in
+            var all: UInt8 = 0
+            for index in bytes.indices {
+                let byte = bytes[index]
+                all |= byte
+                bytes[index] = byte &- 65 < 26 ? byte | 0x20 : byte
             }
-            return true
+            return all < 0x80
         }
         if !isASCII { folded = Array(path.uppercased().lowercased().utf8) }
         return isASCII
+    }
+
+    /// Whether the name at hand begins as the one before, up to its last slash.
+    private var liesInLastFolder: Bool {
+        folded.count >= lastFolder.count
+            && folded.withUnsafeBytes { folded in
+                lastFolder.withUnsafeBytes { sameBytes(UnsafeRawBufferPointer(rebasing: folded[..<$0.count]), $0) }
+            }
     }
 
     /// Swift hashes canonically equivalent strings alike, so only case had to be folded; of ASCII it takes the bytes and

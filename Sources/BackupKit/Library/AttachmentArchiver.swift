@@ -14,6 +14,8 @@ struct AttachmentArchiver {
         var isUnchanged = false
         /// All are there, and what the store remembers and the last snapshot has.
         var isAsRemembered = true
+        /// The trees of their folders, which are being stored.
+        var folders: Aside<TreeBuilder>?
     }
 
     private enum Outcome: Sendable {
@@ -55,7 +57,11 @@ struct AttachmentArchiver {
         done.archived.isUnchanged = progress.withLock { $0.isUnchanged }
         if done.archived.isUnchanged && unlessUnchanged { return (done.files, done.archived) }
         done.add(assets, progress)
-        try done.files.storeFolders(Layout.attachmentFolders, writer)
+        var folders = done.files.take(Layout.attachmentFolders)
+        done.archived.folders = Aside { [writer] in
+            try folders.storeFolders(writer)
+            return folders
+        }
         return (done.files, done.archived)
     }
 
@@ -256,7 +262,7 @@ struct AttachmentArchiver {
         guard !options.force, let root, let place = previous.tree.find(asset.path),
             let node = previous.tree.node(place),
             previous.digests[asset.path] == asset.digest,
-            let status = try? FileStatus.ofName("\(root.path)/\(asset.path)"),
+            let status = try? root.status(of: asset.path),
             status.size == asset.size, node.isUnchanged(status), PreviousLayout.holds(node, in: writer)
         else { return nil }
         return .unchanged(place, modified: node.modified)

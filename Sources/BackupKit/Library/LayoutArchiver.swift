@@ -61,6 +61,9 @@ struct LayoutArchiver {
         layout.took(found.digest, found.warnings, found.omitted)
         layout.result.contentDigest = try digest ?? layout.finishDigest()
         try addManifest(layout, &files)
+        // The folders' trees may take longer.
+        try writer.finishPacks(of: .data)
+        if let folders = found.folders { files.put(try folders.finish()) }
         let trees = try files.store(writer)
         layout.result.files = files.facts.count
         layout.result.bytes = files.facts.values.reduce(0) { $0 + $1.size }

@@ -21,8 +21,10 @@ struct PreviousLayout: Sendable {
         digests = ChecksumList(Self.text(tree.node(ChecksumFile.fileName), blobs: .max, index, reader))
         // Our manifests have one fact a line, the list of files last.
         let head = Self.text(tree.node(Manifest.fileName), blobs: 1, index, reader).prefix(1 << 16)
-        let facts = String(decoding: head, as: UTF8.self).split(separator: "\n").compactMap { line in
-            try? JSON(parsing: "{\(line.hasSuffix(",") ? line.dropLast() : line)}").members
+        let lines = head.split(separator: 0x0A).prefix { !$0.starts(with: "  \"files\":".utf8) }
+        let facts = lines.compactMap { line in
+            let fact = line.last == UInt8(ascii: ",") ? line.dropLast() : line
+            return try? JSON(parsing: "{\(String(decoding: fact, as: UTF8.self))}").members
         }
         manifest = .object(facts.flatMap { $0 })
     }

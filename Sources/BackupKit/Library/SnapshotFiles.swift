@@ -66,10 +66,12 @@ struct SnapshotFiles {
         }
     }
 
-    /// Stores the trees of some folders, to which nothing is added any more.
-    mutating func storeFolders(_ folders: [String], _ writer: PackWriter) throws {
-        try trees.storeFolders(folders.map { "\(VaultBackup.root)/\($0)" }, writer)
+    /// Takes out some folders, to which nothing is added any more.
+    mutating func take(_ folders: [String]) -> TreeBuilder {
+        trees.take(folders.map { "\(VaultBackup.root)/\($0)" })
     }
+
+    mutating func put(_ taken: TreeBuilder) { trees.put(taken) }
 
     /// Stores the trees that are left and returns the outermost.
     mutating func store(_ writer: PackWriter) throws -> (id: SHA256Digest, folders: VaultBackupResult.Counts) {

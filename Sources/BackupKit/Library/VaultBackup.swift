@@ -102,26 +102,24 @@ public enum VaultBackup {
         var result = VaultBackupResult()
         result.begin = options.clock.now()
         let parent = try parent(in: vault, options, now: result.begin)
-        var index = try vault.loadIndex()
-        // Also what only the last snapshot needs may lie in packs that no index names any more.
-        let (found, lost) = try vault.reconcile(&index.blobs)
-        index.findings += lost
-        result.adoptedPacks = found.count
-        let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
-        for pack in found { writer.adopt(pack) }
-        let chunker = try Chunker(vault.polynomial)
-        let blobs = index.blobs
         let memo = BackupMemo(parent?.file, options)
-        var archived = try store.read {
-            // Where the store does not say that it has changed, its rows are asked, while the last snapshot's trees are read.
-            // Else they tell while files are made of them.
+        let (writer, archived) = try store.read {
+            // Where the store does not say that it has changed, its rows are asked, while the vault is read. Else they tell
+            // while files are made of them.
             let isSame = try memo?.changes == store.lastChange()
             let state = isSame ? Aside { try store.state() } : nil
-            let previous = try PreviousLayout(parent, vault, blobs)
-            let archiver = LayoutArchiver(writer, chunker, previous, memo, options)
-            return try archiver.archive(store, state?.finish())
+            var index = try vault.loadIndex()
+            // Also what only the last snapshot needs may lie in packs that no index names any more.
+            let (found, lost) = try vault.reconcile(&index.blobs)
+            result.adoptedPacks = found.count
+            let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
+            for pack in found { writer.adopt(pack) }
+            let previous = try PreviousLayout(parent, vault, index.blobs)
+            let archiver = LayoutArchiver(writer, try Chunker(vault.polynomial), previous, memo, options)
+            var archived = try archiver.archive(store, state?.finish())
+            archived.layout.warnings += (index.findings + lost).filter { $0.severity != .note }
+            return (writer, archived)
         }
-        archived.layout.warnings += index.findings.filter { $0.severity != .note }
         result.layout = archived.layout
         result.unsteady = archived.unsteady
         result.files = archived.files

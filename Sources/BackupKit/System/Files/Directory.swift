@@ -138,6 +138,11 @@ public final class RootDirectory: Sendable {
         return file
     }
 
+    /// The status of the name itself; nil when there is nothing of that name.
+    func status(of relativePath: String) throws -> FileStatus? {
+        try .of(relativePath) { [root] in fstatat(root.descriptor, $0, $1, AT_SYMLINK_NOFOLLOW) }
+    }
+
     /// Creates a new file, and the folders above it.
     public func create(_ relativePath: String, mode: mode_t = 0o600) throws -> FileHandle {
         do {

@@ -177,7 +177,7 @@ public struct FileStatus: Sendable, Equatable {
     /// The status of what the name leads to; nil when there is nothing.
     public static func ofTarget(_ path: String) throws -> FileStatus? { try of(path, stat) }
 
-    private static func of(_ path: String, _ call: (UnsafePointer<CChar>, UnsafeMutablePointer<stat>) -> Int32) throws
+    static func of(_ path: String, _ call: (UnsafePointer<CChar>, UnsafeMutablePointer<stat>) -> Int32) throws
         -> FileStatus?
     {
         var raw = stat()

@@ -4,7 +4,7 @@ final class SmallFiles {
     /// Longer ones are read piece by piece.
     static let longest = 2 << 20
     /// So many bytes of neighbours are worth waiting for; the last may be a long one.
-    static let enough = 1 << 20
+    static let enough = 2 << 20
     private static let capacity = enough + longest
 
     private let buffer = RawBuffer()

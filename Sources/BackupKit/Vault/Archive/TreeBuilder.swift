@@ -77,11 +77,26 @@ struct TreeBuilder {
         return (String(path[..<slash]), String(path[path.utf8.index(after: slash)...]))
     }
 
-    /// Stores the trees of folders that begin so, but for the root: the innermost first, neighbours on all cores.
-    mutating func storeFolders(_ prefixes: [String], _ writer: PackWriter) throws {
-        let chosen = folders.keys.filter { path in
-            !path.isEmpty && prefixes.contains { "\(path)/".utf8.starts(with: $0.utf8) }
+    /// Takes out the folders that begin so, to be stored while others are still added to.
+    mutating func take(_ prefixes: [String]) -> TreeBuilder {
+        var taken = TreeBuilder(parent: parent, below: root)
+        for path in folders.keys where prefixes.contains(where: { "\(path)/".utf8.starts(with: $0.utf8) }) {
+            taken.folders[path] = folders.removeValue(forKey: path)
         }
+        return taken
+    }
+
+    /// Puts in what became of those that were taken out.
+    mutating func put(_ taken: TreeBuilder) {
+        for (path, entries) in taken.folders { folders[path, default: []] += entries }
+        folderCounts.new += taken.folderCounts.new
+        folderCounts.changed += taken.folderCounts.changed
+        folderCounts.unmodified += taken.folderCounts.unmodified
+    }
+
+    /// Stores the trees of all folders but the root: the innermost first, neighbours on all cores.
+    mutating func storeFolders(_ writer: PackWriter) throws {
+        let chosen = folders.keys.filter { !$0.isEmpty }
         let levels = Dictionary(grouping: chosen) { $0.utf8.count { $0 == UInt8(ascii: "/") } }
         for (_, paths) in levels.sorted(by: { $0.key > $1.key }) {
             let level = paths.map { (path: $0, entries: folders.removeValue(forKey: $0) ?? []) }
@@ -99,7 +114,7 @@ struct TreeBuilder {
 
     /// Stores all trees that are left, and returns the id of the outermost.
     mutating func store(_ writer: PackWriter) throws -> SHA256Digest {
-        try storeFolders([""], writer)
+        try storeFolders(writer)
         return try Self.store(folders[""] ?? [], parent, PackWriter.Lane(writer))
     }
 

@@ -11,28 +11,34 @@ final class BlobCompressor {
     /// The compressed bytes, good until the next call; nil when they would not be fewer.
     func compress(_ bytes: UnsafeRawBufferPointer, mustPack: Bool) throws -> UnsafeRawBufferPointer? {
         if bytes.isEmpty { return nil }
+        let way = mustPack || bytes.count < Self.short ? .usual : Way(for: ByteSample(of: bytes))
+        if way == .none { return nil }
         let target = try buffer.with(count: ZstandardCompressor.bound(bytes.count))
-        var count = bytes.count
-        let stride = bytes.count < Self.short ? nil : Self.stride(over: bytes)
-        if let stride {
+        if case .quick(let stride) = way {
             let effort = ZstandardCompressor.Effort.wideAndFast(windowLog: 22, stride: stride)
-            count = try compressor.compress(bytes, into: target, effort, checksum: false)
+            let count = try compressor.compress(bytes, into: target, effort, checksum: false)
+            if count >= bytes.count { return nil }
+            if count >= bytes.count / 5 * 3 { return UnsafeRawBufferPointer(rebasing: target[..<count]) }
         }
-        if stride == nil || count < bytes.count / 5 * 3 {
-            // As restic does.
-            count = try compressor.compress(bytes, into: target, .level(3), checksum: false)
-        }
+        let count = try compressor.compress(bytes, into: target, .level(3), checksum: false)
         return mustPack || count < bytes.count ? UnsafeRawBufferPointer(rebasing: target[..<count]) : nil
     }
 
-    /// How far the quick way may step where nothing matches; nil when the usual way is worth its time.
-    private static func stride(over bytes: UnsafeRawBufferPointer) -> Int32? {
-        let sample = ByteSample(of: bytes)
-        if sample.repetition >= 3.5 { return nil }
-        return switch sample.text {
-        case ..<0.02: 128
-        case ..<0.04: 32
-        default: 8
+    private enum Way: Equatable {
+        case none
+        /// Looks for matches only, stepping so far where there are none.
+        case quick(stride: Int32)
+        /// As restic does.
+        case usual
+
+        init(for sample: ByteSample) {
+            self =
+                switch (sample.repetition, sample.text) {
+                case (3.5..., _): .usual
+                case (..<1.1, ..<0.02): .none
+                case (_, 0.02..<0.04): .quick(stride: 32)
+                default: .quick(stride: 8)
+                }
         }
     }
 }

@@ -135,7 +135,7 @@ public final class PackWriter: Sendable {
     private func reserve(
         _ type: BlobType, _ id: SHA256Digest, length: Int, plainLength: Int
     ) throws -> (pack: PackBuffer, place: UnsafeMutableRawBufferPointer, full: PackBuffer?) {
-        let slot = Int(type.rawValue) * 2 + (Bool.random() ? 1 : 0)
+        let slot = slots(of: type).lowerBound + (Bool.random() ? 1 : 0)
         nonisolated(unsafe) var result: (PackBuffer, UnsafeMutableRawBufferPointer, PackBuffer?)
         result = try state.withLock { state in
             nonisolated(unsafe) var full: PackBuffer?
@@ -213,25 +213,36 @@ public final class PackWriter: Sendable {
         }
     }
 
-    /// Writes what is left: the packs, two that are half full as one, then the index. No lane may be in use.
-    public func finish() throws -> Totals {
+    /// Writes the packs that are open, two that are half full as one. No lane may be storing blobs of this type.
+    func finishPacks(of type: BlobType) throws {
         let cipher = try VaultCipher(vault.key)
+        let slots = slots(of: type)
         let (open, single) = state.withLock { state in
-            defer { (state.open, state.single) = ([nil, nil, nil, nil], nil) }
-            return (state.open, state.single)
+            defer {
+                state.open.replaceSubrange(slots, with: [nil, nil])
+                state.single = nil
+            }
+            return (state.open[slots].compactMap(\.self), state.single)
         }
-        var packs: [PackBuffer] = []
-        for first in [0, 2] {
-            var rest = open[first...first + 1].compactMap { $0 }
-            if rest.count == 2, rest[0].absorb(rest[1]) { rest.removeLast() }
-            for pack in rest { try pack.finish(cipher) }
-            packs += rest
-        }
+        var packs = open
+        if packs.count == 2, packs[0].absorb(packs[1]) { packs.removeLast() }
+        for pack in packs { try pack.finish(cipher) }
         if let single { packs.append(single) }
         let last = packs
         try Parallel.forEach(last.count, state: {}) { _, number in
             try write(last[number], isDry ? .zero : .of(last[number].bytes))
         }
+    }
+
+    private func slots(of type: BlobType) -> Range<Int> {
+        let first = Int(type.rawValue) * 2
+        return first..<first + 2
+    }
+
+    /// Writes what is left: the packs, then the index. No lane may be in use.
+    public func finish() throws -> Totals {
+        try finishPacks(of: .data)
+        try finishPacks(of: .tree)
         let (unindexed, totals) = state.withLock { state in
             defer { state.unindexed = [] }
             return (state.unindexed, state.totals)
