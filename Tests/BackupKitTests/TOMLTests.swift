@@ -1,8 +1,16 @@
-import BackupKit
 import TestSupport
 import Testing
 
-private func read(_ text: String) throws -> TOMLTable { try TOML.read(Array(text.utf8), file: "c.toml") }
+@testable import BackupKit
+
+/// Throws the first mistake.
+private func read(_ text: String) throws -> TOMLTable { try read(Array(text.utf8)) }
+
+private func read(_ bytes: [UInt8]) throws -> TOMLTable {
+    let (table, mistakes) = TOML.read(bytes)
+    if let first = mistakes.first { throw first.error(in: "c.toml") }
+    return table
+}
 
 /// A compact picture of a document, to compare with.
 private func picture(_ content: TOMLValue.Content) -> String {
@@ -73,6 +81,25 @@ func toml_refusesTheRestWithLineAndColumn(text: String, expected: String) {
     #expect(error?.message.hasPrefix("line " + expected) == true, "\(error?.message ?? "")")
 }
 
+@Test(arguments: [
+    ("a = \nb = 1\nc = x\n", "{b=1}", [1, 3]), ("[a\nb = 1\n[c]\nd = 1", "{c={d=1}}", [1]),
+    ("a = [\n 1,\n x,\n 2,\n]\nb = 1", "{b=1}", [3]), ("a = [1\n\nb = 1\nc = 2", "{c=2}", [3]),
+    ("a = 'x\nb = 1 # c\n\n# d =\na a a\n[e]\nf = 1 1\ng = 2", "{b=1 e={f=1 g=2}}", [1, 5, 7]),
+    ("a = {b = 1\nc = 2", "{c=2}", [1]), ("a = 1\na = 2\na = 3", "{a=1}", [2, 3]), ("a = \"\"\"\nb = 1", "{}", [1]),
+    ("[a]\nb = 1\n[a]\nb = 2\nc = 3\n[d]\n", "{a={b=1} d={}}", [3]),
+])
+func toml_goesOnAfterAMistake(text: String, expected: String, lines: [Int]) throws {
+    let (table, mistakes) = TOML.read(Array(text.utf8))
+    #expect(picture(.table(table)) == expected && mistakes.map { $0.position?.line } == lines)
+}
+
+@Test func toml_stopsAfterAHundredMistakes() {
+    for text in ["= 1\n", "\u{FF}\n"] {
+        let bytes = text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
+        #expect(TOML.read((0..<1000).flatMap { _ in bytes }).mistakes.count == TOML.maximumMistakes)
+    }
+}
+
 @Test func toml_capsNestingAndSizeAndRefusesWhatIsNotUTF8() throws {
     let many = 100_000
     for (open, close) in [("[", "]"), ("{a=", "}")] {
@@ -80,8 +107,8 @@ func toml_refusesTheRestWithLineAndColumn(text: String, expected: String) {
         #expect(throws: BackupError.self) { try read(text) }
     }
     #expect(throws: BackupError.self) { try read(String(repeating: "a.", count: many) + "a=1") }
-    #expect(throws: BackupError.self) { try TOML.read([UInt8](repeating: 0x20, count: TOML.maximumBytes + 1)) }
-    let error = #expect(throws: BackupError.self) { try TOML.read([0x61, 0x3D, 0x31, 0x0A, 0x23, 0xFF]) }
+    #expect(throws: BackupError.self) { try read([UInt8](repeating: 0x20, count: TOML.maximumBytes + 1)) }
+    let error = #expect(throws: BackupError.self) { try read([0x61, 0x3D, 0x31, 0x0A, 0x23, 0xFF]) }
     #expect(error?.message == "line 2, column 1: not UTF-8")
 }
 
@@ -116,12 +143,8 @@ func toml_refusesTheRestWithLineAndColumn(text: String, expected: String) {
             }
             if bytes.isEmpty { bytes = sample }
         }
-        do {
-            _ = try TOML.read(bytes)
-        } catch let error as BackupError {
-            #expect(error.message.hasPrefix("line "), "seed \(seed), round \(round)")
-        } catch {
-            Issue.record("seed \(seed), round \(round): \(error)")
-        }
+        let lines = TOML.read(bytes).mistakes.map { $0.position?.line ?? 0 }
+        // Each has its line, and none is found twice.
+        #expect(lines.first ?? 1 > 0 && zip(lines, lines.dropFirst()).allSatisfy(<), "seed \(seed), round \(round)")
     }
 }

@@ -93,6 +93,26 @@ final class Workbench {
 
     func exists(_ name: String) throws -> Bool { try FileStatus.ofName(path(name)) != nil }
 
+    /// Kills the tool at these system calls, chosen by chance or, for torture, all; each time the vault `v` is first as it is
+    /// now, and `after` looks at what is left.
+    func killed(at calls: String, times: Int, _ words: [String], after: (_ place: String) throws -> Void) throws {
+        func run(_ options: String...) throws {
+            _ = try runProcess(
+                ["strace", "-f", "-qq", "-o", "trace"] + options + [try productsDirectory() + "/backup-tool"] + words,
+                environment: environment, in: folder)
+        }
+        try shell("rm -rf keep; cp -a v keep")
+        try run("-e", "trace=\(calls)")
+        let total = try text("trace").split(separator: "\n").count
+        #expect(total > 20)
+        var random = SeededGenerator(seed: testSeed())
+        for number in Workbench.isTorture ? Array(1...total) : (0..<times).map({ _ in 1 + random.below(total) }) {
+            try shell("rm -rf v; cp -a keep v")
+            try run("-e", "inject=\(calls):signal=KILL:when=\(number)")
+            try after("call \(number) of \(total)")
+        }
+    }
+
     /// Every file below a folder, relative to it.
     func files(_ name: String) throws -> [String] {
         var files: [String] = []

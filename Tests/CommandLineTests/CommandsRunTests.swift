@@ -42,6 +42,15 @@ import Testing
         try judge(bench)
     }
 
+    @Test func aStoreThatIsNotThereIsNamed_alsoByARehearsal() throws {
+        let bench = try bench()
+        try bench.shell("rm -r store.db*")
+        for words in [["--dry-run"], ["-q"]] {
+            let message = try run(bench, exit: 10, words.joined()).stderr
+            #expect(message.contains("look whether its disk is there, and whether 'store' names"), "\(message)")
+        }
+    }
+
     @Test func aLossEndsWith3_untilItIsAcknowledged() throws {
         let bench = try bench("tripwire.at-least = 1\n")
         _ = try run(bench, exit: 0)

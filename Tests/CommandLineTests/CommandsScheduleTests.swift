@@ -150,9 +150,23 @@ import Testing
             "empty.toml", "[profile.p]\nkeep.daily = 0\nkeep.tag = []\n[profile.q]\nkeep.group-by = 'host'\n")
         let empty = try bench.tool(exit: 4, "config", "check", "--config", "empty.toml").stderr
         #expect(empty.contains("empty.toml:2: the rules of keep say nothing") && !empty.contains("empty.toml:5"))
-        try bench.write("broken.toml", "a = \nb = 1\n")
+        try bench.write(
+            "tags.toml", "snapshot.tags = ['home', 'nightly']\n[profile.p]\n[profile.q]\nsnapshot.tags = ['q', 'p']\n")
+        let tags = try bench.tool(exit: 4, "config", "check", "--config", "tags.toml").stderr
+        #expect(
+            tags.split(separator: "\n").filter { $0.hasPrefix("error") } == [
+                "error: tags.toml:1: the tag 'nightly' is what runs without a profile know their snapshots by",
+                "error: tags.toml:4: the tag 'p' is what runs of that profile know their snapshots by",
+            ])
+        try bench.write("broken.toml", "store = s.db\nvault = 'v'\n[keep]\ndaily = 7d\n[tripwire]\npercent = 0\n")
         let json = try bench.json(exit: 4, "config", "check", "--config", "broken.toml")
-        #expect(json["ok"]?.bool == false && json["mistakes"]?.array?.count == 1)
+        #expect(json["ok"]?.bool == false && json["settings"]?.array?.map { $0["key"]?.string } == ["vault"])
+        #expect(
+            json["mistakes"]?.array?.map { $0["message"]?.string } == [
+                "line 1, column 9: 's.db' is no value; text needs quotes",
+                "line 4, column 9: '7d' is no value; text needs quotes",
+                "tripwire.percent must be a whole number from 1 to 100",
+            ])
         try bench.tool(exit: 64, "config", "check", "--config", "c/config.toml", "--profile", "paper")
     }
 

@@ -278,25 +278,10 @@ struct CommandsVaultBackupTests {
         try bench.tool(exit: 0, "vault", "backup", "--time", "2026-01-01T00:00:00Z")
         try bench.shell(
             """
-            cp -a v keep
             "$T" import -q late.bib; head -c 5000000 /dev/urandom > more/second.bin
             "$T" import -q --attachments more || true
             """)
-        func run(_ options: [String]) throws {
-            _ = try runProcess(
-                ["strace", "-f", "-qq", "-o", "trace"] + options
-                    + [try productsDirectory() + "/backup-tool", "vault", "backup", "-q", "--store", "store.db"],
-                environment: testEnvironment([
-                    "BACKUP_TOOL_VAULT": "v", "BACKUP_TOOL_PASSWORD_FILE": "password", "TMPDIR": bench.path("tmp"),
-                ]), in: bench.folder)
-        }
-        try run(["-e", "trace=\(calls)"])
-        let total = try bench.text("trace").split(separator: "\n").count
-        var random = SeededGenerator(seed: testSeed())
-        for number in Workbench.isTorture ? Array(1...total) : (0..<5).map({ _ in 1 + random.below(total) }) {
-            let place = "call \(number) of \(total)"
-            try bench.shell("rm -rf v; cp -a keep v")
-            try run(["-e", "inject=\(calls):signal=KILL:when=\(number)"])
+        try bench.killed(at: calls, times: 5, ["vault", "backup", "-q"]) { place in
             try bench.shell("restic -r v unlock -q; restic -r v check --read-data -q")
             try bench.tool(exit: 0, "verify", "vault:v@2026-01-01")
             let left = try bench.shell("du -sb v/data | cut -f1")

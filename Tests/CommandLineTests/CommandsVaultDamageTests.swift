@@ -42,35 +42,91 @@ struct CommandsVaultDamageTests {
             "rm -f more/large.bin; $T import -q --attachments more || true; rm -f store.db.assets/Attachments/large.bin"
         )
         try bench.tool(exit: 3, "vault", "backup", "--time", "2026-02-01T00:00:00Z")
-        try bench.shell("cp -a v keep")
-        func run(_ options: [String]) throws {
-            _ = try runProcess(
-                ["strace", "-f", "-qq", "-o", "trace"] + options
-                    + [
-                        try productsDirectory() + "/backup-tool", "vault", "forget", "-q", "--keep-last", "1",
-                        "--prune", "--max-unused", "0",
-                    ],
-                environment: testEnvironment([
-                    "BACKUP_TOOL_VAULT": "v", "BACKUP_TOOL_PASSWORD_FILE": "password", "TMPDIR": bench.path("tmp"),
-                ]), in: bench.folder)
-        }
-        try run(["-e", "trace=\(calls)"])
-        let total = try bench.text("trace").split(separator: "\n").count
-        #expect(total > 20)
-        var random = SeededGenerator(seed: testSeed())
-        let places = Workbench.isTorture ? Array(1...total) : (0..<2).map { _ in 1 + random.below(total) }
-        for place in places {
-            try bench.shell("rm -rf v; cp -a keep v")
-            try run(["-e", "inject=\(calls):signal=KILL:when=\(place)"])
+        let words = ["vault", "forget", "--keep-last", "1", "--prune", "--max-unused", "0"]
+        try bench.killed(at: calls, times: 2, words) { place in
             try bench.shell("restic -r v unlock -q; restic -r v check --read-data -q")
             try bench.tool(exit: 0, "vault", "check", "--read-data")
-            try bench.tool(exit: 0, "vault", "forget", "--keep-last", "1", "--prune", "--max-unused", "0")
+            #expect(try bench.tool(words).status == 0, "\(place)")
             try bench.tool(exit: 0, "verify", "vault:v@2026-02-01", "--level", "deep")
             try bench.shell("restic -r v check --read-data -q")
             // Nothing is left to do, and nothing of what nobody needs is left.
             let again = try bench.json(exit: 0, "vault", "prune", "--max-unused", "0")
-            #expect(again["nothingToDo"]?.bool == true, "call \(place) of \(total)")
-            #expect(again["bytesBefore"]?.integer ?? .max < 200_000, "call \(place) of \(total)")
+            #expect(again["nothingToDo"]?.bool == true, "\(place)")
+            #expect(again["bytesBefore"]?.integer ?? .max < 200_000, "\(place)")
+        }
+    }
+
+    // MARK: Repair
+
+    /// A vault of two snapshots, whose largest pack is damaged as `damage` does it; `$p` is its path, and `$at` a place in its
+    /// largest blob, which is an attachment's.
+    private static func damagedBench(_ damage: String) throws -> Workbench {
+        let bench = try CommandsVaultBackupTests.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.write("late.bib", "@misc{late, title={Too Late}}\n")
+        try bench.tool(exit: 0, "import", "late.bib")
+        try bench.tool(exit: 0, "vault", "backup")
+        let pack = try bench.shell("printf %s $(ls -S v/data/*/* | head -1)")
+        let packs = try Directory.names(in: bench.path("v/index")).flatMap { name in
+            try JSON(parsing: bench.shell("restic -r v cat index \(name)"))["packs"]?.array ?? []
+        }
+        let blobs = packs.first { pack.hasSuffix($0["id"]?.string ?? "-") }?["blobs"]?.array ?? []
+        let largest = try #require(blobs.max { ($0["length"]?.integer ?? 0) < ($1["length"]?.integer ?? 0) })
+        let place = (largest["offset"]?.integer ?? 0) + (largest["length"]?.integer ?? 0) / 2
+        // Another byte than the one that is there.
+        let flip = """
+            flip() { c=X; cmp -s <(dd if=$p bs=1 skip=$1 count=1 status=none) <(printf X) && c=Y
+            printf $c | dd of=$p bs=1 seek=$1 conv=notrunc status=none; }
+            """
+        try bench.shell("\(flip)\nchmod -R u+w v; p=\(pack); at=\(place); cp $p pack; \(damage); cp $p hit || true")
+        return bench
+    }
+
+    @Test(arguments: [
+        // One blob of many, the header, the end (whose blobs that is, chance decides), all of it.
+        ("flip $at", false),
+        ("flip $(($(stat -c %s $p) - 20))", false),
+        ("truncate -s -3000 $p", nil), ("rm $p", true),
+    ])
+    func whatIsDamagedIsLetGo_andStoredAgain(damage: String, isGone: Bool?) throws {
+        let bench = try Self.damagedBench(damage)
+        let found = try bench.tool(exit: 4, "vault", "check", "--read-data").stderr
+        #expect(found.contains("\n  bring it back from a copy of the vault; else 'backup-tool vault repair'"))
+        let before = try bench.shell("find v -type f -exec sha256sum {} + | sort")
+        try bench.tool(exit: 64, "vault", "repair")
+        let plan = try bench.json(exit: 0, "vault", "repair", "--dry-run")
+        #expect(try bench.shell("find v -type f -exec sha256sum {} + | sort") == before)
+        #expect(plan["packs"]?.integer == 1)
+        let done = try bench.json(exit: 0, "vault", "repair", "--save", "saved/here")
+        #expect(done["blobsLost"] == plan["blobsLost"] && done["blobsKept"] == plan["blobsKept"])
+        try bench.shell("[ ! -e hit ] || cmp saved/here/* hit")
+        let again = try bench.tool(exit: 0, "vault", "repair", "--save", "saved/here")
+        #expect(again.stderr == "Nothing to repair.\n")
+
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.tool(exit: 0, "verify", "vault:v", "--level", "deep")
+        // What the library has no more, such as the lists of an older snapshot, is named until that is forgotten.
+        let report = try bench.tool("vault", "check", "--read-data", "--json")
+        let affected = try JSON(parsing: report.stdout)["affected"]?.array ?? []
+        let hit = Set(affected.compactMap { $0["snapshot"]?.string })
+        #expect(report.status == (hit.isEmpty ? 0 : 4) && hit.count <= 1 && (isGone ?? !hit.isEmpty) == !hit.isEmpty)
+        if !hit.isEmpty { #expect(try bench.tool(["vault", "forget", "--prune"] + hit).status == 0) }
+        try bench.tool(exit: 0, "vault", "check", "--read-data")
+        try CommandsVaultBackupTests.judge(bench)
+    }
+
+    /// SIGKILL at system calls of `repair`: the next repair and the next backup make the vault whole all the same.
+    @Test func killedAnywhere_aRepairLosesNothing() throws {
+        let bench = try Self.damagedBench("flip $at")
+        let calls = "write,fsync,renameat2,rename,unlink"
+        try bench.killed(at: calls, times: 2, ["vault", "repair", "--save", "saved"]) { place in
+            // Where the pack is gone from the vault, it has been saved.
+            try bench.shell("cmp -s v/data/*/$(sha256sum < pack | cut -c1-64) hit || cmp saved/* hit")
+            try bench.tool(exit: 0, "vault", "repair", "--save", "saved")
+            try bench.tool(exit: 0, "vault", "backup")
+            try bench.tool(exit: 0, "vault", "check", "--read-data")
+            try CommandsVaultBackupTests.judge(bench)
+            try bench.shell("rm -r saved")
         }
     }
 }

@@ -58,6 +58,12 @@ struct CommandsVaultTests {
         try bench.shell("chmod 600 wrong")
         let refused = try bench.tool(exit: 12, "vault", "snapshots", "--password-file", "wrong").stderr
         #expect(refused.contains("\n  see that it is the password of this vault"))
+        // As editors of Windows write it, and restic reads it.
+        for encoding in ["UTF-16LE", "UTF-16BE", "UTF-8"] {
+            try bench.shell("printf '\\ufeffsecret\\r\\n' | iconv -t \(encoding) > windows; chmod 600 windows")
+            try bench.tool(exit: 0, "vault", "snapshots", "--password-file", "windows")
+            try bench.shell("restic -q -r v --password-file windows key list")
+        }
         // An empty password opens nothing and makes nothing.
         try bench.shell(": > empty; chmod 600 empty")
         for (words, code) in [(["snapshots"], Int32(12)), (["init", "--vault", "w"], 64)] {

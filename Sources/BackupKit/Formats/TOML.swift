@@ -51,14 +51,29 @@ public enum TOML {
     /// Deeper nesting, of brackets or of dotted keys, is refused: the reader calls itself once a level.
     public static let maximumDepth = 64
     public static let maximumBytes = 4 << 20
+    /// What has more is no configuration, and nobody reads on.
+    public static let maximumMistakes = 100
 
-    /// Reads a whole document. Errors carry `file` as their subject and the line and column in their message.
-    public static func read(_ bytes: [UInt8], file: String? = nil) throws -> TOMLTable {
+    /// Reads a whole document, or as much of it as is right.
+    public static func read(_ bytes: [UInt8]) -> (table: TOMLTable, mistakes: [TOMLMistake]) {
         guard bytes.count <= maximumBytes else {
-            throw BackupError(.failed, "larger than \(maximumBytes) bytes, so hardly a configuration", at: file)
+            let message = "larger than \(maximumBytes) bytes, so hardly a configuration"
+            return (TOMLTable(entries: []), [TOMLMistake(position: nil, message: message)])
         }
-        var reader = TOMLReader(bytes: bytes, file: file)
-        return try reader.readDocument()
+        var reader = TOMLReader(bytes: bytes)
+        return reader.readDocument()
+    }
+}
+
+/// What keeps a place of a document from being read.
+public struct TOMLMistake: Error, Equatable {
+    /// Nil where it is the whole document.
+    public let position: TOMLPosition?
+    public let message: String
+
+    func error(in file: String) -> BackupError {
+        let place = position.map { "line \($0.line), column \($0.column): " } ?? ""
+        return BackupError(.failed, place + message, at: file)
     }
 }
 

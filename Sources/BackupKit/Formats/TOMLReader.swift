@@ -1,36 +1,57 @@
 /// Recursive descent over the bytes of a document; `peek` answers nil past the end, so nothing here can trap.
 struct TOMLReader {
     private let bytes: [UInt8]
-    private let file: String?
-    private var offset = 0
+    var offset = 0
     /// The last place whose line and column were asked for; the next question usually lies after it.
     private var known = (offset: 0, line: 1, column: 1)
 
-    init(bytes: [UInt8], file: String?) {
-        self.bytes = bytes
-        self.file = file
-    }
+    init(bytes: [UInt8]) { self.bytes = bytes }
 
-    mutating func readDocument() throws -> TOMLTable {
-        try checkEncoding()
+    /// Reads all of it, but for what there are mistakes in.
+    mutating func readDocument() -> (table: TOMLTable, mistakes: [TOMLMistake]) {
         let root = TOMLTableBuilder(.header)
+        var mistakes = linesOfOtherEncodings()
+        if !mistakes.isEmpty { return (root.finish(), mistakes) }
         var current = root
         if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { offset = 3 }
         while true {
             skipBlanks()
-            guard let byte = peek() else { return root.finish() }
-            switch byte {
-            case UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "#"): break
-            case UInt8(ascii: "["): current = try readHeader(root)
-            default: try readKeyAndValue(into: current, depth: 0)
+            guard let byte = peek() else { return (root.finish(), mistakes) }
+            do throws(TOMLMistake) {
+                switch byte {
+                case UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "#"): break
+                case UInt8(ascii: "["):
+                    // Where the header cannot be read, nobody knows whose the lines below it are.
+                    current = TOMLTableBuilder(.header)
+                    current = try readHeader(root)
+                default: try readKeyAndValue(into: current, depth: 0)
+                }
+                try endLine()
+            } catch {
+                mistakes.append(error)
+                if mistakes.count == TOML.maximumMistakes { return (root.finish(), mistakes) }
+                skipStatement()
             }
-            try endLine()
         }
+    }
+
+    /// Goes on to where something new begins: past this line, and past those below that can only be the rest of its value.
+    private mutating func skipStatement() {
+        repeat {
+            while let byte = peek(), byte != UInt8(ascii: "\n") { offset += 1 }
+        } while takeNewline() && isAtRestOfValue
+    }
+
+    /// Whether this line is neither empty nor a comment, and has neither a header nor a key.
+    private var isAtRestOfValue: Bool {
+        let line = bytes[offset...].prefix { $0 != UInt8(ascii: "\n") }
+        guard let first = line.first(where: { $0 > 0x20 }) else { return false }
+        return first != UInt8(ascii: "[") && first != UInt8(ascii: "#") && !line.contains(UInt8(ascii: "="))
     }
 
     // MARK: Tables
 
-    private mutating func readHeader(_ root: TOMLTableBuilder) throws -> TOMLTableBuilder {
+    private mutating func readHeader(_ root: TOMLTableBuilder) throws(TOMLMistake) -> TOMLTableBuilder {
         let start = offset
         offset += 1
         let isArray = take(UInt8(ascii: "["))
@@ -62,7 +83,7 @@ struct TOMLReader {
 
     private mutating func descend(
         _ path: ArraySlice<KeyPart>, from start: TOMLTableBuilder, creating origin: TOMLTableBuilder.Origin
-    ) throws -> TOMLTableBuilder {
+    ) throws(TOMLMistake) -> TOMLTableBuilder {
         var table = start
         for part in path {
             switch table[part.key] {
@@ -82,7 +103,7 @@ struct TOMLReader {
         return table
     }
 
-    private mutating func readKeyAndValue(into table: TOMLTableBuilder, depth: Int) throws {
+    private mutating func readKeyAndValue(into table: TOMLTableBuilder, depth: Int) throws(TOMLMistake) {
         let path = try readKeyPath()
         guard let name = path.last else { throw problem("expected a key", at: offset) }
         try expect(UInt8(ascii: "="), "'=' after the key")
@@ -105,7 +126,7 @@ struct TOMLReader {
         let offset: Int
     }
 
-    private mutating func readKeyPath() throws -> [KeyPart] {
+    private mutating func readKeyPath() throws(TOMLMistake) -> [KeyPart] {
         var parts: [KeyPart] = []
         repeat {
             skipBlanks()
@@ -117,7 +138,7 @@ struct TOMLReader {
         return parts
     }
 
-    private mutating func readSimpleKey() throws -> String {
+    private mutating func readSimpleKey() throws(TOMLMistake) -> String {
         let start = offset
         switch peek() {
         case UInt8(ascii: "\""), UInt8(ascii: "'"):
@@ -134,7 +155,7 @@ struct TOMLReader {
 
     // MARK: Values
 
-    private mutating func readValue(depth: Int) throws -> TOMLValue.Content {
+    private mutating func readValue(depth: Int) throws(TOMLMistake) -> TOMLValue.Content {
         guard depth <= TOML.maximumDepth else { throw problem("nested too deeply", at: offset) }
         switch peek() {
         case UInt8(ascii: "\""), UInt8(ascii: "'"): return .string(try readString())
@@ -144,7 +165,7 @@ struct TOMLReader {
         }
     }
 
-    private mutating func readArray(depth: Int) throws -> TOMLValue.Content {
+    private mutating func readArray(depth: Int) throws(TOMLMistake) -> TOMLValue.Content {
         let start = offset
         offset += 1
         var values: [TOMLValue] = []
@@ -162,7 +183,7 @@ struct TOMLReader {
         }
     }
 
-    private mutating func readInlineTable(depth: Int) throws -> TOMLTableBuilder {
+    private mutating func readInlineTable(depth: Int) throws(TOMLMistake) -> TOMLTableBuilder {
         guard depth <= TOML.maximumDepth else { throw problem("nested too deeply", at: offset) }
         offset += 1
         let table = TOMLTableBuilder(.inline)
@@ -176,7 +197,7 @@ struct TOMLReader {
         }
     }
 
-    private mutating func readScalar() throws -> TOMLValue.Content {
+    private mutating func readScalar() throws(TOMLMistake) -> TOMLValue.Content {
         let start = offset
         skipScalar()
         // RFC 3339 lets a space stand for the T between date and time.
@@ -202,109 +223,35 @@ struct TOMLReader {
         }
     }
 
-    // MARK: Strings
-
-    private mutating func readString() throws -> String {
-        let start = offset
-        guard let quote = peek() else { throw problem("expected a string", at: start) }
-        let isLiteral = quote == UInt8(ascii: "'")
-        let isLong = peek(1) == quote && peek(2) == quote
-        offset += isLong ? 3 : 1
-        if isLong { _ = takeNewline() }
-        var out: [UInt8] = []
-        while let byte = peek() {
-            if byte == quote {
-                if !isLong {
-                    offset += 1
-                    return String(decoding: out, as: UTF8.self)
-                }
-                if closesLongString(quote, &out) { return String(decoding: out, as: UTF8.self) }
-            } else if byte == UInt8(ascii: "\\"), !isLiteral {
-                try readEscape(isLong: isLong, into: &out)
-            } else if isLong, takeNewline() {
-                out.append(UInt8(ascii: "\n"))
-            } else if byte == 0x7F || byte < 0x20 && byte != UInt8(ascii: "\t") {
-                if byte == UInt8(ascii: "\n") || byte == UInt8(ascii: "\r") { break }
-                throw problem("a control character in a string must be written as an escape", at: offset)
-            } else {
-                out.append(byte)
-                offset += 1
-            }
-        }
-        throw problem("this string has no end", at: start)
-    }
-
-    /// Three quotes end the string, and up to two before them belong to it.
-    private mutating func closesLongString(_ quote: UInt8, _ out: inout [UInt8]) -> Bool {
-        var count = 0
-        while count < 5, peek(count) == quote { count += 1 }
-        offset += count
-        out.append(contentsOf: repeatElement(quote, count: count < 3 ? count : count - 3))
-        return count >= 3
-    }
-
-    private mutating func readEscape(isLong: Bool, into out: inout [UInt8]) throws {
-        let start = offset
-        offset += 1
-        let letter = peek() ?? 0
-        if let plain = Self.escapes[letter] {
-            offset += 1
-            out.append(plain)
-        } else if letter == UInt8(ascii: "u") || letter == UInt8(ascii: "U") {
-            offset += 1
-            var value: UInt32 = 0
-            for _ in 0..<(letter == UInt8(ascii: "u") ? 4 : 8) {
-                guard let digit = peek().flatMap({ Character(Unicode.Scalar($0)).hexDigitValue }) else {
-                    throw problem("this escape needs more hexadecimal digits", at: start)
-                }
-                // At most eight digits of four bits each.
-                value = value << 4 | UInt32(truncatingIfNeeded: digit)
-                offset += 1
-            }
-            guard let scalar = Unicode.Scalar(value) else { throw problem("no such character", at: start) }
-            out.append(contentsOf: String(scalar).utf8)
-        } else if isLong, skipBlanks(), takeNewline() {
-            // A backslash at the end of a line removes all white space up to the next text.
-            repeat { skipBlanks() } while takeNewline()
-        } else {
-            throw problem("unknown escape; a backslash is written '\\\\' or the text put in '…'", at: start)
-        }
-    }
-
-    private static let escapes: [UInt8: UInt8] = [
-        UInt8(ascii: "b"): 0x08, UInt8(ascii: "t"): 0x09, UInt8(ascii: "n"): 0x0A, UInt8(ascii: "f"): 0x0C,
-        UInt8(ascii: "r"): 0x0D, UInt8(ascii: "\""): 0x22, UInt8(ascii: "\\"): 0x5C,
-    ]
-
     // MARK: White space and ends of lines
 
     @discardableResult
-    private mutating func skipBlanks() -> Bool {
+    mutating func skipBlanks() -> Bool {
         while let byte = peek(), byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") { offset += 1 }
         return true
     }
 
-    private mutating func skipBlankLines() throws {
+    private mutating func skipBlankLines() throws(TOMLMistake) {
         repeat {
             skipBlanks()
             try skipComment()
         } while takeNewline()
     }
 
-    private mutating func skipComment() throws {
+    private mutating func skipComment() throws(TOMLMistake) {
         guard take(UInt8(ascii: "#")) else { return }
         while let byte = peek(), byte >= 0x20 && byte != 0x7F || byte == UInt8(ascii: "\t") { offset += 1 }
         guard let byte = peek(), byte != UInt8(ascii: "\n"), byte != UInt8(ascii: "\r") else { return }
         throw problem("a control character in a comment", at: offset)
     }
 
-    private mutating func endLine() throws {
+    private mutating func endLine() throws(TOMLMistake) {
         skipBlanks()
         try skipComment()
         guard peek() == nil || takeNewline() else { throw problem("expected the end of the line", at: offset) }
     }
 
-    private mutating func takeNewline() -> Bool {
+    mutating func takeNewline() -> Bool {
         if take(UInt8(ascii: "\n")) { return true }
         guard peek() == UInt8(ascii: "\r"), peek(1) == UInt8(ascii: "\n") else { return false }
         offset += 2
@@ -313,21 +260,21 @@ struct TOMLReader {
 
     // MARK: Bytes
 
-    private func peek(_ ahead: Int = 0) -> UInt8? {
+    func peek(_ ahead: Int = 0) -> UInt8? {
         offset + ahead < bytes.count ? bytes[offset + ahead] : nil
     }
 
-    private func starts(with prefix: StaticString) -> Bool {
+    func starts(with prefix: StaticString) -> Bool {
         prefix.withUTF8Buffer { bytes[offset...].starts(with: $0) }
     }
 
-    private mutating func take(_ byte: UInt8) -> Bool {
+    mutating func take(_ byte: UInt8) -> Bool {
         guard peek() == byte else { return false }
         offset += 1
         return true
     }
 
-    private mutating func expect(_ byte: UInt8, _ what: String) throws {
+    private mutating func expect(_ byte: UInt8, _ what: String) throws(TOMLMistake) {
         guard take(byte) else { throw problem("expected \(what)", at: offset) }
     }
 
@@ -364,17 +311,20 @@ struct TOMLReader {
         return TOMLPosition(line: line, column: column)
     }
 
-    private mutating func problem(_ message: String, at offset: Int) -> BackupError {
+    mutating func problem(_ message: String, at offset: Int) -> TOMLMistake {
         let place = position(at: offset)
-        return BackupError(.failed, "line \(place.line), column \(place.column): \(message)", at: file)
+        return TOMLMistake(position: place, message: message)
     }
 
-    private mutating func checkEncoding() throws {
-        guard String(validating: bytes, as: UTF8.self) == nil else { return }
+    private mutating func linesOfOtherEncodings() -> [TOMLMistake] {
+        guard String(validating: bytes, as: UTF8.self) == nil else { return [] }
+        var mistakes: [TOMLMistake] = []
         var start = 0
         for line in bytes.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
-            guard String(validating: line, as: UTF8.self) != nil else { throw problem("not UTF-8", at: start) }
+            if String(validating: line, as: UTF8.self) == nil { mistakes.append(problem("not UTF-8", at: start)) }
+            if mistakes.count == TOML.maximumMistakes { break }
             start += line.count + 1
         }
+        return mistakes
     }
 }

@@ -75,8 +75,11 @@ public struct Configuration: Sendable {
         return Configuration(file: file, values: rest.merging(own) { $1 })
     }
 
+    /// The tag by which runs without a profile know their snapshots; those of a profile go by its name.
+    public static let nightly = "nightly"
+
     /// Words that stand for a run without a profile: in the name of its state, in metrics, as the tag of its snapshots.
-    static let reservedNames = ["default", "nightly"]
+    static let reservedNames = ["default", nightly]
 
     /// Letters, digits, `-` and `_`: a profile's name becomes the name of files and units.
     public static func isProfileName(_ name: String) -> Bool {

@@ -33,31 +33,49 @@ extension Configuration {
         return configuration
     }
 
-    /// Reads all of it and gives every mistake with its line. Of what is no TOML only the first can be told.
+    /// Reads all of it and gives every mistake with its line.
     public static func check(
         _ bytes: [UInt8], file: String, environment: Environment
     ) -> (configuration: Configuration, mistakes: [BackupError]) {
         var reader = Reader(file: file, environment: environment)
-        do {
-            for (key, value) in try TOML.read(bytes, file: file).entries {
-                if key == "profile" { reader.takeProfiles(value) } else { reader.take(key, value, profile: nil) }
-            }
-        } catch let error as BackupError { reader.mistakes.append((0, error)) } catch {
-            reader.mistakes.append((0, BackupError(.failed, "\(error)", at: file)))
+        let (table, unreadable) = TOML.read(bytes)
+        for mistake in unreadable { reader.mistakes.append((mistake.position?.line ?? 0, mistake.error(in: file))) }
+        for (key, value) in table.entries {
+            if key == "profile" { reader.takeProfiles(value) } else { reader.take(key, value, profile: nil) }
         }
         let configuration = Configuration(
             file: file, values: reader.values, profiles: reader.profiles, ofProfiles: reader.ofProfiles)
-        for line in Set(([nil] + reader.profiles).compactMap(configuration.lineOfEmptyPolicy)) {
-            let message = "the rules of keep say nothing about what to keep"
-            reader.mistakes.append((line, BackupError(.failed, message, at: "\(file):\(line)")))
+        // What cannot be read may be just what is to be kept.
+        for profile in unreadable.isEmpty ? [nil] + reader.profiles : [] {
+            for (line, error) in configuration.mistakesAsAWhole(profile)
+            where !reader.mistakes.contains(where: { $0.error == error }) { reader.mistakes.append((line, error)) }
         }
         return (configuration, reader.mistakes.sorted { $0.line < $1.line }.map(\.error))
     }
 
-    /// Where rules begin that keep nothing; nil when there are none, or when they keep something.
-    private func lineOfEmptyPolicy(_ profile: String?) -> Int? {
-        guard let own = try? self.profile(profile), (try? own.retentionPolicy().isEmpty) == true else { return nil }
-        return own.effective.first { $0.key.hasPrefix("keep.") && $0.key != "keep.group-by" }?.line
+    /// What only several settings together show.
+    private func mistakesAsAWhole(_ profile: String?) -> [(line: Int, error: BackupError)] {
+        guard let own = try? self.profile(profile) else { return [] }
+        var mistakes: [(line: Int, error: BackupError)] = []
+        func mistake(_ line: Int, _ message: String, remedy: String? = nil) {
+            mistakes.append((line, BackupError(.failed, message, at: "\(file ?? ""):\(line)", remedy: remedy)))
+        }
+        if (try? own.retentionPolicy().isEmpty) == true,
+            let first = own.effective.first(where: { $0.key.hasPrefix("keep.") && $0.key != "keep.group-by" })
+        {
+            mistake(first.line, "the rules of keep say nothing about what to keep")
+        }
+        // A run takes what has its profile's name for its own, and thins it out.
+        let others = Set(profiles + [Self.nightly]).subtracting([profile ?? Self.nightly])
+        if let tags = own.effective.first(where: { $0.key == "snapshot.tags" }) {
+            for tag in own.texts(tags.key).filter(others.contains) {
+                let whose = tag == Self.nightly ? "runs without a profile" : "runs of that profile"
+                mistake(
+                    tags.line, "the tag '\(tag)' is what \(whose) know their snapshots by",
+                    remedy: "choose another tag")
+            }
+        }
+        return mistakes
     }
 
     private struct Reader {

@@ -71,6 +71,7 @@ public struct NightlyRun {
 
     /// What a run would do tonight, as far as that can be told without a snapshot. Nothing is changed.
     public mutating func rehearse() throws -> [Report.Line] {
+        try vault.findSource()
         say(.snapshot, "would be taken")
         let items = try vault.snapshots()
         if let doubt {

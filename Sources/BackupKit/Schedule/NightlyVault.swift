@@ -5,6 +5,8 @@ public protocol NightlyVault: AnyObject {
     func snapshots() throws -> [RetentionItem]
     /// Whether a snapshot is there, under the name that it has or had; of what store it is does not matter.
     func holds(_ snapshot: String) throws -> Bool
+    /// Throws when what is backed up is not there.
+    func findSource() throws
     /// Takes a snapshot. A source that is not there throws.
     func takeSnapshot() throws -> NightlySnapshot
     /// What a snapshot holds.

@@ -71,9 +71,19 @@ public final class StoreVault: NightlyVault {
     /// Whether a snapshot was taken by runs like this one, be it of this store or of one that was in its place.
     public func owns(_ snapshot: Snapshot) -> Bool { isOurs(snapshot.file) }
 
+    public func findSource() throws { _ = try openStore() }
+
+    /// What is not there must not be made: an empty store would be an empty backup.
+    private func openStore() throws -> Store {
+        do { return try Store(storePath, .read) } catch let error as BackupError where error.code == .notFound {
+            throw BackupError(
+                .notFound, error.message, at: error.subject,
+                remedy: "look whether its disk is there, and whether 'store' names the right place")
+        }
+    }
+
     public func takeSnapshot() throws -> NightlySnapshot {
-        // What is not there must not be made: an empty store would be an empty backup.
-        let store = try Store(storePath, .read)
+        let store = try openStore()
         series = Self.series(of: store)
         var backup = VaultBackupOptions()
         (backup.host, backup.lockWait) = (options.host, options.lockWait)

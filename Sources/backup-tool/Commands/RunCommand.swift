@@ -121,7 +121,7 @@ extension Invocation {
         if let host = settings.text("snapshot.host") { options.host = host }
         options.tags = settings.texts("snapshot.tags")
         // What tells this profile's snapshots from others in the same vault, which are not a run's business.
-        let mark = value("profile") ?? "nightly"
+        let mark = value("profile") ?? Configuration.nightly
         if !options.tags.contains(mark) { options.tags.append(mark) }
         options.lockWait = try lockWait()
         options.limits = try limits()

@@ -8,8 +8,8 @@ extension Command {
             and both programs may work with the same vault.
             """,
         subcommands: [
-            vaultInit, vaultBackup, vaultSnapshots, vaultCheck, vaultForget, vaultPrune, vaultUnlock, vaultKey,
-            vaultStats, vaultCopy,
+            vaultInit, vaultBackup, vaultSnapshots, vaultCheck, vaultForget, vaultPrune, vaultRepair, vaultUnlock,
+            vaultKey, vaultStats, vaultCopy,
         ])
 
     private static let vaultInit = Command(

@@ -134,10 +134,8 @@ extension Invocation {
             for kept in group.keep {
                 output.print("keep    \(kept.item.id.prefix(8))  \(kept.reasons.joined(separator: ", "))")
             }
-            for item in group.remove {
-                output.print("\(isRehearsal ? "would remove" : "remove")  \(item.id.prefix(8))")
-            }
         }
+        for id in ids { output.print("\(isRehearsal ? "would remove" : "remove")  \(id.hex.prefix(8))") }
         output.note("\(HumanText.count(ids.count, "snapshot")) \(isRehearsal ? "would be " : "")removed")
     }
 }

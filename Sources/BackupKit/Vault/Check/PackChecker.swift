@@ -39,7 +39,8 @@ final class PackChecker {
             }
             try read(pack, file, size, &report)
         } catch let error as BackupError where error.code != .interrupted && error.code != .temporary {
-            report.findings.append(Finding(.unreadable, .damage, file.path, error.message))
+            report.findings.append(
+                Finding(.unreadable, .damage, file.path, error.message, remedy: Vault.packRemedy))
             report.damaged = Array(pack.blobs)
         }
         return report
@@ -76,7 +77,9 @@ final class PackChecker {
         report.bytes = size
         if try !report.findings.isEmpty && digest(file, size) != pack.id {
             report.findings.append(
-                Finding(.digestMismatch, .damage, file.path, "the pack is not what was written: its SHA-256 is another")
+                Finding(
+                    .digestMismatch, .damage, file.path, "the pack is not what was written: its SHA-256 is another",
+                    remedy: Vault.packRemedy)
             )
         }
     }

@@ -132,7 +132,10 @@ extension Vault {
             try name(&result.affected)
         }
         result.findings += result.affected.map {
-            Finding(.contentMismatch, .damage, "\($0.snapshot.shortID):\($0.path)", $0.message)
+            Finding(
+                .contentMismatch, .damage, "\($0.snapshot.shortID):\($0.path)", $0.message,
+                remedy:
+                    "where the next backup does not make it whole, 'backup-tool vault forget' lets go of the snapshot")
         }
         return result
     }
@@ -157,7 +160,7 @@ extension Vault {
 
     /// Every pack of the index is there, and as large as its blobs and its header. Returns the numbers of those blobs
     /// that are not.
-    private func checkSizes(_ index: BlobIndex, _ result: inout VaultCheckResult) throws -> Set<Int> {
+    func checkSizes(_ index: BlobIndex, _ result: inout VaultCheckResult) throws -> Set<Int> {
         let listing = try backend.list(.data)
         result.findings += Self.misplaced(listing)
         var sizes: [SHA256Digest: Int64] = [:]
@@ -167,13 +170,14 @@ extension Vault {
         for pack in index.packs {
             let path = VaultFile(.data, pack.id).path
             guard let size = sizes.removeValue(forKey: pack.id) else {
-                result.findings.append(Finding(.entryMissing, .damage, path, "the pack is missing"))
+                result.findings.append(
+                    Finding(.entryMissing, .damage, path, "the pack is missing", remedy: Self.packRemedy))
                 damaged.formUnion(pack.blobs)
                 continue
             }
             if UInt64(size) != pack.size {
                 let message = "has \(size) bytes, and \(pack.size) by the index"
-                result.findings.append(Finding(.sizeMismatch, .damage, path, message))
+                result.findings.append(Finding(.sizeMismatch, .damage, path, message, remedy: Self.packRemedy))
                 // Where it was cut, the blobs before are still whole.
                 damaged.formUnion(pack.blobs.filter { index[$0].end > UInt64(size) })
             }
@@ -198,7 +202,7 @@ extension Vault {
     }
 
     /// Reads packs on all cores; returns the numbers of the blobs that are damaged.
-    private func readPacks(
+    func readPacks(
         _ selected: [Int], _ index: BlobIndex, _ result: inout VaultCheckResult, _ progress: Progress
     ) throws -> Set<Int> {
         let total = selected.reduce(UInt64(0)) { $0 + index.packs[$1].size }

@@ -5,7 +5,7 @@ extension Vault {
     func reconcile(_ index: inout BlobIndex) throws -> (unindexed: [PackIndex.Pack], findings: [Finding]) {
         let items = try backend.list(.data).items
         let findings = distrustLost(&index, items)
-        let found = try unindexedPacks(items.filter { index.packNumber($0.id) == nil })
+        let found = try unindexedPacks(among: items, index)
         for pack in found { index.add(pack) }
         return (found, findings)
     }
@@ -32,7 +32,8 @@ extension Vault {
 
     /// What an interrupted backup left. The headers of packs are authenticated and tell all that an index would; a pack
     /// whose header does not fit its size is left to `check`.
-    private func unindexedPacks(_ unknown: [VaultListing.Item]) throws -> [PackIndex.Pack] {
+    func unindexedPacks(among items: [VaultListing.Item], _ index: BlobIndex) throws -> [PackIndex.Pack] {
+        let unknown = items.filter { index.packNumber($0.id) == nil }
         let found = try Parallel.map(unknown.count, state: { try VaultCipher(key) }) { cipher, number in
             try header(of: unknown[number], cipher)
         }

@@ -82,9 +82,20 @@ public enum PasswordSource: Sendable, Equatable {
         return Array(bytes[..<count])
     }
 
+    /// Without the mark that editors of Windows begin a file with, which also tells in which encoding it is.
+    private static func decoded(_ bytes: [UInt8]) -> [UInt8] {
+        if bytes.starts(with: [0xEF, 0xBB, 0xBF]) { return Array(bytes.dropFirst(3)) }
+        let isLittle = bytes.starts(with: [0xFF, 0xFE])
+        guard isLittle || bytes.starts(with: [0xFE, 0xFF]) else { return bytes }
+        let units = stride(from: 2, to: bytes.count - 1, by: 2).map { place in
+            let pair = (UInt16(bytes[place]), UInt16(bytes[place + 1]))
+            return isLittle ? pair.0 | pair.1 << 8 : pair.0 << 8 | pair.1
+        }
+        return Array(String(decoding: units, as: UTF16.self).utf8)
+    }
+
     private static func trimmed(_ bytes: [UInt8]) -> [UInt8] {
-        // What some editors of Windows begin a file with.
-        let bytes = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? bytes.dropFirst(3) : bytes[...]
+        let bytes = decoded(bytes)
         func isWhite(_ byte: UInt8) -> Bool { byte == 0x20 || 0x09...0x0D ~= byte }
         let start = bytes.firstIndex { !isWhite($0) } ?? bytes.endIndex
         let end = bytes.lastIndex { !isWhite($0) }.map { $0 + 1 } ?? start

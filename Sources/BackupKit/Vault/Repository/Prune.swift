@@ -57,7 +57,7 @@ extension Vault {
         return (try PrunePlan(self, snapshots, loaded, options, progress), loaded)
     }
 
-    private func execute(
+    func execute(
         _ plan: PrunePlan, _ loaded: LoadedIndex, _ result: inout PruneResult, _ progress: Progress
     ) throws {
         try backend.remove(plan.unindexed.map { VaultFile(.data, $0) })
@@ -136,11 +136,11 @@ struct PrunePlan {
     private(set) var unindexed: [SHA256Digest] = []
     /// Numbers of packs: those nobody needs, those of which a part is copied, those that stay.
     private(set) var remove: [Int] = []
-    private(set) var repack: [Int] = []
-    private(set) var kept: [Int] = []
+    var repack: [Int] = []
+    var kept: [Int] = []
     /// For every blob of the index whether this copy of it is needed.
-    private(set) var keep: [Bool] = []
-    private(set) var changesIndex = false
+    var keep: [Bool] = []
+    var changesIndex = false
     private(set) var result = PruneResult()
 
     init(
