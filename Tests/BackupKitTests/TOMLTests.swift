@@ -83,10 +83,19 @@ func toml_refusesTheRestWithLineAndColumn(text: String, expected: String) {
 
 @Test(arguments: [
     ("a = \nb = 1\nc = x\n", "{b=1}", [1, 3]), ("[a\nb = 1\n[c]\nd = 1", "{c={d=1}}", [1]),
-    ("a = [\n 1,\n x,\n 2,\n]\nb = 1", "{b=1}", [3]), ("a = [1\n\nb = 1\nc = 2", "{c=2}", [3]),
+    ("a = [\n 1,\n x,\n 2,\n]\nb = 1", "{b=1}", [3]), ("a = [1\n\nb = 1\nc = 2", "{b=1 c=2}", [1]),
     ("a = 'x\nb = 1 # c\n\n# d =\na a a\n[e]\nf = 1 1\ng = 2", "{b=1 e={f=1 g=2}}", [1, 5, 7]),
     ("a = {b = 1\nc = 2", "{c=2}", [1]), ("a = 1\na = 2\na = 3", "{a=1}", [2, 3]), ("a = \"\"\"\nb = 1", "{}", [1]),
     ("[a]\nb = 1\n[a]\nb = 2\nc = 3\n[d]\n", "{a={b=1} d={}}", [3]),
+    // The rest of a broken value, whatever it looks like, is no mistake of its own.
+    ("a = [x,\n# c\n 'b',\n\n \"c = 1\",\n]\nd = 1", "{d=1}", [1]),
+    ("a = [ x,\n ['y', 'z'],\n ['z'],\n [true],\n [1]\n]\nd = 1", "{d=1}", [1]),
+    ("[s]\na = ['x', 'y'\n[k]\nd = 7", "{s={} k={d=7}}", [2]), ("a = [1,\n[[k]]\nd = 7", "{k=[{d=7}]}", [1]),
+    ("a = {\n b = 1,\n c = 2\n}\nd = 1", "{d=1}", [1]), ("a = {\n b = 1\n[k]\nc = 1", "{b=1 k={c=1}}", [1]),
+    ("a = {\n b = 1\n}", "{}", [1]),
+    ("a = \"\"\"x\\q\n[k]\nb = 1\n\"\"\"\nd = 1", "{d=1}", [1]),
+    ("; c\nvault: v\nuser me\nd = 1", "{d=1}", [1, 2, 3]),
+    ("a = [\n [1],\n [inf],\n [false]\n]", "{a=[[1] [inff] [false]]}", []),
 ])
 func toml_goesOnAfterAMistake(text: String, expected: String, lines: [Int]) throws {
     let (table, mistakes) = TOML.read(Array(text.utf8))

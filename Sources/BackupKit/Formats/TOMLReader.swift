@@ -1,7 +1,11 @@
 /// Recursive descent over the bytes of a document; `peek` answers nil past the end, so nothing here can trap.
 struct TOMLReader {
-    private let bytes: [UInt8]
+    let bytes: [UInt8]
     var offset = 0
+    /// Whether the statement at hand has something that may go on over lines.
+    var isOpen = false
+    /// Where the next statement begins, when a mistake has shown that.
+    var next: Int?
     /// The last place whose line and column were asked for; the next question usually lies after it.
     private var known = (offset: 0, line: 1, column: 1)
 
@@ -17,6 +21,7 @@ struct TOMLReader {
         while true {
             skipBlanks()
             guard let byte = peek() else { return (root.finish(), mistakes) }
+            (isOpen, next) = (false, nil)
             do throws(TOMLMistake) {
                 switch byte {
                 case UInt8(ascii: "\n"), UInt8(ascii: "\r"), UInt8(ascii: "#"): break
@@ -33,20 +38,6 @@ struct TOMLReader {
                 skipStatement()
             }
         }
-    }
-
-    /// Goes on to where something new begins: past this line, and past those below that can only be the rest of its value.
-    private mutating func skipStatement() {
-        repeat {
-            while let byte = peek(), byte != UInt8(ascii: "\n") { offset += 1 }
-        } while takeNewline() && isAtRestOfValue
-    }
-
-    /// Whether this line is neither empty nor a comment, and has neither a header nor a key.
-    private var isAtRestOfValue: Bool {
-        let line = bytes[offset...].prefix { $0 != UInt8(ascii: "\n") }
-        guard let first = line.first(where: { $0 > 0x20 }) else { return false }
-        return first != UInt8(ascii: "[") && first != UInt8(ascii: "#") && !line.contains(UInt8(ascii: "="))
     }
 
     // MARK: Tables
@@ -168,15 +159,21 @@ struct TOMLReader {
     private mutating func readArray(depth: Int) throws(TOMLMistake) -> TOMLValue.Content {
         let start = offset
         offset += 1
+        isOpen = true
         var values: [TOMLValue] = []
         while true {
             try skipBlankLines()
             if take(UInt8(ascii: "]")) { return .array(values) }
-            guard peek() != nil else { throw problem("this array has no ']'", at: start) }
+            if let line = startOfStatement() { next = line }
+            guard peek() != nil, next == nil else { throw problem("this array has no ']'", at: start) }
             let position = position(at: offset)
             values.append(TOMLValue(content: try readValue(depth: depth + 1), position: position))
             try skipBlankLines()
             if take(UInt8(ascii: ",")) { continue }
+            if let line = startOfStatement() {
+                next = line
+                throw problem("this array has no ']'", at: start)
+            }
             guard peek() == nil || peek() == UInt8(ascii: "]") else {
                 throw problem("expected ',' or ']' in the array", at: offset)
             }
@@ -186,8 +183,12 @@ struct TOMLReader {
     private mutating func readInlineTable(depth: Int) throws(TOMLMistake) -> TOMLTableBuilder {
         guard depth <= TOML.maximumDepth else { throw problem("nested too deeply", at: offset) }
         offset += 1
+        isOpen = true
         let table = TOMLTableBuilder(.inline)
         skipBlanks()
+        if peek() == UInt8(ascii: "\n") || peek() == UInt8(ascii: "\r") {
+            throw problem("a table in braces must end on its line", at: offset)
+        }
         if take(UInt8(ascii: "}")) { return table }
         while true {
             try readKeyAndValue(into: table, depth: depth)
@@ -286,7 +287,7 @@ struct TOMLReader {
         byte.map { (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0) } ?? false
     }
 
-    private func isBareKey(_ byte: UInt8) -> Bool {
+    func isBareKey(_ byte: UInt8) -> Bool {
         switch byte {
         case UInt8(ascii: "a")...UInt8(ascii: "z"), UInt8(ascii: "A")...UInt8(ascii: "Z"): true
         case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "-"), UInt8(ascii: "_"): true

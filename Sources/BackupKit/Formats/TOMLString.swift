@@ -6,17 +6,28 @@ extension TOMLReader {
         let isLiteral = quote == UInt8(ascii: "'")
         let isLong = peek(1) == quote && peek(2) == quote
         offset += isLong ? 3 : 1
-        if isLong { _ = takeNewline() }
+        if isLong {
+            isOpen = true
+            _ = takeNewline()
+        }
         var out: [UInt8] = []
+        // Of a long one the rest is read all the same: its lines are no statements.
+        var mistake: TOMLMistake?
         while let byte = peek() {
             if byte == quote {
                 if !isLong {
                     offset += 1
                     return String(decoding: out, as: UTF8.self)
                 }
-                if closesLongString(quote, &out) { return String(decoding: out, as: UTF8.self) }
+                if closesLongString(quote, &out) {
+                    if let mistake { throw mistake }
+                    return String(decoding: out, as: UTF8.self)
+                }
             } else if byte == UInt8(ascii: "\\"), !isLiteral {
-                try readEscape(isLong: isLong, into: &out)
+                do { try readEscape(isLong: isLong, into: &out) } catch {
+                    guard isLong else { throw error }
+                    mistake = mistake ?? error
+                }
             } else if isLong, takeNewline() {
                 out.append(UInt8(ascii: "\n"))
             } else if byte == 0x7F || byte < 0x20 && byte != UInt8(ascii: "\t") {

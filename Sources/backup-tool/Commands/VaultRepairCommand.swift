@@ -7,8 +7,9 @@ extension Command {
             Reads all packs. What is whole in a damaged one is copied into a new one; the damaged file is copied into the \
             folder of --save, and removed from the vault. The next 'vault backup' stores again what the library still \
             has, which heals older snapshots, too. Those that 'vault check' names after that have lost something for \
-            good; 'vault forget' lets go of them.
+            good; 'vault forget' lets go of them. Nothing is changed while a file cannot be read.
 
+            The exit code is 3 when something was lost that may be stored again, and 4 when --dry-run finds damage. \
             Where there is a copy of the vault, bring the file back from there instead. \(Invocation.vaultDiscussion)
             """,
         options: Option.vaultAccess + [
@@ -25,8 +26,7 @@ extension Command {
             guard isRehearsal || folder != nil else {
                 throw call.usage("say where damaged files are to be put: --save FOLDER")
             }
-            if let folder, !isRehearsal { try Directory.createAll(folder) }
-            let result = try call.withVault(.removing) {
+            let result = try call.withVault(isRehearsal ? .reading : .removing) {
                 try $0.repair(saving: isRehearsal ? nil : folder, progress: call.output.progress())
             }
             return call.report(result, isRehearsal)
@@ -52,6 +52,7 @@ extension Invocation {
                 if !isRehearsal { output.note("Run 'backup-tool vault backup' now, and then 'vault check'.") }
             }
         }
-        return result.findings.isEmpty ? .done : .incomplete
+        if isRehearsal && result.packs > 0 { return .damaged }
+        return result.findings.isEmpty && result.blobsLost == 0 ? .done : .incomplete
     }
 }

@@ -22,6 +22,19 @@ public enum Directory {
         }
     }
 
+    /// Whether a path, as far as there is something of it, leads to a folder or into it.
+    static func isInside(_ path: String, _ folder: String) -> Bool {
+        func real(_ path: String) -> String? {
+            guard let found = realpath(path, nil) else { return nil }
+            defer { free(found) }
+            return String(cString: found)
+        }
+        var path = path
+        while real(path) == nil, parent(of: path) != path { path = parent(of: path) }
+        guard let found = real(path), let folder = real(folder) else { return false }
+        return "\(found)/".hasPrefix(folder == "/" ? folder : "\(folder)/")
+    }
+
     /// What still fits into the file system that a folder lies on; nil where there is no folder, or nobody knows.
     static func freeBytes(of path: String) -> Int64? {
         var status = statvfs()

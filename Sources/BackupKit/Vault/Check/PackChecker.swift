@@ -10,6 +10,8 @@ final class PackChecker {
         /// Numbers of blobs that cannot be had.
         var damaged: [Int] = []
         var bytes: Int64 = 0
+        /// What kept it from being read, where that was not what is in it.
+        var unread: BackupError?
     }
 
     /// Small enough to be in the processor's cache when its bytes are looked at the second time.
@@ -34,14 +36,15 @@ final class PackChecker {
         do {
             // The missing and those of another size are findings already.
             guard let size = try backend.size(file), UInt64(size) == pack.size else {
-                report.damaged = try salvage(pack, file)
+                report.damaged = try salvage(pack, &report)
                 return report
             }
             try read(pack, file, size, &report)
         } catch let error as BackupError where error.code != .interrupted && error.code != .temporary {
             report.findings.append(
                 Finding(.unreadable, .damage, file.path, error.message, remedy: Vault.packRemedy))
-            report.damaged = Array(pack.blobs)
+            if !Self.isDamage(error) { report.unread = error }
+            report.damaged = try salvage(pack, &report)
         }
         return report
     }
@@ -132,13 +135,16 @@ final class PackChecker {
         return hasher.finish()
     }
 
-    /// Which blobs of a pack of the wrong size cannot be had.
-    private func salvage(_ pack: BlobIndex.Pack, _ file: VaultFile) throws -> [Int] {
+    private static func isDamage(_ error: BackupError) -> Bool { error.code == .damaged || error.code == .notFound }
+
+    /// Which blobs of a pack cannot be had, when it has the wrong size or cannot be read as a whole.
+    private func salvage(_ pack: BlobIndex.Pack, _ report: inout Report) throws -> [Int] {
         try pack.blobs.filter { number in
             do {
                 _ = try reader.read(index[number], in: pack.id)
                 return false
             } catch let error as BackupError where error.code != .interrupted && error.code != .temporary {
+                if !Self.isDamage(error) { report.unread = report.unread ?? error }
                 return true
             }
         }

@@ -18,10 +18,15 @@ extension Vault {
         + "again what the library still has"
 
     /// Lets go of blobs that nobody can have any more: a backup that relies on an index would not store them again. What is
-    /// whole in a damaged pack is copied into a new one. The vault MUST be locked exclusively.
+    /// whole in a damaged pack is copied into a new one. The vault MUST be locked exclusively, but for a rehearsal.
     ///
-    /// Damaged files are copied into `folder` before they are removed. Without one, nothing is changed.
+    /// Only what was read and is wrong counts as damaged. Where something cannot be read, nothing is changed: it may well be
+    /// whole. Damaged files are copied into `folder` before they are removed; without one, this is a rehearsal.
     public func repair(saving folder: String?, progress: Progress = .none) throws -> RepairResult {
+        if let folder, Directory.isInside(folder, backend.location) {
+            throw BackupError(
+                .refused, "lies in the vault, where damaged files do harm", at: folder, remedy: "name another folder")
+        }
         var loaded = try loadIndex()
         if let damage = loaded.findings.first(where: { $0.severity == .damage }) {
             throw BackupError(
@@ -33,47 +38,66 @@ extension Vault {
         var check = VaultCheckResult()
         var damaged = try checkSizes(index, &check)
         damaged.formUnion(try readPacks(Array(index.packs.indices), index, &check, progress))
+        if let unread = check.unread {
+            throw BackupError(
+                unread.code, "nothing is repaired while a file cannot be read: \(unread.message)", at: unread.subject,
+                remedy: "see to its disk and its rights; from a disk that fails, copy the vault to another one first")
+        }
 
         var result = RepairResult()
         result.damage = check.findings.filter { $0.severity == .damage }
         result.findings = check.findings.filter { $0.severity == .warning }
         let hit = Set(result.damage.map(\.subject))
         let packs = index.packs.indices.filter { hit.contains(VaultFile(.data, index.packs[$0].id).path) }
-        let blobs = packs.flatMap { index.packs[$0].blobs }
         result.packs = packs.count
-        result.blobsLost = blobs.count(where: damaged.contains)
-        result.blobsKept = blobs.count - result.blobsLost
+        for blob in packs.flatMap({ index.packs[$0].blobs }) {
+            if damaged.contains(blob) {
+                result.blobsLost += hasCopy(index[blob].handle, damaged, index) ? 0 : 1
+            } else {
+                result.blobsKept += 1
+            }
+        }
         guard let folder, !packs.isEmpty else { return result }
 
-        for pack in packs {
-            let file = VaultFile(.data, index.packs[pack].id)
-            if let size = try backend.size(file) { result.findings += try save(file, size, in: folder) }
-        }
+        try Directory.createAll(folder)
+        for pack in packs { try save(VaultFile(.data, index.packs[pack].id), in: folder) }
         var pruned = PruneResult()
         try execute(PrunePlan(without: damaged, in: packs, index), loaded, &pruned, progress)
         result.findings += pruned.findings
         return result
     }
 
-    /// Copies a file out of the vault. That its disk does not give it is no reason to keep it.
-    private func save(_ file: VaultFile, _ size: Int64, in folder: String) throws -> [Finding] {
+    private func hasCopy(_ handle: BlobHandle, _ damaged: Set<Int>, _ index: BlobIndex) -> Bool {
+        var isThere = false
+        index.forEachCopy(handle) { copy in
+            isThere = !damaged.contains(copy)
+            return !isThere
+        }
+        return isThere
+    }
+
+    /// Copies a file out of the vault. What an earlier run saved of it stays as it is.
+    private func save(_ file: VaultFile, in folder: String) throws {
+        guard let size = try backend.size(file) else { return }
+        let path = "\(folder)/\(file.id.hex)"
         let buffer = RawBuffer()
-        var unread: BackupError?
-        do {
-            try AtomicFile.write("\(folder)/\(file.id.hex)", replace: true) { target in
-                for start in stride(from: 0, to: size, by: 1 << 20) {
-                    let bytes = try buffer.with(count: Int(min(1 << 20, size - start)))
-                    do { try backend.read(file, at: start, into: bytes) } catch let error as BackupError {
-                        if error.code != .interrupted { unread = error }
-                        throw error
-                    }
-                    try target.write(UnsafeRawBufferPointer(bytes))
-                }
+        func forEachPiece(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
+            for start in stride(from: 0, to: size, by: 1 << 20) {
+                let bytes = try buffer.with(count: Int(min(1 << 20, size - start)))
+                try backend.read(file, at: start, into: bytes)
+                try body(UnsafeRawBufferPointer(bytes))
             }
-            return []
-        } catch {
-            guard let unread else { throw error }
-            return [Finding(.skipped, .warning, file.path, "could not be saved: \(unread.message)")]
+        }
+        guard try FileStatus.ofName(path) != nil else {
+            return try AtomicFile.write(path) { target in try forEachPiece { try target.write($0) } }
+        }
+        let (saved, ours) = (SHA256Hasher(), SHA256Hasher())
+        try FileHandle.openForReading(path).forEachChunk { saved.update($0) }
+        try forEachPiece { ours.update($0) }
+        guard saved.finish() == ours.finish() else {
+            throw BackupError(
+                .exists, "holds something else than the damaged file", at: path, remedy: "give another folder to --save"
+            )
         }
     }
 }

@@ -80,6 +80,8 @@ public struct VaultCheckResult: Sendable {
     public var blobs = 0
     public var packsRead = 0
     public var bytesRead: Int64 = 0
+    /// What kept a pack from being read, where that was not what is in it.
+    var unread: BackupError?
 
     public var isSound: Bool { !findings.contains { $0.severity == .damage } }
 }
@@ -213,6 +215,8 @@ extension Vault {
             // Memory and cables fail now and then too; that must be known, and is no damage to the vault.
             if !report.findings.isEmpty {
                 let again = try checker.check(selected[number])
+                // What one of two readings finds whole, is.
+                report.damaged = report.damaged.filter(Set(again.damaged).contains)
                 if again.findings.isEmpty {
                     report = again
                     report.findings = [
@@ -231,6 +235,7 @@ extension Vault {
         for report in reports {
             result.findings += report.findings
             result.bytesRead += report.bytes
+            result.unread = result.unread ?? report.unread
             damaged.formUnion(report.damaged)
         }
         result.packsRead = selected.count
