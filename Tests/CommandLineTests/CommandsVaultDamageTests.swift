@@ -82,6 +82,11 @@ struct CommandsVaultDamageTests {
         return bench
     }
 
+    /// Every file of the vault, with its digest.
+    private static func content(_ bench: Workbench) throws -> String {
+        try bench.shell("find v -type f -exec sha256sum {} + | sort")
+    }
+
     @Test(arguments: [
         // One blob of many, the header, the end (whose blobs that is, chance decides), all of it.
         ("flip $at", false),
@@ -92,10 +97,10 @@ struct CommandsVaultDamageTests {
         let bench = try Self.damagedBench(damage)
         let found = try bench.tool(exit: 4, "vault", "check", "--read-data").stderr
         #expect(found.contains("\n  bring it back from a copy of the vault; else 'backup-tool vault repair'"))
-        let before = try bench.shell("find v -type f -exec sha256sum {} + | sort")
+        let before = try Self.content(bench)
         try bench.tool(exit: 64, "vault", "repair")
         let plan = try bench.json(exit: 4, "vault", "repair", "--dry-run")
-        #expect(try bench.shell("find v -type f -exec sha256sum {} + | sort") == before)
+        #expect(try Self.content(bench) == before)
         #expect(plan["packs"]?.integer == 1)
         let isLost = plan["blobsLost"]?.integer != 0
         let done = try bench.json(exit: isLost ? 3 : 0, "vault", "repair", "--save", "saved/here")
@@ -119,7 +124,7 @@ struct CommandsVaultDamageTests {
     /// What cannot be read may be whole, and what was saved before may be better: then nothing is changed.
     @Test func inDoubtARepairChangesNothing() throws {
         let bench = try Self.damagedBench("flip $at")
-        let before = try bench.shell("find v -type f -exec sha256sum {} + | sort")
+        let before = try Self.content(bench)
         let read = "strace -f -qq -o trace -e trace=pread64 -e inject=pread64:error=EIO:when=2+"
         let message = try bench.shell(
             "\(read) -P $(ls -S $PWD/v/data/*/* | tail -1) $T vault repair --save saved 2>&1 || echo $?")
@@ -132,7 +137,7 @@ struct CommandsVaultDamageTests {
         try bench.shell("mkdir saved; cp pack saved/$(sha256sum < pack | cut -c1-64)")
         let taken = try bench.tool("vault", "repair", "--save", "saved")
         #expect(taken.status != 0 && taken.stderr.contains("holds something else than the damaged file"))
-        #expect(try bench.shell("find v -type f -exec sha256sum {} + | sort") == before)
+        #expect(try Self.content(bench) == before)
         #expect(try !bench.exists("v/data/new"))
     }
 

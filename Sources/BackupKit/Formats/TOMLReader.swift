@@ -164,20 +164,19 @@ struct TOMLReader {
         while true {
             try skipBlankLines()
             if take(UInt8(ascii: "]")) { return .array(values) }
-            if let line = startOfStatement() { next = line }
-            guard peek() != nil, next == nil else { throw problem("this array has no ']'", at: start) }
+            try mustGoOn(array: start)
             let position = position(at: offset)
             values.append(TOMLValue(content: try readValue(depth: depth + 1), position: position))
             try skipBlankLines()
             if take(UInt8(ascii: ",")) { continue }
-            if let line = startOfStatement() {
-                next = line
-                throw problem("this array has no ']'", at: start)
-            }
-            guard peek() == nil || peek() == UInt8(ascii: "]") else {
-                throw problem("expected ',' or ']' in the array", at: offset)
-            }
+            try mustGoOn(array: start)
+            guard peek() == UInt8(ascii: "]") else { throw problem("expected ',' or ']' in the array", at: offset) }
         }
+    }
+
+    private mutating func mustGoOn(array start: Int) throws(TOMLMistake) {
+        next = startOfStatement()
+        guard peek() != nil, next == nil else { throw problem("this array has no ']'", at: start) }
     }
 
     private mutating func readInlineTable(depth: Int) throws(TOMLMistake) -> TOMLTableBuilder {

@@ -6,8 +6,7 @@ extension TOMLReader {
         if let next { return offset = next }
         skipLine()
         guard isOpen else { return }
-        let end = closingBrace() ?? offset
-        while offset < end { skipLine() }
+        offset = lineBehindClosingBrace() ?? offset
         while peek() != nil, !beginsStatement(offset) { skipLine() }
     }
 
@@ -18,11 +17,11 @@ extension TOMLReader {
         }
     }
 
-    /// The place behind a brace that closes what was opened on an earlier line, where the lines between are not of something
+    /// The line behind a brace that closes what was opened on an earlier one, where the lines between are not of something
     /// else.
-    private func closingBrace() -> Int? {
+    private func lineBehindClosingBrace() -> Int? {
         var place = offset
-        while place < bytes.count, headerEnd(place) == nil {
+        while place < bytes.count, !isHeader(place) {
             let line = bytes[place...].prefix { $0 != UInt8(ascii: "\n") }
             place = min(line.endIndex + 1, bytes.count)
             if line.first(where: { $0 > 0x20 }) == UInt8(ascii: "}") { return place }
@@ -40,34 +39,34 @@ extension TOMLReader {
 
     /// Whether a line begins with a key and '=', or is a header; keys in quotes may as well be values.
     private func beginsStatement(_ line: Int) -> Bool {
-        if headerEnd(line) != nil { return true }
+        if isHeader(line) { return true }
         var place = skippingBlanks(line)
         guard place < bytes.count, isBareKey(bytes[place]) else { return false }
         place = skippingKey(place)
         return place < bytes.count && bytes[place] == UInt8(ascii: "=")
     }
 
-    /// The end of a header that is alone on its line, and no array of one word.
-    private func headerEnd(_ line: Int) -> Int? {
+    /// Whether a line is a header with nothing behind it, and no array of one word.
+    private func isHeader(_ line: Int) -> Bool {
         var place = skippingBlanks(line)
         var depth = 0
         while place < bytes.count, bytes[place] == UInt8(ascii: "["), depth < 2 {
             (place, depth) = (place + 1, depth + 1)
         }
-        guard depth > 0 else { return nil }
+        guard depth > 0 else { return false }
         place = skippingBlanks(place)
         let end = skippingKey(place)
         let name = bytes[place..<end].filter { $0 > 0x20 }
         guard let first = name.first, isBareKey(first), !(48...57).contains(first), first != UInt8(ascii: "-"),
             TOMLScalar.read(String(decoding: name, as: UTF8.self)) == nil
-        else { return nil }
+        else { return false }
         place = end
         while place < bytes.count, bytes[place] == UInt8(ascii: "]"), depth > 0 {
             (place, depth) = (place + 1, depth - 1)
         }
         place = skippingBlanks(place)
         let isAlone = place == bytes.count || [0x0A, 0x0D, UInt8(ascii: "#")].contains(bytes[place])
-        return depth == 0 && isAlone ? place : nil
+        return depth == 0 && isAlone
     }
 
     private func skippingBlanks(_ place: Int) -> Int {

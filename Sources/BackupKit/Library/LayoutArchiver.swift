@@ -62,7 +62,7 @@ struct LayoutArchiver {
         layout.result.contentDigest = try digest ?? layout.finishDigest()
         try addManifest(layout, &files)
         // The folders' trees may take longer.
-        try writer.finishPacks(of: .data)
+        try writer.finishPacks(of: [.data])
         if let folders = found.folders { files.put(try folders.finish()) }
         let trees = try files.store(writer)
         layout.result.files = files.facts.count

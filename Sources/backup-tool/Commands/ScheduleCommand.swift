@@ -188,14 +188,10 @@ extension Invocation {
 
     /// Follows links; what is not there yet is taken as it is named.
     func absolutePath(_ path: String) throws -> String {
-        if let found = realpath(path, nil) {
-            defer { free(found) }
-            return String(cString: found)
-        }
+        if let found = Directory.real(path) { return found }
         if path.hasPrefix("/") { return path }
-        guard let folder = realpath(".", nil) else { throw BackupError(.failed, "has no absolute path", at: path) }
-        defer { free(folder) }
-        return "\(String(cString: folder))/\(path)"
+        guard let folder = Directory.real(".") else { throw BackupError(.failed, "has no absolute path", at: path) }
+        return "\(folder)/\(path)"
     }
 
     fileprivate func carryOut(_ plan: ScheduleInstaller.Plan, nothing: String) throws -> ExitStatus {

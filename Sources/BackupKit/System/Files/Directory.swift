@@ -22,13 +22,15 @@ public enum Directory {
         }
     }
 
+    /// The absolute path without links; nil where there is nothing.
+    public static func real(_ path: String) -> String? {
+        guard let found = realpath(path, nil) else { return nil }
+        defer { free(found) }
+        return String(cString: found)
+    }
+
     /// Whether a path, as far as there is something of it, leads to a folder or into it.
     static func isInside(_ path: String, _ folder: String) -> Bool {
-        func real(_ path: String) -> String? {
-            guard let found = realpath(path, nil) else { return nil }
-            defer { free(found) }
-            return String(cString: found)
-        }
         var path = path
         while real(path) == nil, parent(of: path) != path { path = parent(of: path) }
         guard let found = real(path), let folder = real(folder) else { return false }

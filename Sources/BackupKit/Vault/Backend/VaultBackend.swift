@@ -121,6 +121,18 @@ extension VaultBackend {
         return bytes
     }
 
+    /// A file of any size, piece by piece; each is good until the next.
+    func forEachPiece(
+        of file: VaultFile, size: Int64, in buffer: RawBuffer, _ body: (UnsafeRawBufferPointer) throws -> Void
+    ) throws {
+        let piece: Int64 = 1 << 20
+        for start in stride(from: 0, to: size, by: Int(piece)) {
+            let bytes = try buffer.with(count: Int(min(piece, size - start)))
+            try read(file, at: start, into: bytes)
+            try body(UnsafeRawBufferPointer(bytes))
+        }
+    }
+
     /// Stores bytes under the name that is their digest. That they are there already is fine.
     @discardableResult
     func store(_ kind: VaultFile.Kind, _ bytes: UnsafeRawBufferPointer) throws -> SHA256Digest {

@@ -127,11 +127,7 @@ final class PackChecker {
     }
 
     private func digest(_ file: VaultFile, _ size: Int64) throws -> SHA256Digest {
-        for start in stride(from: 0, to: size, by: Self.pieceBytes) {
-            let bytes = try buffer.with(count: Int(min(Int64(Self.pieceBytes), size - start)))
-            try backend.read(file, at: start, into: bytes)
-            hasher.update(UnsafeRawBufferPointer(bytes))
-        }
+        try backend.forEachPiece(of: file, size: size, in: buffer) { hasher.update($0) }
         return hasher.finish()
     }
 

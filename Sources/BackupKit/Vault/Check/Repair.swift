@@ -81,19 +81,14 @@ extension Vault {
         guard let size = try backend.size(file) else { return }
         let path = "\(folder)/\(file.id.hex)"
         let buffer = RawBuffer()
-        func forEachPiece(_ body: (UnsafeRawBufferPointer) throws -> Void) throws {
-            for start in stride(from: 0, to: size, by: 1 << 20) {
-                let bytes = try buffer.with(count: Int(min(1 << 20, size - start)))
-                try backend.read(file, at: start, into: bytes)
-                try body(UnsafeRawBufferPointer(bytes))
-            }
-        }
         guard try FileStatus.ofName(path) != nil else {
-            return try AtomicFile.write(path) { target in try forEachPiece { try target.write($0) } }
+            return try AtomicFile.write(path) { target in
+                try backend.forEachPiece(of: file, size: size, in: buffer) { try target.write($0) }
+            }
         }
         let (saved, ours) = (SHA256Hasher(), SHA256Hasher())
         try FileHandle.openForReading(path).forEachChunk { saved.update($0) }
-        try forEachPiece { ours.update($0) }
+        try backend.forEachPiece(of: file, size: size, in: buffer) { ours.update($0) }
         guard saved.finish() == ours.finish() else {
             throw BackupError(
                 .exists, "holds something else than the damaged file", at: path, remedy: "give another folder to --save"

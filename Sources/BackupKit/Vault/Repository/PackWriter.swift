@@ -213,21 +213,20 @@ public final class PackWriter: Sendable {
         }
     }
 
-    /// Writes the packs that are open, two that are half full as one. No lane may be storing blobs of this type.
-    func finishPacks(of type: BlobType) throws {
+    /// Writes the packs that are open, two that are half full as one. No lane may be storing blobs of these types.
+    func finishPacks(of types: [BlobType]) throws {
         let cipher = try VaultCipher(vault.key)
-        let slots = slots(of: type)
-        let (open, single) = state.withLock { state in
-            defer {
-                state.open.replaceSubrange(slots, with: [nil, nil])
-                state.single = nil
+        var packs: [PackBuffer] = []
+        for slots in types.map(slots) {
+            var open = state.withLock { state in
+                defer { state.open.replaceSubrange(slots, with: [nil, nil]) }
+                return state.open[slots].compactMap(\.self)
             }
-            return (state.open[slots].compactMap(\.self), state.single)
+            if open.count == 2, open[0].absorb(open[1]) { open.removeLast() }
+            for pack in open { try pack.finish(cipher) }
+            packs += open
         }
-        var packs = open
-        if packs.count == 2, packs[0].absorb(packs[1]) { packs.removeLast() }
-        for pack in packs { try pack.finish(cipher) }
-        if let single { packs.append(single) }
+        if let single = state.withLock({ $0.single.take() }) { packs.append(single) }
         let last = packs
         try Parallel.forEach(last.count, state: {}) { _, number in
             try write(last[number], isDry ? .zero : .of(last[number].bytes))
@@ -241,8 +240,7 @@ public final class PackWriter: Sendable {
 
     /// Writes what is left: the packs, then the index. No lane may be in use.
     public func finish() throws -> Totals {
-        try finishPacks(of: .data)
-        try finishPacks(of: .tree)
+        try finishPacks(of: BlobType.allCases)
         let (unindexed, totals) = state.withLock { state in
             defer { state.unindexed = [] }
             return (state.unindexed, state.totals)
