@@ -108,6 +108,26 @@ private func plainly(_ bytes: [UInt8], _ polynomial: Polynomial) -> [Int] {
         #expect(lengths(bytes, try Chunker(polynomial)) == plainly(bytes, polynomial))
     }
 
+    /// Both ways to look through many places at once, where cuts lie in any of these places and at their edges.
+    @Test(arguments: 1...40) func bothQuickWaysAgree(round: UInt64) throws {
+        var random = SeededGenerator(seed: testSeed() &+ round)
+        var polynomial = Polynomial.random(using: &random)
+        // There is only one way for a polynomial of another degree.
+        while round == 1, polynomial.degree > 50 || !polynomial.isIrreducible {
+            polynomial = Polynomial(bits: random.next() >> 13)
+        }
+        let (wide, narrow) = (try Chunker(polynomial), try Chunker(polynomial, wide: false))
+        let count = Chunker.minimum + random.below(200_000)
+        let start = random.below(golden.count - count)
+        var bytes = [UInt8](golden[start..<start + count])
+        let window = try #require(lengths(golden, narrow).first).advanced(by: -64)
+        for _ in 0..<random.below(5) {
+            let place = count - 64 - random.below(count - Chunker.minimum + 64)
+            bytes.replaceSubrange(place..<place + 64, with: golden[window..<window + 64])
+        }
+        #expect(lengths(bytes, wide) == lengths(bytes, narrow))
+    }
+
     @Test func aChunkIsNeverLargerThanTheMaximum() throws {
         // A text in which no cut is found: the low bits of its fingerprint are never 0.
         let ones = [UInt8](repeating: 1, count: (8 << 20) + 5)

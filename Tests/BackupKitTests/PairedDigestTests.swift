@@ -23,7 +23,7 @@ struct PairedDigestTests {
         }
     }
 
-    @Test func manyTextsOfAnyLength_giveTheirDigestsInTheirOrder() throws {
+    @Test func manyTextsOfAnyLength_giveTheirDigestsAndThoseOfTheirHeadsInTheirOrder() throws {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
         for round in 0..<300 {
@@ -35,9 +35,14 @@ struct PairedDigestTests {
                     defer { place += text.count }
                     return UnsafeRawBufferPointer(rebasing: joined[place..<place + text.count])
                 }
+                let heads = parts.map { random.chance(2) ? $0.count : random.below($0.count + 1) }
+                let digests = SHA256Digest.ofHeads(of: Array(zip(parts, heads)), paired: true)
+                let lengths = zip(heads, texts).map { "\($0) of \($1.count)" }
+                #expect(digests.map(\.whole) == parts.map { .of($0) }, "seed \(seed), round \(round), \(lengths)")
                 #expect(
-                    SHA256Digest.of(parts, paired: true) == parts.map { .of($0) },
-                    "seed \(seed), round \(round), lengths \(texts.map(\.count))")
+                    digests.map(\.head)
+                        == zip(parts, heads).map { .of(UnsafeRawBufferPointer(rebasing: $0[..<$1])) },
+                    "seed \(seed), round \(round), \(lengths)")
             }
         }
     }

@@ -7,38 +7,59 @@ extension SHA256Digest {
     /// Whether it does. Without the optimizer it would take much longer; the tests compare it with libcrypto all the same.
     static let hashesPairs = canPair && isOptimized
 
-    /// The digests of buffers, two at a time: when one ends, the next takes its place beside the other. The longest come
-    /// first, for what is left of the last has nothing beside it.
+    /// The digests of buffers, two at a time.
     static func of(_ texts: [UnsafeRawBufferPointer], paired: Bool = hashesPairs) -> [SHA256Digest] {
-        guard paired, texts.count > 1 else { return texts.map { of($0) } }
-        var digests = [SHA256Digest](repeating: .zero, count: texts.count)
-        let order = texts.indices.sorted { texts[$0].count > texts[$1].count }
+        ofHeads(of: texts.map { ($0, $0.count) }, paired: paired).map(\.whole)
+    }
+
+    /// The digests of buffers and of the first bytes of each, two buffers at a time: when one ends, the next takes its place
+    /// beside the other. The longest come first, for what is left of the last has nothing beside it.
+    static func ofHeads(
+        of texts: [(bytes: UnsafeRawBufferPointer, head: Int)], paired: Bool = hashesPairs
+    ) -> [(head: SHA256Digest, whole: SHA256Digest)] {
+        guard paired, texts.count > 1 else {
+            return texts.map { text in
+                let whole = SHA256Digest.of(text.bytes)
+                if text.head == text.bytes.count { return (whole, whole) }
+                return (.of(UnsafeRawBufferPointer(rebasing: text.bytes[..<text.head])), whole)
+            }
+        }
+        var digests = [(head: SHA256Digest, whole: SHA256Digest)](repeating: (.zero, .zero), count: texts.count)
+        let order = texts.indices.sorted { texts[$0].bytes.count > texts[$1].bytes.count }
+        var waiting = order[2...]
+        func isFollowed(_ part: inout PartOfMany) -> Bool {
+            if part.isFollowed(&digests) { return true }
+            guard let next = waiting.popFirst() else { return false }
+            part = PartOfMany(texts, next)
+            return true
+        }
         var (one, other) = (PartOfMany(texts, order[0]), PartOfMany(texts, order[1]))
-        for next in order[2...] {
+        repeat {
             let step = min(one.rest.count, other.rest.count)
             one.update(step, with: &other, step)
             // Where both have ended, the other gives way in the next round.
-            if one.rest.isEmpty {
-                digests[one.number] = one.digest.finish()
-                one = PartOfMany(texts, next)
-            } else {
-                digests[other.number] = other.digest.finish()
-                other = PartOfMany(texts, next)
-            }
-        }
-        one.update(one.rest.count, with: &other, other.rest.count)
-        digests[one.number] = one.digest.finish()
-        digests[other.number] = other.digest.finish()
+        } while one.rest.isEmpty ? isFollowed(&one) : isFollowed(&other)
+        // One of them has ended for good.
+        repeat {
+            one.update(one.rest.count, with: &other, other.rest.count)
+        } while one.isFollowed(&digests) || other.isFollowed(&digests)
         return digests
     }
 
     /// One of many texts, and what is left of it.
     private struct PartOfMany {
-        let number: Int
-        var digest = RunningDigest()
-        var rest: UnsafeRawBufferPointer
+        private let number: Int
+        private var digest = RunningDigest()
+        /// Of the head, then of what is behind it.
+        private(set) var rest: UnsafeRawBufferPointer
+        private var tail: UnsafeRawBufferPointer?
 
-        init(_ texts: [UnsafeRawBufferPointer], _ number: Int) { (self.number, rest) = (number, texts[number]) }
+        init(_ texts: [(bytes: UnsafeRawBufferPointer, head: Int)], _ number: Int) {
+            let text = texts[number]
+            self.number = number
+            rest = UnsafeRawBufferPointer(rebasing: text.bytes[..<text.head])
+            tail = UnsafeRawBufferPointer(rebasing: text.bytes[text.head...])
+        }
 
         mutating func update(_ count: Int, with other: inout PartOfMany, _ otherCount: Int) {
             digest.update(take(count), with: &other.digest, other.take(otherCount))
@@ -47,6 +68,20 @@ extension SHA256Digest {
         private mutating func take(_ count: Int) -> UnsafeRawBufferPointer {
             defer { rest = UnsafeRawBufferPointer(rebasing: rest[count...]) }
             return UnsafeRawBufferPointer(rebasing: rest[..<count])
+        }
+
+        /// Notes the digest of the head or of the text, which has ended. False where nothing of this text follows.
+        mutating func isFollowed(_ digests: inout [(head: SHA256Digest, whole: SHA256Digest)]) -> Bool {
+            var ended = digest
+            let soFar = ended.finish()
+            guard let tail else {
+                digests[number].whole = soFar
+                return false
+            }
+            digests[number] = (soFar, soFar)
+            rest = tail
+            self.tail = nil
+            return !rest.isEmpty
         }
     }
 }

@@ -1,5 +1,5 @@
-/// Files that are read one after the other and stored together, because two texts are hashed in the time of one: the chunks
-/// of all of them, and those files that consist of more than one.
+/// Files that are read one after the other and stored together, because two texts are hashed in the time of one: all files,
+/// each with its first chunk on the way, and the other chunks.
 final class SmallFiles {
     /// Longer ones are read piece by piece.
     static let longest = 2 << 20
@@ -35,20 +35,19 @@ final class SmallFiles {
     func store(_ blobs: PackWriter.Lane, _ chunker: Chunker) throws -> [FileLane.Content] {
         let texts = files.map { UnsafeRawBufferPointer(rebasing: memory[$0]) }
         let chunks = texts.map(chunker.chunks)
-        // The only chunk of a file has the file's own digest.
-        let longer = zip(texts, chunks).filter { $1.count > 1 }.map(\.0)
-        let digests = SHA256Digest.of(chunks.flatMap(\.self) + longer)
-        var ofChunks = digests.dropLast(longer.count)
-        var ofLonger = digests.suffix(longer.count)
+        // A file begins with its first chunk.
+        var digests = SHA256Digest.ofHeads(
+            of: zip(texts, chunks).flatMap { text, chunks in
+                zip([text] + chunks.dropFirst(), chunks).map { ($0, $1.count) }
+            })[...]
         return try zip(texts, chunks).map { text, chunks in
             var content = FileLane.Content(size: Int64(text.count))
             for chunk in chunks {
-                let id = ofChunks.removeFirst()
+                let (id, whole) = digests.removeFirst()
                 try blobs.store(chunk, as: .data, id: id)
+                if content.blobs.isEmpty { content.digest = whole }
                 content.blobs.append(id)
-                content.digest = id
             }
-            if chunks.count > 1 { content.digest = ofLonger.removeFirst() }
             return content
         }
     }

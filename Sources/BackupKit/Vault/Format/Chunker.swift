@@ -3,7 +3,7 @@
 ///
 /// Rabin's fingerprint of the last 64 bytes; a chunk ends behind the byte where its low 20 bits are 0. The fingerprint
 /// depends on nothing but these 64 bytes, so a stretch can be looked through in four places at once: the loads of one
-/// place fill the time that the next one waits for its own.
+/// place fill the time that the next one waits for its own. Processors that have the instructions do it in 64 places.
 public final class Chunker: Sendable {
     public static let minimum = 512 << 10
     public static let maximum = 8 << 20
@@ -16,8 +16,11 @@ public final class Chunker: Sendable {
     /// was multiplied by x^8, so that neither waits for the other. Written once, freed with the chunker.
     private nonisolated(unsafe) let tables: UnsafeMutablePointer<UInt64>
     private let shift: UInt64
+    private let wide: WideFingerprint?
 
-    public init(_ polynomial: Polynomial) throws {
+    public convenience init(_ polynomial: Polynomial) throws { try self.init(polynomial, wide: WideFingerprint.isHere) }
+
+    init(_ polynomial: Polynomial, wide: Bool) throws {
         guard polynomial.isUsable else {
             throw BackupError(
                 .damaged, "the polynomial \(polynomial.hex) cannot be used to cut files", at: "config",
@@ -35,6 +38,9 @@ public final class Chunker: Sendable {
             let overflow = Polynomial(bits: byte << degree).reduced(by: polynomial)
             tables[256 + Int(byte)] = overflow.bits | byte << degree
         }
+        let (leave, reduce) = (tables, tables + 256)
+        let isWide = wide && polynomial.degree == Polynomial.usualDegree
+        self.wide = isWide ? WideFingerprint(leaving: { leave[$0] }, reduced: { reduce[$0] }) : nil
     }
 
     deinit { tables.deallocate() }
@@ -56,6 +62,7 @@ public final class Chunker: Sendable {
     /// The first place in `start..<end` behind which a chunk ends; 64 bytes lie before `start`.
     private func firstCut(_ base: UnsafePointer<UInt8>, _ start: Int, _ end: Int) -> Int? {
         var position = start
+        if let found = wide?.first(base, &position, end) { return found }
         while end - position >= 4 * Self.stretch {
             if let found = quadruple(base + position) { return position + found }
             position += 4 * Self.stretch
