@@ -71,6 +71,8 @@ int csystem_contains(const void *bytes, size_t count, const void *needle, size_t
     return memmem(bytes, count, needle, needle_count) != NULL;
 }
 
+void csystem_return_freed_memory(void) { malloc_trim(0); }
+
 void csystem_keep_freed_memory(void) {
     mallopt(M_MMAP_THRESHOLD, 4 << 20);
     mallopt(M_TRIM_THRESHOLD, 64 << 20);

@@ -5,7 +5,10 @@ public enum Terminal {
     public static func columns(_ descriptor: Int32) -> Int { Int(csystem_terminal_columns(descriptor)) }
 }
 
-/// What a program asks of its process once, at its start.
 public enum Process {
+    /// What a program asks of its process once, at its start.
     public static func keepFreedMemory() { csystem_keep_freed_memory() }
+
+    /// Gives back to the system what is free now, wherever it lies.
+    static func returnFreedMemory() { csystem_return_freed_memory() }
 }

@@ -44,3 +44,6 @@ int csystem_contains(const void *bytes, size_t count, const void *needle, size_t
 // Lets the allocator keep what is freed: imports and exports fill buffers of a megabyte over and over, and giving each
 // back to the system costs a page fault for every 4 KiB of the next.
 void csystem_keep_freed_memory(void);
+
+// Gives it back all the same.
+void csystem_return_freed_memory(void);
