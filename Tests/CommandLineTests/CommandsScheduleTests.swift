@@ -53,6 +53,16 @@ import Testing
         let other = try bench.tool(
             ["schedule", "install", "--cron", "--config", "link.toml", "--profile", "papers"], environment: environment)
         #expect(try other.status == 1 && other.stderr.contains("another configuration") && bench.text("table") == table)
+        // Nor does systemd without a word.
+        let both = try bench.tool(
+            [
+                "schedule", "install", "--systemd", "--user", "--profile", "papers", "--config", "config.toml",
+                "--dry-run",
+            ],
+            environment: environment)
+        #expect(
+            both.status == 0
+                && both.stderr.contains("warning: cron runs it too, at 03:00: 'backup-tool schedule remove'"))
         let status = try run(exit: 2, "schedule", "status", "--profile", "papers")
         #expect(status.stdout.hasPrefix("BACKUP CRITICAL - never ran, next run 20"))
         #expect(try run(exit: 0, "schedule", "remove", "--profile", "papers").stderr == "Removed: the crontab\n")

@@ -34,6 +34,11 @@ extension Command {
                 ? try ScheduleInstaller.planCron(job)
                 : try ScheduleInstaller.planSystemd(job, in: try call.unitFolder(), isUser: call.isUser)
             for line in plan.shown { call.output.print(printable(line)) }
+            if let time = useCron ? call.systemdTime() : call.cronTime() {
+                call.output.warn(
+                    "\(useCron ? "systemd" : "cron") runs it too, at \(time.text): 'backup-tool schedule remove' takes "
+                        + "it out of both")
+            }
             return try call.carryOut(plan, nothing: "That is in place already.")
         })
 
@@ -109,12 +114,10 @@ extension Invocation {
 
     fileprivate func status(_ maxAge: Int64) throws -> ExitStatus {
         let settings = try profileConfiguration()
-        let profile = value("profile")
         let state = try nightlySession(settings).remembered()
         let now = Clock.system.now()
         let status = ScheduleStatus(state, now: now, maxAge: maxAge)
-        // An account that may not look into a crontab can still tell how the runs are doing.
-        let time = (try? scheduledTime(profile)) ?? nil
+        let time = systemdTime() ?? cronTime()
         report(status, state, next: time.flatMap { ScheduleStatus.next($0, after: now) }, maxAge: maxAge)
         return ExitStatus(monitoring: status.level.rawValue)
     }
@@ -133,12 +136,18 @@ extension Invocation {
     /// What stands after a | is figures to a monitor.
     private static func plain(_ text: String) -> String { printable(text).replacing("|", with: "/") }
 
-    /// When systemd or cron will start the next run.
-    fileprivate func scheduledTime(_ profile: String?) throws -> TimeOfDay? {
-        for folder in try Set([systemUnits, ownUnits]) {
-            if let time = try ScheduleInstaller.systemdTime(profile: profile, in: folder) { return time }
+    // When systemd and cron will start the next run. An account that may not look there is told nothing, and not that it
+    // failed.
+
+    fileprivate func systemdTime() -> TimeOfDay? {
+        for case let folder? in [systemUnits, try? ownUnits] {
+            if let time = try? ScheduleInstaller.systemdTime(profile: value("profile"), in: folder) { return time }
         }
-        return try ScheduleInstaller.cronTime(profile: profile)
+        return nil
+    }
+
+    fileprivate func cronTime() -> TimeOfDay? {
+        (try? ScheduleInstaller.cronTime(profile: value("profile"))) ?? nil
     }
 
     fileprivate func job() throws -> ScheduledJob {
