@@ -170,22 +170,17 @@ extension Vault {
         for item in listing.items { sizes[item.id] = item.size }
         var damaged: Set<Int> = []
         for pack in index.packs {
-            let path = VaultFile(.data, pack.id).path
-            guard let size = sizes.removeValue(forKey: pack.id) else {
-                result.findings.append(
-                    Finding(.entryMissing, .damage, path, "the pack is missing", remedy: Self.packRemedy))
-                damaged.formUnion(pack.blobs)
-                continue
-            }
-            if UInt64(size) != pack.size {
-                let message = "has \(size) bytes, and \(pack.size) by the index"
-                result.findings.append(Finding(.sizeMismatch, .damage, path, message, remedy: Self.packRemedy))
+            let size = sizes.removeValue(forKey: pack.id)
+            if let finding = Self.wrongSize(of: pack, size) {
+                result.findings.append(finding)
                 // Where it was cut, the blobs before are still whole.
-                damaged.formUnion(pack.blobs.filter { index[$0].end > UInt64(size) })
+                damaged.formUnion(pack.blobs.filter { index[$0].end > UInt64(clamping: size ?? 0) })
             }
+            if size == nil { continue }
             var end: UInt64 = 0
             for number in pack.blobs {
                 if UInt64(index[number].offset) != end {
+                    let path = VaultFile(.data, pack.id).path
                     result.findings.append(
                         Finding(.contentMismatch, .damage, path, "by the index its blobs overlap or leave gaps"))
                     break

@@ -16,18 +16,22 @@ extension Vault {
         for item in items { sizes[item.id] = item.size }
         var findings: [Finding] = []
         for (number, pack) in index.packs.enumerated() where !pack.isToBeDeleted {
-            let size = sizes[pack.id]
-            if let size, UInt64(clamping: size) == pack.size { continue }
+            guard let finding = Self.wrongSize(of: pack, sizes[pack.id]) else { continue }
             index.distrust(number)
-            findings.append(
-                Finding(
-                    size == nil ? .entryMissing : .sizeMismatch, .damage, VaultFile(.data, pack.id).path,
-                    "the pack is \(size == nil ? "missing" : "damaged"); what is still here of its content is stored again",
-                    remedy:
-                        "see 'backup-tool vault check'; when it hits no snapshot any more, 'vault prune' ends this"
-                ))
+            findings.append(finding)
         }
         return findings
+    }
+
+    /// What is wrong with a pack that has this size, or is not there.
+    static func wrongSize(of pack: BlobIndex.Pack, _ size: Int64?) -> Finding? {
+        let path = VaultFile(.data, pack.id).path
+        guard let size else {
+            return Finding(.entryMissing, .damage, path, "the pack is missing", remedy: packRemedy)
+        }
+        if UInt64(clamping: size) == pack.size { return nil }
+        return Finding(
+            .sizeMismatch, .damage, path, "has \(size) bytes, and \(pack.size) by the index", remedy: packRemedy)
     }
 
     /// What an interrupted backup left. The headers of packs are authenticated and tell all that an index would; a pack
