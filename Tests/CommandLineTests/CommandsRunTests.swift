@@ -24,8 +24,18 @@ import Testing
     }
 
     private func judge(_ bench: Workbench) throws {
-        try bench.shell("RESTIC_PASSWORD=secret restic --no-cache -q -r v check --read-data")
+        try bench.shell(
+            "RESTIC_PASSWORD=secret restic --no-cache -q -r v check --read-data; "
+                + "RESTIC_PASSWORD=secret $T -q vault check --read-data --vault v")
         #expect(try bench.files("v/locks").isEmpty)
+    }
+
+    /// As all that the configuration names, what a command names is found where the configuration is.
+    @Test func aPasswordCommandRunsWhereTheConfigurationLies() throws {
+        let bench = try bench()
+        try bench.shell("mkdir \"it's\"; cp pw \"it's/secret\"")
+        try bench.write("it's/n.toml", "store = '../store.db'\nvault = '../v'\npassword-command = 'cat ./secret'\n")
+        #expect(try bench.shell("cd /; env -i $T -q vault check --config \"\(bench.folder)/it's/n.toml\" 2>&1") == "")
     }
 
     @Test func aRunNeedsNoEnvironment_andSaysNothingWhenAllIsWell() throws {

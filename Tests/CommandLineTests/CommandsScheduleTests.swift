@@ -127,6 +127,7 @@ import Testing
         #expect(try JSON(parsing: status(exit: 1, "--json"))["level"]?.string == "WARNING")
         _ = try status(exit: 64, "--max-age", "soon")
         // What cannot be told is neither fine nor a warning.
+        #expect(try status(exit: 3, "--profile", "nobody").hasPrefix("BACKUP UNKNOWN - "))
         try bench.write("run-default.json", "{")
         #expect(try status(exit: 3).hasPrefix("BACKUP UNKNOWN - "))
         #expect(try JSON(parsing: status(exit: 3, "--json"))["level"]?.string == "UNKNOWN")

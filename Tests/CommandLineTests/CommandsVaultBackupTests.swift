@@ -20,8 +20,14 @@ struct CommandsVaultBackupTests {
     }
 
     /// What every test ends with: both programs find the vault sound.
-    static func judge(_ bench: Workbench, _ vault: String = "v") throws {
+    /// Both programs read all of it and find nothing.
+    static func check(_ bench: Workbench, _ vault: String = "v") throws {
         try bench.shell("restic -r \(vault) check --read-data -q")
+        try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", vault)
+    }
+
+    static func judge(_ bench: Workbench, _ vault: String = "v") throws {
+        try check(bench, vault)
         try bench.tool(exit: 0, "verify", "vault:\(vault)", "--level", "deep")
         #expect(try bench.files("\(vault)/locks").isEmpty)
         let left = try bench.files(vault).filter { $0.contains(".tmp-") }
@@ -131,7 +137,7 @@ struct CommandsVaultBackupTests {
         try bench.tool(exit: 0, "vault", "backup", "--quiet")
         let verified = try bench.json(exit: 0, "verify", "vault:v", "--level", "deep")
         #expect(try verified["contentDigest"]?.string.map { $0 + "\n" } == bench.digest())
-        try bench.shell("restic -r v check --read-data -q")
+        try Self.check(bench)
     }
 
     @Test func aDryRunWritesNothing() throws {
@@ -220,7 +226,7 @@ struct CommandsVaultBackupTests {
             touch done; wait
             [ $code = 3 ]; grep -q 'large.bin: changed' said
             """)
-        try bench.shell("restic -r v check --read-data -q")
+        try Self.check(bench)
     }
 
     /// The first try finds a large file, the second a small one, which goes another way.
@@ -282,7 +288,8 @@ struct CommandsVaultBackupTests {
             "$T" import -q --attachments more || true
             """)
         try bench.killed(at: calls, times: 5, ["vault", "backup", "-q"]) { place in
-            try bench.shell("restic -r v unlock -q; restic -r v check --read-data -q")
+            try bench.shell("restic -r v unlock -q")
+            try Self.check(bench)
             try bench.tool(exit: 0, "verify", "vault:v@2026-01-01")
             let left = try bench.shell("du -sb v/data | cut -f1")
             let next = try bench.tool("vault", "backup", "--json")
@@ -294,7 +301,7 @@ struct CommandsVaultBackupTests {
             let added = bytes(grown) - bytes(kept)
             #expect(
                 (5_000_000..<7_000_000).contains(added), "\(place): \(added), \(bytes(left)) left by the killed one")
-            try bench.shell("restic -r v check --read-data -q")
+            try Self.check(bench)
             try bench.tool(exit: 0, "verify", "vault:v", "--level", "deep")
         }
     }
@@ -333,8 +340,9 @@ struct CommandsVaultBackupTests {
             for i in 1 2 3; do "$T" vault backup -q --force & restic -r v backup -q exported & wait; done
             [ $(restic -r v snapshots --json | tr , '\\n' | grep -c short_id) = 6 ]
             """)
-        try bench.shell("restic -r v check --read-data -q")
-        try bench.shell("restic -r v forget -q --keep-last 1 --prune; restic -r v check --read-data -q")
+        try Self.check(bench)
+        try bench.shell("restic -r v forget -q --keep-last 1 --prune")
+        try Self.check(bench)
         let snapshots = try bench.json(exit: 0, "vault", "snapshots").array ?? []
         for snapshot in snapshots {
             try bench.tool(exit: 0, "verify", "vault:v@\(snapshot["id"]?.string ?? "")")

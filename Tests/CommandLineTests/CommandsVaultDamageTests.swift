@@ -30,6 +30,27 @@ struct CommandsVaultDamageTests {
         #expect(try bench.tool(exit: 4, "vault", "check").stderr.contains("it hits 'Twenty Years in a Drawer"))
     }
 
+    /// When the only list of records is lost, the bibliography tells what was in it, and what in it is no entry is not named.
+    @Test func whatTheOnlyListHeldIsNamed_asFarAsTheBibliographyTells() throws {
+        let bench = try CommandsVaultBackupTests.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell(
+            """
+            tree() { restic -r v cat blob $1 | jq -r ".nodes[] | select(.name == \\"$2\\") | $3"; }
+            library=$(tree $(restic -r v snapshots --json | jq -r '.[0].tree') library .subtree)
+            blob=$(tree $library records.jsonl '.content[0]')
+            set -- $(restic -r v cat index $(ls v/index) | jq -r --arg b $blob \
+                '.packs[] | .id as $p | .blobs[] | select(.id == $b) | "\\($p) \\(.offset + .length / 2 | floor)"')
+            p=$(ls v/data/*/$1); chmod u+w $p
+            printf XYZZYX | dd of=$p bs=1 seek=$2 conv=notrunc status=none
+            """)
+        let hits = try bench.json(exit: 4, "vault", "check", "--read-data")["affected"]?.array ?? []
+        let lost = hits.first { $0["path"]?.string == "/library/records.jsonl" }?["records"]?.array ?? []
+        let titles = lost.reduce(into: [:]) { $0[$1["citeKey"]?.string ?? ""] = $1["title"]?.string }
+        #expect(titles["Halloran2003"]?.hasPrefix("Twenty Years in a Drawer") == true)
+        #expect(titles["ghost"] == nil && !titles.keys.contains { $0.contains("@") || $0.contains(" @") })
+    }
+
     /// SIGKILL at system calls of `forget --prune`, chosen by number. The snapshot that stays is whole for both programs,
     /// and the next run finishes.
     @Test func killedAnywhere_forgetAndPruneLoseNothing() throws {
@@ -44,11 +65,11 @@ struct CommandsVaultDamageTests {
         try bench.tool(exit: 3, "vault", "backup", "--time", "2026-02-01T00:00:00Z")
         let words = ["vault", "forget", "--keep-last", "1", "--prune", "--max-unused", "0"]
         try bench.killed(at: calls, times: 2, words) { place in
-            try bench.shell("restic -r v unlock -q; restic -r v check --read-data -q")
-            try bench.tool(exit: 0, "vault", "check", "--read-data")
+            try bench.shell("restic -r v unlock -q")
+            try CommandsVaultBackupTests.check(bench)
             #expect(try bench.tool(words).status == 0, "\(place)")
             try bench.tool(exit: 0, "verify", "vault:v@2026-02-01", "--level", "deep")
-            try bench.shell("restic -r v check --read-data -q")
+            try CommandsVaultBackupTests.check(bench)
             // Nothing is left to do, and nothing of what nobody needs is left.
             let again = try bench.json(exit: 0, "vault", "prune", "--max-unused", "0")
             #expect(again["nothingToDo"]?.bool == true, "\(place)")
@@ -119,6 +140,35 @@ struct CommandsVaultDamageTests {
         if !hit.isEmpty { #expect(try bench.tool(["vault", "forget", "--prune"] + hit).status == 0) }
         try bench.tool(exit: 0, "vault", "check", "--read-data")
         try CommandsVaultBackupTests.judge(bench)
+    }
+
+    /// Where a disk is not there, packs may be whole that cannot be seen; what lies under another's name may be, too; and a folder
+    /// that leads into the vault saves nothing.
+    @Test func whatMayBeWhole_isNotLetGoOf() throws {
+        let bench = try Self.damagedBench("flip $at")
+        let before = try Self.content(bench)
+        func refused(_ words: String, _ reason: String) throws {
+            let message = try bench.shell("$T vault repair --save \(words) 2>&1 || true")
+            #expect(message.contains(reason), "\(words): \(message)")
+        }
+        try bench.shell("mkdir sv; ln -s $PWD/$(ls -S v/data/*/* | head -1) sv/")
+        try refused("nothere/../v/new", "lies in the vault")
+        try refused("nothere/../$(dirname $(ls -S v/data/*/* | head -1))", "lies in the vault")
+        try refused("sv", "is no copy of the damaged file")
+        try bench.shell("mv v/data away")
+        try refused("saved", "the folder of a pack is not there")
+        try bench.shell("ln -s nowhere v/data")
+        try refused("saved", "the folder of a pack is not there")
+        try bench.shell("rm v/data; mv away v/data; rm -rf v/new")
+        #expect(try Self.content(bench) == before)
+        // The first repair makes a new index, the second finds nothing; then two packs change places.
+        try bench.tool(exit: 3, "vault", "repair", "--save", "saved")
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell(
+            "chmod -R u+w v; set -- $(ls -S v/data/*/* | head -2); mv $1 t; mv $2 $1; mv t $2; [ -s $1 ] && [ -s $2 ]")
+        let swapped = try Self.content(bench)
+        try refused("saved", "holds something else than the index says")
+        #expect(try Self.content(bench) == swapped)
     }
 
     /// What cannot be read may be whole, and what was saved before may be better: then nothing is changed.

@@ -1,6 +1,6 @@
 /// Says whom damage of a vault hits: a path tells nobody which publication has lost its PDF, or which records are gone.
 /// What can still be read is asked: the snapshot's own list of records, whatever pieces of it are left; then those of the
-/// other snapshots, the nearest in time first; then the bibliography, which knows cite keys only.
+/// other snapshots, the nearest in time first; then the bibliography, which knows publications only, and not their local ids.
 final class VaultDamage {
     private struct Known {
         var names: [String: AffectedRecord] = [:]
@@ -40,10 +40,10 @@ final class VaultDamage {
         let own = known(affected.snapshot)
         if isAll || path == Layout.records {
             var lost = reference(for: affected.snapshot).names
-            // What came later was not in it, and what the other pieces still have is not lost.
-            lost = lost.filter {
-                ($0.value.created ?? affected.snapshot.time.timestamp) <= affected.snapshot.time.timestamp
-            }
+            // What came later was not in it, unless some clock was wrong, and what the other pieces still have is not lost.
+            let time = affected.snapshot.time.timestamp
+            let before = lost.filter { ($0.value.created ?? time) <= time }
+            if !before.isEmpty { lost = before }
             if !isAll { for id in own.names.keys { lost[id] = nil } }
             return lost.values.sorted()
         }
@@ -69,8 +69,9 @@ final class VaultDamage {
             all.owners.merge(known.owners) { first, _ in first }
             if known.isWhole { return all }
         }
-        for key in citeKeys(of: snapshot) where !all.names.values.contains(where: { $0.citeKey == key }) {
-            all.names["@\(key)"] = AffectedRecord(localID: "", citeKey: key, title: "")
+        let keys = Set(all.names.values.map(\.citeKey))
+        for entry in entries(of: snapshot) where !keys.contains(entry.citeKey) {
+            all.names["@\(entry.citeKey)"] = entry
         }
         return all
     }
@@ -118,20 +119,25 @@ final class VaultDamage {
         }
     }
 
-    /// `@article{Key,` at the beginnings of lines, in the pieces that are left.
-    private func citeKeys(of snapshot: Snapshot) -> [String] {
-        var keys: [String] = []
-        for id in content(Layout.bibliography, of: snapshot) ?? [] {
-            guard let text = try? reader.read(BlobHandle(.data, id), in: index, { String(decoding: $0, as: UTF8.self) })
-            else { continue }
-            for line in text.split(separator: "\n") where line.hasPrefix("@") {
-                guard let open = line.firstIndex(where: { $0 == "{" || $0 == "(" }),
-                    let comma = line[open...].firstIndex(of: ",")
-                else { continue }
-                keys.append(String(line[line.index(after: open)..<comma].drop { $0 == " " }))
+    /// The entries of the bibliography, in the pieces of it that are left.
+    private func entries(of snapshot: Snapshot) -> [AffectedRecord] {
+        var found: [AffectedRecord] = []
+        var text: [UInt8] = []
+        func take() {
+            text.withUnsafeBytes { bytes in
+                BibParser.parse(bytes) { block in
+                    guard block.kind == .entry else { return }
+                    let title = block.field(named: "title").map { block.value(of: $0) } ?? ""
+                    found.append(AffectedRecord(localID: "", citeKey: block.key, title: String(title.prefix(80))))
+                }
             }
+            text = []
         }
-        return keys
+        for id in content(Layout.bibliography, of: snapshot) ?? [] {
+            do { try reader.read(BlobHandle(.data, id), in: index) { text += $0 } } catch { take() }
+        }
+        take()
+        return found
     }
 
     /// The pieces of a file of the layout; nil where the snapshot has none or its folder cannot be read.

@@ -25,7 +25,9 @@ extension Option {
 
 extension Configuration {
     var passwordSource: PasswordSource? {
-        text("password-file").map { .file($0) } ?? text("password-command").map { .command($0) }
+        // What it names is found where the file is, as everything in the file.
+        text("password-file").map { .file($0) }
+            ?? text("password-command").map { .command($0, folder: file.map { parent(of: $0) }) }
     }
 
     /// What keeps password files from being of use: that of one profile, or all.

@@ -49,7 +49,12 @@ extension Invocation {
                 output.note(
                     "\(isRehearsal ? "Would let go of" : "Let go of") \(HumanText.count(result.packs, "pack")): "
                         + "\(HumanText.count(result.blobsLost, "blob")) lost, \(result.blobsKept) kept")
-                if !isRehearsal { output.note("Run 'backup-tool vault backup' now, and then 'vault check'.") }
+                if !isRehearsal {
+                    output.note(
+                        result.findings.isEmpty
+                            ? "Run 'backup-tool vault backup' now, and then 'vault check'."
+                            : "See to what is said above and run this again, before the next 'vault backup'.")
+                }
             }
         }
         if isRehearsal && result.packs > 0 { return .damaged }

@@ -29,12 +29,16 @@ public enum Directory {
         return String(cString: found)
     }
 
-    /// Whether a path, as far as there is something of it, leads to a folder or into it.
-    static func isInside(_ path: String, _ folder: String) -> Bool {
+    /// Whether a path, as far as there is something of it, leads to a folder or into it, whatever name the folder has there.
+    static func isInside(_ path: String, _ folder: String) throws -> Bool {
         var path = path
         while real(path) == nil, parent(of: path) != path { path = parent(of: path) }
-        guard let found = real(path), let folder = real(folder) else { return false }
-        return "\(found)/".hasPrefix(folder == "/" ? folder : "\(folder)/")
+        guard var place = real(path), let folder = try FileStatus.ofTarget(folder) else { return false }
+        while true {
+            if let found = try FileStatus.ofTarget(place), found.isSame(as: folder) { return true }
+            if parent(of: place) == place { return false }
+            place = parent(of: place)
+        }
     }
 
     /// What still fits into the file system that a folder lies on; nil where there is no folder, or nobody knows.

@@ -167,6 +167,9 @@ public struct FileStatus: Sendable, Equatable {
         Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
     }
 
+    /// Whether both are of one file or folder, under whatever names.
+    func isSame(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
+
     public var isRegular: Bool { mode & S_IFMT == S_IFREG }
     public var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
     public var isLink: Bool { mode & S_IFMT == S_IFLNK }

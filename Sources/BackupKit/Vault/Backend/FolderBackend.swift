@@ -89,6 +89,10 @@ public final class FolderBackend: VaultBackend {
         try FileStatus.ofTarget("\(folder)/\(file.path)")?.size
     }
 
+    public func hasPlace(for file: VaultFile) throws -> Bool {
+        try FileStatus.ofTarget(parent(of: "\(folder)/\(file.path)"))?.isDirectory ?? false
+    }
+
     public func read(_ file: VaultFile, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws {
         let handle = try FileHandle.openForReading("\(folder)/\(file.path)")
         let count = try handle.read(into: buffer, at: offset)

@@ -88,6 +88,10 @@ public protocol VaultBackend: Sendable {
     /// The size, or nil when there is no such file.
     func size(_ file: VaultFile) throws -> Int64?
 
+    /// Whether the folder is there in which such a file would lie. Where it is not, as when a disk is missing, nothing follows
+    /// from a file's absence.
+    func hasPlace(for file: VaultFile) throws -> Bool
+
     /// Fills the buffer with the file's bytes from `offset` on.
     func read(_ file: VaultFile, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws
 
@@ -106,6 +110,7 @@ public protocol VaultBackend: Sendable {
 
 extension VaultBackend {
     public func setRoomAside() {}
+    public func hasPlace(for file: VaultFile) -> Bool { true }
     public func giveRoomUp() -> Bool { false }
 
     /// A whole small file. One that is larger than `limit` is refused before it is read.

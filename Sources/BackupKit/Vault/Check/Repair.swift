@@ -23,10 +23,7 @@ extension Vault {
     /// Only what was read and is wrong counts as damaged. Where something cannot be read, nothing is changed: it may well be
     /// whole. Damaged files are copied into `folder` before they are removed; without one, this is a rehearsal.
     public func repair(saving folder: String?, progress: Progress = .none) throws -> RepairResult {
-        if let folder, Directory.isInside(folder, backend.location) {
-            throw BackupError(
-                .refused, "lies in the vault, where damaged files do harm", at: folder, remedy: "name another folder")
-        }
+        if let folder { try refuseOwn(folder) }
         var loaded = try loadIndex()
         if let damage = loaded.findings.first(where: { $0.severity == .damage }) {
             throw BackupError(
@@ -49,22 +46,47 @@ extension Vault {
         result.findings = check.findings.filter { $0.severity == .warning }
         let hit = Set(result.damage.map(\.subject))
         let packs = index.packs.indices.filter { hit.contains(VaultFile(.data, index.packs[$0].id).path) }
+        for pack in packs { try refuseOther(index.packs[pack], index) }
         result.packs = packs.count
-        for blob in packs.flatMap({ index.packs[$0].blobs }) {
-            if damaged.contains(blob) {
-                result.blobsLost += hasCopy(index[blob].handle, damaged, index) ? 0 : 1
-            } else {
-                result.blobsKept += 1
-            }
-        }
+        let blobs = packs.flatMap { index.packs[$0].blobs }
+        result.blobsKept = blobs.count { !damaged.contains($0) }
+        result.blobsLost =
+            Set(blobs.filter(damaged.contains).map { index[$0].handle }).count { !hasCopy($0, damaged, index) }
         guard let folder, !packs.isEmpty else { return result }
 
         try Directory.createAll(folder)
+        // Now that all of it is there, it is known where it leads.
+        try refuseOwn(folder)
         for pack in packs { try save(VaultFile(.data, index.packs[pack].id), in: folder) }
         var pruned = PruneResult()
         try execute(PrunePlan(without: damaged, in: packs, index), loaded, &pruned, progress)
         result.findings += pruned.findings
         return result
+    }
+
+    private func refuseOwn(_ folder: String) throws {
+        guard try Directory.isInside(folder, backend.location) else { return }
+        throw BackupError(
+            .refused, "lies in the vault, where damaged files do harm", at: folder, remedy: "name another folder")
+    }
+
+    /// A pack whose folder is gone may be whole on a disk that is not there, and one that says something else of itself than the
+    /// index may hold what no index names.
+    private func refuseOther(_ pack: BlobIndex.Pack, _ index: BlobIndex) throws {
+        let file = VaultFile(.data, pack.id)
+        guard let size = try backend.size(file) else {
+            if try backend.hasPlace(for: file) { return }
+            throw BackupError(
+                .damaged, "nothing is repaired while the folder of a pack is not there", at: backend.place(file),
+                remedy: "look whether its disk is there; if the folder is gone for good, make an empty one in its place"
+            )
+        }
+        guard let found = try header(of: .init(id: pack.id, size: size), VaultCipher(key)) else { return }
+        if Set(found.blobs.map(\.handle)) == Set(pack.blobs.map { index[$0].handle }) { return }
+        throw BackupError(
+            .damaged, "nothing is repaired while a pack holds something else than the index says",
+            at: backend.place(file),
+            remedy: "'restic rebuild-index --read-all-packs' makes an index of what the packs hold; repair after that")
     }
 
     private func hasCopy(_ handle: BlobHandle, _ damaged: Set<Int>, _ index: BlobIndex) -> Bool {
@@ -81,12 +103,17 @@ extension Vault {
         guard let size = try backend.size(file) else { return }
         let path = "\(folder)/\(file.id.hex)"
         let buffer = RawBuffer()
-        guard try FileStatus.ofName(path) != nil else {
+        guard let there = try FileStatus.ofName(path) else {
             return try AtomicFile.write(path) { target in
                 try backend.forEachPiece(of: file, size: size, in: buffer) { try target.write($0) }
             }
         }
         let (saved, ours) = (SHA256Hasher(), SHA256Hasher())
+        let own = try FileStatus.ofTarget(backend.place(file))
+        guard there.isRegular, own.map(there.isSame) != true else {
+            throw BackupError(
+                .exists, "is no copy of the damaged file", at: path, remedy: "give another folder to --save")
+        }
         try FileHandle.openForReading(path).forEachChunk { saved.update($0) }
         try backend.forEachPiece(of: file, size: size, in: buffer) { ours.update($0) }
         guard saved.finish() == ours.finish() else {

@@ -208,11 +208,12 @@ extension Vault {
             try Interrupt.check()
             var report = try checker.check(selected[number])
             // Memory and cables fail now and then too; that must be known, and is no damage to the vault.
-            if !report.findings.isEmpty {
+            if !report.findings.isEmpty || !report.damaged.isEmpty {
                 let again = try checker.check(selected[number])
                 // What one of two readings finds whole, is.
                 report.damaged = report.damaged.filter(Set(again.damaged).contains)
-                if again.findings.isEmpty {
+                report.unread = report.unread ?? again.unread
+                if again.findings.isEmpty, !report.findings.isEmpty {
                     report = again
                     report.findings = [
                         Finding(

@@ -44,7 +44,8 @@ extension Vault {
         return found.compactMap { $0 }
     }
 
-    private func header(of item: VaultListing.Item, _ cipher: VaultCipher) throws -> PackIndex.Pack? {
+    /// What a pack says of itself; nil where that cannot be understood, or does not fit its size.
+    func header(of item: VaultListing.Item, _ cipher: VaultCipher) throws -> PackIndex.Pack? {
         let file = VaultFile(.data, item.id)
         do {
             var tail = try read(file, (item.size - min(item.size, Int64(PackHeader.usualTail)))..<item.size)

@@ -4,7 +4,8 @@ import Glibc
 public enum PasswordSource: Sendable, Equatable {
     case file(String)
     /// A command of the shell, which prints it.
-    case command(String)
+    /// Run in a folder, else where this program was.
+    case command(String, folder: String? = nil)
     case text(String)
 
     /// What the command line says, else our own variables, else those of restic.
@@ -27,7 +28,7 @@ public enum PasswordSource: Sendable, Equatable {
         switch self {
         case .text(let text): return Array(text.utf8)
         case .file(let path): return Self.trimmed(try Self.readFile(path))
-        case .command(let command): return Self.trimmed(try Self.output(of: command))
+        case .command(let command, let folder): return Self.trimmed(try Self.output(of: command, in: folder))
         }
     }
 
@@ -69,8 +70,9 @@ public enum PasswordSource: Sendable, Equatable {
         return Array(bytes[..<count])
     }
 
-    private static func output(of command: String) throws -> [UInt8] {
-        guard let stream = popen(command, "re") else {
+    private static func output(of command: String, in folder: String?) throws -> [UInt8] {
+        let way = folder.map { "cd -- '\($0.replacing("'", with: "'\\''"))' || exit\n" } ?? ""
+        guard let stream = popen(way + command, "re") else {
             throw BackupError.fromErrno("the password command cannot be run", at: command)
         }
         var bytes = [UInt8](repeating: 0, count: limit)

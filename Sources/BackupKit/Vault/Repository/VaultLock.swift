@@ -88,10 +88,14 @@ final class VaultLock: @unchecked Sendable {
     deinit { release() }
 
     /// Throws when this process can no longer be sure of its lock. After a long pause of the whole process, such as a
-    /// suspended machine, the lock must still be there, or somebody has taken it for stale.
-    func confirm() throws {
+    /// suspended machine, the lock must still be there, or somebody has taken it for stale. With `looking` it must be there in
+    /// any case: whoever removed it by hand may have pruned what was written since.
+    func confirm(looking: Bool = false) throws {
         try monitor.locked {
             if state.lost == nil, isOverdue { renew() }
+            if looking, state.lost == nil, try locks.backend.size(VaultFile(.lock, state.id)) == nil {
+                state.lost = "somebody has removed it"
+            }
             if let lost = state.lost {
                 throw BackupError(
                     .locked, "the lock on the vault is lost: \(lost)", at: locks.backend.location,
