@@ -186,7 +186,7 @@ public enum Importer {
             let path = "\(root)/\(relative)"
             if backups.contains(where: { path.hasPrefix($0 + "/") }) || Layout.isClutter(relative) { return }
             if let takenFolder, path.hasPrefix(takenFolder + "/") { return }
-            if status.isDirectory, status.inode == taken?.inode, status.device == taken?.device {
+            if status.isDirectory, taken.map(status.isSame) == true {
                 takenFolder = path
             } else if status.isDirectory, try isBackupFolder(path) {
                 backups.append(path)

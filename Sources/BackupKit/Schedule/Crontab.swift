@@ -17,7 +17,7 @@ public enum Crontab {
         let isPlain = word.utf8.allSatisfy { byte in
             48...57 ~= byte || 65...90 ~= byte || 97...122 ~= byte || "/._-+=:,@".utf8.contains(byte)
         }
-        let shell = isPlain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+        let shell = isPlain && !word.isEmpty ? word : Subprocess.quoted(word)
         return shell.replacing("%", with: "\\%")
     }
 

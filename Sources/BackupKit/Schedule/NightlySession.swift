@@ -123,7 +123,7 @@ public struct NightlySession: Sendable {
         for other in metricsProfiles where other != profile {
             // One that cannot be read is told by its own runs.
             let path = RunState.path(in: stateFolder, profile: other)
-            if let state = (try? RunState.read(path)) ?? nil { states.append((other, state)) }
+            if let state = try? RunState.read(path) { states.append((other, state)) }
         }
         states.sort { ($0.profile ?? "") < ($1.profile ?? "") }
         do { try Metrics.write(states, to: metricsFile) } catch let error as BackupError where error.code == .notFound {

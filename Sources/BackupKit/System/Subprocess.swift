@@ -13,6 +13,9 @@ public enum Subprocess {
         public var text: String { String(decoding: output, as: UTF8.self) }
     }
 
+    /// A word as sh takes it, whatever is in it.
+    static func quoted(_ word: String) -> String { "'" + word.replacing("'", with: "'\\''") + "'" }
+
     /// `words` are the program, looked for on the PATH, and its arguments. Both of its streams are read while it runs.
     /// Throws `.notFound` when there is no such program. A program that says more than `limit` bytes is not read further.
     public static func run(_ words: [String], input: [UInt8] = [], limit: Int = 16 << 20) throws -> Result {

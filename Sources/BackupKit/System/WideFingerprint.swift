@@ -4,9 +4,10 @@ import CSystem
 /// `isHere`, and for polynomials of degree 53.
 struct WideFingerprint: Sendable {
     static let isHere = csystem_cut_is_here() != 0
-    /// Each of the 64 goes on by so many bytes at least.
+    private static let places = 64
+    /// A stretch is a multiple of it.
     private static let step = 64
-    /// What one of the 64 looks through before they meet again.
+    /// What is looked through at one place before they meet again.
     private static let longest = 1 << 10
 
     private let matrices: [UInt64]
@@ -32,11 +33,11 @@ struct WideFingerprint: Sendable {
     /// The first such place; nil when there is none in most of the bytes. `position` comes to where to go on, less than 4 KiB
     /// before `end`. 64 bytes lie before it.
     func first(_ base: UnsafePointer<UInt8>, _ position: inout Int, _ end: Int) -> Int? {
-        while end - position >= 64 * Self.step {
-            let stretch = min((end - position) / (64 * Self.step) * Self.step, Self.longest)
+        while end - position >= Self.places * Self.step {
+            let stretch = min((end - position) / (Self.places * Self.step) * Self.step, Self.longest)
             let found = csystem_cut_find(matrices, base + position, stretch)
             if found >= 0 { return position + found }
-            position += 64 * stretch
+            position += Self.places * stretch
         }
         return nil
     }

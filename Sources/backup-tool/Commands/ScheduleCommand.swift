@@ -147,7 +147,7 @@ extension Invocation {
     }
 
     fileprivate func cronTime() -> TimeOfDay? {
-        (try? ScheduleInstaller.cronTime(profile: value("profile"))) ?? nil
+        try? ScheduleInstaller.cronTime(profile: value("profile"))
     }
 
     fileprivate func job() throws -> ScheduledJob {

@@ -52,6 +52,13 @@ public struct VaultListing: Sendable, Equatable {
     public var misplaced: [String] = []
 
     public init() {}
+
+    var sizes: [SHA256Digest: Int64] {
+        var sizes: [SHA256Digest: Int64] = [:]
+        sizes.reserveCapacity(items.count)
+        for item in items { sizes[item.id] = item.size }
+        return sizes
+    }
 }
 
 /// Where the files of a vault are kept: a folder, and later an object store. Nothing above knows which.
@@ -109,8 +116,8 @@ public protocol VaultBackend: Sendable {
 }
 
 extension VaultBackend {
-    public func setRoomAside() {}
     public func hasPlace(for file: VaultFile) -> Bool { true }
+    public func setRoomAside() {}
     public func giveRoomUp() -> Bool { false }
 
     /// A whole small file. One that is larger than `limit` is refused before it is read.

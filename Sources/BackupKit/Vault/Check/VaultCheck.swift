@@ -165,9 +165,7 @@ extension Vault {
     func checkSizes(_ index: BlobIndex, _ result: inout VaultCheckResult) throws -> Set<Int> {
         let listing = try backend.list(.data)
         result.findings += Self.misplaced(listing)
-        var sizes: [SHA256Digest: Int64] = [:]
-        sizes.reserveCapacity(listing.items.count)
-        for item in listing.items { sizes[item.id] = item.size }
+        var sizes = listing.sizes
         var damaged: Set<Int> = []
         for pack in index.packs {
             let size = sizes.removeValue(forKey: pack.id)

@@ -3,17 +3,14 @@ extension Vault {
     /// they are the caller's to `adopt`. Packs that are gone or have another size are not relied on any more, and are
     /// findings: a backup that trusted the index would leave out what only they held, and call itself complete.
     func reconcile(_ index: inout BlobIndex) throws -> (unindexed: [PackIndex.Pack], findings: [Finding]) {
-        let items = try backend.list(.data).items
-        let findings = distrustLost(&index, items)
-        let found = try unindexedPacks(among: items, index)
+        let listing = try backend.list(.data)
+        let findings = distrustLost(&index, listing.sizes)
+        let found = try unindexedPacks(among: listing.items, index)
         for pack in found { index.add(pack) }
         return (found, findings)
     }
 
-    private func distrustLost(_ index: inout BlobIndex, _ items: [VaultListing.Item]) -> [Finding] {
-        var sizes: [SHA256Digest: Int64] = [:]
-        sizes.reserveCapacity(items.count)
-        for item in items { sizes[item.id] = item.size }
+    private func distrustLost(_ index: inout BlobIndex, _ sizes: [SHA256Digest: Int64]) -> [Finding] {
         var findings: [Finding] = []
         for (number, pack) in index.packs.enumerated() where !pack.isToBeDeleted {
             guard let finding = Self.wrongSize(of: pack, sizes[pack.id]) else { continue }

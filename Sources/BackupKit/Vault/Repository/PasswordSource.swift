@@ -3,8 +3,7 @@ import Glibc
 /// Where the password of a vault comes from. It is never an argument: those are there for all to see.
 public enum PasswordSource: Sendable, Equatable {
     case file(String)
-    /// A command of the shell, which prints it.
-    /// Run in a folder, else where this program was.
+    /// A command of the shell, which prints it; run in that folder, else where this program is.
     case command(String, folder: String? = nil)
     case text(String)
 
@@ -71,7 +70,7 @@ public enum PasswordSource: Sendable, Equatable {
     }
 
     private static func output(of command: String, in folder: String?) throws -> [UInt8] {
-        let way = folder.map { "cd -- '\($0.replacing("'", with: "'\\''"))' || exit\n" } ?? ""
+        let way = folder.map { "cd -- \(Subprocess.quoted($0)) || exit\n" } ?? ""
         guard let stream = popen(way + command, "re") else {
             throw BackupError.fromErrno("the password command cannot be run", at: command)
         }

@@ -160,8 +160,7 @@ struct PrunePlan {
                 at: "tree \(defect.tree.hex.prefix(10))",
                 remedy: "see 'backup-tool vault check', and forget the snapshots that it names")
         }
-        var sizes: [SHA256Digest: Int64] = [:]
-        for item in try vault.backend.list(.data).items { sizes[item.id] = item.size }
+        let sizes = try vault.backend.list(.data).sizes
         for (id, size) in sizes where index.packNumber(id) == nil {
             unindexed.append(id)
             result.bytesBefore += UInt64(size)
