@@ -212,8 +212,14 @@ import Testing
                 _ = try writer.finish()
             }
             try vault.backend.remove(vault.backend.list(.index).items.map { VaultFile(.index, $0.id) })
-            // A pack that is none is left alone.
+            // A pack that is none is left alone, and so is one whose header is whole and whose content is not.
             try BackupKitTests.writeFile("\(folder)/v/data/00/" + String(repeating: "0", count: 64), [1, 2, 3])
+            let one = try #require(vault.backend.list(.data).items.last)
+            var flipped = try vault.backend.readAll(VaultFile(.data, one.id), limit: 1 << 20)
+            flipped[20] ^= 1
+            let place = VaultFile(.data, .of("flipped")).path
+            try BackupKitTests.writeFile("\(folder)/v/\(place)", flipped)
+            #expect(try vault.header(of: .init(id: .of("flipped"), size: one.size), VaultCipher(vault.key)) != nil)
             var index = BlobIndex()
             let found = try vault.reconcile(&index).unindexed
             #expect(found.count == 2 && index.packs.count == 2)

@@ -172,6 +172,58 @@ private func damage(_ path: String, _ change: (inout [UInt8]) -> Void) throws {
         }
     }
 
+    /// Each file copied and moved to another name, another folder, and the vault's root.
+    @Test func everyDuplicatedOrMisplacedFileIsFound() throws {
+        var generator = SeededGenerator(seed: testSeed())
+        try withVault { path in
+            let vault = try ResticVault.open(path)
+            for kind in VaultFile.Kind.allCases where ![.lock, .config].contains(kind) {
+                for file in try files(path, kind).prefix(1) {
+                    let other = SHA256Digest.of("\(generator.next())")
+                    let name = lastComponent(of: file)
+                    let wrong = name.hasPrefix("00") ? "01" : "00"
+                    let places = [
+                        "\(path)/\(VaultFile(kind, other).path)", "\(path)/\(name)",
+                        kind == .data
+                            ? "\(path)/data/\(wrong)/\(name)" : "\(path)/\(kind.rawValue)/\(name.uppercased())",
+                    ]
+                    for (place, isMoved) in places.flatMap({ [($0, false), ($0, true)] }) {
+                        _ = try runProcess(["cp", "-a", file, "\(path)/aside"])
+                        _ = try runProcess([isMoved ? "mv" : "cp", file, place])
+                        let result = try vault.check(kind == .data ? .all : .none)
+                        let subject = String(place.dropFirst(path.utf8.count + 1))
+                        let finding = result.findings.first { $0.subject == subject }
+                        #expect(finding.map { $0.severity != .note } == true, "\(subject) \(isMoved)")
+                        if kind == .data { #expect(result.isSound == !isMoved, "\(subject) \(isMoved)") }
+                        unlink(place)
+                        _ = try runProcess(["mv", "-f", "\(path)/aside", file])
+                    }
+                }
+            }
+            try ResticVault.expectSound(path)
+        }
+    }
+
+    /// The blobs are all there and sound, and by an index made anew the names are right; but they are not.
+    @Test func packsUnderNamesThatAreNotTheirsAreDamageAndCanBeRepaired() throws {
+        try withVault { path in
+            let pack = try #require(try files(path, .data).first)
+            let wrong = "\(path)/\(VaultFile(.data, .of("wrong")).path)"
+            try Directory.createAll(parent(of: wrong))
+            _ = try runProcess(["mv", pack, wrong])
+            let moved = try ResticVault.open(path).check(.all).findings.filter { $0.code == .digestMismatch }
+            #expect(moved.map(\.message) == ["is \(pack.dropFirst(path.utf8.count + 1)) under another name"])
+            try ResticVault.restic(path, "rebuild-index")
+            try ResticVault.restic(path, "check", "--read-data", exit: 1)
+            let result = try ResticVault.open(path).check(.all)
+            #expect(result.findings.map(\.code) == [.digestMismatch] && !result.isSound && result.affected.isEmpty)
+            var repaired = RepairResult()
+            try ResticVault.open(path).locked(exclusively: true) { repaired = try $0.repair(saving: "\(path)-saved") }
+            #expect(repaired.packs == 1 && repaired.blobsLost == 0 && repaired.blobsKept > 0)
+            try ResticVault.expectSound(path)
+        }
+    }
+
     @Test func subsetsTogetherAreTheWhole() throws {
         let ids = (0..<500).map { SHA256Digest.of("\($0)") }
         var seen: [Int] = []

@@ -86,7 +86,8 @@ extension SHA256Digest {
     }
 }
 
-/// The digests of a text and of its pieces in one pass. One hasher serves one thread and may be used again after `finish`.
+/// The digests of a text and of its pieces, or of what its pieces stand for, in one pass. One hasher serves one thread and may
+/// be used again after `finish`.
 final class PieceHasher {
     private let paired: Bool
     private var whole = RunningDigest()
@@ -95,13 +96,16 @@ final class PieceHasher {
     init(paired: Bool = SHA256Digest.hashesPairs) { self.paired = paired }
 
     /// Goes on with the whole text, and returns the digest of this piece.
-    func add(_ piece: UnsafeRawBufferPointer) -> SHA256Digest {
+    func add(_ piece: UnsafeRawBufferPointer) -> SHA256Digest { add(piece, standingFor: piece) }
+
+    /// Goes on with the whole text by `part`, and returns the digest of `piece`, which is another form of it.
+    func add(_ part: UnsafeRawBufferPointer, standingFor piece: UnsafeRawBufferPointer) -> SHA256Digest {
         guard paired else {
-            plainWhole.update(piece)
+            plainWhole.update(part)
             return .of(piece)
         }
         var digest = RunningDigest()
-        digest.update(piece, with: &whole, piece)
+        digest.update(piece, with: &whole, part)
         return digest.finish()
     }
 

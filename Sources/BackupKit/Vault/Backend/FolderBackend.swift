@@ -31,6 +31,7 @@ public final class FolderBackend: VaultBackend {
         switch kind {
         case .config:
             if let size = try size(.config) { listing.items.append(.init(id: .zero, size: size)) }
+            listing.misplaced = try names(in: ".").filter { SHA256Digest(hex: $0) != nil }
         case .data:
             for name in try names(in: "data") {
                 try Interrupt.check()

@@ -145,6 +145,13 @@ extension VaultBackend {
         }
     }
 
+    /// The name that a file should have.
+    func digest(of file: VaultFile, size: Int64, in buffer: RawBuffer) throws -> SHA256Digest {
+        let hasher = SHA256Hasher()
+        try forEachPiece(of: file, size: size, in: buffer) { hasher.update($0) }
+        return hasher.finish()
+    }
+
     /// Stores bytes under the name that is their digest. That they are there already is fine.
     @discardableResult
     func store(_ kind: VaultFile.Kind, _ bytes: UnsafeRawBufferPointer) throws -> SHA256Digest {

@@ -1,9 +1,8 @@
 import Synchronization
 
-/// Reads a pack once from end to end: the seal of every blob, its unpacking and its name, and the header against the
-/// index. Seals and names cover every byte of a pack whose blobs follow each other without gaps, so its own SHA-256 would
-/// say nothing new and cost a third of the time (decision 044); it is asked for only where something else is amiss. A pack
-/// may be larger than memory, so it is read piece by piece. One checker serves one thread.
+/// Reads a pack once from end to end: the seal of every blob, its unpacking and its name, the header against the index, and
+/// the pack's own name; what is sealed is hashed beside what is in it (decision 079). A pack may be larger than memory, so
+/// it is read piece by piece. One checker serves one thread.
 final class PackChecker {
     struct Report: Sendable {
         var findings: [Finding] = []
@@ -20,7 +19,7 @@ final class PackChecker {
     private let backend: any VaultBackend
     private let index: BlobIndex
     private let reader: BlobReader
-    private let hasher = SHA256Hasher()
+    private let hasher = PieceHasher()
     private let buffer = RawBuffer()
 
     init(_ vault: Vault, _ index: BlobIndex) throws {
@@ -50,6 +49,8 @@ final class PackChecker {
     }
 
     private func read(_ pack: BlobIndex.Pack, _ file: VaultFile, _ size: Int64, _ report: inout Report) throws {
+        // What an interrupted reading left.
+        _ = hasher.finish()
         var blobs = pack.blobs
         var position: Int64 = 0
         while !blobs.isEmpty {
@@ -66,34 +67,41 @@ final class PackChecker {
             guard end <= size else { throw BackupError(.damaged, "by the index its blobs reach beyond its end") }
             let bytes = try buffer.with(count: Int(end - position))
             try backend.read(file, at: position, into: bytes)
+            var hashed = 0
             for number in part {
-                let blob = index[number]
-                let start = Int(Int64(blob.offset) - position)
-                open(
-                    blob, UnsafeMutableRawBufferPointer(rebasing: bytes[start..<start + Int(blob.length)]), number,
-                    file, &report)
+                let start = Int(Int64(index[number].offset) - position)
+                let end = start + Int(index[number].length)
+                // With the gap before it, if there is one.
+                let new = UnsafeRawBufferPointer(rebasing: bytes[min(hashed, end)..<end])
+                open(number, UnsafeRawBufferPointer(rebasing: bytes[start..<end]), new, file, &report)
+                hashed = max(hashed, end)
             }
             position = end
             blobs = blobs.dropFirst(count)
         }
         try checkHeader(pack, file, position..<size, &report)
         report.bytes = size
-        if try !report.findings.isEmpty && digest(file, size) != pack.id {
+        if hasher.finish() != pack.id {
             report.findings.append(
                 Finding(
-                    .digestMismatch, .damage, file.path, "the pack is not what was written: its SHA-256 is another",
-                    remedy: Vault.packRemedy)
-            )
+                    .digestMismatch, .damage, file.path, "the pack is not what its name says: its SHA-256 is another",
+                    remedy: Vault.packRemedy))
         }
     }
 
+    /// Looks at a blob; `new` are the bytes of the pack that were not hashed before it.
     private func open(
-        _ blob: PackedBlob, _ bytes: UnsafeMutableRawBufferPointer, _ number: Int, _ file: VaultFile,
+        _ number: Int, _ sealed: UnsafeRawBufferPointer, _ new: UnsafeRawBufferPointer, _ file: VaultFile,
         _ report: inout Report
     ) {
+        let blob = index[number]
+        var digest: SHA256Digest?
         do {
-            _ = try reader.open(bytes, blob)
+            let content = try reader.unpack(sealed, blob)
+            digest = hasher.add(new, standingFor: content)
+            try BlobReader.compare(digest, blob)
         } catch {
+            if digest == nil { _ = hasher.add(new) }
             report.damaged.append(number)
             report.findings.append(
                 Finding(
@@ -108,6 +116,7 @@ final class PackChecker {
     ) throws {
         let bytes = try buffer.with(count: range.count)
         try backend.read(file, at: range.lowerBound, into: bytes)
+        _ = hasher.add(UnsafeRawBufferPointer(bytes))
         do {
             guard bytes.count > PackHeader.trailerSize else { throw BackupError(.damaged, "there is none") }
             let split = bytes.count - PackHeader.trailerSize
@@ -124,11 +133,6 @@ final class PackChecker {
         } catch let error as BackupError where error.code == .damaged {
             report.findings.append(Finding(.entryDamaged, .damage, file.path, "the pack's header: \(error.message)"))
         }
-    }
-
-    private func digest(_ file: VaultFile, _ size: Int64) throws -> SHA256Digest {
-        try backend.forEachPiece(of: file, size: size, in: buffer) { hasher.update($0) }
-        return hasher.finish()
     }
 
     private static func isDamage(_ error: BackupError) -> Bool { error.code == .damaged || error.code == .notFound }

@@ -24,13 +24,11 @@ extension Vault {
     /// whole. Damaged files are copied into `folder` before they are removed; without one, this is a rehearsal.
     public func repair(saving folder: String?, progress: Progress = .none) throws -> RepairResult {
         if let folder { try refuseOwn(folder) }
-        var loaded = try loadIndex()
+        let loaded = try loadIndex()
         if let damage = loaded.findings.first(where: { $0.severity == .damage }) {
             throw BackupError(
                 .damaged, "nothing is repaired while \(damage.message)", at: damage.subject, remedy: damage.remedy)
         }
-        // One that was damaged may be in no index any more, and the next backup would take it for good.
-        for pack in try unindexedPacks(among: backend.list(.data).items, loaded.blobs) { loaded.blobs.add(pack) }
         let index = loaded.blobs
         var check = VaultCheckResult()
         var damaged = try checkSizes(index, &check)

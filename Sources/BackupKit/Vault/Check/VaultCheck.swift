@@ -82,6 +82,8 @@ public struct VaultCheckResult: Sendable {
     public var bytesRead: Int64 = 0
     /// What kept a pack from being read, where that was not what is in it.
     var unread: BackupError?
+    /// Packs that no index names.
+    var unindexed: [VaultListing.Item] = []
 
     public var isSound: Bool { !findings.contains { $0.severity == .damage } }
 }
@@ -111,6 +113,7 @@ extension Vault {
         var damaged = try checkSizes(index, &result)
         let selected = packs.select(index.packs.count) { index.packs[$0].id }
         if !selected.isEmpty { damaged.formUnion(try readPacks(selected, index, &result, progress)) }
+        result.findings += try checkUnindexed(result.unindexed, packs, index)
 
         let roots = snapshots.compactMap(\.file.tree)
         for snapshot in snapshots where snapshot.file.tree == nil {
@@ -146,7 +149,7 @@ extension Vault {
     private func keyFindings() throws -> [Finding] {
         var findings = try listKeys().findings
         let listing = try backend.list(.key)
-        findings += Self.misplaced(listing)
+        findings += Self.misplaced(listing) + Self.misplaced(try backend.list(.config))
         for item in listing.items {
             // A file that cannot be read at all is a finding of the list above.
             guard let bytes = try? backend.readAll(VaultFile(.key, item.id), limit: KeyFile.limit) else { continue }
@@ -186,14 +189,44 @@ extension Vault {
                 end = index[number].end
             }
         }
-        for id in sizes.keys.sorted() {
-            result.findings.append(
-                Finding(
-                    .entryUnexpected, .note, VaultFile(.data, id).path,
-                    "is in no index, as after an interrupted backup",
-                    remedy: "the next backup uses it, and 'backup-tool vault prune' removes it"))
-        }
+        result.unindexed = listing.items.filter { sizes[$0.id] != nil }
         return damaged
+    }
+
+    /// Packs that no index names harm nobody, but for the place they take. Of those that `packs` names it is known whether
+    /// they are what they should be.
+    private func checkUnindexed(
+        _ unindexed: [VaultListing.Item], _ packs: CheckedPacks, _ index: BlobIndex
+    ) throws -> [Finding] {
+        let selected = Set(packs.select(unindexed.count) { unindexed[$0].id })
+        let findings = try Parallel.map(unindexed.count, state: { RawBuffer() }) { buffer, number -> Finding? in
+            try Interrupt.check()
+            let item = unindexed[number]
+            let file = VaultFile(.data, item.id)
+            do {
+                let digest =
+                    selected.contains(number) ? try backend.digest(of: file, size: item.size, in: buffer) : item.id
+                if digest == item.id {
+                    return Finding(
+                        .entryUnexpected, .note, file.path, "is in no index, as after an interrupted backup",
+                        remedy: "the next backup uses it, and 'backup-tool vault prune' removes it")
+                }
+                guard index.packNumber(digest) != nil else {
+                    return Finding(
+                        .digestMismatch, .warning, file.path, "is in no index and not what its name says",
+                        remedy: "'backup-tool vault prune' removes it")
+                }
+                return Finding(
+                    .digestMismatch, .warning, file.path, "is \(VaultFile(.data, digest).path) under another name",
+                    remedy: "where that is missing, move this there; else 'backup-tool vault prune' removes it")
+            } catch let error as BackupError where error.code == .notFound {
+                // Somebody pruned meanwhile.
+                return nil
+            } catch let error as BackupError where error.code != .interrupted && error.code != .temporary {
+                return Finding(.unreadable, .warning, file.path, "is in no index, and \(error.message)")
+            }
+        }
+        return findings.compactMap(\.self)
     }
 
     /// Reads packs on all cores; returns the numbers of the blobs that are damaged.

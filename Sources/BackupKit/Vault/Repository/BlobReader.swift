@@ -6,9 +6,9 @@ public final class BlobReader {
     private let cipher: VaultCipher
     private let decompressor: ZstandardDecompressor
     private let hasher = SHA256Hasher()
-    private var sealed = RawBuffer()
-    private var plain = RawBuffer()
-    private var scratch = RawBuffer()
+    private let sealed = RawBuffer()
+    private let opened = RawBuffer()
+    private let plain = RawBuffer()
 
     public init(_ vault: Vault) throws {
         backend = vault.backend
@@ -55,37 +55,53 @@ public final class BlobReader {
     func read(
         _ blob: PackedBlob, in pack: SHA256Digest, comparingName: Bool = true
     ) throws -> UnsafeRawBufferPointer {
+        try fetch(blob, in: pack, comparingName: comparingName).content
+    }
+
+    private func fetch(
+        _ blob: PackedBlob, in pack: SHA256Digest, comparingName: Bool
+    ) throws -> (sealed: UnsafeRawBufferPointer, content: UnsafeRawBufferPointer) {
         let file = VaultFile(.data, pack)
         do {
             let bytes = try sealed.with(count: Int(blob.length))
             try backend.read(file, at: Int64(blob.offset), into: bytes)
-            return try open(bytes, blob, comparingName: comparingName)
+            let sealed = UnsafeRawBufferPointer(bytes)
+            return (sealed, try open(sealed, blob, comparingName: comparingName))
         } catch let error as BackupError where error.code == .damaged {
             throw BackupError(.damaged, "blob \(blob.id.hex.prefix(10)) \(error.message)", at: backend.place(file))
         }
     }
 
-    /// Opens, unpacks and checks a blob whose sealed bytes are in memory already; they are opened where they lie.
+    /// Opens, unpacks and checks a blob whose sealed bytes are in memory already; good until the next call.
     func open(
-        _ bytes: UnsafeMutableRawBufferPointer, _ blob: PackedBlob, comparingName: Bool = true
+        _ bytes: UnsafeRawBufferPointer, _ blob: PackedBlob, comparingName: Bool = true
     ) throws -> UnsafeRawBufferPointer {
-        var content = try cipher.openInPlace(bytes)
-        if blob.isCompressed {
-            guard Int(blob.plainLength) <= Self.most(content.count) else {
-                throw BackupError(.damaged, "cannot unpack to the \(blob.plainLength) bytes that the index says")
-            }
-            let target = try plain.with(count: Int(blob.plainLength))
-            let (count, reason) = decompressor.decompress(content, into: target)
-            guard let count else { throw BackupError(.damaged, "does not unpack: \(reason)") }
-            guard count == target.count else { throw BackupError(.damaged, "unpacks to less than the index says") }
-            content = UnsafeRawBufferPointer(target)
-        }
+        let content = try unpack(bytes, blob)
         guard comparingName else { return content }
         hasher.update(content)
-        guard hasher.finish() == blob.id else {
+        try Self.compare(hasher.finish(), blob)
+        return content
+    }
+
+    static func compare(_ digest: SHA256Digest?, _ blob: PackedBlob) throws {
+        guard digest == blob.id else {
             throw BackupError(.damaged, "is not what its name says: its SHA-256 is another")
         }
-        return content
+    }
+
+    /// The content by the blob's seal alone; good until the next call.
+    func unpack(_ bytes: UnsafeRawBufferPointer, _ blob: PackedBlob) throws -> UnsafeRawBufferPointer {
+        let content = try opened.with(count: max(0, bytes.count - VaultCipher.overhead))
+        try cipher.open(bytes, into: content)
+        guard blob.isCompressed else { return UnsafeRawBufferPointer(content) }
+        guard Int(blob.plainLength) <= Self.most(content.count) else {
+            throw BackupError(.damaged, "cannot unpack to the \(blob.plainLength) bytes that the index says")
+        }
+        let target = try plain.with(count: Int(blob.plainLength))
+        let (count, reason) = decompressor.decompress(UnsafeRawBufferPointer(content), into: target)
+        guard let count else { throw BackupError(.damaged, "does not unpack: \(reason)") }
+        guard count == target.count else { throw BackupError(.damaged, "unpacks to less than the index says") }
+        return UnsafeRawBufferPointer(target)
     }
 
     /// What so many bytes can unpack to at most: a block of zstd takes four bytes, and gives 128 KiB. An index that says
@@ -94,17 +110,7 @@ public final class BlobReader {
 
     /// A blob as it is stored, after it was opened to see that it is whole; good until the next call.
     func verified(_ blob: PackedBlob, in pack: SHA256Digest) throws -> UnsafeRawBufferPointer {
-        let file = VaultFile(.data, pack)
-        let bytes = try sealed.with(count: Int(blob.length))
-        try backend.read(file, at: Int64(blob.offset), into: bytes)
-        let copy = try scratch.with(count: bytes.count)
-        copy.copyMemory(from: UnsafeRawBufferPointer(bytes))
-        do {
-            _ = try open(copy, blob)
-        } catch let error as BackupError where error.code == .damaged {
-            throw BackupError(.damaged, "blob \(blob.id.hex.prefix(10)) \(error.message)", at: backend.place(file))
-        }
-        return UnsafeRawBufferPointer(bytes)
+        try fetch(blob, in: pack, comparingName: true).sealed
     }
 
     /// Opens something sealed that is no blob: a pack's header.

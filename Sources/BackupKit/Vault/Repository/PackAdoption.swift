@@ -5,9 +5,29 @@ extension Vault {
     func reconcile(_ index: inout BlobIndex) throws -> (unindexed: [PackIndex.Pack], findings: [Finding]) {
         let listing = try backend.list(.data)
         let findings = distrustLost(&index, listing.sizes)
-        let found = try unindexedPacks(among: listing.items, index)
-        for pack in found { index.add(pack) }
-        return (found, findings)
+        let unknown = listing.items.filter { index.packNumber($0.id) == nil }
+        let found = try Parallel.map(unknown.count, state: { (try VaultCipher(key), RawBuffer()) }) { tools, number in
+            try adoptable(unknown[number], tools.0, tools.1)
+        }
+        let unindexed = found.compactMap(\.self)
+        for pack in unindexed { index.add(pack) }
+        return (unindexed, findings)
+    }
+
+    /// What an interrupted backup left. Headers of packs are authenticated and tell all that an index would, but whoever
+    /// relied on a pack that was damaged since would leave out what only it held: it must be what its name says, and one that
+    /// is not is left to `check` and `prune`.
+    private func adoptable(
+        _ item: VaultListing.Item, _ cipher: VaultCipher, _ buffer: RawBuffer
+    ) throws -> PackIndex.Pack? {
+        try Interrupt.check()
+        guard let pack = try header(of: item, cipher) else { return nil }
+        do {
+            let digest = try backend.digest(of: VaultFile(.data, item.id), size: item.size, in: buffer)
+            return digest == item.id ? pack : nil
+        } catch let error as BackupError where [.damaged, .notFound].contains(error.code) {
+            return nil
+        }
     }
 
     private func distrustLost(_ index: inout BlobIndex, _ sizes: [SHA256Digest: Int64]) -> [Finding] {
@@ -29,16 +49,6 @@ extension Vault {
         if UInt64(clamping: size) == pack.size { return nil }
         return Finding(
             .sizeMismatch, .damage, path, "has \(size) bytes, and \(pack.size) by the index", remedy: packRemedy)
-    }
-
-    /// What an interrupted backup left. The headers of packs are authenticated and tell all that an index would; a pack
-    /// whose header does not fit its size is left to `check`.
-    func unindexedPacks(among items: [VaultListing.Item], _ index: BlobIndex) throws -> [PackIndex.Pack] {
-        let unknown = items.filter { index.packNumber($0.id) == nil }
-        let found = try Parallel.map(unknown.count, state: { try VaultCipher(key) }) { cipher, number in
-            try header(of: unknown[number], cipher)
-        }
-        return found.compactMap { $0 }
     }
 
     /// What a pack says of itself; nil where that cannot be understood, or does not fit its size.
