@@ -4,7 +4,7 @@ import Testing
 @testable import BackupKit
 
 /// A store, a vault whose key costs nothing, and a clock: nights pass in milliseconds.
-private final class RealHouse {
+final class RealHouse {
     let folder: String
     let clock = TestClock()
     let store: Store
@@ -15,11 +15,12 @@ private final class RealHouse {
     var vaultPath: String { "\(folder)/vault" }
     private var options = StoreVault.Options()
 
-    init(_ folder: String) throws {
+    /// `reach` says how the vault is reached.
+    init(_ folder: String, _ reach: (any VaultBackend) -> any VaultBackend = { $0 }) throws {
         self.folder = folder
         store = try Store.create("\(folder)/store.db", clock: clock.clock)
         vault = try Vault.create(
-            try FolderBackend.create("\(folder)/vault"), password: utf8("secret"), polynomial: testPolynomial,
+            reach(FolderBackend.create("\(folder)/vault")), password: utf8("secret"), polynomial: testPolynomial,
             cost: testCost)
         session = NightlySession(profile: nil, stateFolder: "\(folder)/state") { $0 == nil ? 0 : 1 }
         session.clock = clock.clock
@@ -55,9 +56,11 @@ private final class RealHouse {
     }
 }
 
-private func withRealHouse(_ body: (RealHouse) throws -> Void) throws {
+func withRealHouse(
+    _ reach: (any VaultBackend) -> any VaultBackend = { $0 }, _ body: (RealHouse) throws -> Void
+) throws {
     try withTemporaryFolder { folder in
-        let house = try RealHouse(folder)
+        let house = try RealHouse(folder, reach)
         try body(house)
         // What every test ends with: both programs find the vault sound.
         #expect(try house.vault.check(.all).findings.filter { $0.severity == .damage } == [])

@@ -7,10 +7,13 @@ import Testing
 /// The contract of `VaultBackend`, kept by every backend there is. A new kind is one more case here.
 enum BackendKind: String, CaseIterable, Sendable {
     case folder
+    case distant
 
     func make(in folder: String) throws -> any VaultBackend {
-        switch self {
-        case .folder: try FolderBackend.create("\(folder)/vault")
+        let near = try FolderBackend.create("\(folder)/vault")
+        return switch self {
+        case .folder: near
+        case .distant: DistantBackend(near, settling: 0.02)
         }
     }
 }
@@ -25,6 +28,12 @@ extension VaultBackend {
         try Array(text.utf8).withUnsafeBytes { try store(kind, $0) }
     }
 
+    /// What a listing says when it knows of all that was done.
+    fileprivate func settled(_ kind: VaultFile.Kind) throws -> VaultListing {
+        pause(settling * 1.1)
+        return try list(kind)
+    }
+
     fileprivate func text(_ file: VaultFile) throws -> String {
         String(decoding: try readAll(file, limit: 1 << 20), as: UTF8.self)
     }
@@ -34,16 +43,16 @@ extension VaultBackend {
     @Test(arguments: BackendKind.allCases, VaultFile.Kind.allCases)
     func whatWasWrittenIsListedAndReadAndRemoved(_ backendKind: BackendKind, _ kind: VaultFile.Kind) throws {
         try withBackend(backendKind) { backend in
-            #expect(try backend.list(kind) == VaultListing())
+            #expect(try backend.settled(kind) == VaultListing())
             let file = VaultFile(kind, kind == .config ? .zero : SHA256Digest.of("hello"))
             #expect(try backend.size(file) == nil)
             try Array("hello".utf8).withUnsafeBytes { try backend.write(file, $0) }
-            #expect(try backend.list(kind).items == [.init(id: file.id, size: 5)])
+            #expect(try backend.settled(kind).items == [.init(id: file.id, size: 5)])
             #expect(try backend.size(file) == 5)
             #expect(try backend.text(file) == "hello")
             try backend.remove([file])
             try backend.remove([file])
-            #expect(try backend.list(kind) == VaultListing())
+            #expect(try backend.settled(kind) == VaultListing())
             #expect(errorCode { _ = try backend.text(file) } == .notFound)
         }
     }
@@ -84,8 +93,39 @@ extension VaultBackend {
                 // Two threads write each file; one of them finds it there.
                 try backend.put("blob \(number / 2)")
             }
-            let listed = try backend.list(.data).items.map(\.id)
+            let listed = try backend.settled(.data).items.map(\.id)
             #expect(listed == (0..<30).map { SHA256Digest.of("blob \($0)") }.sorted())
+        }
+    }
+
+    /// Who does not wait may be told of what was, but of nothing that never was.
+    @Test(arguments: BackendKind.allCases)
+    func aListingAtOnceShowsWhatIsOrWas(_ kind: BackendKind) throws {
+        try withBackend(kind) { backend in
+            let files = try (0..<8).map { VaultFile(.index, try backend.put("\($0)", .index)) }
+            #expect(Set(try backend.list(.index).items.map(\.id)).isSubset(of: files.map(\.id)))
+            #expect(try backend.settled(.index).items.count == 8)
+            try backend.remove(Array(files[..<5]))
+            #expect(Set(try backend.list(.index).items.map(\.id)).isSuperset(of: files[5...].map(\.id)))
+            #expect(try backend.settled(.index).items.map(\.id) == files[5...].map(\.id).sorted())
+            // Asked for by name, a file is there or is not.
+            #expect(try files.map { try backend.size($0) } == [nil, nil, nil, nil, nil, 1, 1, 1])
+        }
+    }
+
+    @Test(arguments: BackendKind.allCases)
+    func whereNobodyWasInterruptedNothingIsSweptAndNothingLost(_ kind: BackendKind) throws {
+        try withBackend(kind) { backend in
+            for kind in VaultFile.Kind.allCases where kind != .config { try backend.put("x", kind) }
+            try backend.setRoomAside()
+            #expect(try backend.sweep() == 0)
+            for kind in VaultFile.Kind.allCases where kind != .config {
+                let file = VaultFile(kind, .of("x"))
+                #expect(try backend.settled(kind).items == [.init(id: file.id, size: 1)])
+                #expect(try backend.hasPlace(for: file))
+            }
+            // At most once, and never again without being set aside.
+            if try backend.giveRoomUp() { #expect(try !backend.giveRoomUp()) }
         }
     }
 

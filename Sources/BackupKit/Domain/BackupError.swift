@@ -32,6 +32,11 @@ public struct BackupError: Error, Sendable, Equatable {
     }
 }
 
+extension BackupError {
+    /// Whether it says something of what was asked for. That somebody interrupted does not, and neither does a line that broke.
+    var isVerdict: Bool { code != .interrupted && code != .temporary }
+}
+
 extension BackupError: CustomStringConvertible {
     public var description: String {
         let place = subject.map { "\(printable($0)): " } ?? ""

@@ -99,6 +99,6 @@ struct UnreadableEntry: Error {
     }
 
     private static func isOfTheEntry(_ error: BackupError) -> Bool {
-        [.damaged, .failed, .notFound, .temporary].contains(error.code)
+        [.damaged, .failed, .notFound].contains(error.code)
     }
 }

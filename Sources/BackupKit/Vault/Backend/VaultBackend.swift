@@ -75,6 +75,7 @@ public struct VaultListing: Sendable, Equatable {
 /// - `list` sees every file whose `write` returned `settling` seconds before it began, and none whose `remove` did. Names that are none of
 ///   a vault, such as temporary files, it leaves out. Files that come or go meanwhile may be listed or not: whoever reads
 ///   what was listed MUST be ready for `notFound`.
+/// - `size` and `read` know of every change that has returned; only listings may be late.
 /// - Any call may take long and may fail. `temporary` means that the same call may succeed later and that nothing is
 ///   known to be wrong; the backend has tried again by itself as often as makes sense. `destinationFull` means that
 ///   removing still works. Every other error is final for this run.

@@ -222,7 +222,7 @@ extension Vault {
             } catch let error as BackupError where error.code == .notFound {
                 // Somebody pruned meanwhile.
                 return nil
-            } catch let error as BackupError where error.code != .interrupted && error.code != .temporary {
+            } catch let error as BackupError where error.isVerdict {
                 return Finding(.unreadable, .warning, file.path, "is in no index, and \(error.message)")
             }
         }

@@ -148,8 +148,20 @@ extension Vault {
         public var findings: [Finding] = []
     }
 
-    /// Reads all index files on all cores.
+    /// Reads all index files.
     public func loadIndex() throws -> LoadedIndex {
+        for _ in 0..<3 {
+            if let loaded = try loadListedIndex() { return loaded }
+            // What takes the place of an index is there before that goes.
+            pause(backend.settling)
+        }
+        throw BackupError(
+            .temporary, "the index is made anew while it is being read", at: backend.location,
+            remedy: "run the command again")
+    }
+
+    /// On all cores; nil when a file is gone since it was listed.
+    private func loadListedIndex() throws -> LoadedIndex? {
         var loaded = LoadedIndex()
         let listing = try backend.list(.index)
         loaded.findings += Self.misplaced(listing)
@@ -171,6 +183,7 @@ extension Vault {
                                 "two indexes say different things of this pack"))
                     }
                 case .failure(let error):
+                    if error.code == .notFound { return nil }
                     loaded.findings.append(
                         Finding(
                             .unreadable, .damage, VaultFile(.index, id).path,
@@ -195,7 +208,7 @@ extension Vault {
                 }
             }
             return .success(packs)
-        } catch let error as BackupError where error.code != .interrupted && error.code != .temporary {
+        } catch let error as BackupError where error.isVerdict {
             return .failure(error)
         }
     }

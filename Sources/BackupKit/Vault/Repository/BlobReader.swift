@@ -29,7 +29,7 @@ public final class BlobReader {
                 found = try read(
                     index[number], in: index.packs[index.pack(of: number)].id, comparingName: comparingName)
                 return false
-            } catch let error as BackupError where error.code != .interrupted {
+            } catch let error as BackupError where error.isVerdict {
                 failure = failure ?? error
                 return true
             }

@@ -42,7 +42,9 @@ public struct KeyRing: Sendable {
                 if let key = try read(id).open(password: password) {
                     return Opened(id: id, key: key, findings: findings)
                 }
-            } catch let error as BackupError where error.code != .interrupted {
+            } catch let error as BackupError where error.isVerdict {
+                // Removed since it was listed.
+                if error.code == .notFound { continue }
                 if error.code != .damaged { unreadable = unreadable ?? error }
                 findings.append(
                     Finding(.unreadable, .damage, VaultFile(.key, id).path, "cannot be used: \(error.message)"))
@@ -78,12 +80,20 @@ public struct KeyRing: Sendable {
                 let file = try read(item.id)
                 entries.append(
                     Entry(id: item.id, created: file.created, userName: file.userName, hostName: file.hostName))
-            } catch let error as BackupError where error.code != .interrupted {
+            } catch let error as BackupError where error.isVerdict {
+                // Removed since it was listed.
+                if error.code == .notFound { continue }
                 findings.append(
                     Finding(.unreadable, .damage, VaultFile(.key, item.id).path, "cannot be read: \(error.message)"))
             }
         }
         return (entries, findings)
+    }
+
+    /// The first key of a vault that is being made.
+    func make(_ password: [UInt8], _ cost: ScryptCost, _ clock: Clock) throws -> Opened {
+        let key = try VaultKey.random()
+        return Opened(id: try add(key, password: password, cost: cost, clock: clock), key: key, findings: [])
     }
 
     public static func check(newPassword password: [UInt8]) throws {

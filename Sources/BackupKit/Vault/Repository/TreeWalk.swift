@@ -82,7 +82,7 @@ struct TreeWalk {
                     last = node.name
                 }
             }
-        } catch let error as BackupError where error.code != .interrupted && error.code != .temporary {
+        } catch let error as BackupError where error.isVerdict {
             part.defects.append(
                 Defect(
                     tree: id, node: nil, message: "the folder's list cannot be read: \(error.message)", isDamage: true))

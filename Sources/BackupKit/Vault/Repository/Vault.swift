@@ -38,7 +38,10 @@ public final class Vault: Sendable {
             }
             throw BackupError.noVault(at: backend.location)
         }
-        let opened = try KeyRing(backend: backend).open(password: password)
+        return try open(backend, with: KeyRing(backend: backend).open(password: password))
+    }
+
+    private static func open(_ backend: any VaultBackend, with opened: KeyRing.Opened) throws -> Vault {
         let sealed = try backend.readAll(.config, limit: ConfigFile.limit)
         do {
             let plain = try VaultCipher(opened.key).open(sealed)
@@ -68,21 +71,20 @@ public final class Vault: Sendable {
                 at: backend.location, remedy: "finish it with --resume if nothing was ever kept in it")
         }
         guard try isFresh || !holdsData(backend) else { throw lostConfiguration(.exists, backend) }
-        let master = isFresh ? try VaultKey.random() : try keys.open(password: password).key
-        let keyID = isFresh ? try keys.add(master, password: password, cost: cost, clock: clock) : nil
+        let opened = try isFresh ? keys.make(password, cost, clock) : keys.open(password: password)
         do {
             let id = try SecureRandom.bytes(32).withUnsafeBytes { SHA256Digest($0) }
             var generator = SystemRandomNumberGenerator()
             let config = ConfigFile(id: id, polynomial: polynomial ?? .random(using: &generator))
-            let sealed = try VaultCipher(master).seal(config.bytes)
+            let sealed = try VaultCipher(opened.key).seal(config.bytes)
             try backend.setRoomAside()
             try sealed.withUnsafeBytes { try backend.write(.config, $0) }
         } catch {
             // Without its configuration the key is a stumbling block and nothing else.
-            if let keyID { try? backend.remove([VaultFile(.key, keyID)]) }
+            if isFresh { try? backend.remove([VaultFile(.key, opened.id)]) }
             throw error
         }
-        return try open(backend, password: password)
+        return try open(backend, with: opened)
     }
 
     private static func holdsData(_ backend: any VaultBackend) throws -> Bool {

@@ -199,6 +199,7 @@ struct LockFolder: Sendable {
                 return try json.withUnsafeBytes { try LockFile($0) }
             } catch let error as BackupError {
                 if error.code == .notFound { return nil }
+                guard error.isVerdict else { throw error }
                 tries += 1
                 guard tries < 4 else {
                     throw BackupError(
