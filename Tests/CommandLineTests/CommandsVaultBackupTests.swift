@@ -154,6 +154,11 @@ struct CommandsVaultBackupTests {
         try bench.tool(exit: 0, "export", "-o", "vault:v")
         try bench.tool(exit: 64, "export", "-o", "vault:v", "--format", "zip")
         try bench.tool(exit: 10, "export", "-o", "vault:none")
+        for wrong in ["vault:", "vault:v@latest"] {
+            try bench.tool(exit: 64, "export", "-o", wrong)
+            #expect(try FileStatus.ofName("\(bench.folder)/\(wrong)") == nil)
+        }
+        try bench.tool(exit: 64, "verify", "vault:")
         #expect(try bench.tool(exit: 0, "diff", "vault:v", "store.db").stderr.contains("No difference"))
         try Self.judge(bench)
     }

@@ -89,6 +89,14 @@ struct CommandsVaultTests {
         #expect(try bench.tool(exit: 1, "vault", "snapshots", "--password-file", "wrong").stderr.contains("chmod 600"))
         try bench.tool(exit: 0, "vault", "snapshots", environment: ["BACKUP_TOOL_VAULT": "", "RESTIC_REPOSITORY": "v"])
         try bench.tool(exit: 64, "vault", "snapshots", environment: ["BACKUP_TOOL_VAULT": ""])
+        try bench.write("place", "v\n")
+        try bench.tool(
+            exit: 0, "vault", "snapshots", environment: ["BACKUP_TOOL_VAULT": "", "RESTIC_REPOSITORY_FILE": "place"])
+        try bench.tool(exit: 0, "vault", "snapshots", "--vault", "vault:v")
+        for wrong in ["vault:", "vault:v@latest"] {
+            try bench.tool(exit: 64, "vault", "init", "--vault", wrong)
+            try bench.tool(exit: 64, "vault", "snapshots", "--vault", wrong)
+        }
         try bench.tool(exit: 64, "vault", "snapshots", "--vault", "s3:host/bucket")
         try bench.tool(exit: 10, "vault", "snapshots", "--vault", "none")
     }

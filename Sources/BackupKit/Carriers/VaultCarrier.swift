@@ -6,21 +6,23 @@ public struct VaultAddress: Sendable, Equatable {
     public static let scheme = "vault:"
 
     public let path: String
-    public let snapshot: String
+    /// The word behind the @, where there is one.
+    public let word: String?
+    var snapshot: String { word ?? "latest" }
 
     /// nil for what is the path of a folder or an archive.
     public init?(_ text: String) {
-        guard text.hasPrefix(Self.scheme), text.utf8.count > Self.scheme.utf8.count else { return nil }
+        guard text.hasPrefix(Self.scheme) else { return nil }
         let rest = text.dropFirst(Self.scheme.count)
         // Folders may have an @ in their names; what parts a snapshot from its vault is never followed by a slash.
         guard let at = rest.lastIndex(of: "@"), !rest[at...].contains("/"), at != rest.startIndex else {
             path = String(rest)
-            snapshot = "latest"
+            word = nil
             return
         }
         path = String(rest[..<at])
         let word = rest[rest.index(after: at)...]
-        snapshot = word.isEmpty ? "latest" : String(word)
+        self.word = word.isEmpty ? "latest" : String(word)
     }
 
     /// How the password is come by; the command line puts its options here before it opens anything.

@@ -153,9 +153,7 @@ public enum Drill {
         func target(_ id: String) -> Target {
             Target(path: "\(VaultAddress.scheme)\(address.path)@\(id)", snapshot: id)
         }
-        guard path == VaultAddress.scheme + address.path else {
-            return [target(try vault.resolve(address.snapshot).id.hex)]
-        }
+        if let word = address.word { return [target(try vault.resolve(word).id.hex)] }
         // restic may keep other things in the same vault, which are no libraries.
         let libraries = try vault.snapshots().snapshots.filter(\.file.isLibrary)
         let items = libraries.compactMap(\.retentionItem)

@@ -49,6 +49,9 @@ private func snapshot(_ address: VaultAddress, _ options: ExportOptions, _ call:
     guard call.value("format") == nil, call.value("level") == nil else {
         throw call.usage("--format and --level do not go with a vault")
     }
+    if let word = address.word {
+        throw call.usage("a new snapshot takes its name itself: leave out '@\(printable(word))'")
+    }
     var backup = VaultBackupOptions()
     backup.kinds = options.kinds
     backup.oversize = options.oversize

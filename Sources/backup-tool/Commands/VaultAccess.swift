@@ -54,20 +54,24 @@ extension Configuration {
 
 extension Invocation {
     static let vaultDiscussion = """
-        The vault is --vault, else $BACKUP_TOOL_VAULT, else $RESTIC_REPOSITORY, else that of the configuration. Its \
+        The vault is --vault, else $BACKUP_TOOL_VAULT, else $RESTIC_REPOSITORY or the one in $RESTIC_REPOSITORY_FILE, else that of the configuration. Its \
         password comes from --password-file or --password-command, else from $BACKUP_TOOL_PASSWORD_FILE, _COMMAND or \
         $BACKUP_TOOL_PASSWORD, else from those of restic; that of the configuration's vault then from there; on a \
         terminal it is asked for.
         """
 
     /// `--vault`, or what the environment says.
-    private var namedVault: String? {
-        value(Option.vault.name) ?? environment["BACKUP_TOOL_VAULT"] ?? environment["RESTIC_REPOSITORY"]
+    private func namedVault() throws -> String? {
+        if let named = value(Option.vault.name) ?? environment["BACKUP_TOOL_VAULT"] ?? environment["RESTIC_REPOSITORY"]
+        {
+            return named
+        }
+        return try environment["RESTIC_REPOSITORY_FILE"].map { try PasswordSource.repository(in: $0) }
     }
 
     /// The vault that is named, else that of the configuration.
     func vaultPath() throws -> String {
-        if let namedVault { return try vaultFolder(namedVault) }
+        if let named = try namedVault() { return try vaultFolder(named) }
         guard let configured = try configuration().text("vault") else {
             throw usage("no vault is named: give --vault, or set BACKUP_TOOL_VAULT")
         }
@@ -76,9 +80,11 @@ extension Invocation {
 
     /// The folder that a vault's name stands for.
     func vaultFolder(_ named: String) throws -> String {
-        for prefix in ["vault:", "local:"] where named.hasPrefix(prefix) {
-            return String(named.dropFirst(prefix.count))
+        if let address = VaultAddress(named) {
+            guard let word = address.word else { return address.path }
+            throw usage("a vault is meant, not one of its snapshots: leave out '@\(printable(word))'")
         }
+        if named.hasPrefix("local:") { return String(named.dropFirst("local:".count)) }
         // "s3:…" as a folder would become an empty vault beside the real one.
         if let scheme = named.split(separator: ":", maxSplits: 1).first, named.contains(":"), !scheme.contains("/"),
             ["s3", "sftp", "rest", "rclone", "b2", "azure", "gs", "swift"].contains(scheme)
@@ -125,7 +131,7 @@ extension Invocation {
 
     /// Where the password comes from, unless it is asked for. The configuration's is no other vault's.
     func passwordSource() throws -> PasswordSource? {
-        try namedPassword() ?? (namedVault == nil ? configuration().passwordSource : nil)
+        try namedPassword() ?? (namedVault() == nil ? configuration().passwordSource : nil)
     }
 
     func vaultPassword(from source: PasswordSource?) throws -> [UInt8] {

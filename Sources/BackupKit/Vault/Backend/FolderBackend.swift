@@ -6,14 +6,21 @@ public final class FolderBackend: VaultBackend {
 
     /// The folder of a vault that exists.
     public init(_ folder: String) throws {
+        try Self.mustBeNamed(folder)
         let status = try FileStatus.ofTarget(folder)
         guard let status else { throw BackupError.noVault(at: folder) }
         guard status.isDirectory else { throw BackupError(.notFound, "is no folder and so no vault", at: folder) }
         self.folder = folder
     }
 
+    /// What lies below no name lies in the root of the machine.
+    private static func mustBeNamed(_ folder: String) throws {
+        if folder.isEmpty { throw BackupError(.usage, "the path of the vault is empty") }
+    }
+
     /// Makes the folders of a new vault, all 256 of the packs too, so that no later write needs to.
     public static func create(_ folder: String) throws -> FolderBackend {
+        try mustBeNamed(folder)
         try Directory.createAll(folder)
         for kind in VaultFile.Kind.allCases where kind != .config {
             try Directory.createAll("\(folder)/\(kind.rawValue)")

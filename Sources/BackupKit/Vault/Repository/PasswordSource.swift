@@ -56,14 +56,19 @@ public enum PasswordSource: Sendable, Equatable {
 
     private static let limit = 64 << 10
 
-    private static func readFile(_ path: String) throws -> [UInt8] {
+    /// The place of a vault as a file holds it, which restic takes from one as it takes a password.
+    public static func repository(in file: String) throws -> String {
+        String(decoding: trimmed(try readFile(file, of: "repository")), as: UTF8.self)
+    }
+
+    private static func readFile(_ path: String, of what: String = "password") throws -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
         guard descriptor >= 0 else {
-            let failure = BackupError.fromErrno("the password cannot be read", at: path)
+            let failure = BackupError.fromErrno("the \(what) cannot be read", at: path)
             throw BackupError(.failed, failure.message, at: path)
         }
         let file = FileHandle(owning: descriptor, path: path)
-        try mustBePrivate(file.status(), path)
+        if what == "password" { try mustBePrivate(file.status(), path) }
         var bytes = [UInt8](repeating: 0, count: limit)
         let count = try bytes.withUnsafeMutableBytes { try file.readNext(into: $0) }
         return Array(bytes[..<count])
