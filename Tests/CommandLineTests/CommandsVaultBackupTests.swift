@@ -19,8 +19,7 @@ struct CommandsVaultBackupTests {
         return bench
     }
 
-    /// What every test ends with: both programs find the vault sound.
-    /// Both programs read all of it and find nothing.
+    /// What every test of a change ends with: both programs read all of it and find nothing.
     static func check(_ bench: Workbench, _ vault: String = "v") throws {
         try bench.shell("restic -r \(vault) check --read-data -q")
         try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", vault)

@@ -30,9 +30,11 @@ struct CommandsVaultDamageTests {
         #expect(try bench.tool(exit: 4, "vault", "check").stderr.contains("it hits 'Twenty Years in a Drawer"))
     }
 
-    /// When the only list of records is lost, the bibliography tells what was in it, and what in it is no entry is not named.
-    @Test func whatTheOnlyListHeldIsNamed_asFarAsTheBibliographyTells() throws {
+    /// When the only list of records is lost, the files for people tell what was in it, and what in them is no entry is not named.
+    @Test func whatTheOnlyListHeldIsNamed_asFarAsTheOtherFilesTell() throws {
         let bench = try CommandsVaultBackupTests.bench()
+        try bench.write("samples/2026-02-14.jsonl", #"{"time":"2026-02-14T15:00+01:00","type":"walk"}"# + "\n")
+        try bench.tool(exit: 0, "import", "samples/2026-02-14.jsonl")
         try bench.tool(exit: 0, "vault", "backup")
         try bench.shell(
             """
@@ -48,6 +50,11 @@ struct CommandsVaultDamageTests {
         let lost = hits.first { $0["path"]?.string == "/library/records.jsonl" }?["records"]?.array ?? []
         let titles = lost.reduce(into: [:]) { $0[$1["citeKey"]?.string ?? ""] = $1["title"]?.string }
         #expect(titles["Halloran2003"]?.hasPrefix("Twenty Years in a Drawer") == true)
+        let ids = try bench.shell(
+            "sqlite3 store.db \"SELECT local_id FROM record WHERE type IN ('\(RecordType.note)', '\(RecordType.event)')\"")
+        let named = Set(lost.compactMap { $0["localId"]?.string })
+        let wanted = ids.split(separator: "\n").map(String.init)
+        #expect(wanted.count >= 3 && named.isSuperset(of: wanted), "\(wanted) \(named)")
         #expect(titles["ghost"] == nil && !titles.keys.contains { $0.contains("@") || $0.contains(" @") })
     }
 

@@ -1,6 +1,7 @@
 /// Says whom damage of a vault hits: a path tells nobody which publication has lost its PDF, or which records are gone.
 /// What can still be read is asked: the snapshot's own list of records, whatever pieces of it are left; then those of the
-/// other snapshots, the nearest in time first; then the bibliography, which knows publications only, and not their local ids.
+/// other snapshots, the nearest in time first; then the files for people: the bibliography, which does not know local ids,
+/// notes, and events.
 final class VaultDamage {
     private struct Known {
         var names: [String: AffectedRecord] = [:]
@@ -57,7 +58,7 @@ final class VaultDamage {
         return ids.compactMap { own.names[$0] ?? near.names[$0] }.sorted()
     }
 
-    /// The nearest snapshot that has its whole list; else all that any has, and what the bibliography says.
+    /// The nearest snapshot that has its whole list; else all that any has, and what the files for people say.
     private func reference(for snapshot: Snapshot) -> Known {
         let near = snapshots.filter { $0.id != snapshot.id && $0.file.hostname == snapshot.file.hostname }.sorted {
             abs($0.time.seconds - snapshot.time.seconds) < abs($1.time.seconds - snapshot.time.seconds)
@@ -72,6 +73,9 @@ final class VaultDamage {
         let keys = Set(all.names.values.map(\.citeKey))
         for entry in entries(of: snapshot) where !keys.contains(entry.citeKey) {
             all.names["@\(entry.citeKey)"] = entry
+        }
+        for record in notes(of: snapshot) + events(of: snapshot) {
+            all.names[record.localID] = all.names[record.localID] ?? record
         }
         return all
     }
@@ -110,10 +114,9 @@ final class VaultDamage {
             return
         }
         let fields = json["fields"]
-        let title = fields?["title"]?.string ?? json["recordType"]?.string ?? ""
         known.names[id] = AffectedRecord(
-            localID: id, citeKey: fields?[Publication.citeKey]?.string ?? "", title: String(title.prefix(80)),
-            created: json["createdAt"]?.string.flatMap { Timestamp(iso8601: $0) })
+            localID: id, json["recordType"]?.string ?? "", fields,
+            json["createdAt"]?.string.flatMap { Timestamp(iso8601: $0) })
         for file in fields?[Publication.linkedFiles]?.array ?? [] {
             if let path = file.string { known.owners[path, default: []].append(id) }
         }
@@ -128,7 +131,7 @@ final class VaultDamage {
                 BibParser.parse(bytes) { block in
                     guard block.kind == .entry else { return }
                     let title = block.field(named: "title").map { block.value(of: $0) } ?? ""
-                    found.append(AffectedRecord(localID: "", citeKey: block.key, title: String(title.prefix(80))))
+                    found.append(AffectedRecord(localID: "", citeKey: block.key, title: title))
                 }
             }
             text = []
@@ -140,13 +143,48 @@ final class VaultDamage {
         return found
     }
 
+    private func notes(of snapshot: Snapshot) -> [AffectedRecord] {
+        let text = whole(content(Layout.notes, of: snapshot))
+        let notes = text?.withUnsafeBytes { try? NotesFile.read($0, time: snapshot.time.timestamp) { _ in } }
+        return (notes ?? []).map(AffectedRecord.init)
+    }
+
+    private func events(of snapshot: Snapshot) -> [AffectedRecord] {
+        guard let library = library(of: snapshot),
+            let folder = reader.node(String(Layout.eventFolder.dropLast()), of: library, in: index)?.subtree,
+            let days = try? reader.nodes(of: folder, in: index)
+        else { return [] }
+        return days.flatMap { day -> [AffectedRecord] in
+            var occurrences: [String: Int] = [:]
+            return (whole(day.content) ?? []).split(separator: 0x0A).compactMap { line in
+                let event = line.withUnsafeBytes { line in
+                    try? EventLine.record(line) { text in
+                        occurrences[text, default: 0] += 1
+                        return occurrences[text] ?? 1
+                    }
+                }
+                return event.map(AffectedRecord.init)
+            }
+        }
+    }
+
+    /// What these pieces make; nil where one of them cannot be read.
+    private func whole(_ content: [SHA256Digest]?) -> [UInt8]? {
+        var text: [UInt8] = []
+        for id in content ?? [] {
+            do { try reader.read(BlobHandle(.data, id), in: index) { text += $0 } } catch { return nil }
+        }
+        return text
+    }
+
     /// The pieces of a file of the layout; nil where the snapshot has none or its folder cannot be read.
     private func content(_ name: String, of snapshot: Snapshot) -> [SHA256Digest]? {
-        // What cannot be read is a finding already.
-        guard let root = snapshot.file.tree,
-            let library = reader.node(VaultBackup.root, of: root, in: index)?.subtree
-        else { return nil }
-        return reader.node(name, of: library, in: index)?.content
+        library(of: snapshot).flatMap { reader.node(name, of: $0, in: index)?.content }
+    }
+
+    /// The folder's list; nil where it cannot be read, which is a finding already.
+    private func library(of snapshot: Snapshot) -> SHA256Digest? {
+        snapshot.file.tree.flatMap { reader.node(VaultBackup.root, of: $0, in: index)?.subtree }
     }
 }
 
@@ -154,5 +192,18 @@ extension Vault {
     /// `check`, with the records that damage hits.
     public func checkLibraries(_ packs: CheckedPacks = .none, progress: Progress = .none) throws -> VaultCheckResult {
         try check(packs, progress: progress) { try VaultDamage.name(&$0, in: self) }
+    }
+}
+
+extension AffectedRecord {
+    fileprivate init(localID: String, _ type: String, _ fields: JSON?, _ created: Timestamp?) {
+        self.init(
+            localID: localID, citeKey: fields?[Publication.citeKey]?.string ?? "",
+            title: fields?["title"]?.string ?? type)
+        self.created = created
+    }
+
+    fileprivate init(_ record: Record) {
+        self.init(localID: record.localID, record.type, try? JSON(parsing: record.fields), record.createdAt)
     }
 }

@@ -40,6 +40,12 @@ public struct AffectedRecord: Sendable, Hashable, Comparable, CustomStringConver
     public let title: String
     var created: Timestamp?
 
+    init(localID: String, citeKey: String, title: String) {
+        (self.localID, self.citeKey) = (localID, citeKey)
+        // Enough to know it by.
+        self.title = String(title.prefix(80))
+    }
+
     public var description: String {
         let names = [citeKey, localID].filter { !$0.isEmpty }.joined(separator: ", ")
         return title.isEmpty ? names : "'\(title)' (\(names))"
