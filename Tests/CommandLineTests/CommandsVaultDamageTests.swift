@@ -51,7 +51,8 @@ struct CommandsVaultDamageTests {
         let titles = lost.reduce(into: [:]) { $0[$1["citeKey"]?.string ?? ""] = $1["title"]?.string }
         #expect(titles["Halloran2003"]?.hasPrefix("Twenty Years in a Drawer") == true)
         let ids = try bench.shell(
-            "sqlite3 store.db \"SELECT local_id FROM record WHERE type IN ('\(RecordType.note)', '\(RecordType.event)')\"")
+            "sqlite3 store.db \"SELECT local_id FROM record WHERE type IN ('\(RecordType.note)', '\(RecordType.event)')\""
+        )
         let named = Set(lost.compactMap { $0["localId"]?.string })
         let wanted = ids.split(separator: "\n").map(String.init)
         #expect(wanted.count >= 3 && named.isSuperset(of: wanted), "\(wanted) \(named)")
@@ -162,6 +163,12 @@ struct CommandsVaultDamageTests {
         try refused("nothere/../v/new", "lies in the vault")
         try refused("nothere/../$(dirname $(ls -S v/data/*/* | head -1))", "lies in the vault")
         try refused("sv", "is no copy of the damaged file")
+        try refused("v/new --dry-run", "lies in the vault")
+        for place in ["v/data/", "v/data/00/$(printf 0%.0s $(seq 64))"] {
+            try bench.shell("p=$(ls -S v/data/*/* | tail -1); chmod u+w $(dirname $p); echo $p > place; mv $p \(place)")
+            try refused("saved", "a pack lies in the wrong place")
+            try bench.shell("p=$(cat place); mv v/data/$(basename $p) $p || mv v/data/00/0000* $p")
+        }
         try bench.shell("mv v/data away")
         try refused("saved", "the folder of a pack is not there")
         try bench.shell("ln -s nowhere v/data")

@@ -27,7 +27,7 @@ extension Command {
                 throw call.usage("say where damaged files are to be put: --save FOLDER")
             }
             let result = try call.withVault(isRehearsal ? .reading : .removing) {
-                try $0.repair(saving: isRehearsal ? nil : folder, progress: call.output.progress())
+                try $0.repair(saving: folder, dryRun: isRehearsal, progress: call.output.progress())
             }
             return call.report(result, isRehearsal)
         })

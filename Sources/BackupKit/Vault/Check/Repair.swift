@@ -21,8 +21,10 @@ extension Vault {
     /// whole in a damaged pack is copied into a new one. The vault MUST be locked exclusively, but for a rehearsal.
     ///
     /// Only what was read and is wrong counts as damaged. Where something cannot be read, nothing is changed: it may well be
-    /// whole. Damaged files are copied into `folder` before they are removed; without one, this is a rehearsal.
-    public func repair(saving folder: String?, progress: Progress = .none) throws -> RepairResult {
+    /// whole. Damaged files are copied into `folder` before they are removed; a rehearsal needs none.
+    public func repair(
+        saving folder: String?, dryRun: Bool = false, progress: Progress = .none
+    ) throws -> RepairResult {
         if let folder { try refuseOwn(folder) }
         let loaded = try loadIndex()
         if let damage = loaded.findings.first(where: { $0.severity == .damage }) {
@@ -44,13 +46,14 @@ extension Vault {
         result.findings = check.findings.filter { $0.severity == .warning }
         let hit = Set(result.damage.map(\.subject))
         let packs = index.packs.indices.filter { hit.contains(VaultFile(.data, index.packs[$0].id).path) }
-        for pack in packs { try refuseOther(index.packs[pack], index) }
+        let strays = packs.isEmpty ? [:] : try strays(of: check)
+        for pack in packs { try refuseOther(index.packs[pack], index, strays) }
         result.packs = packs.count
         let blobs = packs.flatMap { index.packs[$0].blobs }
         result.blobsKept = blobs.count { !damaged.contains($0) }
         result.blobsLost =
             Set(blobs.filter(damaged.contains).map { index[$0].handle }).count { !hasCopy($0, damaged, index) }
-        guard let folder, !packs.isEmpty else { return result }
+        guard let folder, !dryRun, !packs.isEmpty else { return result }
 
         try Directory.createAll(folder)
         // Now that all of it is there, it is known where it leads.
@@ -68,10 +71,18 @@ extension Vault {
             .refused, "lies in the vault, where damaged files do harm", at: folder, remedy: "name another folder")
     }
 
-    /// A pack whose folder is gone may be whole on a disk that is not there, and one that says something else of itself than the
-    /// index may hold what no index names.
-    private func refuseOther(_ pack: BlobIndex.Pack, _ index: BlobIndex) throws {
+    /// A pack whose folder is gone may be whole on a disk that is not there, or somewhere else in the vault; and one that says
+    /// something else of itself than the index may hold what no index names.
+    private func refuseOther(
+        _ pack: BlobIndex.Pack, _ index: BlobIndex, _ strays: [SHA256Digest: String]
+    ) throws {
         let file = VaultFile(.data, pack.id)
+        if let stray = strays[pack.id] {
+            throw BackupError(
+                .damaged, "nothing is repaired while a pack lies in the wrong place",
+                at: "\(backend.location)/\(stray)",
+                remedy: "move it to \(file.path)")
+        }
         guard let size = try backend.size(file) else {
             if try backend.hasPlace(for: file) { return }
             throw BackupError(

@@ -88,8 +88,9 @@ public struct VaultCheckResult: Sendable {
     public var bytesRead: Int64 = 0
     /// What kept a pack from being read, where that was not what is in it.
     var unread: BackupError?
-    /// Packs that no index names.
+    /// Packs that no index names, and what looks like a pack and lies where nobody reads it.
     var unindexed: [VaultListing.Item] = []
+    var misplaced: [String] = []
 
     public var isSound: Bool { !findings.contains { $0.severity == .damage } }
 }
@@ -196,43 +197,8 @@ extension Vault {
             }
         }
         result.unindexed = listing.items.filter { sizes[$0.id] != nil }
+        result.misplaced = listing.misplaced
         return damaged
-    }
-
-    /// Packs that no index names harm nobody, but for the place they take. Of those that `packs` names it is known whether
-    /// they are what they should be.
-    private func checkUnindexed(
-        _ unindexed: [VaultListing.Item], _ packs: CheckedPacks, _ index: BlobIndex
-    ) throws -> [Finding] {
-        let selected = Set(packs.select(unindexed.count) { unindexed[$0].id })
-        let findings = try Parallel.map(unindexed.count, state: { RawBuffer() }) { buffer, number -> Finding? in
-            try Interrupt.check()
-            let item = unindexed[number]
-            let file = VaultFile(.data, item.id)
-            do {
-                let digest =
-                    selected.contains(number) ? try backend.digest(of: file, size: item.size, in: buffer) : item.id
-                if digest == item.id {
-                    return Finding(
-                        .entryUnexpected, .note, file.path, "is in no index, as after an interrupted backup",
-                        remedy: "the next backup uses it, and 'backup-tool vault prune' removes it")
-                }
-                guard index.packNumber(digest) != nil else {
-                    return Finding(
-                        .digestMismatch, .warning, file.path, "is in no index and not what its name says",
-                        remedy: "'backup-tool vault prune' removes it")
-                }
-                return Finding(
-                    .digestMismatch, .warning, file.path, "is \(VaultFile(.data, digest).path) under another name",
-                    remedy: "where that is missing, move this there; else 'backup-tool vault prune' removes it")
-            } catch let error as BackupError where error.code == .notFound {
-                // Somebody pruned meanwhile.
-                return nil
-            } catch let error as BackupError where error.isVerdict {
-                return Finding(.unreadable, .warning, file.path, "is in no index, and \(error.message)")
-            }
-        }
-        return findings.compactMap(\.self)
     }
 
     /// Reads packs on all cores; returns the numbers of the blobs that are damaged.

@@ -180,7 +180,8 @@ extension Vault {
                         loaded.findings.append(
                             Finding(
                                 .conflict, .damage, VaultFile(.data, pack.id).path,
-                                "two indexes say different things of this pack"))
+                                "two indexes say different things of this pack",
+                                remedy: "'restic rebuild-index --read-all-packs' makes one of what the packs hold"))
                     }
                 case .failure(let error):
                     if error.code == .notFound { return nil }
