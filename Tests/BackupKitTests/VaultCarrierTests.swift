@@ -148,7 +148,7 @@ import Testing
         #expect(address.path == path && address.snapshot == snapshot)
     }
 
-    @Test(arguments: ["vault:", "vault", "/vault:x", "library.zip"])
+    @Test(arguments: ["vault", "/vault:x", "library.zip"])
     func otherPathsAreNone(text: String) { #expect(VaultAddress(text) == nil) }
 }
 

@@ -278,7 +278,7 @@ struct CommandsVaultBackupTests {
         #expect(message["message_type"]?.string == "exit_error" && message["code"]?.integer == 12)
     }
 
-    /// SIGKILL at system calls of a backup, chosen by number. Nothing that was committed is lost, both programs find the
+    /// SIGKILL at every system call of a backup that changes something. Nothing that was committed is lost, both programs find the
     /// vault sound, and the next backup uses what the killed one left.
     @Test func killedAnywhere_aBackupCostsNothing() throws {
         let bench = try Self.bench()
@@ -291,7 +291,7 @@ struct CommandsVaultBackupTests {
             "$T" import -q late.bib; head -c 5000000 /dev/urandom > more/second.bin
             "$T" import -q --attachments more || true
             """)
-        try bench.killed(at: calls, times: 5, ["vault", "backup", "-q"]) { place in
+        try bench.killed(at: calls, ["vault", "backup", "-q"]) { place in
             try bench.shell("restic -r v unlock -q")
             try Self.check(bench)
             try bench.tool(exit: 0, "verify", "vault:v@2026-01-01")

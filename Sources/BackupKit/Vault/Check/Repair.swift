@@ -4,7 +4,7 @@ public struct RepairResult: Sendable {
     public var damage: [Finding] = []
     /// What could not be done as it should.
     public var findings: [Finding] = []
-    /// Packs that are damaged or gone.
+    /// Packs that are damaged or gone, or not what their names say.
     public var packs = 0
     /// Their blobs that nobody can have any more, and those that were whole.
     public var blobsLost = 0
@@ -46,22 +46,31 @@ extension Vault {
         result.findings = check.findings.filter { $0.severity == .warning }
         let hit = Set(result.damage.map(\.subject))
         let packs = index.packs.indices.filter { hit.contains(VaultFile(.data, index.packs[$0].id).path) }
-        let strays = packs.isEmpty ? [:] : try strays(of: check)
-        for pack in packs { try refuseOther(index.packs[pack], index, strays) }
-        result.packs = packs.count
+        let strays = try look(at: check.unindexed, .all).filter { $0.otherName != nil }
+        result.damage += strays.compactMap { $0.finding(index) }
+        for pack in packs {
+            try refuseElsewhere(index.packs[pack].id, check.misplaced, strays)
+            try refuseOther(index.packs[pack], index)
+        }
+        result.packs = packs.count + strays.count
         let blobs = packs.flatMap { index.packs[$0].blobs }
         result.blobsKept = blobs.count { !damaged.contains($0) }
         result.blobsLost =
             Set(blobs.filter(damaged.contains).map { index[$0].handle }).count { !hasCopy($0, damaged, index) }
-        guard let folder, !dryRun, !packs.isEmpty else { return result }
+        guard let folder, !dryRun, result.packs > 0 else { return result }
 
         try Directory.createAll(folder)
         // Now that all of it is there, it is known where it leads.
         try refuseOwn(folder)
-        for pack in packs { try save(VaultFile(.data, index.packs[pack].id), in: folder) }
-        var pruned = PruneResult()
-        try execute(PrunePlan(without: damaged, in: packs, index), loaded, &pruned, progress)
-        result.findings += pruned.findings
+        for file in packs.map({ VaultFile(.data, index.packs[$0].id) }) + strays.map(\.file) {
+            try save(file, in: folder)
+        }
+        if !packs.isEmpty {
+            var pruned = PruneResult()
+            try execute(PrunePlan(without: damaged, in: packs, index), loaded, &pruned, progress)
+            result.findings += pruned.findings
+        }
+        try backend.remove(strays.map(\.file))
         return result
     }
 
@@ -71,18 +80,21 @@ extension Vault {
             .refused, "lies in the vault, where damaged files do harm", at: folder, remedy: "name another folder")
     }
 
-    /// A pack whose folder is gone may be whole on a disk that is not there, or somewhere else in the vault; and one that says
-    /// something else of itself than the index may hold what no index names.
-    private func refuseOther(
-        _ pack: BlobIndex.Pack, _ index: BlobIndex, _ strays: [SHA256Digest: String]
-    ) throws {
+    /// A pack may be whole somewhere else in the vault.
+    private func refuseElsewhere(_ pack: SHA256Digest, _ misplaced: [String], _ strays: [UnindexedPack]) throws {
+        let place =
+            misplaced.first { SHA256Digest(hex: lastComponent(of: $0)) == pack }
+            ?? strays.first { $0.otherName == pack }?.file.path
+        guard let place else { return }
+        throw BackupError(
+            .damaged, "nothing is repaired while a pack lies in the wrong place", at: "\(backend.location)/\(place)",
+            remedy: "move it to \(VaultFile(.data, pack).path)")
+    }
+
+    /// A pack whose folder is gone may be whole on a disk that is not there, and one that says something else of itself than the
+    /// index may hold what no index names.
+    private func refuseOther(_ pack: BlobIndex.Pack, _ index: BlobIndex) throws {
         let file = VaultFile(.data, pack.id)
-        if let stray = strays[pack.id] {
-            throw BackupError(
-                .damaged, "nothing is repaired while a pack lies in the wrong place",
-                at: "\(backend.location)/\(stray)",
-                remedy: "move it to \(file.path)")
-        }
         guard let size = try backend.size(file) else {
             if try backend.hasPlace(for: file) { return }
             throw BackupError(

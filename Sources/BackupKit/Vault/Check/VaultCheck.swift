@@ -120,7 +120,7 @@ extension Vault {
         var damaged = try checkSizes(index, &result)
         let selected = packs.select(index.packs.count) { index.packs[$0].id }
         if !selected.isEmpty { damaged.formUnion(try readPacks(selected, index, &result, progress)) }
-        result.findings += try checkUnindexed(result.unindexed, packs, index)
+        result.findings += try look(at: result.unindexed, packs).compactMap { $0.finding(index) }
 
         let roots = snapshots.compactMap(\.file.tree)
         for snapshot in snapshots where snapshot.file.tree == nil {
