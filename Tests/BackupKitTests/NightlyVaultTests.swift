@@ -180,6 +180,25 @@ func withRealHouse(
         }
     }
 
+    @Test func nothingIsRemovedInTheNightWhoseBackupMissesAPack() throws {
+        try withRealHouse { house in
+            try house.settings.policy.set("last", "1")
+            for night in 0..<2 {
+                try house.write(20, from: night * 20)
+                try house.night()
+            }
+            let before = try house.nightly.snapshots().map(\.id)
+            let pack = try #require(try house.vault.backend.list(.data).items.first)
+            let victim = "\(house.vaultPath)/\(VaultFile(.data, pack.id).path)"
+            try AtomicFile.publish(victim, as: "\(house.folder)/away", replace: false)
+            try house.write(20, from: 40)
+            let report = try house.night()
+            #expect(report.worst == .damaged && report.forgotten.isEmpty, "\(report.log)")
+            #expect(try Set(house.nightly.snapshots().map(\.id)).isSuperset(of: before))
+            try AtomicFile.publish("\(house.folder)/away", as: victim, replace: false)
+        }
+    }
+
     @Test func damageIsFound_frozen_andHealedOnlyWhenItIsGone() throws {
         try withRealHouse { house in
             try house.settings.policy.set("last", "1")

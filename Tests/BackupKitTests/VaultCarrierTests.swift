@@ -219,7 +219,8 @@ import Testing
             flipped[20] ^= 1
             let place = VaultFile(.data, .of("flipped")).path
             try BackupKitTests.writeFile("\(folder)/v/\(place)", flipped)
-            #expect(try vault.header(of: .init(id: .of("flipped"), size: one.size), VaultCipher(vault.key)) != nil)
+            #expect(
+                try vault.header(of: VaultFile(.data, .of("flipped")), size: one.size, VaultCipher(vault.key)) != nil)
             var index = BlobIndex()
             let found = try vault.reconcile(&index).unindexed
             #expect(found.count == 2 && index.packs.count == 2)

@@ -195,6 +195,7 @@ import Testing
         #expect(try bench.tool(exit: 0, "drill", "--history", "--log", "d/drills.jsonl").stdoutLines.count == 4)
         try bench.shell("sed -i 's/\"ok\":false/\"ok\":true/;1s/files/filez/' d/drills.jsonl")
         try bench.tool(exit: 4, "drill", "--history", "--log", "d/drills.jsonl")
+        try bench.tool(exit: 10, "drill", "--history", "--log", "d/none.jsonl")
         try bench.tool(exit: 10, "drill", "nowhere", "--log", "d/drills.jsonl")
         try bench.tool(exit: 64, "drill")
         // Scratch stores are gone.

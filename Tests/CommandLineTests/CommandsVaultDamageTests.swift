@@ -164,11 +164,20 @@ struct CommandsVaultDamageTests {
         try refused("nothere/../$(dirname $(ls -S v/data/*/* | head -1))", "lies in the vault")
         try refused("sv", "is no copy of the damaged file")
         try refused("v/new --dry-run", "lies in the vault")
-        for place in ["v/data/", "v/data/00/$(printf 0%.0s $(seq 64))"] {
-            try bench.shell("p=$(ls -S v/data/*/* | tail -1); chmod u+w $(dirname $p); echo $p > place; mv $p \(place)")
+        for place in ["v", "v/data", "v/data/0", "v/snapshots", "v/keys"] {
+            try bench.shell(
+                "p=$(ls -S v/data/*/* | tail -1); chmod u+w $(dirname $p); echo $p > place; mkdir -p \(place); mv $p \(place)"
+            )
             try refused("saved", "a pack lies in the wrong place")
-            try bench.shell("p=$(cat place); mv v/data/$(basename $p) $p || mv v/data/00/0000* $p")
+            try bench.shell("p=$(cat place); mv \(place)/$(basename $p) $p; rm -rf v/data/0")
         }
+        try bench.shell("p=$(ls -S v/data/*/* | tail -1); cp $p v/snapshots/")
+        for words in ["vault forget $(basename $p)", "vault check", "vault unlock --remove-all"] {
+            if words.contains("unlock") { try bench.shell("cp $(ls -S v/data/*/* | tail -1) v/locks") }
+            let advice = try bench.shell("p=$(ls -S v/data/*/* | tail -1); $T \(words) 2>&1 || true")
+            #expect(advice.contains("a pack lies in the wrong place"), "\(words): \(advice)")
+        }
+        try bench.shell("p=$(basename $(ls -S v/data/*/* | tail -1)); rm -f v/snapshots/$p v/locks/$p")
         try bench.shell("mv v/data away")
         try refused("saved", "the folder of a pack is not there")
         try bench.shell("ln -s nowhere v/data")

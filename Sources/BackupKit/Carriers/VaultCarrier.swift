@@ -26,7 +26,7 @@ public struct VaultAddress: Sendable, Equatable {
     }
 
     /// How the password is come by; the command line puts its options here before it opens anything.
-    public static let password = Mutex<@Sendable () throws -> [UInt8]>(Self.passwordOfEnvironment)
+    public static let password = Mutex<@Sendable (_ path: String) throws -> [UInt8]>(Self.passwordOfEnvironment)
 
     /// Vaults that this process has opened, by their paths: making a key of a password takes half a second each time.
     public static let opened = Mutex<[String: Vault]>([:])
@@ -34,13 +34,13 @@ public struct VaultAddress: Sendable, Equatable {
     /// The vault, opened once.
     public func vault() throws -> Vault {
         if let vault = Self.opened.withLock({ $0[path] }) { return vault }
-        let password = try Self.password.withLock { $0 }()
-        let vault = try Vault.open(try FolderBackend(path), password: password)
+        let backend = try FolderBackend(path)
+        let vault = try Vault.open(backend, password: try Self.password.withLock { $0 }(path))
         Self.opened.withLock { $0[path] = vault }
         return vault
     }
 
-    @Sendable private static func passwordOfEnvironment() throws -> [UInt8] {
+    @Sendable private static func passwordOfEnvironment(_ path: String) throws -> [UInt8] {
         let source = try PasswordSource.find(file: nil, command: nil) { name in
             getenv(name).map { String(cString: $0) }
         }

@@ -34,6 +34,7 @@ final class VaultDamage {
     }
 
     private func records(hitBy affected: VaultCheckResult.Affected) -> [AffectedRecord] {
+        guard affected.snapshot.file.isLibrary else { return [] }
         let root = "/\(VaultBackup.root)/"
         let isAll = affected.path == "/" || affected.path == root.dropLast()
         guard isAll || affected.path.hasPrefix(root) else { return [] }
@@ -60,7 +61,9 @@ final class VaultDamage {
 
     /// The nearest snapshot that has its whole list; else all that any has, and what the files for people say.
     private func reference(for snapshot: Snapshot) -> Known {
-        let near = snapshots.filter { $0.id != snapshot.id && $0.file.hostname == snapshot.file.hostname }.sorted {
+        let near = snapshots.filter {
+            $0.id != snapshot.id && $0.file.isLibrary && $0.file.hostname == snapshot.file.hostname
+        }.sorted {
             abs($0.time.seconds - snapshot.time.seconds) < abs($1.time.seconds - snapshot.time.seconds)
         }
         var all = Known()

@@ -117,7 +117,11 @@ public struct NightlyRun {
             }
             return
         }
-        report.findings += suspicions
+        report.findings += suspicions.map {
+            Finding(
+                $0.code, $0.severity, $0.subject, $0.message,
+                remedy: $0.remedy ?? "nothing is removed until 'backup-tool run --ack latest' says that it was meant")
+        }
         // Known before it is tagged: whatever happens to the tag, retention is frozen.
         state.suspect = snapshot
         state.suspicions = suspicions.map(\.sentence)
@@ -190,6 +194,7 @@ public struct NightlyRun {
         if let doubt { return doubt }
         if report.snapshot == nil { return "frozen: no snapshot was taken" }
         if !isCompared { return "frozen: what the new snapshot holds is not known" }
+        if report.findings.contains(where: { $0.severity == .damage }) { return "frozen: the vault is damaged" }
         return nil
     }
 

@@ -50,7 +50,7 @@ enum Tool {
             return .usage
         }
         if call.isDeclared("password-file") {
-            let password = { @Sendable in try call.vaultPassword(from: call.namedPassword()) }
+            let password = { @Sendable path in try call.vaultPassword(from: call.passwordSource(of: path)) }
             VaultAddress.password.withLock { $0 = password }
         }
         return try run(call)

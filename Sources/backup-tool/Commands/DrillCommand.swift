@@ -86,8 +86,10 @@ extension Invocation {
         if output.isJSON {
             return output.report(.object([.init("message_type", "drill")] + entry.members))
         }
-        for problem in entry.problems { output.say("\(output.err.style.error("failed:")) \(printable(problem))") }
         let what = entry.snapshot.map { "snapshot \($0.prefix(8))" } ?? printable(entry.path)
+        for problem in entry.problems {
+            output.say("\(output.err.style.error("failed:")) \(what): \(printable(problem))")
+        }
         guard entry.isOK else { return }
         let size = "\(HumanText.count(entry.files, "file")), \(HumanText.bytes(Int(entry.bytes)))"
         output.note("\(output.err.style.good("OK")): \(what): \(size), back in \(HumanText.duration(entry.seconds))")
@@ -95,7 +97,12 @@ extension Invocation {
 
     fileprivate func showHistory(_ log: DrillLog) throws -> ExitStatus {
         var history = try log.history()
-        for (file, head) in try RunState.drillHeads(in: parent(of: log.path)) {
+        if value("log") != nil, try FileStatus.ofTarget(log.path) == nil {
+            throw BackupError(.notFound, "there is no such log", at: log.path)
+        }
+        let folder = parent(of: log.path)
+        // Of another log the state of the runs says nothing.
+        for (file, head) in log.path == DrillLog.path(in: folder) ? try RunState.drillHeads(in: folder) : [] {
             history.findings += [log.loss(head, from: history, rememberedIn: file)].compactMap(\.self)
         }
         let isWhole = !history.findings.contains { $0.severity == .damage }

@@ -59,7 +59,7 @@ private func snapshot(_ address: VaultAddress, _ options: ExportOptions, _ call:
     backup.dryRun = call.flag("dry-run")
     let store = try Store(try call.storePath(), .read)
     let backend = try FolderBackend(address.path)
-    let password = try call.vaultPassword(from: call.namedPassword())
+    let password = try call.vaultPassword(from: call.passwordSource(of: address.path))
     return try call.backUp(store, into: try Vault.open(backend, password: password), backup)
 }
 

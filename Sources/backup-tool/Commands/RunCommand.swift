@@ -154,6 +154,10 @@ extension Invocation {
                 remedy: "name the one that 'schedule status' shows, and the right --profile")
         }
         let census = try nightly.census(of: snapshot.id.hex)
+        if flag(Option.dryRun.name) {
+            output.note("Snapshot \(snapshot.shortID) would be the measure, and the next run would remove again.")
+            return .done
+        }
         state.acknowledge(snapshot.id.hex, holding: census, suspects: suspects)
         try state.write(session.statePath)
         try session.writeMetrics(state)

@@ -54,7 +54,8 @@ extension Configuration {
 
 extension Invocation {
     static let vaultDiscussion = """
-        The vault is --vault, else $BACKUP_TOOL_VAULT, else $RESTIC_REPOSITORY or the one in $RESTIC_REPOSITORY_FILE, else that of the configuration. Its \
+        The vault is --vault, else $BACKUP_TOOL_VAULT, else that of a configuration named with --config, else \
+        $RESTIC_REPOSITORY or the one in $RESTIC_REPOSITORY_FILE, else that of the usual configuration. Its \
         password comes from --password-file or --password-command, else from $BACKUP_TOOL_PASSWORD_FILE, _COMMAND or \
         $BACKUP_TOOL_PASSWORD, else from those of restic; that of the configuration's vault then from there; on a \
         terminal it is asked for.
@@ -62,10 +63,9 @@ extension Invocation {
 
     /// `--vault`, or what the environment says.
     private func namedVault() throws -> String? {
-        if let named = value(Option.vault.name) ?? environment["BACKUP_TOOL_VAULT"] ?? environment["RESTIC_REPOSITORY"]
-        {
-            return named
-        }
+        if let named = value(Option.vault.name) ?? environment["BACKUP_TOOL_VAULT"] { return named }
+        if try meansConfiguration() { return nil }
+        if let named = environment["RESTIC_REPOSITORY"] { return named }
         return try environment["RESTIC_REPOSITORY_FILE"].map { try PasswordSource.repository(in: $0) }
     }
 
@@ -76,6 +76,12 @@ extension Invocation {
             throw usage("no vault is named: give --vault, or set BACKUP_TOOL_VAULT")
         }
         return configured
+    }
+
+    /// Whoever names a configuration means its vault, whatever restic is used for.
+    private func meansConfiguration() throws -> Bool {
+        guard isDeclared("config"), value("config") != nil else { return false }
+        return try configuration().text("vault") != nil
     }
 
     /// The folder that a vault's name stands for.
@@ -131,7 +137,18 @@ extension Invocation {
 
     /// Where the password comes from, unless it is asked for. The configuration's is no other vault's.
     func passwordSource() throws -> PasswordSource? {
-        try namedPassword() ?? (namedVault() == nil ? configuration().passwordSource : nil)
+        guard let named = try namedVault() else { return try namedPassword() ?? configuration().passwordSource }
+        return try passwordSource(of: vaultFolder(named))
+    }
+
+    /// The same for a vault that is named by its path; the configuration's password is for its own.
+    func passwordSource(of path: String) throws -> PasswordSource? {
+        if let named = try namedPassword() { return named }
+        let settings = try configuration()
+        guard let own = try settings.text("vault").flatMap({ try FileStatus.ofTarget($0) }),
+            let named = try FileStatus.ofTarget(path)
+        else { return nil }
+        return own.isSame(as: named) ? settings.passwordSource : nil
     }
 
     func vaultPassword(from source: PasswordSource?) throws -> [UInt8] {

@@ -168,7 +168,7 @@ public struct FileStatus: Sendable, Equatable {
     }
 
     /// Whether both are of one file or folder, under whatever names.
-    func isSame(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
+    public func isSame(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
 
     public var isRegular: Bool { mode & S_IFMT == S_IFREG }
     public var isDirectory: Bool { mode & S_IFMT == S_IFDIR }

@@ -38,39 +38,44 @@ public final class FolderBackend: VaultBackend {
         switch kind {
         case .config:
             if let size = try size(.config) { listing.items.append(.init(id: .zero, size: size)) }
-            listing.misplaced = try names(in: ".").filter { SHA256Digest(hex: $0) != nil }
+            for name in try names(in: ".") where SHA256Digest(hex: name) != nil { try add(stray: name, to: &listing) }
         case .data:
             for name in try names(in: "data") {
                 try Interrupt.check()
                 guard try FileStatus.ofTarget("\(folder)/data/\(name)")?.isDirectory == true else {
-                    if SHA256Digest(hex: name) != nil { listing.misplaced.append("data/\(name)") }
+                    if SHA256Digest(hex: name) != nil { try add(stray: "data/\(name)", to: &listing) }
                     continue
                 }
-                try add("data/\(name)", prefix: name, to: &listing)
+                try add("data/\(name)", kind, to: &listing)
             }
         case .key, .snapshot, .index, .lock:
-            try add(kind.rawValue, prefix: "", to: &listing)
+            try add(kind.rawValue, kind, to: &listing)
             if kind == .snapshot, listing.items.isEmpty { try requireFolderOfSnapshots() }
         }
         return listing
     }
 
-    private func add(_ inner: String, prefix: String, to listing: inout VaultListing) throws {
+    private func add(_ inner: String, _ kind: VaultFile.Kind, to listing: inout VaultListing) throws {
         for name in try names(in: inner) {
             guard let id = SHA256Digest(hex: name) else { continue }
             // Upper case digits and foreign folders name files that nobody finds under their identifier.
-            guard name.hasPrefix(prefix), name == id.hex else {
-                listing.misplaced.append("\(inner)/\(name)")
+            guard VaultFile(kind, id).path == "\(inner)/\(name)" else {
+                try add(stray: "\(inner)/\(name)", to: &listing)
                 continue
             }
             // Gone between the two calls is gone.
             guard let status = try FileStatus.ofTarget("\(folder)/\(inner)/\(name)") else { continue }
             guard status.isRegular else {
-                listing.misplaced.append("\(inner)/\(name)")
+                try add(stray: "\(inner)/\(name)", to: &listing)
                 continue
             }
             listing.items.append(.init(id: id, size: status.size))
         }
+    }
+
+    private func add(stray path: String, to listing: inout VaultListing) throws {
+        guard let status = try FileStatus.ofName("\(folder)/\(path)") else { return }
+        listing.misplaced.append(.init(path: path, size: status.size))
     }
 
     /// Whoever has lost all snapshots must not be told that there were none: everything would be removed as needed by nobody.

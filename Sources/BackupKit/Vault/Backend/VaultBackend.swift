@@ -48,8 +48,13 @@ public struct VaultListing: Sendable, Equatable {
 
     /// In the order of their names, each once.
     public var items: [Item] = []
-    /// Paths that look like files of a vault and lie where nobody reads them.
-    public var misplaced: [String] = []
+    /// What looks like a file of a vault and lies where nobody reads it.
+    public struct Stray: Sendable, Equatable {
+        public let path: String
+        public let size: Int64
+    }
+
+    public var misplaced: [Stray] = []
 
     public init() {}
 

@@ -4,7 +4,7 @@ public struct RepairResult: Sendable {
     public var damage: [Finding] = []
     /// What could not be done as it should.
     public var findings: [Finding] = []
-    /// Packs that are damaged or gone, or not what their names say.
+    /// Packs that are damaged, gone, or not what their names say.
     public var packs = 0
     /// Their blobs that nobody can have any more, and those that were whole.
     public var blobsLost = 0
@@ -26,10 +26,19 @@ extension Vault {
         saving folder: String?, dryRun: Bool = false, progress: Progress = .none
     ) throws -> RepairResult {
         if let folder { try refuseOwn(folder) }
-        let loaded = try loadIndex()
+        var loaded = try loadIndex()
         if let damage = loaded.findings.first(where: { $0.severity == .damage }) {
             throw BackupError(
                 .damaged, "nothing is repaired while \(damage.message)", at: damage.subject, remedy: damage.remedy)
+        }
+        // What is whole of a pack that no index names is kept, too.
+        var unindexed = 0
+        for item in try backend.list(.data).items where loaded.blobs.packNumber(item.id) == nil {
+            guard let pack = try header(of: VaultFile(.data, item.id), size: item.size, VaultCipher(key)) else {
+                continue
+            }
+            loaded.blobs.add(pack)
+            unindexed += 1
         }
         let index = loaded.blobs
         var check = VaultCheckResult()
@@ -46,31 +55,26 @@ extension Vault {
         result.findings = check.findings.filter { $0.severity == .warning }
         let hit = Set(result.damage.map(\.subject))
         let packs = index.packs.indices.filter { hit.contains(VaultFile(.data, index.packs[$0].id).path) }
-        let strays = try look(at: check.unindexed, .all).filter { $0.otherName != nil }
-        result.damage += strays.compactMap { $0.finding(index) }
+        let strays = try VaultFile.Kind.allCases.flatMap { try backend.list($0).misplaced }
         for pack in packs {
-            try refuseElsewhere(index.packs[pack].id, check.misplaced, strays)
+            try refuseElsewhere(index.packs[pack], strays)
             try refuseOther(index.packs[pack], index)
         }
-        result.packs = packs.count + strays.count
+        result.packs = packs.count
+        if packs.isEmpty, unindexed > 0 { result.findings.append(Self.lostIndex(unindexed)) }
         let blobs = packs.flatMap { index.packs[$0].blobs }
         result.blobsKept = blobs.count { !damaged.contains($0) }
         result.blobsLost =
             Set(blobs.filter(damaged.contains).map { index[$0].handle }).count { !hasCopy($0, damaged, index) }
-        guard let folder, !dryRun, result.packs > 0 else { return result }
+        guard let folder, !dryRun, !packs.isEmpty else { return result }
 
         try Directory.createAll(folder)
         // Now that all of it is there, it is known where it leads.
         try refuseOwn(folder)
-        for file in packs.map({ VaultFile(.data, index.packs[$0].id) }) + strays.map(\.file) {
-            try save(file, in: folder)
-        }
-        if !packs.isEmpty {
-            var pruned = PruneResult()
-            try execute(PrunePlan(without: damaged, in: packs, index), loaded, &pruned, progress)
-            result.findings += pruned.findings
-        }
-        try backend.remove(strays.map(\.file))
+        for pack in packs { try save(VaultFile(.data, index.packs[pack].id), in: folder) }
+        var pruned = PruneResult()
+        try execute(PrunePlan(without: damaged, in: packs, index), loaded, &pruned, progress)
+        result.findings += pruned.findings
         return result
     }
 
@@ -81,14 +85,15 @@ extension Vault {
     }
 
     /// A pack may be whole somewhere else in the vault.
-    private func refuseElsewhere(_ pack: SHA256Digest, _ misplaced: [String], _ strays: [UnindexedPack]) throws {
-        let place =
-            misplaced.first { SHA256Digest(hex: lastComponent(of: $0)) == pack }
-            ?? strays.first { $0.otherName == pack }?.file.path
-        guard let place else { return }
+    private func refuseElsewhere(_ pack: BlobIndex.Pack, _ strays: [VaultListing.Stray]) throws {
+        let kinds = VaultFile.Kind.allCases.filter { $0 != .data && $0 != .config }
+        let files = kinds.map { VaultFile($0, pack.id) }
+        let file = try files.first { try backend.size($0).map(pack.isSize) ?? false }
+        let stray = strays.first { SHA256Digest(hex: lastComponent(of: $0.path)) == pack.id && pack.isSize($0.size) }
+        guard let place = file?.path ?? stray?.path else { return }
         throw BackupError(
             .damaged, "nothing is repaired while a pack lies in the wrong place", at: "\(backend.location)/\(place)",
-            remedy: "move it to \(VaultFile(.data, pack).path)")
+            remedy: "move it to \(VaultFile(.data, pack.id).path)")
     }
 
     /// A pack whose folder is gone may be whole on a disk that is not there, and one that says something else of itself than the
@@ -102,7 +107,7 @@ extension Vault {
                 remedy: "look whether its disk is there; if the folder is gone for good, make an empty one in its place"
             )
         }
-        guard let found = try header(of: .init(id: pack.id, size: size), VaultCipher(key)) else { return }
+        guard let found = try header(of: file, size: size, VaultCipher(key)) else { return }
         if Set(found.blobs.map(\.handle)) == Set(pack.blobs.map { index[$0].handle }) { return }
         throw BackupError(
             .damaged, "nothing is repaired while a pack holds something else than the index says",

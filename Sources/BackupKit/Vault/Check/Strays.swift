@@ -4,17 +4,14 @@ struct UnindexedPack {
     /// What it should be called by what is in it, where that was asked; nil for one that is gone.
     let name: Result<SHA256Digest?, BackupError>
 
-    /// The right name of one that has another.
-    var otherName: SHA256Digest? {
-        guard case .success(let name?) = name, name != file.id else { return nil }
-        return name
-    }
+    /// Whether it ends as a pack does.
+    var isPack = true
 
     /// It harms nobody, but for the place it takes.
     func finding(_ index: BlobIndex) -> Finding? {
         switch name {
         case .success(nil): return nil
-        case .success(file.id):
+        case .success(file.id) where isPack:
             return Finding(
                 .entryUnexpected, .note, file.path, "is in no index, as after an interrupted backup",
                 remedy: "the next backup uses it, and 'backup-tool vault prune' removes it")
@@ -24,7 +21,8 @@ struct UnindexedPack {
                 remedy: "where that is missing, move this there; else 'backup-tool vault prune' removes it")
         case .success:
             return Finding(
-                .digestMismatch, .warning, file.path, "is in no index and not what its name says",
+                .digestMismatch, .warning, file.path,
+                isPack ? "is in no index and not what its name says" : "is in no index and no whole pack",
                 remedy: "'backup-tool vault prune' removes it")
         case .failure(let error):
             return Finding(.unreadable, .warning, file.path, "is in no index, and \(error.message)")
@@ -36,14 +34,15 @@ extension Vault {
     /// Looks at packs that no index names, and reads those that `packs` names.
     func look(at unindexed: [VaultListing.Item], _ packs: CheckedPacks) throws -> [UnindexedPack] {
         let selected = Set(packs.select(unindexed.count) { unindexed[$0].id })
-        return try Parallel.map(unindexed.count, state: { RawBuffer() }) { buffer, number in
+        return try Parallel.map(unindexed.count, state: { (RawBuffer(), try VaultCipher(key)) }) { tools, number in
             try Interrupt.check()
             let item = unindexed[number]
             let file = VaultFile(.data, item.id)
-            guard selected.contains(number) else { return UnindexedPack(file: file, name: .success(item.id)) }
             do {
-                let name = try backend.digest(of: file, size: item.size, in: buffer)
-                return UnindexedPack(file: file, name: .success(name))
+                let isPack = try header(of: file, size: item.size, tools.1) != nil
+                let isRead = selected.contains(number)
+                let name = isRead ? try backend.digest(of: file, size: item.size, in: tools.0) : item.id
+                return UnindexedPack(file: file, name: .success(name), isPack: isPack)
             } catch let error as BackupError where error.isVerdict {
                 return UnindexedPack(file: file, name: error.code == .notFound ? .success(nil) : .failure(error))
             }

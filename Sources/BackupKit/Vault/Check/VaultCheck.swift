@@ -88,9 +88,8 @@ public struct VaultCheckResult: Sendable {
     public var bytesRead: Int64 = 0
     /// What kept a pack from being read, where that was not what is in it.
     var unread: BackupError?
-    /// Packs that no index names, and what looks like a pack and lies where nobody reads it.
+    /// Packs that no index names.
     var unindexed: [VaultListing.Item] = []
-    var misplaced: [String] = []
 
     public var isSound: Bool { !findings.contains { $0.severity == .damage } }
 }
@@ -142,6 +141,7 @@ extension Vault {
         if !broken.isEmpty || !damaged.isEmpty {
             DamageReport(vault: self, index: index, defects: broken, damaged: damaged).add(to: &result, snapshots)
             try name(&result.affected)
+            if !result.unindexed.isEmpty { result.findings.append(Self.lostIndex(result.unindexed.count)) }
         }
         result.findings += result.affected.map {
             Finding(
@@ -150,6 +150,13 @@ extension Vault {
                     "where the next backup does not make it whole, 'backup-tool vault forget' lets go of the snapshot")
         }
         return result
+    }
+
+    static func lostIndex(_ packs: Int) -> Finding {
+        Finding(
+            .entryUnexpected, .warning, VaultFile.Kind.data.rawValue,
+            "\(packs) packs are in no index, and may hold what is missed",
+            remedy: "'backup-tool vault backup' takes them into one again, or 'restic rebuild-index'")
     }
 
     /// Key files that nobody can use are no help on the day when they are needed.
@@ -197,7 +204,6 @@ extension Vault {
             }
         }
         result.unindexed = listing.items.filter { sizes[$0.id] != nil }
-        result.misplaced = listing.misplaced
         return damaged
     }
 

@@ -185,6 +185,10 @@ extension Vault {
                     }
                 case .failure(let error):
                     if error.code == .notFound { return nil }
+                    if let finding = try misfiled(VaultFile(.index, id)) {
+                        loaded.findings.append(finding)
+                        continue
+                    }
                     loaded.findings.append(
                         Finding(
                             .unreadable, .damage, VaultFile(.index, id).path,
@@ -215,9 +219,9 @@ extension Vault {
     }
 
     static func misplaced(_ listing: VaultListing) -> [Finding] {
-        listing.misplaced.map { path in
+        listing.misplaced.map { stray in
             Finding(
-                .entryUnexpected, .warning, path, "lies where nobody looks for it",
+                .entryUnexpected, .warning, stray.path, "lies where nobody looks for it",
                 remedy: "move it to where its name says, or remove it")
         }
     }

@@ -57,7 +57,7 @@ public struct KeyRing: Sendable {
                 .damaged, "no key can be read: \(damaged.message)", at: backend.location,
                 remedy: "bring back \(damaged.subject) from a copy; without a key nothing opens the vault")
         }
-        let lost = (findings.map(\.subject) + listing.misplaced).first
+        let lost = (findings.map(\.subject) + listing.misplaced.map(\.path)).first
         throw BackupError(
             .wrongPassword, "the password opens none of the vault's keys", at: backend.location,
             remedy: ids.count > most

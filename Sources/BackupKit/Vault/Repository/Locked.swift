@@ -86,6 +86,12 @@ extension Vault {
 
     /// Removes the locks of processes that are gone, or all.
     public func unlock(all: Bool = false, clock: Clock = .system) throws -> [(id: SHA256Digest, reason: String)] {
-        try locks.unlock(all: all, now: clock.now())
+        if all,
+            let pack = try backend.list(.lock).items.lazy.compactMap({ try self.misfiled(VaultFile(.lock, $0.id)) })
+                .first
+        {
+            throw BackupError(.refused, pack.message, at: pack.subject, remedy: pack.remedy)
+        }
+        return try locks.unlock(all: all, now: clock.now())
     }
 }

@@ -4,14 +4,22 @@ extension Vault {
     /// findings: a backup that trusted the index would leave out what only they held, and call itself complete.
     func reconcile(_ index: inout BlobIndex) throws -> (unindexed: [PackIndex.Pack], findings: [Finding]) {
         let listing = try backend.list(.data)
-        let findings = distrustLost(&index, listing.sizes)
+        var findings = distrustLost(&index, listing.sizes)
         let unknown = listing.items.filter { index.packNumber($0.id) == nil }
         let found = try Parallel.map(unknown.count, state: { (try VaultCipher(key), RawBuffer()) }) { tools, number in
             try adoptable(unknown[number], tools.0, tools.1)
         }
-        let unindexed = found.compactMap(\.self)
+        let unindexed = found.compactMap { try? $0.get() }
         for pack in unindexed { index.add(pack) }
+        for case .failure(let skipped) in found where skipped.finding.severity != .note {
+            findings.append(skipped.finding)
+        }
         return (unindexed, findings)
+    }
+
+    /// Why a pack is not adopted.
+    private struct Skipped: Error {
+        let finding: Finding
     }
 
     /// What an interrupted backup left. Headers of packs are authenticated and tell all that an index would, but whoever
@@ -19,14 +27,23 @@ extension Vault {
     /// is not is left to `check` and `prune`.
     private func adoptable(
         _ item: VaultListing.Item, _ cipher: VaultCipher, _ buffer: RawBuffer
-    ) throws -> PackIndex.Pack? {
+    ) throws -> Result<PackIndex.Pack, Skipped> {
         try Interrupt.check()
-        guard let pack = try header(of: item, cipher) else { return nil }
+        let file = VaultFile(.data, item.id)
+        func skipped(_ code: Finding.Code, _ severity: Finding.Severity, _ message: String) -> Result<
+            PackIndex.Pack, Skipped
+        > {
+            .failure(Skipped(finding: Finding(code, severity, file.path, message)))
+        }
         do {
-            let digest = try backend.digest(of: VaultFile(.data, item.id), size: item.size, in: buffer)
-            return digest == item.id ? pack : nil
-        } catch let error as BackupError where [.damaged, .notFound].contains(error.code) {
-            return nil
+            guard let pack = try header(of: file, size: item.size, cipher),
+                try backend.digest(of: file, size: item.size, in: buffer) == item.id
+            else { return skipped(.digestMismatch, .note, "is in no index and not what its name says") }
+            return .success(pack)
+        } catch let error as BackupError where error.isVerdict {
+            // Gone is gone; and what nobody needs must not keep a backup from being made.
+            return skipped(
+                .unreadable, error.code == .notFound ? .note : .warning, "is in no index, and \(error.message)")
         }
     }
 
@@ -46,31 +63,40 @@ extension Vault {
         guard let size else {
             return Finding(.entryMissing, .damage, path, "the pack is missing", remedy: packRemedy)
         }
-        if UInt64(clamping: size) == pack.size { return nil }
+        if pack.isSize(size) { return nil }
         return Finding(
             .sizeMismatch, .damage, path, "has \(size) bytes, and \(pack.size) by the index", remedy: packRemedy)
     }
 
     /// What a pack says of itself; nil where that cannot be understood, or does not fit its size.
-    func header(of item: VaultListing.Item, _ cipher: VaultCipher) throws -> PackIndex.Pack? {
-        let file = VaultFile(.data, item.id)
+    func header(of file: VaultFile, size: Int64, _ cipher: VaultCipher) throws -> PackIndex.Pack? {
         do {
-            var tail = try read(file, (item.size - min(item.size, Int64(PackHeader.usualTail)))..<item.size)
+            var tail = try read(file, (size - min(size, Int64(PackHeader.usualTail)))..<size)
             guard tail.count >= PackHeader.trailerSize else { return nil }
             let range = try tail.suffix(PackHeader.trailerSize).withUnsafeBytes {
-                try PackHeader.range(trailer: $0, packSize: item.size)
+                try PackHeader.range(trailer: $0, packSize: size)
             }
-            if item.size - range.lowerBound > Int64(tail.count) { tail = try read(file, range.lowerBound..<item.size) }
-            let start = tail.count - Int(item.size - range.lowerBound)
+            if size - range.lowerBound > Int64(tail.count) { tail = try read(file, range.lowerBound..<size) }
+            let start = tail.count - Int(size - range.lowerBound)
             let blobs = try tail.withUnsafeMutableBytes { bytes in
                 let sealed = UnsafeMutableRawBufferPointer(
                     rebasing: bytes[start..<bytes.count - PackHeader.trailerSize])
                 return try PackHeader.decode(cipher.openInPlace(sealed))
             }
-            return PackHeader.packSize(blobs) == UInt64(item.size) ? PackIndex.Pack(id: item.id, blobs: blobs) : nil
+            return PackHeader.packSize(blobs) == UInt64(size) ? PackIndex.Pack(id: file.id, blobs: blobs) : nil
         } catch let error as BackupError where [.damaged, .notFound].contains(error.code) {
             return nil
         }
+    }
+
+    /// Whether a file that should be something else is a pack: then it is not to be thrown away.
+    func misfiled(_ file: VaultFile) throws -> Finding? {
+        guard let size = try backend.size(file), try header(of: file, size: size, VaultCipher(key)) != nil else {
+            return nil
+        }
+        return Finding(
+            .entryUnexpected, .damage, file.path, "a pack lies in the wrong place",
+            remedy: "move it to \(VaultFile(.data, file.id).path)")
     }
 
     private func read(_ file: VaultFile, _ range: Range<Int64>) throws -> [UInt8] {
@@ -78,4 +104,8 @@ extension Vault {
         try bytes.withUnsafeMutableBytes { try backend.read(file, at: range.lowerBound, into: $0) }
         return bytes
     }
+}
+
+extension BlobIndex.Pack {
+    func isSize(_ bytes: Int64) -> Bool { UInt64(clamping: bytes) == size }
 }

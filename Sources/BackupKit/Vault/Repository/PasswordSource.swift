@@ -58,7 +58,11 @@ public enum PasswordSource: Sendable, Equatable {
 
     /// The place of a vault as a file holds it, which restic takes from one as it takes a password.
     public static func repository(in file: String) throws -> String {
-        String(decoding: trimmed(try readFile(file, of: "repository")), as: UTF8.self)
+        let place = String(decoding: trimmed(try readFile(file, of: "repository")), as: UTF8.self)
+        guard !place.isEmpty, !place.contains("\0") else {
+            throw BackupError(.usage, "holds no path of a vault", at: file)
+        }
+        return place
     }
 
     private static func readFile(_ path: String, of what: String = "password") throws -> [UInt8] {

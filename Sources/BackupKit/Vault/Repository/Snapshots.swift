@@ -42,6 +42,10 @@ extension Vault {
             switch result {
             case .success(let snapshot): if let snapshot { snapshots.append(snapshot) }
             case .failure(let error):
+                if let finding = try misfiled(VaultFile(.snapshot, id)) {
+                    findings.append(finding)
+                    continue
+                }
                 findings.append(
                     Finding(
                         .unreadable, .damage, VaultFile(.snapshot, id).path,
@@ -66,7 +70,11 @@ extension Vault {
 
     /// Throws when it cannot be told whether a snapshot is damaged: it may be one that must be kept.
     public func mustBeReadableOrDamaged(_ id: SHA256Digest) throws {
-        if case .failure(let error) = try readSnapshot(id, VaultCipher(key)), error.code != .damaged { throw error }
+        guard case .failure(let error) = try readSnapshot(id, VaultCipher(key)) else { return }
+        guard error.code == .damaged else { throw error }
+        if let finding = try misfiled(VaultFile(.snapshot, id)) {
+            throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
+        }
     }
 
     private func readSnapshot(_ id: SHA256Digest, _ cipher: VaultCipher) throws -> Result<Snapshot?, BackupError> {
