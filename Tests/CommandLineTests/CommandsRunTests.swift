@@ -67,6 +67,9 @@ import Testing
         try bench.tool(exit: 0, "store", "init", "--store", "empty.db")
         let before = try bench.text("c/run-default.json")
         let plan = try run(bench, exit: 0, "--dry-run")
+        for line in try run(bench, exit: 0, "--dry-run", "--json").stdout.split(separator: "\n") {
+            #expect(try JSON(parsing: String(line))["message_type"]?.string == "run-step")
+        }
         #expect(plan.stdout.hasPrefix("snapshot: would be taken\n") && plan.stdout.contains("stays: last snapshot"))
         #expect(try bench.text("c/run-default.json") == before)
         let lost = try run(bench, exit: 3, "--store", "empty.db")

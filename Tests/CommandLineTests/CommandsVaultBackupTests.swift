@@ -171,6 +171,8 @@ struct CommandsVaultBackupTests {
         try bench.tool(exit: 0, "restore", "vault:v", "--to", "plain")
         try bench.shell("cd plain; sha256sum -c --quiet SHA256SUMS")
         try bench.tool(exit: 10, "restore", "vault:v@2025-12-31", "--to", "other")
+        #expect(try bench.tool(exit: 10, "verify", "v").stderr.contains("write vault:v"))
+        #expect(try bench.tool(exit: 10, "restore", "v", "--to", "other").stderr.contains("write vault:v"))
         try bench.tool(
             exit: 12, "list", "vault:v", environment: ["BACKUP_TOOL_PASSWORD_FILE": "", "RESTIC_PASSWORD": "x"])
         try bench.tool(exit: 0, "list", "vault:v", "--password-file", "password", environment: ["RESTIC_PASSWORD": "x"])

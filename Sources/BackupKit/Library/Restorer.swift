@@ -67,9 +67,9 @@ public enum Restorer {
         let layout = try OpenedLayout.open(path, limits: options.limits)
         // What is left of a damaged one may not look like a library any more.
         guard layout.isLayout || layout.isDamaged else {
-            throw BackupError(
-                .notFound, "is not a library of backup-tool or imbib", at: path,
-                remedy: "'backup-tool list' shows what it holds; 'backup-tool import' takes .bib and .jsonl files")
+            throw layout.noLibrary(
+                at: path,
+                "'backup-tool list' shows what it holds; 'backup-tool import' takes .bib and .jsonl files")
         }
         if let refusal = layout.manifest.schemaVersion.flatMap({ SchemaVersion.refusal(of: $0, at: path) }) {
             throw refusal
@@ -169,6 +169,7 @@ public enum Restorer {
         -> (files: Int, bytes: Int64, findings: [Finding])
     {
         let layout = try OpenedLayout.open(path, limits: options.limits)
+        if layout.isVault { throw layout.noLibrary(at: path) }
         return try AtomicFile.writeDirectory(target, replace: replace) { folder in
             let staged = try Staging.extract(
                 layout.reader, into: folder, progress: options.progress, folding: layout.isImbib)

@@ -37,9 +37,7 @@ public enum Verifier {
             return result
         }
         guard layout.isLayout || layout.isDamaged else {
-            throw BackupError(
-                .notFound, "is not a library of backup-tool or imbib", at: path,
-                remedy: "'backup-tool list' shows what it holds")
+            throw layout.noLibrary(at: path, "'backup-tool list' shows what it holds")
         }
         result.files = layout.entries.count
         result.bytes = layout.entries.reduce(0) { $0 &+ $1.size }
@@ -124,5 +122,22 @@ public enum Verifier {
             }
             return findings
         }
+    }
+}
+
+extension OpenedLayout {
+    /// A vault's own folder, whose files are of no use to anybody.
+    var isVault: Bool {
+        !isLayout
+            && ["config", "keys/", "snapshots/"].allSatisfy { name in
+                entries.contains { $0.path == name || name.hasSuffix("/") && $0.path.hasPrefix(name) }
+            }
+    }
+
+    /// What to say of something that is no library.
+    func noLibrary(at path: String, _ remedy: String? = nil) -> BackupError {
+        BackupError(
+            .notFound, "is not a library of backup-tool or imbib", at: path,
+            remedy: isVault ? "it looks like a vault: write \(VaultAddress.scheme)\(path)" : remedy)
     }
 }

@@ -50,17 +50,13 @@ extension Command {
                 var night = NightlyRun(
                     try call.nightlyVault(settings), try NightlyRun.Settings(settings), state: try session.state(),
                     drillLog: session.drillLog)
-                for line in try night.rehearse() { output.print("\(line.step.rawValue): \(printable(line.text))") }
+                for line in try night.rehearse() {
+                    output.isJSON ? output.report(line.json) : output.print(line.sentence)
+                }
                 return .done
             }
             let (report, unheard) = try session.run(try NightlyRun.Settings(settings)) { line in
-                if output.isJSON {
-                    output.report([
-                        "message_type": "run-step", "step": .string(line.step.rawValue), "text": .string(line.text),
-                    ])
-                } else {
-                    output.note("\(line.step.rawValue): \(printable(line.text))")
-                }
+                output.isJSON ? output.report(line.json) : output.note(line.sentence)
             } lock: {
                 try NightlySession.lock(try call.nightlyVaultPath(settings), waitSeconds: try call.lockWait())
             } vault: {
@@ -68,6 +64,14 @@ extension Command {
             }
             return call.report(report, unheard)
         })
+}
+
+extension NightlyRun.Report.Line {
+    fileprivate var sentence: String { "\(step.rawValue): \(printable(text))" }
+
+    fileprivate var json: JSONValue {
+        ["message_type": "run-step", "step": .string(step.rawValue), "text": .string(text)]
+    }
 }
 
 extension Invocation {
