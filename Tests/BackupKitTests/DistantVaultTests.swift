@@ -10,11 +10,7 @@ import Testing
         try withRealHouse({ DistantBackend($0, settling: 0.03) }) { house in
             try house.settings.policy.set("last", "2")
             house.settings.checkParts = 2
-            for night in 0..<6 {
-                try house.write(40, from: night * 40)
-                let report = try house.night()
-                #expect(report.worst == nil, "night \(night): \(report.log)")
-            }
+            try house.goodNights(6, writing: 40)
             // What was written a moment ago is known to whoever takes the lock next.
             let all = try house.nightly.snapshots().map(\.id)
             #expect(3...4 ~= all.count, "two, what was drilled, and what is new")

@@ -41,6 +41,15 @@ final class RealHouse {
         return try session.run(settings) { nightly }.report
     }
 
+    /// Each with so many new notes before it.
+    func goodNights(_ nights: Int, writing count: Int, _ where: SourceLocation = #_sourceLocation) throws {
+        for number in 0..<nights {
+            try write(count, from: number * count)
+            let report = try night()
+            #expect(report.worst == nil, "night \(number): \(report.log)", sourceLocation: `where`)
+        }
+    }
+
     func write(_ count: Int, from first: Int = 0) throws {
         try store.write {
             for number in first..<first + count {
@@ -76,11 +85,7 @@ func withRealHouse(
             try house.settings.policy.set("daily", "4")
             try house.settings.policy.set("weekly", "2")
             house.settings.checkParts = 3
-            for night in 0..<24 {
-                try house.write(5, from: night * 5)
-                let report = try house.night()
-                #expect(report.worst == nil, "night \(night): \(report.log)")
-            }
+            try house.goodNights(24, writing: 5)
             let state = try house.session.state()
             #expect(state.good?.census[.notes] == 120 && state.lastDrill?.isOK == true)
             let seen = try JSON(parsing: house.restic("snapshots", "--json").stdout).array ?? []

@@ -18,25 +18,16 @@ struct PreviousLayout: Sendable {
             return
         }
         tree = try ParentTree(library, index, vault)
-        digests = ChecksumList(Self.text(tree.node(ChecksumFile.fileName), blobs: .max, index, reader))
+        digests = ChecksumList(reader.text(of: tree.node(ChecksumFile.fileName)?.content ?? [], in: index) ?? [])
         // Our manifests have one fact a line, the list of files last.
-        let head = Self.text(tree.node(Manifest.fileName), blobs: 1, index, reader).prefix(1 << 16)
+        let first = (tree.node(Manifest.fileName)?.content ?? []).prefix(1)
+        let head = (reader.text(of: first, in: index) ?? []).prefix(1 << 16)
         let lines = head.split(separator: 0x0A).prefix { !$0.starts(with: "  \"files\":".utf8) }
         let facts = lines.compactMap { line in
             let fact = line.last == UInt8(ascii: ",") ? line.dropLast() : line
             return try? JSON(parsing: "{\(String(decoding: fact, as: UTF8.self))}").members
         }
         manifest = .object(facts.flatMap { $0 })
-    }
-
-    private static func text(_ node: TreeNode?, blobs: Int, _ index: BlobIndex, _ reader: BlobReader) -> [UInt8] {
-        var bytes: [UInt8] = []
-        for id in (node?.content ?? []).prefix(blobs) {
-            do {
-                try reader.read(BlobHandle(.data, id), in: index) { bytes += $0 }
-            } catch { return [] }
-        }
-        return bytes
     }
 
     // MARK: What need not be made again

@@ -147,7 +147,7 @@ final class VaultDamage {
     }
 
     private func notes(of snapshot: Snapshot) -> [AffectedRecord] {
-        let text = whole(content(Layout.notes, of: snapshot))
+        let text = reader.text(of: content(Layout.notes, of: snapshot) ?? [], in: index)
         let notes = text?.withUnsafeBytes { try? NotesFile.read($0, time: snapshot.time.timestamp) { _ in } }
         return (notes ?? []).map(AffectedRecord.init)
     }
@@ -159,7 +159,7 @@ final class VaultDamage {
         else { return [] }
         return days.flatMap { day -> [AffectedRecord] in
             var occurrences: [String: Int] = [:]
-            return (whole(day.content) ?? []).split(separator: 0x0A).compactMap { line in
+            return (reader.text(of: day.content ?? [], in: index) ?? []).split(separator: 0x0A).compactMap { line in
                 let event = line.withUnsafeBytes { line in
                     try? EventLine.record(line) { text in
                         occurrences[text, default: 0] += 1
@@ -169,15 +169,6 @@ final class VaultDamage {
                 return event.map(AffectedRecord.init)
             }
         }
-    }
-
-    /// What these pieces make; nil where one of them cannot be read.
-    private func whole(_ content: [SHA256Digest]?) -> [UInt8]? {
-        var text: [UInt8] = []
-        for id in content ?? [] {
-            do { try reader.read(BlobHandle(.data, id), in: index) { text += $0 } } catch { return nil }
-        }
-        return text
     }
 
     /// The pieces of a file of the layout; nil where the snapshot has none or its folder cannot be read.

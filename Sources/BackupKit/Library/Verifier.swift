@@ -129,8 +129,8 @@ extension OpenedLayout {
     /// A vault's own folder, whose files are of no use to anybody.
     var isVault: Bool {
         !isLayout
-            && ["config", "keys/", "snapshots/"].allSatisfy { name in
-                entries.contains { $0.path == name || name.hasSuffix("/") && $0.path.hasPrefix(name) }
+            && [VaultFile.Kind.config, .key, .snapshot].allSatisfy { kind in
+                entries.contains { $0.path == kind.rawValue || $0.path.hasPrefix("\(kind.rawValue)/") }
             }
     }
 

@@ -117,11 +117,7 @@ public struct NightlyRun {
             }
             return
         }
-        report.findings += suspicions.map {
-            Finding(
-                $0.code, $0.severity, $0.subject, $0.message,
-                remedy: $0.remedy ?? "nothing is removed until 'backup-tool run --ack latest' says that it was meant")
-        }
+        report.findings += suspicions
         // Known before it is tagged: whatever happens to the tag, retention is frozen.
         state.suspect = snapshot
         state.suspicions = suspicions.map(\.sentence)

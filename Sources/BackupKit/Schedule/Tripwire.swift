@@ -146,7 +146,9 @@ public struct Tripwire: Sendable, Equatable {
     }
 
     private func suspect(_ what: String, _ message: String) -> Finding {
-        Finding(.suspiciousLoss, .warning, what, message)
+        Finding(
+            .suspiciousLoss, .warning, what, message,
+            remedy: "nothing is removed until 'backup-tool run --ack latest' says that it was meant")
     }
 }
 

@@ -80,8 +80,7 @@ extension Invocation {
 
     /// Whoever names a configuration means its vault, whatever restic is used for.
     private func meansConfiguration() throws -> Bool {
-        guard isDeclared("config"), value("config") != nil else { return false }
-        return try configuration().text("vault") != nil
+        try value("config") != nil && configuration().text("vault") != nil
     }
 
     /// The folder that a vault's name stands for.

@@ -46,14 +46,14 @@ public struct VaultListing: Sendable, Equatable {
         }
     }
 
-    /// In the order of their names, each once.
-    public var items: [Item] = []
     /// What looks like a file of a vault and lies where nobody reads it.
     public struct Stray: Sendable, Equatable {
         public let path: String
         public let size: Int64
     }
 
+    /// In the order of their names, each once.
+    public var items: [Item] = []
     public var misplaced: [Stray] = []
 
     public init() {}

@@ -32,14 +32,11 @@ extension Vault {
                 .damaged, "nothing is repaired while \(damage.message)", at: damage.subject, remedy: damage.remedy)
         }
         // What is whole of a pack that no index names is kept, too.
-        var unindexed = 0
-        for item in try backend.list(.data).items where loaded.blobs.packNumber(item.id) == nil {
-            guard let pack = try header(of: VaultFile(.data, item.id), size: item.size, VaultCipher(key)) else {
-                continue
-            }
-            loaded.blobs.add(pack)
-            unindexed += 1
+        let unindexed = try look(at: loaded.blobs.unnamed(among: backend.list(.data).items), .none).compactMap { pack in
+            _ = try pack.name.get()
+            return pack.header
         }
+        for pack in unindexed { loaded.blobs.add(pack) }
         let index = loaded.blobs
         var check = VaultCheckResult()
         var damaged = try checkSizes(index, &check)
@@ -61,7 +58,7 @@ extension Vault {
             try refuseOther(index.packs[pack], index)
         }
         result.packs = packs.count
-        if packs.isEmpty, unindexed > 0 { result.findings.append(Self.lostIndex(unindexed)) }
+        if packs.isEmpty, !unindexed.isEmpty { result.findings.append(Self.lostIndex(unindexed.count)) }
         let blobs = packs.flatMap { index.packs[$0].blobs }
         result.blobsKept = blobs.count { !damaged.contains($0) }
         result.blobsLost =
@@ -134,15 +131,14 @@ extension Vault {
                 try backend.forEachPiece(of: file, size: size, in: buffer) { try target.write($0) }
             }
         }
-        let (saved, ours) = (SHA256Hasher(), SHA256Hasher())
+        let saved = SHA256Hasher()
         let own = try FileStatus.ofTarget(backend.place(file))
         guard there.isRegular, own.map(there.isSame) != true else {
             throw BackupError(
                 .exists, "is no copy of the damaged file", at: path, remedy: "give another folder to --save")
         }
         try FileHandle.openForReading(path).forEachChunk { saved.update($0) }
-        try backend.forEachPiece(of: file, size: size, in: buffer) { ours.update($0) }
-        guard saved.finish() == ours.finish() else {
+        guard try saved.finish() == backend.digest(of: file, size: size, in: buffer) else {
             throw BackupError(
                 .exists, "holds something else than the damaged file", at: path, remedy: "give another folder to --save"
             )

@@ -3,15 +3,20 @@ struct UnindexedPack {
     let file: VaultFile
     /// What it should be called by what is in it, where that was asked; nil for one that is gone.
     let name: Result<SHA256Digest?, BackupError>
+    /// What its header says; nil where it does not end as a pack does.
+    var header: PackIndex.Pack?
 
-    /// Whether it ends as a pack does.
-    var isPack = true
+    /// What an interrupted backup left, if it is what its name says. Headers are authenticated and tell all that an index would,
+    /// but whoever relied on a pack that was damaged since would leave out what only it held.
+    var whole: PackIndex.Pack? {
+        if case .success(file.id) = name { header } else { nil }
+    }
 
     /// It harms nobody, but for the place it takes.
     func finding(_ index: BlobIndex) -> Finding? {
         switch name {
         case .success(nil): return nil
-        case .success(file.id) where isPack:
+        case .success where whole != nil:
             return Finding(
                 .entryUnexpected, .note, file.path, "is in no index, as after an interrupted backup",
                 remedy: "the next backup uses it, and 'backup-tool vault prune' removes it")
@@ -22,7 +27,7 @@ struct UnindexedPack {
         case .success:
             return Finding(
                 .digestMismatch, .warning, file.path,
-                isPack ? "is in no index and not what its name says" : "is in no index and no whole pack",
+                header != nil ? "is in no index and not what its name says" : "is in no index and no whole pack",
                 remedy: "'backup-tool vault prune' removes it")
         case .failure(let error):
             return Finding(.unreadable, .warning, file.path, "is in no index, and \(error.message)")
@@ -39,10 +44,10 @@ extension Vault {
             let item = unindexed[number]
             let file = VaultFile(.data, item.id)
             do {
-                let isPack = try header(of: file, size: item.size, tools.1) != nil
-                let isRead = selected.contains(number)
+                let header = try header(of: file, size: item.size, tools.1)
+                let isRead = header != nil && selected.contains(number)
                 let name = isRead ? try backend.digest(of: file, size: item.size, in: tools.0) : item.id
-                return UnindexedPack(file: file, name: .success(name), isPack: isPack)
+                return UnindexedPack(file: file, name: .success(name), header: header)
             } catch let error as BackupError where error.isVerdict {
                 return UnindexedPack(file: file, name: error.code == .notFound ? .success(nil) : .failure(error))
             }

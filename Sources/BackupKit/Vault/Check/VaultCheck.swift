@@ -109,7 +109,7 @@ extension Vault {
         let (snapshots, wrong) = try snapshots()
         result.findings = findings + wrong
         result.snapshots = snapshots.count
-        result.findings += try keyFindings()
+        result.findings += try keyFindings() + Self.misplaced(backend.list(.config))
         let loaded = try loadIndex()
         let index = loaded.blobs
         result.findings += loaded.findings
@@ -163,7 +163,7 @@ extension Vault {
     private func keyFindings() throws -> [Finding] {
         var findings = try listKeys().findings
         let listing = try backend.list(.key)
-        findings += Self.misplaced(listing) + Self.misplaced(try backend.list(.config))
+        findings += Self.misplaced(listing)
         for item in listing.items {
             // A file that cannot be read at all is a finding of the list above.
             guard let bytes = try? backend.readAll(VaultFile(.key, item.id), limit: KeyFile.limit) else { continue }
@@ -203,7 +203,7 @@ extension Vault {
                 end = index[number].end
             }
         }
-        result.unindexed = listing.items.filter { sizes[$0.id] != nil }
+        result.unindexed = index.unnamed(among: listing.items)
         return damaged
     }
 

@@ -106,6 +106,11 @@ public struct BlobIndex: Sendable {
 
     public func packNumber(_ id: SHA256Digest) -> Int? { packNumbers[id].map(Int.init) }
 
+    /// Packs that are in the vault and not in here.
+    func unnamed(among items: [VaultListing.Item]) -> [VaultListing.Item] {
+        items.filter { packNumber($0.id) == nil }
+    }
+
     /// From now on nobody relies on what a pack holds: whoever has it stores it again.
     mutating func distrust(_ number: Int) { packs[number].isToBeDeleted = true }
 
@@ -185,15 +190,12 @@ extension Vault {
                     }
                 case .failure(let error):
                     if error.code == .notFound { return nil }
-                    if let finding = try misfiled(VaultFile(.index, id)) {
-                        loaded.findings.append(finding)
-                        continue
-                    }
+                    let file = VaultFile(.index, id)
                     loaded.findings.append(
-                        Finding(
-                            .unreadable, .damage, VaultFile(.index, id).path,
-                            "the index cannot be used: \(error.message)",
-                            remedy: "'restic rebuild-index' makes it anew of the packs"))
+                        try misfiled(file)
+                            ?? Finding(
+                                .unreadable, .damage, file.path, "the index cannot be used: \(error.message)",
+                                remedy: "'restic rebuild-index' makes it anew of the packs"))
                 }
             }
         }

@@ -41,6 +41,15 @@ public final class BlobReader {
         return try body(found)
     }
 
+    /// What these blobs make together; nil where one of them cannot be read.
+    func text(of blobs: some Sequence<SHA256Digest>, in index: BlobIndex) -> [UInt8]? {
+        var text: [UInt8] = []
+        for id in blobs {
+            do { try read(BlobHandle(.data, id), in: index) { text += $0 } } catch { return nil }
+        }
+        return text
+    }
+
     /// What is in a folder.
     func nodes(of tree: SHA256Digest, in index: BlobIndex) throws -> [TreeNode] {
         try read(BlobHandle(.tree, tree), in: index) { try Tree(parsing: $0).nodes }

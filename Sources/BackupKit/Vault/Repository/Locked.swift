@@ -86,12 +86,7 @@ extension Vault {
 
     /// Removes the locks of processes that are gone, or all.
     public func unlock(all: Bool = false, clock: Clock = .system) throws -> [(id: SHA256Digest, reason: String)] {
-        if all,
-            let pack = try backend.list(.lock).items.lazy.compactMap({ try self.misfiled(VaultFile(.lock, $0.id)) })
-                .first
-        {
-            throw BackupError(.refused, pack.message, at: pack.subject, remedy: pack.remedy)
-        }
+        if all { for item in try backend.list(.lock).items { try refuseMisfiled(VaultFile(.lock, item.id)) } }
         return try locks.unlock(all: all, now: clock.now())
     }
 }

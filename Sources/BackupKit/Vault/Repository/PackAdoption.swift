@@ -5,46 +5,14 @@ extension Vault {
     func reconcile(_ index: inout BlobIndex) throws -> (unindexed: [PackIndex.Pack], findings: [Finding]) {
         let listing = try backend.list(.data)
         var findings = distrustLost(&index, listing.sizes)
-        let unknown = listing.items.filter { index.packNumber($0.id) == nil }
-        let found = try Parallel.map(unknown.count, state: { (try VaultCipher(key), RawBuffer()) }) { tools, number in
-            try adoptable(unknown[number], tools.0, tools.1)
+        let found = try look(at: index.unnamed(among: listing.items), .all)
+        let whole = found.compactMap(\.whole)
+        for pack in whole { index.add(pack) }
+        // What nobody needs must not keep a backup from being made; what cannot be read must be known.
+        for pack in found {
+            if case .failure = pack.name, let finding = pack.finding(index) { findings.append(finding) }
         }
-        let unindexed = found.compactMap { try? $0.get() }
-        for pack in unindexed { index.add(pack) }
-        for case .failure(let skipped) in found where skipped.finding.severity != .note {
-            findings.append(skipped.finding)
-        }
-        return (unindexed, findings)
-    }
-
-    /// Why a pack is not adopted.
-    private struct Skipped: Error {
-        let finding: Finding
-    }
-
-    /// What an interrupted backup left. Headers of packs are authenticated and tell all that an index would, but whoever
-    /// relied on a pack that was damaged since would leave out what only it held: it must be what its name says, and one that
-    /// is not is left to `check` and `prune`.
-    private func adoptable(
-        _ item: VaultListing.Item, _ cipher: VaultCipher, _ buffer: RawBuffer
-    ) throws -> Result<PackIndex.Pack, Skipped> {
-        try Interrupt.check()
-        let file = VaultFile(.data, item.id)
-        func skipped(_ code: Finding.Code, _ severity: Finding.Severity, _ message: String) -> Result<
-            PackIndex.Pack, Skipped
-        > {
-            .failure(Skipped(finding: Finding(code, severity, file.path, message)))
-        }
-        do {
-            guard let pack = try header(of: file, size: item.size, cipher),
-                try backend.digest(of: file, size: item.size, in: buffer) == item.id
-            else { return skipped(.digestMismatch, .note, "is in no index and not what its name says") }
-            return .success(pack)
-        } catch let error as BackupError where error.isVerdict {
-            // Gone is gone; and what nobody needs must not keep a backup from being made.
-            return skipped(
-                .unreadable, error.code == .notFound ? .note : .warning, "is in no index, and \(error.message)")
-        }
+        return (whole, findings)
     }
 
     private func distrustLost(_ index: inout BlobIndex, _ sizes: [SHA256Digest: Int64]) -> [Finding] {
@@ -89,7 +57,13 @@ extension Vault {
         }
     }
 
-    /// Whether a file that should be something else is a pack: then it is not to be thrown away.
+    /// What is a pack and lies among other files is not to be thrown away as one of them.
+    func refuseMisfiled(_ file: VaultFile) throws {
+        guard let finding = try misfiled(file) else { return }
+        throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
+    }
+
+    /// Whether a file that should be something else is a pack.
     func misfiled(_ file: VaultFile) throws -> Finding? {
         guard let size = try backend.size(file), try header(of: file, size: size, VaultCipher(key)) != nil else {
             return nil

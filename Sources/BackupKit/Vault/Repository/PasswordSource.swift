@@ -58,21 +58,22 @@ public enum PasswordSource: Sendable, Equatable {
 
     /// The place of a vault as a file holds it, which restic takes from one as it takes a password.
     public static func repository(in file: String) throws -> String {
-        let place = String(decoding: trimmed(try readFile(file, of: "repository")), as: UTF8.self)
+        let place = String(decoding: trimmed(try readFile(file, isSecret: false)), as: UTF8.self)
         guard !place.isEmpty, !place.contains("\0") else {
             throw BackupError(.usage, "holds no path of a vault", at: file)
         }
         return place
     }
 
-    private static func readFile(_ path: String, of what: String = "password") throws -> [UInt8] {
+    private static func readFile(_ path: String, isSecret: Bool = true) throws -> [UInt8] {
         let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
         guard descriptor >= 0 else {
+            let what = isSecret ? "password" : "repository"
             let failure = BackupError.fromErrno("the \(what) cannot be read", at: path)
             throw BackupError(.failed, failure.message, at: path)
         }
         let file = FileHandle(owning: descriptor, path: path)
-        if what == "password" { try mustBePrivate(file.status(), path) }
+        if isSecret { try mustBePrivate(file.status(), path) }
         var bytes = [UInt8](repeating: 0, count: limit)
         let count = try bytes.withUnsafeMutableBytes { try file.readNext(into: $0) }
         return Array(bytes[..<count])

@@ -42,19 +42,16 @@ extension Vault {
             switch result {
             case .success(let snapshot): if let snapshot { snapshots.append(snapshot) }
             case .failure(let error):
-                if let finding = try misfiled(VaultFile(.snapshot, id)) {
-                    findings.append(finding)
-                    continue
-                }
+                let file = VaultFile(.snapshot, id)
                 findings.append(
-                    Finding(
-                        .unreadable, .damage, VaultFile(.snapshot, id).path,
-                        "the snapshot cannot be read: \(error.message)",
-                        // What cannot be opened may be whole.
-                        remedy: error.code == .damaged
-                            ? "bring its file back from a copy, or let go of it with "
-                                + "'backup-tool vault forget \(id.hex.prefix(8))'"
-                            : nil))
+                    try misfiled(file)
+                        ?? Finding(
+                            .unreadable, .damage, file.path, "the snapshot cannot be read: \(error.message)",
+                            // What cannot be opened may be whole.
+                            remedy: error.code == .damaged
+                                ? "bring its file back from a copy, or let go of it with "
+                                    + "'backup-tool vault forget \(id.hex.prefix(8))'"
+                                : nil))
             }
         }
         return (snapshots.sorted(by: Self.isEarlier), findings)
@@ -72,9 +69,7 @@ extension Vault {
     public func mustBeReadableOrDamaged(_ id: SHA256Digest) throws {
         guard case .failure(let error) = try readSnapshot(id, VaultCipher(key)) else { return }
         guard error.code == .damaged else { throw error }
-        if let finding = try misfiled(VaultFile(.snapshot, id)) {
-            throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
-        }
+        try refuseMisfiled(VaultFile(.snapshot, id))
     }
 
     private func readSnapshot(_ id: SHA256Digest, _ cipher: VaultCipher) throws -> Result<Snapshot?, BackupError> {
