@@ -175,6 +175,8 @@ extension Crontab {
         let failed = state { $0.lastRun = .init(started: time(100), seconds: 1, exitCode: 1, message: "disk full") }
         #expect(status(failed, hours: 1).level == .warning)
         #expect(status(failed, hours: 1).parts[0] == "last run ended with 1 (disk full)")
+        let damaged = state { $0.lastRun = .init(started: time(100), seconds: 1, exitCode: 4) }
+        #expect(status(damaged, hours: 1).level == .critical)
         let frozen = state { ($0.suspect, $0.suspicions) = ("0123456789", ["notes: fell from 9 to 0"]) }
         #expect(status(frozen, hours: 1).level == .warning)
         #expect(status(frozen, hours: 1).parts[0].hasSuffix("notes: fell from 9 to 0 (snapshot 01234567)"))

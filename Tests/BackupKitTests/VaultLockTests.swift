@@ -190,8 +190,14 @@ private let noRefresh = VaultLock.Rhythm(refresh: 3600)
             )
             _ = try utf8("garbage").withUnsafeBytes { try vault.backend.store(.lock, $0) }
             #expect(errorCode { _ = try VaultLock.acquire(.shared, in: locks) } == .locked)
-            #expect(try vault.unlock().count == 0)
-            #expect(try vault.unlock(all: true).count == 2)
+            let fates = try vault.unlock()
+            #expect(fates.map(\.isRemoved).filter { $0 } == [true], "the empty one")
+            #expect(fates.first { !$0.isRemoved }?.reason.contains("cannot be read") == true)
+            #expect(try vault.unlock(all: true).count == 1)
+            let mine = try VaultLock.acquire(.shared, in: locks)
+            let own = try vault.unlock()
+            #expect(own.map(\.isRemoved) == [false] && own.first?.reason.hasPrefix("process \(getpid()) of ") == true)
+            mine.release()
             try VaultLock.acquire(.shared, in: locks).release()
         }
     }

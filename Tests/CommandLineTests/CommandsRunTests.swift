@@ -30,6 +30,23 @@ import Testing
         #expect(try bench.files("v/locks").isEmpty)
     }
 
+    @Test func theConfigurationsPasswordComesBeforeThatOfRestic_forItsOwnVault() throws {
+        let bench = try bench()
+        let restic = ["RESTIC_PASSWORD": "of another vault"]
+        try bench.tool(exit: 0, "run", "--config", "c/nightly.toml", environment: restic)
+        try bench.tool(exit: 0, "vault", "snapshots", "--config", "c/nightly.toml", environment: restic)
+        try bench.tool(exit: 0, "verify", "vault:v", "--config", "c/nightly.toml", environment: restic)
+        try bench.shell("mkdir w; RESTIC_PASSWORD='of another vault' restic -q -r w init")
+        try bench.tool(
+            exit: 0, "vault", "snapshots", "--vault", "w", "--config", "c/nightly.toml", environment: restic)
+    }
+
+    @Test func anErrorOfARunHasItsAdviceOnALineOfItsOwn() throws {
+        let bench = try bench()
+        try bench.shell("rm store.db")
+        #expect(try run(bench, exit: 10).stderr.contains("there is no store here\n  look whether"))
+    }
+
     /// As all that the configuration names, what a command names is found where the configuration is.
     @Test func aPasswordCommandRunsWhereTheConfigurationLies() throws {
         let bench = try bench()

@@ -148,7 +148,9 @@ struct CommandsVaultTests {
             "$T" vault snapshots -q
             code=0; "$T" vault key remove 00 2>message || code=$?
             [ $code = 11 ]; grep -q 'in use' message
-            "$T" vault unlock -q; ls v/locks | grep .
+            "$T" vault unlock 2>&1 | grep 'stays: process [0-9]* of .* since '; ls v/locks | grep .
+            code=0; "$T" vault key remove 00 --lock-wait 1 2>message || code=$?
+            [ $code = 11 ]; grep -q 'try again later' message
             (sleep 0.5; touch done) &
             "$T" vault key remove 00 --lock-wait 60 2>message || code=$?
             [ $code = 10 ]

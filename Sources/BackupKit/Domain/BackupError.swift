@@ -35,6 +35,8 @@ public struct BackupError: Error, Sendable, Equatable {
 extension BackupError {
     /// Whether it says something of what was asked for. That somebody interrupted does not, and neither does a line that broke.
     var isVerdict: Bool { code != .interrupted && code != .temporary }
+
+    func advising(_ remedy: String) -> BackupError { BackupError(code, message, at: subject, remedy: remedy) }
 }
 
 extension BackupError: CustomStringConvertible {

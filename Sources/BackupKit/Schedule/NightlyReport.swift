@@ -26,11 +26,11 @@ extension NightlyRun {
         }
 
         /// The errors that no finding tells of as well, and what was not done.
-        public var complaints: [String] {
+        public var complaints: [BackupError] {
             let told = Set(findings.map(\.sentence))
             let names = undone.map(\.rawValue).joined(separator: ", ")
-            return errors.filter { !told.contains("\($0.subject ?? ""): \($0.message)") }.map(\.description)
-                + (undone.isEmpty ? [] : ["not done: \(names)"])
+            return errors.filter { !told.contains("\($0.subject ?? ""): \($0.message)") }
+                + (undone.isEmpty ? [] : [BackupError(.incomplete, "not done: \(names)")])
         }
 
         /// The worst that happened: damage, then a step that failed, then what wants to be looked at. Nil is fine.

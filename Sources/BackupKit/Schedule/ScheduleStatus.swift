@@ -18,6 +18,9 @@ public struct ScheduleStatus: Sendable, Equatable {
         }
     }
 
+    /// The number of a run that found damage (docs/exit-codes.md).
+    private static let damage: Int32 = 4
+
     public private(set) var level = Level.ok
     /// What is not as it should be, and what is worth knowing.
     public private(set) var parts: [String] = []
@@ -37,7 +40,9 @@ public struct ScheduleStatus: Sendable, Equatable {
             add(.critical, state?.lastRun == nil ? "never ran" : "never succeeded")
         }
         if let run = state?.lastRun, run.exitCode != 0 {
-            add(.warning, "last run ended with \(run.exitCode)\(run.message.map { " (\($0))" } ?? "")")
+            add(
+                run.exitCode == Self.damage ? .critical : .warning,
+                "last run ended with \(run.exitCode)\(run.message.map { " (\($0))" } ?? "")")
         }
         if let suspect = state?.suspect {
             let loss = state?.suspicions.first ?? "much is gone"

@@ -163,7 +163,9 @@ public final class SQLite {
                 .destinationFull, "No space left on device", at: path,
                 remedy: "free some space and run the command again")
         case SQLITE_CORRUPT, SQLITE_NOTADB:
-            return BackupError(.damaged, text, at: path)
+            return BackupError(
+                .damaged, text, at: path,
+                remedy: "keep it as it is; 'backup-tool restore' brings what a backup holds into a new store")
         default:
             return BackupError(.failed, text, at: path)
         }

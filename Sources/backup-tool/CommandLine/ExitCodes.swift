@@ -80,9 +80,13 @@ struct ExitError {
         ]
     }
 
-    func text(_ style: Style) -> String {
-        let subject = error.subject.map { printable($0) + ": " } ?? ""
-        let first = style.error("backup-tool:") + " " + subject + printable(error.message)
-        return error.remedy.map { "\(first)\n  \(printable($0))" } ?? first
+    func text(_ style: Style) -> String { error.text(after: style.error("backup-tool:")) }
+}
+
+extension BackupError {
+    /// What happened to what, and below it what to do next.
+    func text(after mark: String) -> String {
+        let first = "\(mark) \(subject.map { printable($0) + ": " } ?? "")\(printable(message))"
+        return remedy.map { "\(first)\n  \(printable($0))" } ?? first
     }
 }

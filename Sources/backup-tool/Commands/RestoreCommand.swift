@@ -43,7 +43,8 @@ extension Command {
         examples: [
             Example("backup-tool restore library.tar.zst --dry-run", "See what would change"),
             Example("backup-tool restore library.tar.zst --match smith2020", "Bring back one reference"),
-            Example("backup-tool restore library.tar.zst --resurrect --simulate 3", "Will it survive the next syncs?"),
+            Example(
+                "backup-tool restore library.tar.zst --resurrect --simulate 3", "Whether it survives the next syncs"),
             Example("backup-tool restore library.tar.zst --to /tmp/library", "Plain files, no store"),
         ],
         reports: true,

@@ -107,9 +107,11 @@ extension Invocation {
         return try vaultPath()
     }
 
-    /// The password as everywhere, and last as the configuration says.
+    /// The password as everywhere, and last, for another vault than its own, as the configuration says.
     private func nightlyPassword(_ settings: Configuration) throws -> [UInt8] {
-        try vaultPassword(from: namedPassword() ?? settings.passwordSource)
+        let isOwn = try nightlyVaultPath(settings) == settings.text("vault")
+        let source = settings.passwordSource
+        return try vaultPassword(from: namedPassword(configured: isOwn ? source : nil) ?? source)
     }
 
     private func openNightly(_ settings: Configuration) throws -> (path: String, vault: Vault) {
@@ -188,7 +190,7 @@ extension Invocation {
             say(report.findings + unheard)
             for drill in report.drills where !drill.isOK { self.report(drill) }
             for complaint in report.complaints {
-                output.say("\(output.err.style.error("error:")) \(printable(complaint))")
+                output.say(complaint.text(after: output.err.style.error("error:")))
             }
         }
         return report.worst.map { ExitStatus($0, signal: 0) } ?? .done

@@ -74,12 +74,12 @@ extension Command {
         discussion: """
             One line in the manner of a monitoring plugin: when the last run that was fine ended, when the next is due, \
             how the last drill went. The exit code is 0 when all is well; 1 when something wants to be looked at, such \
-            as a last run that was not fine; 2 when no run was fine for longer than --max-age, or a drill failed; \
-            3 when that cannot be told.
+            as a last run that was not fine; 2 when no run was fine for longer than --max-age, the last one found damage, or a \
+            drill failed; 3 when that cannot be told.
             """,
         options: [.value("max-age", "AGE", "The age of a good run that is too much; 26h is usual"), .profile],
         examples: [
-            Example("backup-tool schedule status", "Are there backups?"),
+            Example("backup-tool schedule status", "Whether there are backups"),
             Example("backup-tool schedule status --max-age 50h --profile papers", "For a run every other day"),
         ],
         reports: true,

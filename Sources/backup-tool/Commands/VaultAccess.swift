@@ -57,7 +57,7 @@ extension Invocation {
         The vault is --vault, else $BACKUP_TOOL_VAULT, else that of a configuration named with --config, else \
         $RESTIC_REPOSITORY or the one in $RESTIC_REPOSITORY_FILE, else that of the usual configuration. Its \
         password comes from --password-file or --password-command, else from $BACKUP_TOOL_PASSWORD_FILE, _COMMAND or \
-        $BACKUP_TOOL_PASSWORD, else from those of restic; that of the configuration's vault then from there; on a \
+        $BACKUP_TOOL_PASSWORD, else, for the configuration's own vault, from there, else from those of restic; on a \
         terminal it is asked for.
         """
 
@@ -72,7 +72,13 @@ extension Invocation {
     /// The vault that is named, else that of the configuration.
     func vaultPath() throws -> String {
         if let named = try namedVault() { return try vaultFolder(named) }
-        guard let configured = try configuration().text("vault") else {
+        let settings = try configuration()
+        guard let configured = settings.text("vault") else {
+            if let file = settings.file, let profile = settings.profiles.first {
+                throw BackupError(
+                    .usage, "names a vault in its profiles only", at: file,
+                    remedy: isDeclared("profile") ? "name one, such as with --profile \(profile)" : "give --vault")
+            }
             throw usage("no vault is named: give --vault, or set BACKUP_TOOL_VAULT")
         }
         return configured
@@ -128,21 +134,28 @@ extension Invocation {
         return Double(try integer(Option.lockWait.name) ?? 0)
     }
 
-    /// What the command line or the environment says of the password.
-    func namedPassword() throws -> PasswordSource? {
+    /// What the command line or the environment says of the password; `configured` is that of the vault's own configuration.
+    func namedPassword(configured: @autoclosure () throws -> PasswordSource?) throws -> PasswordSource? {
         try PasswordSource.find(
-            file: value("password-file"), command: value("password-command"), variable: { environment[$0] })
+            file: value("password-file"), command: value("password-command"), configured: configured(),
+            variable: { environment[$0] })
     }
 
     /// Where the password comes from, unless it is asked for. The configuration's is no other vault's.
     func passwordSource() throws -> PasswordSource? {
-        guard let named = try namedVault() else { return try namedPassword() ?? configuration().passwordSource }
+        guard let named = try namedVault() else {
+            return try namedPassword(configured: configuration().passwordSource)
+        }
         return try passwordSource(of: vaultFolder(named))
     }
 
-    /// The same for a vault that is named by its path; the configuration's password is for its own.
+    /// The same for a vault that is named by its path.
     func passwordSource(of path: String) throws -> PasswordSource? {
-        if let named = try namedPassword() { return named }
+        try namedPassword(configured: configuredPassword(of: path))
+    }
+
+    /// The configuration's password is for its own vault.
+    private func configuredPassword(of path: String) throws -> PasswordSource? {
         let settings = try configuration()
         guard let own = try settings.text("vault").flatMap({ try FileStatus.ofTarget($0) }),
             let named = try FileStatus.ofTarget(path)

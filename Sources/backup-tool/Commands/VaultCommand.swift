@@ -93,14 +93,17 @@ extension Command {
         examples: [Example("backup-tool vault unlock", "After a crash, before restic is used")],
         reports: true,
         run: { call in
-            let removed = try call.openVault().unlock(all: call.flag("remove-all"))
+            let fates = try call.openVault().unlock(all: call.flag("remove-all"))
+            let (removed, left) = (fates.filter(\.isRemoved), fates.filter { !$0.isRemoved })
             if call.output.isJSON {
                 call.output.report([
                     "message_type": "unlock", "removed": .array(removed.map { .string($0.id.hex) }),
+                    "left": .array(left.map { ["id": .string($0.id.hex), "reason": .string($0.reason)] }),
                 ])
             } else {
-                for (id, reason) in removed { call.output.detail("\(id.hex.prefix(10)): \(reason)") }
+                for lock in removed { call.output.detail("\(lock.id.hex.prefix(10)): \(printable(lock.reason))") }
                 call.output.note("\(HumanText.count(removed.count, "lock")) removed")
+                for lock in left { call.output.note("\(lock.id.hex.prefix(10)) stays: \(printable(lock.reason))") }
             }
             return .done
         })

@@ -14,7 +14,8 @@ public enum AtomicFile {
         try refuseExisting(path, unless: replace)
         removeLeftovers(of: path)
         let temporary = temporaryName(for: path)
-        let file = try FileHandle.create(temporary, mode: mode)
+        // What goes wrong is told of the file that is meant: nobody has asked for the other.
+        let file = try FileHandle.create(temporary, mode: mode, toldAs: path)
         do {
             let result = try body(file)
             try file.sync()

@@ -50,10 +50,10 @@ public final class FileHandle: Sendable {
     }
 
     /// Creates a file that did not exist, readable by its owner alone.
-    public static func create(_ path: String, mode: mode_t = 0o600) throws -> FileHandle {
+    public static func create(_ path: String, mode: mode_t = 0o600, toldAs name: String? = nil) throws -> FileHandle {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
-        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be created", at: path) }
-        return FileHandle(owning: descriptor, path: path)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be created", at: name ?? path) }
+        return FileHandle(owning: descriptor, path: name ?? path)
     }
 
     public func status() throws -> FileStatus {
@@ -203,6 +203,9 @@ extension BackupError {
             return BackupError(.notFound, "\(what): \(reason)", at: path)
         case EEXIST:
             return BackupError(.exists, "\(what): \(reason)", at: path)
+        case EROFS:
+            return BackupError(
+                .failed, "\(what): \(reason)", at: path, remedy: "mount its file system so that it can be written to")
         default:
             return BackupError(.failed, "\(what): \(reason)", at: path)
         }

@@ -57,6 +57,8 @@ struct LockFile: Equatable {
 }
 
 extension LockFile {
+    var holder: String { "process \(pid) of \(userName) on \(hostName) since \(time.localText)" }
+
     /// A lock that was not refreshed for so long is nobody's: restic's rule, which refreshes every five minutes.
     static let lifetime: Int64 = 30 * 60
 

@@ -85,7 +85,7 @@ extension Vault {
     }
 
     /// Removes the locks of processes that are gone, or all.
-    public func unlock(all: Bool = false, clock: Clock = .system) throws -> [(id: SHA256Digest, reason: String)] {
+    public func unlock(all: Bool = false, clock: Clock = .system) throws -> [LockFate] {
         if all { for item in try backend.list(.lock).items { try refuseMisfiled(VaultFile(.lock, item.id)) } }
         return try locks.unlock(all: all, now: clock.now())
     }

@@ -7,19 +7,23 @@ public enum PasswordSource: Sendable, Equatable {
     case command(String, folder: String? = nil)
     case text(String)
 
-    /// What the command line says, else our own variables, else those of restic.
-    public static func find(file: String?, command: String?, variable: (String) -> String?) throws -> PasswordSource? {
+    /// What the command line says, else our own variables, else the configuration of the vault that is meant, else what restic's
+    /// variables say, which may be there for another vault.
+    public static func find(
+        file: String?, command: String?, configured: @autoclosure () throws -> PasswordSource? = nil,
+        variable: (String) -> String?
+    ) throws -> PasswordSource? {
         if file != nil, command != nil {
             throw BackupError(.usage, "--password-file and --password-command exclude each other")
         }
         if let file { return .file(file) }
         if let command { return .command(command) }
-        for prefix in ["BACKUP_TOOL", "RESTIC"] {
+        func inEnvironment(_ prefix: String) -> PasswordSource? {
             if let file = variable("\(prefix)_PASSWORD_FILE") { return .file(file) }
             if let command = variable("\(prefix)_PASSWORD_COMMAND") { return .command(command) }
-            if let text = variable("\(prefix)_PASSWORD") { return .text(text) }
+            return variable("\(prefix)_PASSWORD").map { .text($0) }
         }
-        return nil
+        return try inEnvironment("BACKUP_TOOL") ?? configured() ?? inEnvironment("RESTIC")
     }
 
     /// As restic takes it: without the white space around it when it comes from a file or a command, else as it is.
@@ -35,14 +39,13 @@ public enum PasswordSource: Sendable, Equatable {
     /// what else a password may come from nothing is known before.
     public func check() throws {
         guard case .file(let path) = self else { return }
-        let remedy = "write the password into a file there, and run 'chmod 600' on it"
         guard let status = try FileStatus.ofTarget(path) else {
-            throw BackupError(.notFound, "there is no such password file", at: path, remedy: remedy)
+            throw BackupError(.notFound, "there is no such password file", at: path, remedy: Self.makeOne)
         }
-        if status.isDirectory { throw BackupError(.failed, "is a folder", at: path, remedy: remedy) }
+        if status.isDirectory { throw BackupError(.failed, "is a folder", at: path, remedy: Self.makeOne) }
         try Self.mustBePrivate(status, path)
         if status.isRegular, status.size == 0 {
-            throw BackupError(.failed, "this password file is empty", at: path, remedy: remedy)
+            throw BackupError(.failed, "this password file is empty", at: path, remedy: Self.makeOne)
         }
     }
 
@@ -55,6 +58,7 @@ public enum PasswordSource: Sendable, Equatable {
     }
 
     private static let limit = 64 << 10
+    private static let makeOne = "write the password into a file there, and run 'chmod 600' on it"
 
     /// The place of a vault as a file holds it, which restic takes from one as it takes a password.
     public static func repository(in file: String) throws -> String {
@@ -70,7 +74,9 @@ public enum PasswordSource: Sendable, Equatable {
         guard descriptor >= 0 else {
             let what = isSecret ? "password" : "repository"
             let failure = BackupError.fromErrno("the \(what) cannot be read", at: path)
-            throw BackupError(.failed, failure.message, at: path)
+            throw BackupError(
+                .failed, failure.message, at: path,
+                remedy: isSecret && failure.code == .notFound ? Self.makeOne : failure.remedy)
         }
         let file = FileHandle(owning: descriptor, path: path)
         if isSecret { try mustBePrivate(file.status(), path) }
@@ -88,7 +94,9 @@ public enum PasswordSource: Sendable, Equatable {
         let count = fread(&bytes, 1, bytes.count, stream)
         let status = pclose(stream)
         guard status == 0 else {
-            throw BackupError(.failed, "the password command failed", at: command)
+            throw BackupError(
+                .failed, "the password command failed", at: command,
+                remedy: "run it by hand to see why; it must end with 0")
         }
         return Array(bytes[..<count])
     }

@@ -40,13 +40,18 @@ final class VaultLock: @unchecked Sendable {
         while true {
             do {
                 return try VaultLock(mode, locks, clock, rhythm)
-            } catch let error as BackupError where error.code == .locked && monotonicSeconds() < end {
+            } catch let error as BackupError where error.code == .locked {
+                if monotonicSeconds() >= end {
+                    throw wait > 0 ? error.advising("try again later, or \(Self.whenGone)") : error
+                }
                 // Not all who wait at the same moment shall come back at the same moment.
                 pause(min(Double.random(in: 0.2...1), max(0, end - monotonicSeconds())))
                 try Interrupt.check()
             }
         }
     }
+
+    static let whenGone = "see 'backup-tool vault unlock --help'"
 
     private init(_ mode: Mode, _ locks: LockFolder, _ clock: Clock, _ rhythm: Rhythm) throws {
         try locks.refuseConflict(with: mode, except: nil, now: clock.now())
@@ -181,9 +186,8 @@ struct LockFolder: Sendable {
             let what = file.isExclusive ? "is locked" : "is in use"
             throw BackupError(
                 .locked,
-                "\(what) by process \(file.pid) of \(file.userName) on \(file.hostName) since \(file.time.text)",
-                at: backend.location,
-                remedy: "wait until it is done (--lock-wait), or see 'backup-tool vault unlock --help'")
+                "\(what) by \(file.holder)", at: backend.location,
+                remedy: "wait until it is done (--lock-wait), or \(VaultLock.whenGone)")
         }
     }
 
@@ -213,15 +217,31 @@ struct LockFolder: Sendable {
         }
     }
 
-    /// Removes stale locks, or all there are, and says which.
-    func unlock(all: Bool, now: Timestamp) throws -> [(id: SHA256Digest, reason: String)] {
-        var removed: [(id: SHA256Digest, reason: String)] = []
-        for item in try backend.list(.lock).items {
-            let file = try? read(item)
-            guard let reason = all ? "asked for" : file?.staleness(now: now, host: host) else { continue }
-            try backend.remove([VaultFile(.lock, item.id)])
-            removed.append((item.id, reason))
+    /// Removes stale locks, or all there are.
+    func unlock(all: Bool, now: Timestamp) throws -> [LockFate] {
+        try backend.list(.lock).items.map { item in
+            let fate = all ? LockFate(id: item.id, reason: "asked for", isRemoved: true) : fate(of: item, now)
+            if fate.isRemoved { try backend.remove([VaultFile(.lock, item.id)]) }
+            return fate
         }
-        return removed
     }
+
+    private func fate(of item: VaultListing.Item, _ now: Timestamp) -> LockFate {
+        do {
+            // restic stumbles over one that locks nothing.
+            let file = try read(item)
+            let reason = file == nil ? "it is empty" : file?.staleness(now: now, host: host)
+            return LockFate(id: item.id, reason: reason ?? file?.holder ?? "", isRemoved: reason != nil)
+        } catch {
+            return LockFate(id: item.id, reason: "\(error)", isRemoved: false)
+        }
+    }
+}
+
+/// What became of a lock when they were cleared away.
+public struct LockFate: Sendable {
+    public let id: SHA256Digest
+    /// Why it is gone; or who holds it, or why that cannot be told.
+    public let reason: String
+    public let isRemoved: Bool
 }
