@@ -182,6 +182,12 @@ extension Crontab {
         #expect(status(frozen, hours: 1).parts[0].hasSuffix("notes: fell from 9 to 0 (snapshot 01234567)"))
     }
 
+    @Test func aStateWithAnyNumbersIsCompared() throws {
+        let json = #"{"publications":9223372036854775807,"notes":9223372036854775807,"tombstones":9223372036854775807}"#
+        let census = LibraryCensus(try Array(json.utf8).withUnsafeBytes { try JSON(parsing: $0) })
+        #expect(!Tripwire().compare(LibraryCensus(.null), with: census).isEmpty)
+    }
+
     @Test func aFailedDrillIsCritical() {
         let drilled = state { $0.lastDrill = .init(time: time(0), isOK: false, seconds: 0) }
         #expect(status(drilled, hours: 1).level == .critical)

@@ -47,7 +47,11 @@ extension VaultBackend {
             let file = VaultFile(kind, kind == .config ? .zero : SHA256Digest.of("hello"))
             #expect(try backend.size(file) == nil)
             try Array("hello".utf8).withUnsafeBytes { try backend.write(file, $0) }
-            #expect(try backend.settled(kind).items == [.init(id: file.id, size: 5)])
+            let items = try backend.settled(kind).items
+            #expect(items.map(\.id) == [file.id] && items.map(\.size) == [5])
+            if let modified = items.first?.modified {
+                #expect(abs(modified.milliseconds - Clock.system.now().milliseconds) < 60_000)
+            }
             #expect(try backend.size(file) == 5)
             #expect(try backend.text(file) == "hello")
             try backend.remove([file])
@@ -121,7 +125,7 @@ extension VaultBackend {
             #expect(try backend.sweep() == 0)
             for kind in VaultFile.Kind.allCases where kind != .config {
                 let file = VaultFile(kind, .of("x"))
-                #expect(try backend.settled(kind).items == [.init(id: file.id, size: 1)])
+                #expect(try backend.settled(kind).sizes == [file.id: 1])
                 #expect(try backend.hasPlace(for: file))
             }
             // At most once, and never again without being set aside.

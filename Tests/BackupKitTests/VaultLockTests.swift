@@ -39,7 +39,7 @@ private let noRefresh = VaultLock.Rhythm(refresh: 3600)
     @Test func aLockIsStaleWhenItsProcessOrItsTimeIsGone() throws {
         let now = try #require(Timestamp(iso8601: "2026-03-01T12:40:00Z"))
         func isStale(_ file: LockFile, _ host: HostView = host(), at time: Timestamp = now) -> Bool {
-            file.staleness(now: time, host: host) != nil
+            file.standing(now: time, host: host) != .held
         }
         let late = try #require(Timestamp(iso8601: "2026-03-01T13:01:00Z"))
         #expect(try !isStale(lock()))

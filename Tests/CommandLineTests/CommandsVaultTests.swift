@@ -168,7 +168,7 @@ struct CommandsVaultTests {
             mkdir d
             for i in 1 2 3 4; do
                 head -c 200000 /dev/urandom > d/$i
-                restic -r v backup -q d --time "2026-01-0$i 03:04:05" --host h
+                restic -r v backup -q d --time "2026-01-0$i 03:04:05" --host h $([ $i = 1 ] && echo --tag a)
                 rm d/$i
             done
             """)
@@ -177,10 +177,12 @@ struct CommandsVaultTests {
         try bench.tool(exit: 64, "vault", "check", "--read-data-subset", "9/2")
         #expect(try bench.json(exit: 0, "vault", "stats")["snapshots_count"]?.integer == 4)
         try bench.tool(exit: 64, "vault", "forget")
-        let ours = try bench.json(exit: 0, "vault", "forget", "--keep-last", "2", "--dry-run")
-        let theirs = try JSON(parsing: bench.shell("restic -r v forget --keep-last 2 --dry-run --json"))
-        let gone = (theirs.array?.first?["remove"]?.array ?? []).compactMap { $0["id"]?.string }
-        #expect(Set((ours["removed"]?.array ?? []).compactMap(\.string)) == Set(gone) && gone.count == 2)
+        for (options, count) in [("--keep-last 2", 2), ("--keep-last 1 --tag ''", 2)] {
+            let ours = try JSON(parsing: bench.shell("\"$T\" vault forget --json --dry-run \(options) | tail -1"))
+            let theirs = try JSON(parsing: bench.shell("restic -r v forget --dry-run --json \(options)"))
+            let gone = (theirs.array?.first?["remove"]?.array ?? []).compactMap { $0["id"]?.string }
+            #expect(Set((ours["removed"]?.array ?? []).compactMap(\.string)) == Set(gone) && gone.count == count)
+        }
         try bench.tool(exit: 0, "vault", "forget", "--keep-last", "2", "--prune", "--max-unused", "0")
         try bench.tool(exit: 0, "vault", "prune")
         try bench.shell(

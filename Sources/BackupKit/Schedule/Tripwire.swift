@@ -129,7 +129,10 @@ public struct Tripwire: Sendable, Equatable {
             guard isGone || isSuspicious(old - new, of: old, measure) else { continue }
             findings.append(suspect(measure.text, "fell from \(old) to \(new)"))
         }
-        let live = [LibraryCensus.Measure.publications, .notes, .events, .records].reduce(0) { $0 + before[$1] }
+        let live = [LibraryCensus.Measure.publications, .notes, .events, .records].reduce(0) { sum, measure in
+            let (more, isTooMany) = sum.addingReportingOverflow(before[measure])
+            return isTooMany ? .max : more
+        }
         let (old, new) = (before[.tombstones], now[.tombstones])
         if isSuspicious(new - old, of: live, .tombstones) {
             findings.append(suspect("deleted records", "rose from \(old) to \(new), with \(live) alive before"))

@@ -79,10 +79,15 @@ extension Invocation {
         if let damage = findings.first(where: { $0.severity == .damage }) {
             throw BackupError(.damaged, damage.message, at: damage.subject, remedy: "see 'backup-tool vault check'")
         }
+        // As with restic, no tag at all stands for snapshots without any.
         let tags = values("tag").map { $0.split(separator: ",").map(String.init) }
         let chosen = snapshots.filter { snapshot in
             (value("host").map { $0 == snapshot.file.hostname } ?? true)
-                && (tags.isEmpty || tags.contains { $0.allSatisfy(snapshot.file.tags.contains) })
+                && (tags.isEmpty
+                    || tags.contains { wanted in
+                        let tags = snapshot.file.tags
+                        return wanted.isEmpty ? tags.isEmpty : wanted.allSatisfy(tags.contains)
+                    })
         }
         var retention = Retention(policy, now: Clock.system.now())
         if let words = value("group-by") { retention.grouping = try RetentionGrouping(words) }

@@ -75,7 +75,8 @@ extension Command {
                     let chosen = try words.isEmpty ? all.snapshots : words.map { try source.resolve($0) }
                     call.say(all.findings)
                     let result = try vault.copy(chosen, from: source, progress: call.output.progress())
-                    return call.report(result, all.findings)
+                    call.say(result.findings)
+                    return call.report(result, all.findings + result.findings)
                 }
             }
         })

@@ -57,19 +57,27 @@ public final class FolderBackend: VaultBackend {
 
     private func add(_ inner: String, _ kind: VaultFile.Kind, to listing: inout VaultListing) throws {
         for name in try names(in: inner) {
-            guard let id = SHA256Digest(hex: name) else { continue }
+            guard let id = SHA256Digest(hex: name) else {
+                if kind == .snapshot, isRenamed(name) { try add(stray: "\(inner)/\(name)", to: &listing) }
+                continue
+            }
             // Upper case digits and foreign folders name files that nobody finds under their identifier.
             guard VaultFile(kind, id).path == "\(inner)/\(name)" else {
                 try add(stray: "\(inner)/\(name)", to: &listing)
                 continue
             }
-            // Gone between the two calls is gone.
-            guard let status = try FileStatus.ofTarget("\(folder)/\(inner)/\(name)") else { continue }
+            let path = "\(folder)/\(inner)/\(name)"
+            guard let status = try FileStatus.ofTarget(path) else {
+                // Gone between the two calls is gone; a link is there, wherever it leads to, and tells so when it is read.
+                if try FileStatus.ofName(path) != nil { listing.items.append(.init(id: id, size: 0)) }
+                continue
+            }
             guard status.isRegular else {
                 try add(stray: "\(inner)/\(name)", to: &listing)
                 continue
             }
-            listing.items.append(.init(id: id, size: status.size))
+            let modified = Timestamp(milliseconds: status.modifiedNanoseconds / 1_000_000)
+            listing.items.append(.init(id: id, size: status.size, modified: modified))
         }
     }
 
@@ -99,7 +107,9 @@ public final class FolderBackend: VaultBackend {
     }
 
     public func size(_ file: VaultFile) throws -> Int64? {
-        try FileStatus.ofTarget("\(folder)/\(file.path)")?.size
+        let path = "\(folder)/\(file.path)"
+        if let status = try FileStatus.ofTarget(path) { return status.size }
+        return try FileStatus.ofName(path) == nil ? nil : 0
     }
 
     public func hasPlace(for file: VaultFile) throws -> Bool {
@@ -107,12 +117,21 @@ public final class FolderBackend: VaultBackend {
     }
 
     public func read(_ file: VaultFile, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws {
-        let handle = try FileHandle.openForReading("\(folder)/\(file.path)")
+        let handle = try open("\(folder)/\(file.path)")
         let count = try handle.read(into: buffer, at: offset)
         guard count == buffer.count else {
             throw BackupError(
                 .damaged, "is too short: it ends at byte \(offset + Int64(count)) of \(offset + Int64(buffer.count))",
                 at: handle.path)
+        }
+    }
+
+    private func open(_ path: String) throws -> FileHandle {
+        do { return try FileHandle.openForReading(path) } catch let error as BackupError where error.code == .notFound {
+            if try FileStatus.ofName(path) == nil { throw error }
+            throw BackupError(
+                .failed, "is a link that leads nowhere", at: path,
+                remedy: "look whether the disk is there that it leads to")
         }
     }
 
@@ -157,6 +176,11 @@ public final class FolderBackend: VaultBackend {
         guard try FileStatus.ofName(reserve) != nil else { return false }
         try AtomicFile.remove([reserve])
         return true
+    }
+
+    /// Somebody has put a snapshot out of sight: "ID.bak".
+    private func isRenamed(_ name: String) -> Bool {
+        !isLeftover(name) && name.split { !$0.isHexDigit }.contains { SHA256Digest(hex: $0) != nil }
     }
 
     /// Ours, and restic's: "ID-tmp-123".

@@ -39,10 +39,11 @@ public struct VaultListing: Sendable, Equatable {
     public struct Item: Sendable, Equatable {
         public let id: SHA256Digest
         public let size: Int64
+        /// When it was written, by the clock of whoever keeps the files; nil where that is not told.
+        public let modified: Timestamp?
 
-        public init(id: SHA256Digest, size: Int64) {
-            self.id = id
-            self.size = size
+        public init(id: SHA256Digest, size: Int64, modified: Timestamp? = nil) {
+            (self.id, self.size, self.modified) = (id, size, modified)
         }
     }
 
@@ -80,6 +81,7 @@ public struct VaultListing: Sendable, Equatable {
 /// - `list` sees every file whose `write` returned `settling` seconds before it began, and none whose `remove` did. Names that are none of
 ///   a vault, such as temporary files, it leaves out. Files that come or go meanwhile may be listed or not: whoever reads
 ///   what was listed MUST be ready for `notFound`.
+/// - Where a listing says when files were written, one clock has told it of all of them.
 /// - `size` and `read` know of every change that has returned; only listings may be late.
 /// - Any call may take long and may fail. `temporary` means that the same call may succeed later and that nothing is
 ///   known to be wrong; the backend has tried again by itself as often as makes sense. `destinationFull` means that

@@ -5,6 +5,8 @@ struct UnindexedPack {
     let name: Result<SHA256Digest?, BackupError>
     /// What its header says; nil where it does not end as a pack does.
     var header: PackIndex.Pack?
+    /// That it is something else altogether.
+    var misfiled: Finding?
 
     /// What an interrupted backup left, if it is what its name says. Headers are authenticated and tell all that an index would,
     /// but whoever relied on a pack that was damaged since would leave out what only it held.
@@ -12,8 +14,9 @@ struct UnindexedPack {
         if case .success(file.id) = name { header } else { nil }
     }
 
-    /// It harms nobody, but for the place it takes.
+    /// A pack harms nobody, but for the place it takes.
     func finding(_ index: BlobIndex) -> Finding? {
+        if let misfiled { return misfiled }
         switch name {
         case .success(nil): return nil
         case .success where whole != nil:
@@ -45,9 +48,10 @@ extension Vault {
             let file = VaultFile(.data, item.id)
             do {
                 let header = try header(of: file, size: item.size, tools.1)
+                let misfiled = header == nil ? try misfiled(file) : nil
                 let isRead = header != nil && selected.contains(number)
                 let name = isRead ? try backend.digest(of: file, size: item.size, in: tools.0) : item.id
-                return UnindexedPack(file: file, name: .success(name), header: header)
+                return UnindexedPack(file: file, name: .success(name), header: header, misfiled: misfiled)
             } catch let error as BackupError where error.isVerdict {
                 return UnindexedPack(file: file, name: error.code == .notFound ? .success(nil) : .failure(error))
             }

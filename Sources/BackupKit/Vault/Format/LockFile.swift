@@ -62,24 +62,31 @@ extension LockFile {
     /// A lock that was not refreshed for so long is nobody's: restic's rule, which refreshes every five minutes.
     static let lifetime: Int64 = 30 * 60
 
-    /// Why the lock is nobody's any more; nil while it must be respected. `host` answers what this machine knows of a
-    /// process of its own.
-    func staleness(now: Timestamp, host: HostView) -> String? {
+    enum Standing: Equatable {
+        case held
+        /// Whatever any clock says.
+        case gone(String)
+        /// By this machine's clock and the time that is written in the lock, either of which may be wrong.
+        case old(String)
+    }
+
+    /// Whether the lock must be respected. `host` answers what this machine knows of a process of its own.
+    func standing(now: Timestamp, host: HostView) -> Standing {
         if hostName == host.name {
             if let process, let own = host.own {
-                if process.boot != own.boot { return "its machine was started anew" }
+                if process.boot != own.boot { return .gone("its machine was started anew") }
                 // Other numbers count in another container, and only its age tells.
                 if process.space == own.space {
-                    return host.startTicks(pid) == process.startTicks ? nil : "its process is gone"
+                    return host.startTicks(pid) == process.startTicks ? .held : .gone("its process is gone")
                 }
             } else if let started = host.startTime(pid) {
                 // Another's lock: a process that is younger than the lock has only got its number.
-                if started.milliseconds > time.timestamp.milliseconds + 60_000 { return "its process is gone" }
+                if started.milliseconds > time.timestamp.milliseconds + 60_000 { return .gone("its process is gone") }
             } else {
-                return "its process is gone"
+                return .gone("its process is gone")
             }
         }
         let age = (now.milliseconds - time.timestamp.milliseconds) / 1000
-        return age > Self.lifetime ? "it was not refreshed for \(age / 60) minutes" : nil
+        return age > Self.lifetime ? .old("it was not refreshed for \(age / 60) minutes") : .held
     }
 }

@@ -96,6 +96,16 @@ public struct KeyRing: Sendable {
         return Opened(id: try add(key, password: password, cost: cost, clock: clock), key: key, findings: [])
     }
 
+    /// A key that nobody tries opens nothing, whoever has its password.
+    func refuseMore(than most: Int) throws {
+        let count = try backend.list(.key).items.count
+        guard count <= most else {
+            throw BackupError(
+                .refused, "the vault has \(count) keys, and of more than \(Self.mostTried) some are never tried",
+                at: backend.location, remedy: "remove one first: see 'backup-tool vault key list'")
+        }
+    }
+
     public static func check(newPassword password: [UInt8]) throws {
         guard !password.isEmpty else {
             throw BackupError(.usage, "the password is empty", remedy: "give one; nothing protects a vault but it")

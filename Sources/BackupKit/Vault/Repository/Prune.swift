@@ -54,7 +54,9 @@ extension Vault {
                 .damaged, "nothing is pruned while \(damage.message)", at: damage.subject,
                 remedy: "see 'backup-tool vault check'")
         }
-        return (try PrunePlan(self, snapshots, loaded, options, progress), loaded)
+        let plan = try PrunePlan(self, snapshots, loaded, options, progress)
+        try refuseLostSnapshots(unindexed: plan.unindexed)
+        return (plan, loaded)
     }
 
     func execute(

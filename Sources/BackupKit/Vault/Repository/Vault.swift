@@ -102,7 +102,8 @@ public final class Vault: Sendable {
     public func listKeys() throws -> (entries: [KeyRing.Entry], findings: [Finding]) { try keys.list() }
 
     public func addKey(password: [UInt8], userName: String? = nil, hostName: String? = nil) throws -> SHA256Digest {
-        try keys.add(
+        try keys.refuseMore(than: KeyRing.mostTried - 1)
+        return try keys.add(
             key, password: password, userName: userName ?? "backup-tool", hostName: hostName ?? "backup-tool")
     }
 
@@ -114,6 +115,12 @@ public final class Vault: Sendable {
                 .refused, "that is the key in use", at: VaultFile(.key, id).path,
                 remedy: "open the vault with another password, or use 'backup-tool vault key passwd'")
         }
+        // Who holds the lock now may have removed it meanwhile, and then this one may be the last.
+        guard try backend.size(VaultFile(.key, keyID)) != nil else {
+            throw BackupError(
+                .refused, "somebody has removed the key that the vault was opened with, so no other is removed",
+                at: backend.location, remedy: "see 'backup-tool vault key list', and run the command again")
+        }
         try backend.remove([VaultFile(.key, id)])
         return id
     }
@@ -121,6 +128,7 @@ public final class Vault: Sendable {
     /// Gives the key in use another password: a new key, and then the old one goes.
     public func changePassword(_ password: [UInt8]) throws -> SHA256Digest {
         let old = try keys.read(keyID)
+        try keys.refuseMore(than: KeyRing.mostTried)
         let id = try keys.add(key, password: password, userName: old.userName, hostName: old.hostName)
         try backend.remove([VaultFile(.key, keyID)])
         return id

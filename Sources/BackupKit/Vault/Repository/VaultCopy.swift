@@ -6,6 +6,8 @@ public struct VaultCopyResult: Sendable, Equatable {
     public var skipped = 0
     public var blobs = 0
     public var bytes: Int64 = 0
+    /// What was found lost here; it is copied anew as far as the snapshots need it.
+    public var findings: [Finding] = []
 
     public struct Pair: Sendable, Equatable {
         public let from: SHA256Digest
@@ -25,20 +27,24 @@ extension Vault {
             if isHere { result.skipped += 1 }
             return !isHere
         }
-        guard !wanted.isEmpty else { return result }
+        var mine = try loadIndex()
+        let (unindexed, lost) = try reconcile(&mine.blobs)
+        result.findings = lost
+        guard !wanted.isEmpty || !lost.isEmpty else { return result }
         let index = try source.loadIndex()
-        let mine = try loadIndex()
         for finding in index.findings + mine.findings where finding.severity == .damage {
             throw BackupError(.damaged, finding.message, at: finding.subject, remedy: "see 'backup-tool vault check'")
         }
         let walk = TreeWalk(vault: source, index: index.blobs, isStrict: false)
-        let needed = try walk.run(wanted.compactMap(\.file.tree), progress: progress)
+        // What those that are here already need may be lost here.
+        let needed = try walk.run((lost.isEmpty ? wanted : snapshots).compactMap(\.file.tree), progress: progress)
         if let defect = needed.defects.first {
             throw BackupError(
                 .damaged, "'\(defect.node ?? "a folder")' \(defect.message)", at: "tree \(defect.tree.hex.prefix(10))",
                 remedy: "see 'backup-tool vault check'")
         }
         let writer = try PackWriter(self, known: mine.blobs)
+        for pack in unindexed { writer.adopt(pack) }
         let numbers = needed.used.indices.filter { needed.used[$0] && !mine.blobs.holds(index.blobs[$0].handle) }
         try transfer(numbers, index.blobs, source, writer, progress)
         let totals = try writer.finish()

@@ -176,9 +176,16 @@ struct LockFolder: Sendable {
     /// Throws `locked` if another's lock forbids ours. Stale locks are removed on the way: restic, which does not judge
     /// them itself, would stumble over them.
     func refuseConflict(with mode: VaultLock.Mode, except own: SHA256Digest?, now: Timestamp) throws {
-        for item in try backend.list(.lock).items where item.id != own {
+        let items = try backend.list(.lock).items
+        let written = items.first { $0.id == own }?.modified
+        for item in items where item.id != own {
             guard let file = try read(item) else { continue }
-            if file.staleness(now: now, host: host) != nil {
+            switch file.standing(now: now, host: host) {
+            case .held: break
+            // What the storage's clock says is known once our own lock lies beside it.
+            case .old where own == nil: continue
+            case .old where Self.isYoung(item, beside: written): break
+            case .old, .gone:
                 try? backend.remove([VaultFile(.lock, item.id)])
                 continue
             }
@@ -189,6 +196,12 @@ struct LockFolder: Sendable {
                 "\(what) by \(file.holder)", at: backend.location,
                 remedy: "wait until it is done (--lock-wait), or \(VaultLock.whenGone)")
         }
+    }
+
+    /// Two clocks that disagree make a living lock look old. Both files were dated by one: the storage's.
+    private static func isYoung(_ item: VaultListing.Item, beside own: Timestamp?) -> Bool {
+        guard let own, let theirs = item.modified else { return false }
+        return own.milliseconds - theirs.milliseconds <= LockFile.lifetime * 1000
     }
 
     /// nil for a lock that is gone meanwhile, and for an empty file, which a full disk leaves and which locks nothing.
@@ -229,9 +242,13 @@ struct LockFolder: Sendable {
     private func fate(of item: VaultListing.Item, _ now: Timestamp) -> LockFate {
         do {
             // restic stumbles over one that locks nothing.
-            let file = try read(item)
-            let reason = file == nil ? "it is empty" : file?.staleness(now: now, host: host)
-            return LockFate(id: item.id, reason: reason ?? file?.holder ?? "", isRemoved: reason != nil)
+            guard let file = try read(item) else {
+                return LockFate(id: item.id, reason: "it is empty", isRemoved: true)
+            }
+            switch file.standing(now: now, host: host) {
+            case .held: return LockFate(id: item.id, reason: file.holder, isRemoved: false)
+            case .old(let reason), .gone(let reason): return LockFate(id: item.id, reason: reason, isRemoved: true)
+            }
         } catch {
             return LockFate(id: item.id, reason: "\(error)", isRemoved: false)
         }

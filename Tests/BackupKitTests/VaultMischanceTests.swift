@@ -1,0 +1,133 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// What people, disks and clocks do to a vault that nobody meant to harm.
+@Suite struct VaultMischanceTests {
+    private func withVault(_ body: (String, Vault) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            let path = try ResticVault.copy(to: folder)
+            try body(path, try ResticVault.open(path))
+        }
+    }
+
+    private func fileCount(_ vault: Vault, _ kind: VaultFile.Kind) throws -> Int {
+        try vault.backend.list(kind).items.count
+    }
+
+    // MARK: Keys
+
+    @Test func ofTwoWhoRemoveEachOthersKeyOneIsRefused() throws {
+        try withTemporaryFolder { folder in
+            let first = try Vault.create(
+                FolderBackend.create("\(folder)/v"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let other = try KeyRing(backend: first.backend).add(first.key, password: utf8("y"), cost: testCost)
+            let second = try Vault.open(first.backend, password: utf8("y"))
+            #expect(try first.removeKey(other.hex) == other)
+            #expect(errorCode { _ = try second.removeKey(first.keyID.hex) } == .refused)
+            #expect(try first.listKeys().entries.map(\.id) == [first.keyID])
+        }
+    }
+
+    @Test func aKeyThatNobodyWouldTryIsNotAdded() throws {
+        try withNewVault { _, vault, _ in
+            let ring = KeyRing(backend: vault.backend)
+            for number in 2..<KeyRing.mostTried {
+                _ = try ring.add(vault.key, password: utf8("\(number)"), cost: testCost)
+            }
+            _ = try vault.addKey(password: utf8("last"))
+            #expect(errorCode { _ = try vault.addKey(password: utf8("more")) } == .refused)
+            // One more for a moment does no harm.
+            _ = try vault.changePassword(utf8("new"))
+            #expect(try fileCount(vault, .key) == KeyRing.mostTried)
+            _ = try ring.add(vault.key, password: utf8("by restic"), cost: testCost)
+            #expect(errorCode { _ = try vault.changePassword(utf8("newer")) } != nil)
+        }
+    }
+
+    // MARK: Clocks
+
+    @Test func aLockThatOnlyALyingClockCallsOldIsRespected() throws {
+        try withTemporaryFolder { folder in
+            let vault = try Vault.create(
+                FolderBackend.create("\(folder)/v"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let now = Clock.system.now().milliseconds
+            let file = LockFile(
+                time: GoTime(Timestamp(milliseconds: now - 7_200_000)), isExclusive: false, hostName: "far",
+                userName: "ann",
+                pid: 7)
+            let sealed = try VaultCipher(vault.key).seal(Unpacked.encode(file.encoded))
+            let id = try sealed.withUnsafeBytes { try vault.backend.store(.lock, $0) }
+            #expect(errorCode { _ = try VaultLock.acquire(.exclusive, in: vault.locks) } == .locked)
+            try VaultLock.acquire(.shared, in: vault.locks).release()
+            #expect(try vault.backend.size(VaultFile(.lock, id)) != nil, "nobody has removed it")
+            var times = [timespec(tv_sec: time_t(now / 1000 - 7200), tv_nsec: 0), timespec()]
+            times[1] = times[0]
+            #expect(utimensat(AT_FDCWD, "\(folder)/v/locks/\(id.hex)", times, 0) == 0)
+            try VaultLock.acquire(.exclusive, in: vault.locks).release()
+            #expect(try vault.backend.size(VaultFile(.lock, id)) == nil)
+        }
+    }
+
+    // MARK: Snapshots that are out of sight
+
+    @Test func aLinkThatLeadsNowhereIsNoForgottenSnapshot() throws {
+        try withVault { path, vault in
+            let id = try #require(try vault.snapshots().snapshots.first?.id)
+            let name = "\(path)/snapshots/\(id.hex)"
+            #expect(rename(name, "\(path)/../away") == 0 && symlink("../../gone", name) == 0)
+            let packs = try fileCount(vault, .data)
+            #expect(try vault.snapshots().findings.map(\.severity) == [.damage])
+            #expect(try !vault.check().isSound)
+            #expect(errorCode { _ = try vault.prune() } == .damaged)
+            #expect(errorCode { try vault.mustBeReadableOrDamaged(id) } == .failed)
+            #expect(try fileCount(vault, .data) == packs)
+        }
+    }
+
+    @Test(arguments: ["snapshots/UPPER", "ID", "data/ID", "data/xx/ID", "keys/ID", "snapshots/ID.bak", "locks/ID"])
+    func nothingIsPrunedThatASnapshotInTheWrongPlaceMayNeed(_ place: String) throws {
+        try withVault { path, vault in
+            let id = try #require(try vault.snapshots().snapshots.first?.id.hex)
+            let there = place.split(separator: "/").map { part in
+                switch part {
+                case "UPPER": id.uppercased()
+                case "xx": String(id.prefix(2))
+                default: part.hasPrefix("ID") ? id + part.dropFirst(2) : String(part)
+                }
+            }
+            let target = "\(path)/\(there.joined(separator: "/"))"
+            try Directory.createAll(parent(of: target))
+            #expect(rename("\(path)/snapshots/\(id)", target) == 0)
+            let packs = try fileCount(vault, .data)
+            var options = PruneOptions()
+            options.maxUnused = 0
+            #expect(throws: BackupError.self) { try vault.prune(options) }
+            #expect(try fileCount(vault, .data) == packs)
+            if place != "locks/ID" { #expect(try !vault.check().findings.isEmpty) }
+            #expect(place != "locks/ID" || errorCode { _ = try vault.unlock(all: true) } == .refused)
+            #expect(try FileStatus.ofName(target) != nil)
+        }
+    }
+
+    // MARK: Copies
+
+    @Test func whatACopyHasLostIsCopiedAgain() throws {
+        try withVault { path, vault in
+            let here = try Vault.create(
+                FolderBackend.create("\(path)/../w"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let all = try vault.snapshots().snapshots
+            #expect(try here.copy(all, from: vault).copied.count == all.count)
+            let packs = try here.backend.list(.data).items
+            try here.backend.remove(packs.map { VaultFile(.data, $0.id) })
+            let again = try here.copy(all, from: vault)
+            #expect(again.skipped == all.count && again.copied.isEmpty && again.blobs > 0)
+            #expect(again.findings.count == packs.count)
+            #expect(try here.repair(saving: "\(path)/../saved").blobsLost == 0)
+            #expect(try here.check(.all).isSound)
+            #expect(try here.copy(all, from: vault).findings.isEmpty)
+        }
+    }
+}
