@@ -57,6 +57,14 @@ void csystem_catch_interrupts(void) {
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
     sigaction(SIGHUP, &action, NULL);
+    // Whoever started us may have blocked them for itself.
+    sigset_t heard;
+    sigemptyset(&heard);
+    sigaddset(&heard, SIGINT);
+    sigaddset(&heard, SIGTERM);
+    sigprocmask(SIG_UNBLOCK, &heard, NULL);
+    // So does a limit on the size of files, as EFBIG.
+    signal(SIGXFSZ, SIG_IGN);
     // A reader that goes away shows up as EPIPE from write, which is an error we can report.
     signal(SIGPIPE, SIG_IGN);
 }

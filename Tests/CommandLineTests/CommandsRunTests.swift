@@ -47,6 +47,18 @@ import Testing
         #expect(try run(bench, exit: 10).stderr.contains("there is no store here\n  look whether"))
     }
 
+    @Test func aPasswordCommandThatHangsIsEndedWithTheRun() throws {
+        let bench = try bench()
+        try bench.write("h.toml", "store = 'store.db'\nvault = 'v'\npassword-command = 'sleep 3217; true'\n")
+        try bench.shell(
+            """
+            "$T" -q run --config h.toml & p=$!
+            until pgrep -f 'sleep 3217' >/dev/null; do sleep 0.05; done
+            kill -TERM $p; code=0; wait $p || code=$?
+            [ $code = 143 ]; sleep 0.2; ! pgrep -x -f 'sleep 3217'
+            """)
+    }
+
     /// As all that the configuration names, what a command names is found where the configuration is.
     @Test func aPasswordCommandRunsWhereTheConfigurationLies() throws {
         let bench = try bench()

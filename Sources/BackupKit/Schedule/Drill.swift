@@ -47,7 +47,8 @@ public enum Drill {
     ) throws {
         var whole: RunState.DrillResult?
         for item in items {
-            let entry = try vault.drill(item.id)
+            var entry = try vault.drill(item.id)
+            entry.original = item.original
             try log.append(entry)
             told(item, entry)
             whole = entry.result(after: whole)

@@ -7,6 +7,8 @@ public struct DrillEntry: Sendable, Equatable {
     public let path: String
     /// The snapshot, where it was one of a vault.
     public let snapshot: String?
+    /// The name that it first had, where that is another one.
+    public var original: String?
     /// When what was restored had been made.
     public let madeAt: Timestamp?
     public let isOK: Bool
@@ -27,6 +29,8 @@ public struct DrillEntry: Sendable, Equatable {
         (self.contentDigest, self.problems) = (contentDigest, problems)
     }
 
+    fileprivate var names: [String] { [snapshot, original].compactMap(\.self) }
+
     public var members: [JSON.Member] {
         func text(_ value: String?) -> JSON { value.map { .string($0) } ?? .null }
         return [
@@ -36,7 +40,7 @@ public struct DrillEntry: Sendable, Equatable {
             .init("seconds", .number(String((seconds * 1000).rounded() / 1000))), .init("files", JSON(files)),
             .init("bytes", JSON(bytes)), .init("contentDigest", text(contentDigest)),
             .init("problems", .array(problems.map { .string($0) })),
-        ]
+        ] + (original.map { [.init("original", .string($0))] } ?? [])
     }
 
     init?(_ json: JSON) {
@@ -49,6 +53,7 @@ public struct DrillEntry: Sendable, Equatable {
             seconds: json["seconds"]?.double ?? 0, files: Int(clamping: json["files"]?.integer ?? 0),
             bytes: json["bytes"]?.integer ?? 0, contentDigest: json["contentDigest"]?.string,
             problems: json["problems"]?.array?.compactMap(\.string) ?? [])
+        original = json["original"]?.string
     }
 }
 
@@ -78,7 +83,7 @@ public struct DrillLog: Sendable {
         public func proved(among items: [RetentionItem], now: Timestamp) -> Set<String> {
             var order: [String: Int] = [:]
             for (index, entry) in entries.enumerated() where entry.isOK {
-                if let snapshot = entry.snapshot { order[snapshot] = index }
+                for name in entry.names { order[name] = index }
             }
             func place(_ item: RetentionItem) -> Int? { order[item.id] ?? item.original.flatMap { order[$0] } }
             let passed = items.filter { place($0) != nil && !$0.isPartial && $0.time.instant <= now }
@@ -90,7 +95,7 @@ public struct DrillLog: Sendable {
         /// Of these, the ones whose last drill failed.
         public func failed(among items: [RetentionItem]) -> [RetentionItem] {
             var isOK: [String: Bool] = [:]
-            for entry in entries { if let snapshot = entry.snapshot { isOK[snapshot] = entry.isOK } }
+            for entry in entries { for name in entry.names { isOK[name] = entry.isOK } }
             return items.filter { (isOK[$0.id] ?? $0.original.flatMap { isOK[$0] }) == false }
         }
     }

@@ -9,6 +9,10 @@ public struct NightlyRun {
         /// Nil is never.
         public var drillEvery = CalendarSpan("7d")
         public var maxUnusedPercent = 5.0
+        /// What to do about a suspicious loss, told of the last good snapshot.
+        public var advice: @Sendable (RetentionItem?) -> String = { _ in
+            "nothing is removed until 'backup-tool run --ack latest' says that it was meant"
+        }
 
         public init() {}
     }
@@ -24,6 +28,8 @@ public struct NightlyRun {
     /// Whether the tripwire had its say.
     private var isCompared = false
     private var isChecked = false
+    /// Lines are gone from the log of drills, and nobody knows what they proved.
+    private var hasLostDrills = false
 
     /// `remember` is told the state after each step that changed it: a run may be killed at any moment.
     public init(
@@ -38,6 +44,7 @@ public struct NightlyRun {
     public mutating func run(random: inout some RandomNumberGenerator) throws -> (report: Report, state: RunState) {
         try step(.snapshot) { try $0.takeSnapshot() }
         try step(.tripwire) { try $0.compare() }
+        try step(.drill) { try $0.lookAtDrillLog() }
         try step(.forget) { try $0.forget() }
         try step(.check) { try $0.check() }
         var chance = AnyGenerator(random)
@@ -105,12 +112,19 @@ public struct NightlyRun {
         guard let snapshot = report.snapshot else { return }
         let census = try vault.census(of: snapshot)
         let items = try vault.snapshots()
+        let origin = items.first { $0.id == snapshot }?.origin ?? snapshot
         try judgeEarlier(items, than: snapshot)
-        let suspicions = try lostHistory(items) + settings.tripwire.compare(census, with: state.good?.census)
+        let good = items.first { item in state.good.map { item.isOrWas($0.snapshot) } ?? false }
+        let suspicions =
+            try lostHistory(items)
+            + settings.tripwire.compare(census, with: state.good?.census).map { loss in
+                Finding(loss.code, loss.severity, loss.subject, loss.message, remedy: settings.advice(good))
+            }
         isCompared = true
+        state.judged = items.map(\.origin)
         guard !suspicions.isEmpty else {
             // A partial one may lack what a whole one has, and is no measure for the next, but for want of a better.
-            if !report.isPartial || state.good == nil { state.good = .init(snapshot: snapshot, census: census) }
+            if !report.isPartial || state.good == nil { state.good = .init(snapshot: origin, census: census) }
             if state.suspect != nil, !report.isPartial {
                 say(.tripwire, "what was missing is there again")
                 (state.suspect, state.suspicions) = (nil, [])
@@ -146,15 +160,18 @@ public struct NightlyRun {
     /// must neither pass for good ones nor, when there is no other measure, be passed over.
     private mutating func judgeEarlier(_ items: [RetentionItem], than snapshot: String) throws {
         let now = clock.now()
+        // By their times alone, one that was taken while the clock was wrong would put all others in doubt.
+        let judged = Set(state.judged)
         let unjudged = items.filter { item in
             item.id != snapshot && !item.isPartial && !item.tags.contains(SnapshotTag.suspect)
-                && !state.acknowledged.contains(item.id) && item.time.instant <= now
+                && !state.acknowledged.contains(where: item.isOrWas) && !judged.contains(item.origin)
+                && item.time.instant <= now
         }
         guard let good = state.good else {
             guard let newest = unjudged.max(by: { $0.time < $1.time }), let census = try census(ofEarlier: newest.id),
                 !census.isEmpty
             else { return }
-            state.good = .init(snapshot: newest.id, census: census)
+            state.good = .init(snapshot: newest.origin, census: census)
             return
         }
         guard let measure = items.first(where: { $0.isOrWas(good.snapshot) }) else { return }
@@ -190,6 +207,7 @@ public struct NightlyRun {
         if let doubt { return doubt }
         if report.snapshot == nil { return "frozen: no snapshot was taken" }
         if !isCompared { return "frozen: what the new snapshot holds is not known" }
+        if hasLostDrills { return "frozen: lines are gone from the log of drills" }
         if report.findings.contains(where: { $0.severity == .damage }) { return "frozen: the vault is damaged" }
         return nil
     }
@@ -199,17 +217,39 @@ public struct NightlyRun {
         let items = try vault.snapshots()
         let plan = try plan(items, frozen: frozen)
         report.findings += plan.findings
-        guard frozen == nil, !plan.removed.isEmpty else { return }
+        let hasWaited = state.hasWaited
+        state.hasWaited = false
+        guard frozen == nil, !plan.removed.isEmpty, hasWaited || !waitsForClock() else { return }
         try vault.forget(plan.removed)
         report.forgotten = plan.removed
         say(.forget, "\(plan.removed.count) removed, \(items.count - plan.removed.count) kept")
     }
 
+    /// By a clock that is a year ahead everything is old. The next run goes by it, or by one that was put right.
+    private mutating func waitsForClock() -> Bool {
+        guard let last = state.lastRun else { return false }
+        let passed = (clock.now().milliseconds - last.started.milliseconds) / 1000
+        guard passed > Self.longestPause else { return false }
+        state.hasWaited = true
+        report.findings.append(
+            Finding(
+                .suspiciousLoss, .warning, "the clock",
+                "says that the last run was \(ScheduleStatus.span(passed)) ago, so nothing is removed this time",
+                remedy: "look whether it is right; the next run takes it for right"))
+        return true
+    }
+
+    private static let longestPause: Int64 = 7 * 86_400
+
     private func plan(_ items: [RetentionItem], frozen: String?) throws -> RetentionPlan {
         var retention = Retention(settings.policy, now: clock.now())
         retention.grouping = settings.grouping
         retention.frozen = frozen
-        for id in try drillLog.history().proved(among: sound(items), now: clock.now()) {
+        let history = try drillLog.history()
+        // What is suspect stands for no sound one, and has been proved all the same.
+        for id in history.proved(among: sound(items), now: clock.now())
+            .union(history.proved(among: items, now: clock.now()))
+        {
             retention.protected[id] = "the last that passed a drill"
         }
         if let good = state.good?.snapshot, let item = items.first(where: { $0.isOrWas(good) }) {
@@ -240,16 +280,21 @@ public struct NightlyRun {
         say(.check, "\(subset?.text ?? "all of it"): \(isDamaged ? "damage" : "no damage")")
     }
 
-    private mutating func drillWhenDue(_ random: inout AnyGenerator) throws {
+    private mutating func lookAtDrillLog() throws {
         let history = try drillLog.history()
         report.findings += history.findings.filter { $0.severity == .damage }
         if let loss = drillLog.loss(state.drillHead, from: history, rememberedIn: "the state of this profile") {
-            // Told once, and no reason to keep the vault from being tidied up.
+            // Told once, and no reason to keep the vault from being tidied up tomorrow.
             report.findings.append(
                 Finding(loss.code, .warning, loss.subject, loss.message, remedy: loss.remedy))
             state.drillHead = history.head
+            hasLostDrills = true
         }
+    }
+
+    private mutating func drillWhenDue(_ random: inout AnyGenerator) throws {
         guard let every = settings.drillEvery, isDue(every) else { return }
+        let history = try drillLog.history()
         let chosen = Drill.choice(of: try vault.snapshots(), history, now: clock.now(), using: &random)
         var state = state
         defer { self.state = state }

@@ -90,11 +90,15 @@ public struct NightlySession: Sendable {
             unheard += tell(report.worst == nil ? .success : .failure, report.log)
             return (report, unheard)
         } catch {
-            let problem = error as? BackupError ?? BackupError(.failed, "\(error)")
+            var problem = error as? BackupError ?? BackupError(.failed, "\(error)")
+            if problem.code == .notFound, state.good != nil {
+                // Advice for a vault that never was would put an empty one in its place.
+                problem = problem.advising("earlier runs used it: look whether its disk is there")
+            }
             // What went wrong first is what the caller must hear of.
             _ = note(begun(problem.code, nil, problem.description), &state, false)
             _ = tell(.failure, problem.description)
-            throw error
+            throw problem
         }
     }
 

@@ -87,11 +87,14 @@ public struct RetentionItem: Sendable, Equatable {
         (self.parent, self.isPartial, self.original) = (parent, isPartial, original)
     }
 
-    func isOrWas(_ id: String) -> Bool { self.id == id || original == id }
+    /// The name that it first had: whatever is done to its tags, it keeps that.
+    public var origin: String { original ?? id }
+
+    public func isOrWas(_ id: String) -> Bool { self.id == id || original == id }
 
     /// A suspect snapshot is kept like a partial one: in its own right, and never instead of a sound one.
     public func uncountedWhenSuspect(except acknowledged: [String] = []) -> RetentionItem {
-        guard tags.contains(SnapshotTag.suspect), !acknowledged.contains(id) else { return self }
+        guard tags.contains(SnapshotTag.suspect), !acknowledged.contains(where: isOrWas) else { return self }
         return RetentionItem(
             id: id, time: time, host: host, paths: paths, tags: tags, parent: parent, isPartial: true,
             original: original)

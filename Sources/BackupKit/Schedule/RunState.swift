@@ -29,7 +29,7 @@ public struct RunState: Sendable, Equatable {
         }
     }
 
-    /// The last snapshot that nothing was suspicious about, and what it held.
+    /// The last snapshot that nothing was suspicious about, by the name that it first had, and what it held.
     public struct Good: Sendable, Equatable {
         public var snapshot: String
         public var census: LibraryCensus
@@ -53,6 +53,10 @@ public struct RunState: Sendable, Equatable {
     public var suspicions: [String] = []
     /// Suspicious snapshots that somebody has looked at and found right.
     public var acknowledged: [String] = []
+    /// The snapshots that were there when the last run compared, by the names that they first had.
+    public var judged: [String] = []
+    /// Nothing was removed last time, for the clock had jumped.
+    public var hasWaited = false
     /// What the last check found damage in; the next one reads everything.
     public var damagedParts: [String] = []
     public var snapshots: Int?
@@ -87,12 +91,26 @@ public struct RunState: Sendable, Equatable {
                 throw BackupError(.damaged, "is larger than any state of a run should be", at: path)
             }
         }
-        do { return RunState(try bytes.withUnsafeBytes { try JSON(parsing: $0) }) } catch let error as BackupError {
+        do {
+            let json = try bytes.withUnsafeBytes { try JSON(parsing: $0) }
+            let state = RunState(json)
+            // What cannot be understood is not to be taken for what is not there.
+            guard let members = json.members, !members.isEmpty else {
+                throw BackupError(.damaged, "is no state of a run")
+            }
+            for name in members.map(\.key) where Self.vital.contains(name) && state.json[name] == nil {
+                throw BackupError(.damaged, "is no state of a run: its '\(name)' cannot be understood")
+            }
+            return state
+        } catch let error as BackupError {
             throw BackupError(
                 .damaged, error.message, at: path,
                 remedy: "remove it; the next run writes a new one, and compares with nothing")
         }
     }
+
+    /// Without these a run would remove what it must not.
+    private static let vital: Set<String> = ["good", "suspect", "lastRun", "lastDrill", "drillHead", "damagedParts"]
 
     public func write(_ path: String) throws {
         try Directory.createAll(parent(of: path))
@@ -113,6 +131,8 @@ public struct RunState: Sendable, Equatable {
         suspect = json["suspect"]?.string
         suspicions = json["suspicions"]?.array?.compactMap(\.string) ?? []
         acknowledged = json["acknowledged"]?.array?.compactMap(\.string) ?? []
+        judged = json["judged"]?.array?.compactMap(\.string) ?? []
+        hasWaited = json["hasWaited"]?.bool ?? false
         damagedParts = json["damagedParts"]?.array?.compactMap(\.string) ?? []
         snapshots = json["snapshots"]?.integer.map { Int(clamping: $0) }
         vaultBytes = json["vaultBytes"]?.integer
@@ -134,6 +154,8 @@ public struct RunState: Sendable, Equatable {
         add("suspect", suspect.map { .string($0) })
         if !suspicions.isEmpty { add("suspicions", .array(suspicions.map { .string($0) })) }
         if !acknowledged.isEmpty { add("acknowledged", .array(acknowledged.map { .string($0) })) }
+        if !judged.isEmpty { add("judged", .array(judged.map { .string($0) })) }
+        if hasWaited { add("hasWaited", .bool(true)) }
         if !damagedParts.isEmpty { add("damagedParts", .array(damagedParts.map { .string($0) })) }
         add("snapshots", snapshots.map { JSON($0) })
         add("vaultBytes", vaultBytes.map { JSON($0) })

@@ -149,9 +149,7 @@ public struct Tripwire: Sendable, Equatable {
     }
 
     private func suspect(_ what: String, _ message: String) -> Finding {
-        Finding(
-            .suspiciousLoss, .warning, what, message,
-            remedy: "nothing is removed until 'backup-tool run --ack latest' says that it was meant")
+        Finding(.suspiciousLoss, .warning, what, message)
     }
 }
 

@@ -14,7 +14,10 @@ public enum Subprocess {
     }
 
     /// A word as sh takes it, whatever is in it.
-    static func quoted(_ word: String) -> String { "'" + word.replacing("'", with: "'\\''") + "'" }
+    public static func quoted(_ word: String, onlyIfNeeded: Bool = false) -> String {
+        let isPlain = word.utf8.allSatisfy { "+-./:=@_%,".utf8.contains($0) || isalnum(Int32($0)) != 0 }
+        return onlyIfNeeded && isPlain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+    }
 
     /// `words` are the program, looked for on the PATH, and its arguments. Both of its streams are read while it runs.
     /// Throws `.notFound` when there is no such program. A program that says more than `limit` bytes is not read further.
@@ -22,16 +25,53 @@ public enum Subprocess {
         let stdin = try Pipe()
         let stdout = try Pipe()
         let stderr = try Pipe()
-        let child = try spawn(words, stdin, stdout, stderr)
+        let child = try spawn(words, [(stdin.reading, 0), (stdout.writing, 1), (stderr.writing, 2)])
         stdin.closeReading()
         stdout.closeWriting()
         stderr.closeWriting()
         let said = exchange(input, stdin, stdout, stderr, limit)
+        let errors = String(decoding: said.errors, as: UTF8.self)
+        return Result(status: wait(for: child), output: said.output, errors: errors)
+    }
+
+    /// What a line of the shell prints. Its other streams are ours, so that it may ask whoever sits there; where nobody does, it
+    /// has so many seconds, and what it started ends with it.
+    static func output(ofShell line: String, limit: Int, seconds: Double) throws -> Result {
+        let isAttended = isatty(STDIN_FILENO) == 1
+        let stdout = try Pipe()
+        let child = try spawn(["sh", "-c", line], [(stdout.writing, 1)], leadsGroup: !isAttended)
+        stdout.closeWriting()
+        var output: [UInt8] = []
+        do {
+            let end = monotonicSeconds() + seconds
+            var buffer = [UInt8](repeating: 0, count: 4096)
+            while stdout.reading >= 0 {
+                try Interrupt.check()
+                guard isAttended || monotonicSeconds() < end else {
+                    throw BackupError(.failed, "did not end within \(Int(seconds)) seconds", at: line)
+                }
+                var waiting = pollfd(fd: stdout.reading, events: Int16(POLLIN), revents: 0)
+                guard poll(&waiting, 1, 100) > 0 else { continue }
+                let count = read(stdout.reading, &buffer, buffer.count)
+                if count > 0, output.count + count <= limit {
+                    output += buffer[..<count]
+                } else if count >= 0 || errno != EINTR {
+                    stdout.closeReading()
+                }
+            }
+        } catch {
+            kill(isAttended ? child : -child, SIGTERM)
+            _ = wait(for: child)
+            throw error
+        }
+        return Result(status: wait(for: child), output: output, errors: "")
+    }
+
+    private static func wait(for child: pid_t) -> Int32 {
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
         // The macros WIFEXITED, WEXITSTATUS and WTERMSIG do not come through to Swift.
-        let code = status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
-        return Result(status: code, output: said.output, errors: String(decoding: said.errors, as: UTF8.self))
+        return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
     }
 
     private final class Pipe {
@@ -60,25 +100,26 @@ public enum Subprocess {
         }
     }
 
-    private static func spawn(_ words: [String], _ stdin: Pipe, _ stdout: Pipe, _ stderr: Pipe) throws -> pid_t {
+    private static func spawn(
+        _ words: [String], _ streams: [(end: Int32, stream: Int32)], leadsGroup: Bool = false
+    ) throws -> pid_t {
         var actions = posix_spawn_file_actions_t()
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
-        posix_spawn_file_actions_adddup2(&actions, stdin.reading, 0)
-        posix_spawn_file_actions_adddup2(&actions, stdout.writing, 1)
-        posix_spawn_file_actions_adddup2(&actions, stderr.writing, 2)
+        for (end, stream) in streams { posix_spawn_file_actions_adddup2(&actions, end, stream) }
         // What this program ignores, or this thread blocks, another program shall not find ignored or blocked.
         var attributes = posix_spawnattr_t()
         posix_spawnattr_init(&attributes)
         defer { posix_spawnattr_destroy(&attributes) }
         var defaults = sigset_t()
         sigemptyset(&defaults)
-        for signal in [SIGPIPE, SIGHUP] { sigaddset(&defaults, signal) }
+        for signal in [SIGPIPE, SIGHUP, SIGXFSZ] { sigaddset(&defaults, signal) }
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         var blocked = sigset_t()
         sigemptyset(&blocked)
         posix_spawnattr_setsigmask(&attributes, &blocked)
-        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK))
+        let group = leadsGroup ? POSIX_SPAWN_SETPGROUP : 0
+        posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGDEF | POSIX_SPAWN_SETSIGMASK | group))
         var arguments = words.map { strdup($0) } + [nil]
         defer { for word in arguments { free(word) } }
         var child: pid_t = 0

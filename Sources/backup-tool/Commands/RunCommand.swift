@@ -34,6 +34,7 @@ extension Command {
                 session.ping = Ping(address)
                 guard session.ping != nil else { throw call.usage("--ping must be an address of the web") }
             }
+            if let word = call.value("ack") { return try call.acknowledge(word, settings, session) }
             if let text = call.value("if-older") {
                 guard let seconds = CalendarSpan(text)?.approximateSeconds else {
                     throw call.usage("--if-older must be a span such as 25h, not '\(printable(text))'")
@@ -43,19 +44,18 @@ extension Command {
                     return .done
                 }
             }
-            if let word = call.value("ack") { return try call.acknowledge(word, settings, session) }
             call.warnOfEnvironment(settings)
             let output = call.output
             if call.flag("dry-run") {
                 var night = NightlyRun(
-                    try call.nightlyVault(settings), try NightlyRun.Settings(settings), state: try session.state(),
+                    try call.nightlyVault(settings), try call.nightlySettings(settings), state: try session.state(),
                     drillLog: session.drillLog)
                 for line in try night.rehearse() {
                     output.isJSON ? output.report(line.json) : output.print(line.sentence)
                 }
                 return .done
             }
-            let (report, unheard) = try session.run(try NightlyRun.Settings(settings)) { line in
+            let (report, unheard) = try session.run(try call.nightlySettings(settings)) { line in
                 output.isJSON ? output.report(line.json) : output.note(line.sentence)
             } lock: {
                 try NightlySession.lock(try call.nightlyVaultPath(settings), waitSeconds: try call.lockWait())
@@ -87,6 +87,31 @@ extension Invocation {
         session.ping = settings.text("ping.url").flatMap { Ping($0) }
         session.configuration = try settings.file.map(absolutePath)
         return session
+    }
+
+    fileprivate func nightlySettings(_ settings: Configuration) throws -> NightlyRun.Settings {
+        var night = try NightlyRun.Settings(settings)
+        // Who reads it in a mail has no shell with the right variables, and no time to look for the names.
+        @Sendable func words(_ texts: [String?]) -> String { texts.compactMap(\.self).joined(separator: " ") }
+        func word(_ path: String) throws -> String { Subprocess.quoted(try absolutePath(path), onlyIfNeeded: true) }
+        let config = try settings.file.map { "--config \(try word($0))" }
+        let profile = value("profile").map { "--profile \($0)" }
+        let acknowledge = words(["backup-tool run", config, profile, "--ack latest"])
+        let store = try word(nightlyStore(settings))
+        let vault = try absolutePath(nightlyVaultPath(settings))
+        night.advice = { good in
+            let meant = "nothing is removed until '\(acknowledge)' says that it was meant"
+            guard let good else { return meant }
+            let side = Subprocess.quoted("vault:\(vault)@\(good.id.prefix(8))", onlyIfNeeded: true)
+            return
+                "\(meant); '\(words(["backup-tool diff", side, store, config]))' shows what is gone, and 'backup-tool "
+                + "restore' brings it back"
+        }
+        return night
+    }
+
+    private func nightlyStore(_ settings: Configuration) throws -> String {
+        try value(Option.store.name) ?? environment.store(option: nil, configuration: settings)
     }
 
     /// Whoever wrote a configuration expects it to be in force.
@@ -137,8 +162,8 @@ extension Invocation {
 
     func nightlyVault(_ settings: Configuration) throws -> StoreVault {
         let (path, vault) = try openNightly(settings)
-        let store = try value(Option.store.name) ?? environment.store(option: nil, configuration: settings)
-        return StoreVault(store: store, vaultPath: path, vault: vault, try nightlyOptions(settings))
+        return StoreVault(
+            store: try nightlyStore(settings), vaultPath: path, vault: vault, try nightlyOptions(settings))
     }
 
     fileprivate func acknowledge(
@@ -150,9 +175,18 @@ extension Invocation {
         let nightly = try nightlyVault(settings)
         var state = try session.state()
         let items = try nightly.snapshots()
-        let suspects = items.filter { $0.tags.contains(SnapshotTag.suspect) }.map(\.id)
+        let suspects = items.filter { $0.tags.contains(SnapshotTag.suspect) }.map(\.origin)
         // In a vault that others use too, "latest" may be one of theirs.
-        let latest = state.suspect ?? items.max { $0.time < $1.time }?.id
+        let all = try vault.snapshots().snapshots
+        let suspect = state.suspect.flatMap { name in
+            all.first { [$0.id, $0.file.original].contains { $0?.hex == name } }
+        }
+        if word == "latest", suspect == nil, let gone = state.suspect {
+            throw BackupError(
+                .notFound, "the suspect snapshot is gone from the vault", at: String(gone.prefix(8)),
+                remedy: "the next run looks again; or name the snapshot that is right")
+        }
+        let latest = suspect?.id.hex ?? items.max { $0.time < $1.time }?.id
         let snapshot = try vault.resolve(word == "latest" ? latest ?? word : word)
         guard nightly.owns(snapshot) else {
             throw BackupError(
@@ -164,7 +198,7 @@ extension Invocation {
             output.note("Snapshot \(snapshot.shortID) would be the measure, and the next run would remove again.")
             return .done
         }
-        state.acknowledge(snapshot.id.hex, holding: census, suspects: suspects)
+        state.acknowledge(snapshot.file.original?.hex ?? snapshot.id.hex, holding: census, suspects: suspects)
         try state.write(session.statePath)
         try session.writeMetrics(state)
         if output.isJSON {

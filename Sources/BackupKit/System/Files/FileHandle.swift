@@ -196,7 +196,7 @@ extension BackupError {
         let number = errno
         let reason = String(cString: strerror(number))
         switch number {
-        case ENOSPC, EDQUOT:
+        case ENOSPC, EDQUOT, EFBIG:
             return BackupError(
                 .destinationFull, "\(what): \(reason)", at: path, remedy: "free some space and run the command again")
         case ENOENT, ENOTDIR:

@@ -58,6 +58,8 @@ public enum PasswordSource: Sendable, Equatable {
     }
 
     private static let limit = 64 << 10
+    /// Of a command that nobody can answer.
+    private static let patience = 120.0
     private static let makeOne = "write the password into a file there, and run 'chmod 600' on it"
 
     /// The place of a vault as a file holds it, which restic takes from one as it takes a password.
@@ -87,18 +89,16 @@ public enum PasswordSource: Sendable, Equatable {
 
     private static func output(of command: String, in folder: String?) throws -> [UInt8] {
         let way = folder.map { "cd -- \(Subprocess.quoted($0)) || exit\n" } ?? ""
-        guard let stream = popen(way + command, "re") else {
-            throw BackupError.fromErrno("the password command cannot be run", at: command)
+        let remedy = "run it by hand to see why; it must print the password and end with 0"
+        do {
+            let result = try Subprocess.output(ofShell: way + command, limit: limit, seconds: patience)
+            guard result.status == 0 else {
+                throw BackupError(.failed, "ended with \(result.status)", at: command)
+            }
+            return result.output
+        } catch let error as BackupError where error.code != .interrupted {
+            throw BackupError(.failed, "the password command \(error.message)", at: command, remedy: remedy)
         }
-        var bytes = [UInt8](repeating: 0, count: limit)
-        let count = fread(&bytes, 1, bytes.count, stream)
-        let status = pclose(stream)
-        guard status == 0 else {
-            throw BackupError(
-                .failed, "the password command failed", at: command,
-                remedy: "run it by hand to see why; it must end with 0")
-        }
-        return Array(bytes[..<count])
     }
 
     /// Without the mark that editors of Windows begin a file with, which also tells in which encoding it is.

@@ -1,0 +1,105 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// What clocks, other programs and people do to the nights of a vault.
+@Suite struct NightlyMischanceTests {
+    private let day: Int64 = 86_400
+
+    @Test func aClockThatJumpsAheadMakesNothingOld_forOneNight() throws {
+        try withHouse { house in
+            house.settings.policy = RetentionPolicy()
+            try house.settings.policy.set("within", "30d")
+            let clock = house.clock
+            house.vault.atStep = { if $0 == "census" { clock.advance() } }
+            for _ in 0..<6 { try house.night() }
+            house.clock.advance(seconds: 365 * day)
+            let report = try house.night()
+            #expect(report.forgotten.isEmpty && report.worst == .incomplete, "\(report.log)")
+            #expect(report.findings.map(\.subject) == ["the clock"])
+            // It was put right: what is dated in the future counts for nothing.
+            house.clock.advance(seconds: -365 * day)
+            #expect(try house.night().forgotten.isEmpty && house.vault.items.count == 8)
+            // It was right after all.
+            house.clock.advance(seconds: 365 * day)
+            #expect(try house.night().forgotten.isEmpty)
+            #expect(try !house.night().forgotten.isEmpty)
+        }
+    }
+
+    @Test func aClockThatFallsBackPutsNoEarlierSnapshotInDoubt() throws {
+        try withHouse { house in
+            house.settings.drillEvery = nil
+            try house.settings.policy.set("last", "9")
+            for notes in [100, 150, 200, 300] {
+                house.vault.census = LibraryCensus([.notes: notes, .attachments: 50])
+                #expect(try house.night().worst == nil)
+            }
+            house.clock.advance(seconds: -1000 * day)
+            let report = try house.night()
+            #expect(report.findings.count == 4 && report.findings.allSatisfy { $0.code == .futureSnapshot })
+            house.clock.advance(seconds: 1000 * day)
+            #expect(try house.night().worst == nil)
+            #expect(house.vault.items.allSatisfy { $0.tags.isEmpty })
+        }
+    }
+
+    @Test func whateverIsDoneToItsTags_theLastGoodOneAndTheProvedOneAreKnown() throws {
+        try withHouse { house in
+            house.settings.drillEvery = CalendarSpan("100d")
+            for _ in 0..<2 { try house.night() }
+            for tag in ["one", "two", "three"] {
+                for id in house.vault.items.map(\.id) { _ = try house.vault.addTag(tag, to: id) }
+                #expect(try house.night().worst == nil, "after '\(tag)'")
+            }
+            for _ in 0..<3 { try house.night() }
+            #expect(house.vault.items.contains { $0.origin == "1" }, "the one that was proved")
+        }
+    }
+
+    @Test func anAcknowledgedLossStaysSo_howeverOftenItIsTagged() throws {
+        try withHouse { house in
+            try house.night()
+            house.vault.census = smallCensus
+            #expect(try house.night().worst == .incomplete)
+            var state = try house.state
+            let item = try #require(house.vault.items.first { $0.tags.contains(SnapshotTag.suspect) })
+            state.acknowledge(item.origin, holding: smallCensus, suspects: [item.origin])
+            try state.write(house.session.statePath)
+            _ = try house.vault.addTag("keep", to: item.id)
+            #expect(try house.night().worst == nil)
+        }
+    }
+
+    @Test func whereDrillsAreGoneFromTheLogNothingIsRemovedThatNight() throws {
+        try withHouse { house in
+            for _ in 0..<4 { try house.night() }
+            try writeFile(house.session.drillLog.path, "")
+            let report = try house.night()
+            #expect(report.forgotten.isEmpty && report.worst == .incomplete)
+            #expect(try !house.night().forgotten.isEmpty)
+        }
+    }
+
+    @Test(arguments: ["[]", "{}", "null", "7", #"{"good":{"snapshot":7}}"#, #"{"suspect":[]}"#, #"{"lastDrill":{}}"#])
+    func aStateThatIsNoneIsNotTakenForNothing(_ text: String) throws {
+        try withHouse { house in
+            try house.night()
+            try writeFile(house.session.statePath, text)
+            #expect(try house.night().findings.map(\.code) == [.unreadable])
+            #expect(try house.night().worst == nil)
+        }
+    }
+
+    @Test func whoeverHasUsedAVaultIsNotToldToMakeANewOne() throws {
+        try withHouse { house in
+            try house.night()
+            let gone = #expect(throws: BackupError.self) {
+                _ = try house.session.run(house.settings) {
+                    throw BackupError(.notFound, "there is no vault", at: "v", remedy: "'backup-tool vault init'")
+                }
+            }
+            #expect(gone?.remedy?.contains("init") == false)
+        }
+    }
+}
