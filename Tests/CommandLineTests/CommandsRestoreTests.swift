@@ -46,6 +46,7 @@ private func smallBench() throws -> Workbench {
     let deleted = try bench.digest()
     let result = try bench.json(exit: 0, "restore", "backup.tar.zst")
     #expect(result["protected"]?.integer == 1)
+    #expect(try bench.tool(exit: 0, "restore", "backup.tar.zst").stderr.contains("--resurrect brings back"))
     #expect(try bench.digest() == deleted)
     try bench.tool(exit: 0, "restore", "backup.tar.zst", "--mode", "replace", "--only", "events")
     #expect(try bench.digest() == deleted, "replace respects tombstones, too")
@@ -94,6 +95,20 @@ func only_restoresThatKindAndNoOther(_ kind: String) throws {
     let result = try bench.json(exit: 0, "restore", "backup.tar.zst", "--store", "a.db", "--match", "citeKey=two")
     #expect(result["added"]?.integer == 1 && result["attachments"]?["added"]?.integer == 1)
     #expect(try bench.files("a.db.assets") == ["Attachments/two.pdf"])
+    // As a disk damages a file: its size stays.
+    try bench.shell("printf X | dd of=a.db.assets/Attachments/two.pdf bs=1 seek=1 conv=notrunc status=none")
+    let again = ["restore", "backup.tar.zst", "--store", "a.db", "--match", "two"]
+    #expect(try bench.tool(again).stderr.contains("move it away and run this again"))
+    try bench.shell("mv a.db.assets/Attachments/two.pdf .")
+    #expect(try bench.tool(again).status == 0)
+    try bench.shell("cmp files/two.pdf a.db.assets/Attachments/two.pdf")
+    let both = try bench.json(
+        exit: 0, "restore", "backup.tar.zst", "--store", "b.db", "--match", "citeKey=two", "--match", "citeKey=one")
+    let one = try bench.json(
+        exit: 0, "restore", "backup.tar.zst", "--store", "c.db", "--match", "citeKey=one", "--dry-run")
+    #expect(both["added"]?.integer == 1 + (one["added"]?.integer ?? 0) && one["added"]?.integer != 0)
+    let none = try bench.tool(exit: 0, "restore", "backup.tar.zst", "--store", "b.db", "--match", "one,two").stderr
+    #expect(none.hasPrefix("nothing in the backup has these words"))
 }
 
 @Test func replace_makesTheStoreWhatTheBackupSays_andUndoTakesItBack() throws {

@@ -195,7 +195,10 @@ public final class VaultReader: CarrierReader {
 
     public func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {
         guard let entry = try entries().entries.first(where: { $0.info.path.utf8.elementsEqual(path.utf8) }) else {
-            throw BackupError(.notFound, "is not in the snapshot", at: path)
+            throw BackupError(
+                .notFound, "is no file of the snapshot", at: path,
+                remedy:
+                    "'backup-tool list' shows its files; records are in records.jsonl, publications in library.bib too")
         }
         try Content(entry: entry, index: index, reader: try BlobReader(vault)).forEachChunk(body)
     }

@@ -53,6 +53,8 @@ final class Intake {
     var heard: (Record, Outcome) throws -> Void = { _, _ in }
     /// `--mode replace`: what the backup says wins, whatever the times.
     var overwrite = false
+    /// Files of the right size are read, too: somebody asks for a few, and wants them right.
+    var looksInside = false
     /// What is taken wins as if somebody wrote it now.
     var isEdit = false
     /// Whether the plan lists what is added, too, record by record.
@@ -195,7 +197,7 @@ final class Intake {
             try store.removeAsset(existing)
         }
         guard let asset = try separated(asset) else { return nil }
-        if try hasGrown(asset) {
+        if try hasChanged(asset) {
             result.attachmentsUnchanged += 1
             return asset.path
         }
@@ -248,16 +250,24 @@ final class Intake {
         return nil
     }
 
-    /// Whether the store knows these bytes, and its file has grown since: an app wrote into it, as readers do that keep
+    /// Whether the store knows these bytes, and its file has others since: an app wrote into it, as readers do that keep
     /// their annotations in a PDF. What is newer stays.
-    private func hasGrown(_ asset: Asset) throws -> Bool {
+    private func hasChanged(_ asset: Asset) throws -> Bool {
+        let path = "\(store.assetFolder)/\(asset.path)"
         guard !overwrite, let known = try store.asset(asset.path), known.digest == asset.digest,
-            let status = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)"), status.size > known.size
+            let status = try FileStatus.ofName(path), status.isRegular
         else { return false }
+        let what: String
+        if status.size > known.size {
+            what = "has \(status.size) bytes in the store's folder instead of \(known.size)"
+        } else if looksInside, status.size == known.size, try Store.digest(ofFile: path) != known.digest {
+            what = "is not in the store's folder what the store remembers"
+        } else {
+            return false
+        }
         note(
             Finding(
-                .sizeMismatch, .warning, asset.path,
-                "has \(status.size) bytes in the store's folder instead of \(known.size); it was left as it is",
+                .sizeMismatch, .warning, asset.path, "\(what); it was left as it is",
                 remedy: "move it away and run this again to get back what the store remembers"))
         return true
     }

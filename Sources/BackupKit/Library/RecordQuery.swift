@@ -1,24 +1,30 @@
 /// Chooses records: words that must all be found, in any case. `key=word` looks into one field, a plain word into every
 /// value, the cite key, the ids and the type.
 public struct RecordQuery: Sendable, Equatable {
-    private let terms: [(field: String?, word: String)]
+    private struct Term: Sendable, Equatable {
+        var field: String?
+        var word: String
 
-    public static func == (left: Self, right: Self) -> Bool {
-        left.terms.elementsEqual(right.terms) { $0.field == $1.field && $0.word == $1.word }
-    }
-
-    public init(_ text: String) {
-        terms = text.split(separator: " ").map { term in
-            guard let equals = term.firstIndex(of: "="), equals != term.startIndex else {
-                return (nil, term.lowercased())
+        init(_ text: Substring) {
+            guard let equals = text.firstIndex(of: "="), equals != text.startIndex else {
+                word = text.lowercased()
+                return
             }
-            return (String(term[..<equals]).lowercased(), term[term.index(after: equals)...].lowercased())
+            field = String(text[..<equals]).lowercased()
+            word = text[text.index(after: equals)...].lowercased()
         }
     }
 
+    /// One of them is enough; of each all terms must match.
+    private let choices: [[Term]]
+
+    public init(_ texts: String...) { self.init(texts) }
+
+    public init(_ texts: [String]) { choices = texts.map { $0.split(separator: " ").map(Term.init) } }
+
     public func matches(_ record: Record) -> Bool {
         let fields = (try? Fields.parse(record.fields)) ?? []
-        return terms.allSatisfy { term in
+        return isMet { term in
             switch term.field {
             case "type"? where record.type.lowercased() == term.word: return true
             case "localid"?: return record.localID.lowercased() == term.word
@@ -32,8 +38,10 @@ public struct RecordQuery: Sendable, Equatable {
     }
 
     public func matches(path: String) -> Bool {
-        terms.allSatisfy { $0.field == nil && contains(path, $0.word) }
+        isMet { $0.field == nil && contains(path, $0.word) }
     }
+
+    private func isMet(_ body: (Term) -> Bool) -> Bool { choices.contains { $0.allSatisfy(body) } }
 
     private func contains(_ text: String, _ word: String) -> Bool { text.lowercased().contains(word) }
 }

@@ -273,7 +273,9 @@ struct StoreLayout {
     static func mismatch(_ path: String) -> Finding {
         Finding(
             .digestMismatch, .warning, path, "is not what the store remembers; it was exported as it is now",
-            remedy: "look whether the file was damaged; an older backup may have it whole")
+            remedy:
+                "look whether the file was damaged; 'backup-tool restore BACKUP --match NAME' tells how an older one comes back"
+        )
     }
 
     private mutating func leaveOutOversize(_ asset: Asset) throws -> Bool {

@@ -10,7 +10,7 @@ public struct NightlyRun {
         public var drillEvery = CalendarSpan("7d")
         public var maxUnusedPercent = 5.0
         /// What to do about a suspicious loss, told of the last good snapshot.
-        public var advice: @Sendable (RetentionItem?) -> String = { _ in
+        public var advice: @Sendable (String?) -> String = { _ in
             "nothing is removed until 'backup-tool run --ack latest' says that it was meant"
         }
 
@@ -114,7 +114,8 @@ public struct NightlyRun {
         let items = try vault.snapshots()
         let origin = items.first { $0.id == snapshot }?.origin ?? snapshot
         try judgeEarlier(items, than: snapshot)
-        let good = items.first { item in state.good.map { item.isOrWas($0.snapshot) } ?? false }
+        let good =
+            items.first { item in state.good.map { item.isOrWas($0.snapshot) } ?? false }?.id ?? state.good?.snapshot
         let suspicions =
             try lostHistory(items)
             + settings.tripwire.compare(census, with: state.good?.census).map { loss in

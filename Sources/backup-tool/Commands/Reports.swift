@@ -49,7 +49,9 @@ extension Invocation {
     }
 
     /// What an import or restore did.
-    func report(_ result: IntakeResult, as what: String, dryRun: Bool) -> ExitStatus {
+    func report(
+        _ result: IntakeResult, as what: String, dryRun: Bool, orElse none: String = "nothing to do"
+    ) -> ExitStatus {
         if output.isJSON {
             output.report(result.json(as: what, dryRun: dryRun))
         } else {
@@ -58,11 +60,11 @@ extension Invocation {
                 show(result.plan, of: most + result.kept + result.quarantined)
             }
             say(result.findings)
-            output.note(result.sentence(dryRun: dryRun))
-            if result.protected > 0, what == "import", !dryRun, !output.isVerbose {
-                output.note(
-                    "What is protected stays as the store has it: --verbose says why, --overwrite takes it all the same."
-                )
+            output.note(result.sentence(dryRun: dryRun, orElse: none))
+            if result.protected > 0, !dryRun, !output.isVerbose {
+                let other =
+                    what == "import" ? "--overwrite takes it all the same" : "--resurrect brings back what was deleted"
+                output.note("What is protected stays as the store has it: --verbose says why, \(other).")
             }
             if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
         }
@@ -130,7 +132,7 @@ extension Finding {
 }
 
 extension IntakeResult {
-    func sentence(dryRun: Bool) -> String {
+    func sentence(dryRun: Bool, orElse none: String) -> String {
         var parts: [String] = []
         func part(_ count: Int, _ what: String) {
             if count > 0 { parts.append("\(HumanText.count(count)) \(what)") }
@@ -147,7 +149,7 @@ extension IntakeResult {
         part(attachmentsAdded, attachmentsAdded == 1 ? "attachment added" : "attachments added")
         part(attachmentsMended, attachmentsMended == 1 ? "lost attachment put back" : "lost attachments put back")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
-        let list = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
+        let list = parts.isEmpty ? none : parts.joined(separator: ", ")
         return dryRun ? "Would be: \(list). Nothing was written." : "\(list)."
     }
 

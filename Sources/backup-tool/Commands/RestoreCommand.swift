@@ -26,7 +26,10 @@ extension Command {
             .store, .value("to", "DIR", "Write plain files into this new folder instead", .directory),
             .value(
                 "mode", "MODE", "How to restore", .oneOf(RestoreOptions.Mode.allCases.map(\.rawValue))),
-            .only, .value("match", "QUERY", "Only records with these words, or field=word"),
+            .only,
+            .value(
+                "match", "QUERY", "Only records with these words, or field=word; given again, also those",
+                repeated: true),
             .value(
                 "sync-policy", "POLICY", "What becomes of what was deleted after the backup was made",
                 .oneOf(SyncPolicy.allCases.map(\.rawValue))),
@@ -53,7 +56,8 @@ extension Command {
             var options = RestoreOptions()
             options.mode = call.value("mode").flatMap(RestoreOptions.Mode.init(rawValue:)) ?? .merge
             options.kinds = call.kinds(else: options.kinds)
-            options.match = call.value("match").map(RecordQuery.init)
+            let queries = call.values("match")
+            options.match = queries.isEmpty ? nil : RecordQuery(queries)
             options.policy = try call.syncPolicy()
             if options.policy == .quarantine, options.mode == .replace {
                 throw call.usage("--mode replace does not go with a quarantine, which touches nothing")
@@ -75,7 +79,8 @@ extension Command {
             let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
                 try Restorer.restore(path, into: store, options)
             }
-            return call.report(result, as: "restore", dryRun: options.dryRun)
+            let none = options.match == nil ? "nothing to do" : "nothing in the backup has these words"
+            return call.report(result, as: "restore", dryRun: options.dryRun, orElse: none)
         })
 }
 

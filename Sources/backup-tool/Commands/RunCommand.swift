@@ -102,7 +102,7 @@ extension Invocation {
         night.advice = { good in
             let meant = "nothing is removed until '\(acknowledge)' says that it was meant"
             guard let good else { return meant }
-            let side = Subprocess.quoted("vault:\(vault)@\(good.id.prefix(8))", onlyIfNeeded: true)
+            let side = Subprocess.quoted("vault:\(vault)@\(good.prefix(8))", onlyIfNeeded: true)
             return
                 "\(meant); '\(words(["backup-tool diff", side, store, config]))' shows what is gone, and 'backup-tool "
                 + "restore' brings it back"

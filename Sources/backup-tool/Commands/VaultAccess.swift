@@ -176,18 +176,21 @@ extension Invocation {
             return try PasswordSource.file(path).read()
         }
         if let line = value(command) { return try PasswordSource.command(line).read() }
-        let first = try askPassword("New password: ")
+        let first = try askPassword("New password: ", "give --\(file)")
         try KeyRing.check(newPassword: first)
         guard try first == askPassword("The same again: ") else { throw usage("the two passwords differ") }
         return first
     }
 
-    private func askPassword(_ prompt: String) throws -> [UInt8] {
+    private func askPassword(
+        _ prompt: String, _ remedy: String = "give --password-file, or set BACKUP_TOOL_PASSWORD_FILE"
+    ) throws -> [UInt8] {
         let terminal = isatty(STDIN_FILENO) == 1 ? open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY) : -1
         guard terminal >= 0 else {
             throw BackupError(
-                .wrongPassword, "no password is given, and there is nobody to ask",
-                remedy: "give --password-file, or set BACKUP_TOOL_PASSWORD_FILE")
+                .wrongPassword,
+                "no \(prompt.hasPrefix("New") ? "new " : "")password is given, and there is nobody to ask",
+                remedy: remedy)
         }
         let file = FileHandle(owning: terminal, path: "/dev/tty")
         var before = termios()
