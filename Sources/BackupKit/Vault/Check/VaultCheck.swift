@@ -115,6 +115,12 @@ extension Vault {
         result.findings += loaded.findings
         result.packs = index.packs.count
         result.blobs = index.count
+        if snapshots.isEmpty, wrong.isEmpty, index.count > 0 {
+            result.findings.append(
+                Finding(
+                    .suspiciousLoss, .warning, VaultFile.Kind.snapshot.rawValue, "there is none, and packs hold data",
+                    remedy: "if there should be some, look whether their disk is there before anything is pruned"))
+        }
 
         var damaged = try checkSizes(index, &result)
         let selected = packs.select(index.packs.count) { index.packs[$0].id }
