@@ -71,6 +71,41 @@ import Testing
         }
     }
 
+    @Test(arguments: [7, 31]) func whoRunsSeldomHasAClockThatIsRight(_ days: Int64) throws {
+        try withHouse { house in
+            for number in 0..<6 {
+                house.clock.advance(seconds: (days - 1) * day + 3600)
+                let report = try house.night()
+                #expect(number < 4 || report.worst == nil && !report.forgotten.isEmpty, "\(number): \(report.log)")
+            }
+        }
+    }
+
+    @Test func aRunThatDoesNotComeToForgettingLeavesAJumpToBeTold() throws {
+        try withHouse { house in
+            for _ in 0..<4 { try house.night() }
+            house.clock.advance(seconds: 365 * day)
+            house.vault.failing["snapshot"] = BackupError(.notFound, "there is no vault")
+            #expect(try house.night().forgotten.isEmpty)
+            house.vault.failing = [:]
+            let report = try house.night()
+            #expect(report.forgotten.isEmpty && report.findings.map(\.subject) == ["the clock"])
+        }
+    }
+
+    @Test func whatCouldNotBeTaggedAsSuspectIsJudgedAgain() throws {
+        try withHouse { house in
+            let whole = house.vault.census
+            try house.night()
+            house.vault.census = smallCensus
+            house.vault.failing["tag"] = BackupError(.locked, "in use")
+            try house.night()
+            (house.vault.census, house.vault.failing) = (whole, [:])
+            try house.night()
+            #expect(house.vault.items.count { $0.tags == [SnapshotTag.suspect] } == 1)
+        }
+    }
+
     @Test func whereDrillsAreGoneFromTheLogNothingIsRemovedThatNight() throws {
         try withHouse { house in
             for _ in 0..<4 { try house.night() }
@@ -85,8 +120,10 @@ import Testing
     func aStateThatIsNoneIsNotTakenForNothing(_ text: String) throws {
         try withHouse { house in
             try house.night()
+            for _ in 0..<2 { try house.night() }
             try writeFile(house.session.statePath, text)
-            #expect(try house.night().findings.map(\.code) == [.unreadable])
+            let report = try house.night()
+            #expect(report.findings.map(\.code) == [.unreadable] && report.forgotten.isEmpty)
             #expect(try house.night().worst == nil)
         }
     }

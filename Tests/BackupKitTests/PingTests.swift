@@ -1,8 +1,9 @@
-import BackupKit
 import Glibc
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import BackupKit
 
 /// A web server of the machine's own: it writes down what it is asked, and answers as the path says.
 private let server = """
@@ -102,6 +103,13 @@ private func withServer(_ body: (String) throws -> Void) throws -> [JSON] {
         let echoed = try Subprocess.run(["sh", "-c", "cat; echo problem >&2; exit 7"], input: input)
         #expect(echoed.output == input && echoed.errors == "problem\n" && echoed.status == 7)
         #expect(try Subprocess.run(["sh", "-c", "kill -TERM $$"]).status == 143)
+        for line in ["sleep 100", "trap '' TERM; sleep 100 & wait; sleep 100", "exec >&-; sleep 100", "kill -STOP $$"] {
+            let start = monotonicSeconds()
+            #expect(
+                errorCode { _ = try Subprocess.output(ofShell: line, limit: 99, seconds: 0.2) } == .failed, "\(line)")
+            #expect(monotonicSeconds() - start < 10, "\(line)")
+        }
+        #expect(try Subprocess.output(ofShell: "echo a; exit 3", limit: 99, seconds: 60).text == "a\n")
         #expect(try Subprocess.run(["true"], input: input).status == 0)
         #expect(try Subprocess.run(["sh", "-c", "yes | head -c 100000"], limit: 5000).output.count <= 5000)
         let error = #expect(throws: BackupError.self) { try Subprocess.run(["no-such-program-here"]) }

@@ -30,6 +30,8 @@ public struct NightlyRun {
     private var isChecked = false
     /// Lines are gone from the log of drills, and nobody knows what they proved.
     private var hasLostDrills = false
+    /// Earlier snapshots that could not be counted tonight.
+    private var unread: Set<String> = []
 
     /// `remember` is told the state after each step that changed it: a run may be killed at any moment.
     public init(
@@ -122,8 +124,10 @@ public struct NightlyRun {
                 Finding(loss.code, loss.severity, loss.subject, loss.message, remedy: settings.advice(good))
             }
         isCompared = true
-        state.judged = items.map(\.origin)
+        // This one is judged once it is found good, or has its tag.
+        state.judged = items.map(\.origin).filter { $0 != origin && !unread.contains($0) }
         guard !suspicions.isEmpty else {
+            state.judged.append(origin)
             // A partial one may lack what a whole one has, and is no measure for the next, but for want of a better.
             if !report.isPartial || state.good == nil { state.good = .init(snapshot: origin, census: census) }
             if state.suspect != nil, !report.isPartial {
@@ -139,6 +143,8 @@ public struct NightlyRun {
         remember(state)
         let tagged = try vault.addTag(SnapshotTag.suspect, to: snapshot)
         (state.suspect, report.snapshot) = (tagged, tagged)
+        state.suspectOrigin = origin
+        state.judged.append(origin)
         say(
             .tripwire,
             "the snapshot is suspect, and \(tagged.prefix(8)) is its name now; "
@@ -177,8 +183,11 @@ public struct NightlyRun {
         }
         guard let measure = items.first(where: { $0.isOrWas(good.snapshot) }) else { return }
         for item in unjudged where item.time > measure.time {
-            guard let census = try census(ofEarlier: item.id),
-                !settings.tripwire.compare(census, with: good.census).isEmpty
+            guard let census = try census(ofEarlier: item.id) else {
+                unread.insert(item.origin)
+                continue
+            }
+            guard !settings.tripwire.compare(census, with: good.census).isEmpty
             else { continue }
             let tagged = try vault.addTag(SnapshotTag.suspect, to: item.id)
             say(.tripwire, "\(tagged.prefix(8)) of an earlier run is suspect")
@@ -208,6 +217,7 @@ public struct NightlyRun {
         if let doubt { return doubt }
         if report.snapshot == nil { return "frozen: no snapshot was taken" }
         if !isCompared { return "frozen: what the new snapshot holds is not known" }
+        if state.doubt != nil { return "frozen: what earlier runs left cannot be understood" }
         if hasLostDrills { return "frozen: lines are gone from the log of drills" }
         if report.findings.contains(where: { $0.severity == .damage }) { return "frozen: the vault is damaged" }
         return nil
@@ -218,20 +228,27 @@ public struct NightlyRun {
         let items = try vault.snapshots()
         let plan = try plan(items, frozen: frozen)
         report.findings += plan.findings
-        let hasWaited = state.hasWaited
-        state.hasWaited = false
-        guard frozen == nil, !plan.removed.isEmpty, hasWaited || !waitsForClock() else { return }
+        let hasJumped = clockHasJumped(unless: frozen != nil || plan.removed.isEmpty)
+        guard frozen == nil, !plan.removed.isEmpty, !hasJumped else { return }
         try vault.forget(plan.removed)
         report.forgotten = plan.removed
         say(.forget, "\(plan.removed.count) removed, \(items.count - plan.removed.count) kept")
     }
 
-    /// By a clock that is a year ahead everything is old. The next run goes by it, or by one that was put right.
-    private mutating func waitsForClock() -> Bool {
-        guard let last = state.lastRun else { return false }
-        let passed = (clock.now().milliseconds - last.started.milliseconds) / 1000
-        guard passed > Self.longestPause else { return false }
-        state.hasWaited = true
+    /// By a clock that is a year ahead everything is old. The next run goes by it, or by one that was put right. While nothing
+    /// would be removed anyhow, a jump stays to be told later.
+    private mutating func clockHasJumped(unless isIdle: Bool) -> Bool {
+        let now = clock.now()
+        guard let last = state.lastForget else {
+            state.lastForget = now
+            return false
+        }
+        let passed = (now.milliseconds - last.milliseconds) / 1000
+        // Who runs once a month has no clock that jumps.
+        let jumps = passed > max(Self.longestPause, state.forgetGap.multipliedReportingOverflow(by: 2).partialValue)
+        if jumps, isIdle { return true }
+        (state.lastForget, state.forgetGap) = (now, max(0, passed))
+        guard jumps else { return false }
         report.findings.append(
             Finding(
                 .suspiciousLoss, .warning, "the clock",
@@ -240,7 +257,7 @@ public struct NightlyRun {
         return true
     }
 
-    private static let longestPause: Int64 = 7 * 86_400
+    private static let longestPause: Int64 = 8 * 86_400
 
     private func plan(_ items: [RetentionItem], frozen: String?) throws -> RetentionPlan {
         var retention = Retention(settings.policy, now: clock.now())

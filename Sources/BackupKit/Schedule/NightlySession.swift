@@ -64,7 +64,13 @@ public struct NightlySession: Sendable {
         var warnings: [Finding] = []
         var state = RunState()
         do { state = try self.state() } catch let error as BackupError where error.code != .refused {
-            warnings.append(Finding(.unreadable, .warning, statePath, error.message, remedy: error.remedy))
+            state.doubt = error.message
+        }
+        if let doubt = state.doubt {
+            warnings.append(
+                Finding(
+                    .unreadable, .warning, statePath, doubt,
+                    remedy: "nothing is removed this time; this run writes it anew with what can be told"))
         }
         // What a watchdog does not hear is no fault of the backup.
         var unheard = tell(.start)
@@ -174,6 +180,7 @@ extension RunState {
     /// Somebody says that a loss was meant: from now on this snapshot is the measure. `suspects` are all that were tagged.
     public mutating func acknowledge(_ snapshot: String, holding census: LibraryCensus, suspects: [String]) {
         acknowledged = Array(Set(acknowledged + suspects + [snapshot])).sorted()
+        suspectOrigin = nil
         good = Good(snapshot: snapshot, census: census)
         (suspect, suspicions) = (nil, [])
     }

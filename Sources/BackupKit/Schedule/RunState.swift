@@ -51,12 +51,17 @@ public struct RunState: Sendable, Equatable {
     /// The snapshot for which retention is frozen, and what was suspicious about it.
     public var suspect: String?
     public var suspicions: [String] = []
+    /// The name that it first had.
+    public var suspectOrigin: String?
     /// Suspicious snapshots that somebody has looked at and found right.
     public var acknowledged: [String] = []
     /// The snapshots that were there when the last run compared, by the names that they first had.
     public var judged: [String] = []
-    /// Nothing was removed last time, for the clock had jumped.
-    public var hasWaited = false
+    /// When the last run was that went by the clock to remove what is old, and how many seconds after the one before.
+    public var lastForget: Timestamp?
+    public var forgetGap: Int64 = 0
+    /// What of the file could not be understood.
+    public var doubt: String?
     /// What the last check found damage in; the next one reads everything.
     public var damagedParts: [String] = []
     public var snapshots: Int?
@@ -93,13 +98,13 @@ public struct RunState: Sendable, Equatable {
         }
         do {
             let json = try bytes.withUnsafeBytes { try JSON(parsing: $0) }
-            let state = RunState(json)
+            var state = RunState(json)
             // What cannot be understood is not to be taken for what is not there.
             guard let members = json.members, !members.isEmpty else {
                 throw BackupError(.damaged, "is no state of a run")
             }
             for name in members.map(\.key) where Self.vital.contains(name) && state.json[name] == nil {
-                throw BackupError(.damaged, "is no state of a run: its '\(name)' cannot be understood")
+                state.doubt = "its '\(name)' cannot be understood"
             }
             return state
         } catch let error as BackupError {
@@ -132,7 +137,9 @@ public struct RunState: Sendable, Equatable {
         suspicions = json["suspicions"]?.array?.compactMap(\.string) ?? []
         acknowledged = json["acknowledged"]?.array?.compactMap(\.string) ?? []
         judged = json["judged"]?.array?.compactMap(\.string) ?? []
-        hasWaited = json["hasWaited"]?.bool ?? false
+        lastForget = json.time("lastForget")
+        forgetGap = max(0, json["forgetGap"]?.integer ?? 0)
+        suspectOrigin = json["suspectOrigin"]?.string
         damagedParts = json["damagedParts"]?.array?.compactMap(\.string) ?? []
         snapshots = json["snapshots"]?.integer.map { Int(clamping: $0) }
         vaultBytes = json["vaultBytes"]?.integer
@@ -155,7 +162,9 @@ public struct RunState: Sendable, Equatable {
         if !suspicions.isEmpty { add("suspicions", .array(suspicions.map { .string($0) })) }
         if !acknowledged.isEmpty { add("acknowledged", .array(acknowledged.map { .string($0) })) }
         if !judged.isEmpty { add("judged", .array(judged.map { .string($0) })) }
-        if hasWaited { add("hasWaited", .bool(true)) }
+        add("lastForget", lastForget.map { .string($0.iso8601) })
+        if forgetGap > 0 { add("forgetGap", JSON(forgetGap)) }
+        add("suspectOrigin", suspectOrigin.map { .string($0) })
         if !damagedParts.isEmpty { add("damagedParts", .array(damagedParts.map { .string($0) })) }
         add("snapshots", snapshots.map { JSON($0) })
         add("vaultBytes", vaultBytes.map { JSON($0) })

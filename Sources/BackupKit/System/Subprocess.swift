@@ -34,21 +34,27 @@ public enum Subprocess {
         return Result(status: wait(for: child), output: said.output, errors: errors)
     }
 
-    /// What a line of the shell prints. Its other streams are ours, so that it may ask whoever sits there; where nobody does, it
-    /// has so many seconds, and what it started ends with it.
+    /// What a line of the shell prints. Its other streams are ours, so that it may ask whoever sits at the terminal; where there
+    /// is none, it has so many seconds, and what it started ends with it.
     static func output(ofShell line: String, limit: Int, seconds: Double) throws -> Result {
-        let isAttended = isatty(STDIN_FILENO) == 1
+        let isAttended = hasTerminal
         let stdout = try Pipe()
         let child = try spawn(["sh", "-c", line], [(stdout.writing, 1)], leadsGroup: !isAttended)
         stdout.closeWriting()
         var output: [UInt8] = []
+        var buffer = [UInt8](repeating: 0, count: 4096)
+        let end = monotonicSeconds() + seconds
         do {
-            let end = monotonicSeconds() + seconds
-            var buffer = [UInt8](repeating: 0, count: 4096)
-            while stdout.reading >= 0 {
+            while true {
                 try Interrupt.check()
                 guard isAttended || monotonicSeconds() < end else {
                     throw BackupError(.failed, "did not end within \(Int(seconds)) seconds", at: line)
+                }
+                // It may have nothing more to say, and live on.
+                if stdout.reading < 0 {
+                    if let status = reap(child) { return Result(status: status, output: output, errors: "") }
+                    pause(0.01)
+                    continue
                 }
                 var waiting = pollfd(fd: stdout.reading, events: Int16(POLLIN), revents: 0)
                 guard poll(&waiting, 1, 100) > 0 else { continue }
@@ -60,18 +66,46 @@ public enum Subprocess {
                 }
             }
         } catch {
-            kill(isAttended ? child : -child, SIGTERM)
-            _ = wait(for: child)
+            stop(child, isAttended ? child : -child)
             throw error
         }
-        return Result(status: wait(for: child), output: output, errors: "")
+    }
+
+    /// Whether somebody may sit there, wherever our own input comes from.
+    private static var hasTerminal: Bool {
+        let terminal = open("/dev/tty", O_RDWR | O_CLOEXEC | O_NOCTTY)
+        if terminal >= 0 { close(terminal) }
+        return terminal >= 0
+    }
+
+    /// Asks first, also one that was stopped, and does not ask for long.
+    private static func stop(_ child: pid_t, _ all: pid_t) {
+        kill(all, SIGTERM)
+        kill(all, SIGCONT)
+        let end = monotonicSeconds() + 2
+        while monotonicSeconds() < end {
+            if reap(child) != nil { return }
+            pause(0.02)
+        }
+        kill(all, SIGKILL)
+        _ = wait(for: child)
+    }
+
+    /// How a child has ended; nil while it lives.
+    private static func reap(_ child: pid_t) -> Int32? {
+        var status: Int32 = 0
+        return waitpid(child, &status, WNOHANG) == 0 ? nil : exitCode(status)
     }
 
     private static func wait(for child: pid_t) -> Int32 {
         var status: Int32 = 0
         while waitpid(child, &status, 0) < 0, errno == EINTR {}
-        // The macros WIFEXITED, WEXITSTATUS and WTERMSIG do not come through to Swift.
-        return status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
+        return exitCode(status)
+    }
+
+    /// The macros WIFEXITED, WEXITSTATUS and WTERMSIG do not come through to Swift.
+    private static func exitCode(_ status: Int32) -> Int32 {
+        status & 0x7F == 0 ? (status >> 8) & 0xFF : 128 + (status & 0x7F)
     }
 
     private final class Pipe {

@@ -178,8 +178,9 @@ extension Invocation {
         let suspects = items.filter { $0.tags.contains(SnapshotTag.suspect) }.map(\.origin)
         // In a vault that others use too, "latest" may be one of theirs.
         let all = try vault.snapshots().snapshots
-        let suspect = state.suspect.flatMap { name in
-            all.first { [$0.id, $0.file.original].contains { $0?.hex == name } }
+        let names = [state.suspect, state.suspectOrigin].compactMap(\.self)
+        let suspect = all.first {
+            names.contains($0.id.hex) || $0.file.original.map { names.contains($0.hex) } ?? false
         }
         if word == "latest", suspect == nil, let gone = state.suspect {
             throw BackupError(

@@ -151,7 +151,14 @@ extension Invocation {
 
     /// The same for a vault that is named by its path.
     func passwordSource(of path: String) throws -> PasswordSource? {
-        try namedPassword(configured: configuredPassword(of: path))
+        // A configuration that nobody has named must not keep anybody from a vault of restic's.
+        let isNamed = try value("config") != nil || resticPassword() == nil
+        return try namedPassword(
+            configured: isNamed ? configuredPassword(of: path) : (try? configuredPassword(of: path)) ?? nil)
+    }
+
+    private func resticPassword() throws -> PasswordSource? {
+        try PasswordSource.find(file: nil, command: nil) { $0.hasPrefix("RESTIC_") ? environment[$0] : nil }
     }
 
     /// The configuration's password is for its own vault.

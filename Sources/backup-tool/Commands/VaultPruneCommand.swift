@@ -159,6 +159,6 @@ extension Invocation {
                 "\(HumanText.count(result.copied.count, "snapshot")) copied, \(HumanText.count(result.skipped)) here already; "
                     + "\(HumanText.count(result.blobs, "blob")), \(HumanText.bytes(Int(clamping: result.bytes)))")
         }
-        return findings.isEmpty ? .done : .incomplete
+        return findings.allSatisfy { $0.severity == .note } ? .done : .incomplete
     }
 }

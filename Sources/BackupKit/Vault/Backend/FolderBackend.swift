@@ -57,10 +57,7 @@ public final class FolderBackend: VaultBackend {
 
     private func add(_ inner: String, _ kind: VaultFile.Kind, to listing: inout VaultListing) throws {
         for name in try names(in: inner) {
-            guard let id = SHA256Digest(hex: name) else {
-                if kind == .snapshot, isRenamed(name) { try add(stray: "\(inner)/\(name)", to: &listing) }
-                continue
-            }
+            guard let id = SHA256Digest(hex: name) else { continue }
             // Upper case digits and foreign folders name files that nobody finds under their identifier.
             guard VaultFile(kind, id).path == "\(inner)/\(name)" else {
                 try add(stray: "\(inner)/\(name)", to: &listing)
@@ -176,11 +173,6 @@ public final class FolderBackend: VaultBackend {
         guard try FileStatus.ofName(reserve) != nil else { return false }
         try AtomicFile.remove([reserve])
         return true
-    }
-
-    /// Somebody has put a snapshot out of sight: "ID.bak".
-    private func isRenamed(_ name: String) -> Bool {
-        !isLeftover(name) && name.split { !$0.isHexDigit }.contains { SHA256Digest(hex: $0) != nil }
     }
 
     /// Ours, and restic's: "ID-tmp-123".

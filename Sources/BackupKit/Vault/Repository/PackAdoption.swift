@@ -87,7 +87,8 @@ extension Vault {
     /// What a snapshot needs that lies where nobody looks for it seems to be needed by nobody.
     func refuseLostSnapshots(unindexed: [SHA256Digest]) throws {
         for kind in VaultFile.Kind.allCases {
-            guard let stray = try backend.list(kind).misplaced.first else { continue }
+            // Packs are larger, as a rule, and no snapshot is.
+            guard let stray = try backend.list(kind).misplaced.first(where: { $0.size < 1 << 20 }) else { continue }
             throw BackupError(
                 .incomplete, "nothing is pruned while it is not known whether this is a snapshot", at: stray.path,
                 remedy: "move it to where its name says, or out of the vault")

@@ -55,7 +55,7 @@ extension Vault {
                 remedy: "see 'backup-tool vault check'")
         }
         let plan = try PrunePlan(self, snapshots, loaded, options, progress)
-        try refuseLostSnapshots(unindexed: plan.unindexed)
+        if !plan.result.wasNothing { try refuseLostSnapshots(unindexed: plan.unindexed) }
         return (plan, loaded)
     }
 

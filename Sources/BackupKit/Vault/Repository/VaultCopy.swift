@@ -46,6 +46,14 @@ extension Vault {
         let writer = try PackWriter(self, known: mine.blobs)
         for pack in unindexed { writer.adopt(pack) }
         let numbers = needed.used.indices.filter { needed.used[$0] && !mine.blobs.holds(index.blobs[$0].handle) }
+        if numbers.isEmpty {
+            result.findings = lost.map { finding in
+                Finding(
+                    finding.code, .note, finding.subject,
+                    "\(finding.message); what the snapshots need of it is here all the same",
+                    remedy: "'backup-tool vault prune' tidies up")
+            }
+        }
         try transfer(numbers, index.blobs, source, writer, progress)
         let totals = try writer.finish()
         result.blobs = totals.dataBlobs + totals.treeBlobs

@@ -200,8 +200,9 @@ struct LockFolder: Sendable {
 
     /// Two clocks that disagree make a living lock look old. Both files were dated by one: the storage's.
     private static func isYoung(_ item: VaultListing.Item, beside own: Timestamp?) -> Bool {
-        guard let own, let theirs = item.modified else { return false }
-        return own.milliseconds - theirs.milliseconds <= LockFile.lifetime * 1000
+        guard let theirs = item.modified else { return false }
+        guard let own else { return true }
+        return abs(own.milliseconds - theirs.milliseconds) <= LockFile.lifetime * 1000
     }
 
     /// nil for a lock that is gone meanwhile, and for an empty file, which a full disk leaves and which locks nothing.
