@@ -63,10 +63,10 @@ void csystem_catch_interrupts(void) {
     sigaddset(&heard, SIGINT);
     sigaddset(&heard, SIGTERM);
     sigprocmask(SIG_UNBLOCK, &heard, NULL);
-    // So does a limit on the size of files, as EFBIG.
-    signal(SIGXFSZ, SIG_IGN);
     // A reader that goes away shows up as EPIPE from write, which is an error we can report.
     signal(SIGPIPE, SIG_IGN);
+    // So does a limit on the size of files, as EFBIG.
+    signal(SIGXFSZ, SIG_IGN);
 }
 
 int csystem_caught_signal(void) { return atomic_load(&caught); }

@@ -106,6 +106,23 @@ import Testing
         }
     }
 
+    @Test func aSuspectThatIsNoneAnyMoreIsForgotten_byBothItsNames() throws {
+        try withHouse { house in
+            let whole = house.vault.census
+            try house.night()
+            house.vault.census = smallCensus
+            try house.night()
+            #expect(try house.state.suspectOrigin == "2")
+            // The next one cannot be tagged, and is the suspect all the same.
+            house.vault.failing["tag"] = BackupError(.locked, "in use")
+            let last = try house.night().snapshot
+            #expect(try house.state.suspect == last && house.state.suspectOrigin == last)
+            (house.vault.census, house.vault.failing) = (whole, [:])
+            try house.night()
+            #expect(try house.state.suspect == nil && house.state.suspectOrigin == nil)
+        }
+    }
+
     @Test func whereDrillsAreGoneFromTheLogNothingIsRemovedThatNight() throws {
         try withHouse { house in
             for _ in 0..<4 { try house.night() }

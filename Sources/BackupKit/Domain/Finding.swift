@@ -27,6 +27,8 @@ public struct Finding: Sendable, Equatable, Hashable {
         self.remedy = remedy
     }
 
+    func advising(_ remedy: String) -> Finding { Finding(code, severity, subject, message, remedy: remedy) }
+
     /// What is wrong with what, where there is one line for it.
     public var sentence: String { "\(subject): \(message)" }
 

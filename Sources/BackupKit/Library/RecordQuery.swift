@@ -18,8 +18,6 @@ public struct RecordQuery: Sendable, Equatable {
     /// One of them is enough; of each all terms must match.
     private let choices: [[Term]]
 
-    public init(_ texts: String...) { self.init(texts) }
-
     public init(_ texts: [String]) { choices = texts.map { $0.split(separator: " ").map(Term.init) } }
 
     public func matches(_ record: Record) -> Bool {

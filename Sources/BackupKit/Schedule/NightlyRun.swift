@@ -11,10 +11,14 @@ public struct NightlyRun {
         public var maxUnusedPercent = 5.0
         /// What to do about a suspicious loss, told of the last good snapshot.
         public var advice: @Sendable (String?) -> String = { _ in
-            "nothing is removed until 'backup-tool run --ack latest' says that it was meant"
+            meant("backup-tool run --ack latest")
         }
 
         public init() {}
+
+        public static func meant(_ command: String) -> String {
+            "nothing is removed until '\(command)' says that it was meant"
+        }
     }
 
     private let vault: any NightlyVault
@@ -116,13 +120,10 @@ public struct NightlyRun {
         let items = try vault.snapshots()
         let origin = items.first { $0.id == snapshot }?.origin ?? snapshot
         try judgeEarlier(items, than: snapshot)
-        let good =
-            items.first { item in state.good.map { item.isOrWas($0.snapshot) } ?? false }?.id ?? state.good?.snapshot
+        let advice = settings.advice(lastGood(in: items)?.id ?? state.good?.snapshot)
         let suspicions =
             try lostHistory(items)
-            + settings.tripwire.compare(census, with: state.good?.census).map { loss in
-                Finding(loss.code, loss.severity, loss.subject, loss.message, remedy: settings.advice(good))
-            }
+            + settings.tripwire.compare(census, with: state.good?.census).map { $0.advising(advice) }
         isCompared = true
         // This one is judged once it is found good, or has its tag.
         state.judged = items.map(\.origin).filter { $0 != origin && !unread.contains($0) }
@@ -138,12 +139,11 @@ public struct NightlyRun {
         }
         report.findings += suspicions
         // Known before it is tagged: whatever happens to the tag, retention is frozen.
-        state.suspect = snapshot
+        (state.suspect, state.suspectOrigin) = (snapshot, origin)
         state.suspicions = suspicions.map(\.sentence)
         remember(state)
         let tagged = try vault.addTag(SnapshotTag.suspect, to: snapshot)
         (state.suspect, report.snapshot) = (tagged, tagged)
-        state.suspectOrigin = origin
         state.judged.append(origin)
         say(
             .tripwire,
@@ -151,11 +151,14 @@ public struct NightlyRun {
                 + "nothing is removed until 'run --ack \(tagged.prefix(8))'")
     }
 
+    private func lastGood(in items: [RetentionItem]) -> RetentionItem? {
+        state.good.flatMap { good in items.first { $0.isOrWas(good.snapshot) } }
+    }
+
     /// No run removes the last good snapshot. Where it is gone, so may be all others; and what they alone needed must not be
     /// removed as needed by nobody.
     private func lostHistory(_ items: [RetentionItem]) throws -> [Finding] {
-        guard let good = state.good?.snapshot, !items.contains(where: { $0.isOrWas(good) }), try !vault.holds(good)
-        else { return [] }
+        guard let good = state.good?.snapshot, lastGood(in: items) == nil, try !vault.holds(good) else { return [] }
         return [
             Finding(
                 .suspiciousLoss, .warning, String(good.prefix(8)), "the last good snapshot is gone from the vault",
@@ -181,7 +184,7 @@ public struct NightlyRun {
             state.good = .init(snapshot: newest.origin, census: census)
             return
         }
-        guard let measure = items.first(where: { $0.isOrWas(good.snapshot) }) else { return }
+        guard let measure = lastGood(in: items) else { return }
         for item in unjudged where item.time > measure.time {
             guard let census = try census(ofEarlier: item.id) else {
                 unread.insert(item.origin)
@@ -207,6 +210,7 @@ public struct NightlyRun {
 
     /// What earlier nights left in doubt.
     private var doubt: String? {
+        if state.doubt != nil { return "frozen: what earlier runs left cannot be understood" }
         if state.suspect != nil { return "frozen: a snapshot is suspect" }
         if !state.damagedParts.isEmpty { return "frozen: the last check found damage" }
         return state.lastDrill?.isOK == false ? "frozen: the last drill failed" : nil
@@ -217,7 +221,6 @@ public struct NightlyRun {
         if let doubt { return doubt }
         if report.snapshot == nil { return "frozen: no snapshot was taken" }
         if !isCompared { return "frozen: what the new snapshot holds is not known" }
-        if state.doubt != nil { return "frozen: what earlier runs left cannot be understood" }
         if hasLostDrills { return "frozen: lines are gone from the log of drills" }
         if report.findings.contains(where: { $0.severity == .damage }) { return "frozen: the vault is damaged" }
         return nil
@@ -245,7 +248,7 @@ public struct NightlyRun {
         }
         let passed = (now.milliseconds - last.milliseconds) / 1000
         // Who runs once a month has no clock that jumps.
-        let jumps = passed > max(Self.longestPause, state.forgetGap.multipliedReportingOverflow(by: 2).partialValue)
+        let jumps = passed > Self.longestPause && passed - state.forgetGap > state.forgetGap
         if jumps, isIdle { return true }
         (state.lastForget, state.forgetGap) = (now, max(0, passed))
         guard jumps else { return false }
@@ -270,7 +273,7 @@ public struct NightlyRun {
         {
             retention.protected[id] = "the last that passed a drill"
         }
-        if let good = state.good?.snapshot, let item = items.first(where: { $0.isOrWas(good) }) {
+        if let item = lastGood(in: items) {
             retention.protected[item.id] = "the last that nothing is suspicious about"
         }
         return try retention.plan(sound(items))

@@ -180,7 +180,6 @@ extension RunState {
     /// Somebody says that a loss was meant: from now on this snapshot is the measure. `suspects` are all that were tagged.
     public mutating func acknowledge(_ snapshot: String, holding census: LibraryCensus, suspects: [String]) {
         acknowledged = Array(Set(acknowledged + suspects + [snapshot])).sorted()
-        suspectOrigin = nil
         good = Good(snapshot: snapshot, census: census)
         (suspect, suspicions) = (nil, [])
     }

@@ -49,7 +49,7 @@ public struct RunState: Sendable, Equatable {
     public var drillHead: String?
     public var good: Good?
     /// The snapshot for which retention is frozen, and what was suspicious about it.
-    public var suspect: String?
+    public var suspect: String? { didSet { if suspect == nil { suspectOrigin = nil } } }
     public var suspicions: [String] = []
     /// The name that it first had.
     public var suspectOrigin: String?

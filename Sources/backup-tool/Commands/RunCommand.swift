@@ -100,7 +100,7 @@ extension Invocation {
         let store = try word(nightlyStore(settings))
         let vault = try absolutePath(nightlyVaultPath(settings))
         night.advice = { good in
-            let meant = "nothing is removed until '\(acknowledge)' says that it was meant"
+            let meant = NightlyRun.Settings.meant(acknowledge)
             guard let good else { return meant }
             let side = Subprocess.quoted("vault:\(vault)@\(good.prefix(8))", onlyIfNeeded: true)
             return

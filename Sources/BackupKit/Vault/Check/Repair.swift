@@ -52,7 +52,7 @@ extension Vault {
         result.findings = check.findings.filter { $0.severity == .warning }
         let hit = Set(result.damage.map(\.subject))
         let packs = index.packs.indices.filter { hit.contains(VaultFile(.data, index.packs[$0].id).path) }
-        let strays = try VaultFile.Kind.allCases.flatMap { try backend.list($0).misplaced }
+        let strays = try strays()
         for pack in packs {
             try refuseElsewhere(index.packs[pack], strays)
             try refuseOther(index.packs[pack], index)

@@ -57,50 +57,6 @@ extension Vault {
         }
     }
 
-    /// What is a pack or a snapshot and lies among other files is not to be thrown away as one of them.
-    func refuseMisfiled(_ file: VaultFile) throws {
-        guard let finding = try misfiled(file) else { return }
-        throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
-    }
-
-    /// Whether a file that should be something else is a pack or a snapshot.
-    func misfiled(_ file: VaultFile) throws -> Finding? {
-        guard let size = try backend.size(file) else { return nil }
-        func finding(_ what: String, _ kind: VaultFile.Kind) -> Finding {
-            Finding(
-                .entryUnexpected, .damage, file.path, "a \(what) lies in the wrong place",
-                remedy: "move it to \(VaultFile(kind, file.id).path)")
-        }
-        do {
-            if file.kind != .data, try header(of: file, size: size, VaultCipher(key)) != nil {
-                return finding("pack", .data)
-            }
-            guard file.kind != .snapshot, size <= Unpacked.Cap.snapshot else { return nil }
-            let json = try unpacked(file.kind, file.id, cap: Unpacked.Cap.snapshot, VaultCipher(key))
-            _ = try json.withUnsafeBytes { try SnapshotFile(parsing: $0) }
-            return finding("snapshot", .snapshot)
-        } catch let error as BackupError where error.isVerdict {
-            return nil
-        }
-    }
-
-    /// What a snapshot needs that lies where nobody looks for it seems to be needed by nobody.
-    func refuseLostSnapshots(unindexed: [SHA256Digest]) throws {
-        for kind in VaultFile.Kind.allCases {
-            // Packs are larger, as a rule, and no snapshot is.
-            guard let stray = try backend.list(kind).misplaced.first(where: { $0.size < 1 << 20 }) else { continue }
-            throw BackupError(
-                .incomplete, "nothing is pruned while it is not known whether this is a snapshot", at: stray.path,
-                remedy: "move it to where its name says, or out of the vault")
-        }
-        let others = try [.key, .lock].flatMap { kind in try backend.list(kind).items.map { VaultFile(kind, $0.id) } }
-        for file in others + unindexed.map({ VaultFile(.data, $0) }) {
-            guard let finding = try misfiled(file) else { continue }
-            throw BackupError(
-                .damaged, "nothing is pruned while \(finding.message)", at: finding.subject, remedy: finding.remedy)
-        }
-    }
-
     private func read(_ file: VaultFile, _ range: Range<Int64>) throws -> [UInt8] {
         var bytes = [UInt8](repeating: 0, count: range.count)
         try bytes.withUnsafeMutableBytes { try backend.read(file, at: range.lowerBound, into: $0) }
