@@ -77,7 +77,9 @@ class VaultRows:
             self.new_borg(mode)
             return run(["borg", "create", f"{self.borg}::first", "."], folder=self.layout)
 
-        runs = take_turns(ours, [restic, lambda: borg("repokey-blake2"), lambda: borg("repokey")], self.rounds)
+        # The first two or three rounds also fetch memory from the virtual machine's host, until all contestants' files have some.
+        rounds = max(9, self.rounds)
+        runs = take_turns(ours, [restic, lambda: borg("repokey-blake2"), lambda: borg("repokey")], rounds)
         self.table.time("first backup, against restic", runs[0], runs[1], 0.3)
         self.table.time("first backup, against borg (BLAKE2)", runs[0], runs[2], 0.3)
         ratio = median(runs[0]) / median(runs[3])

@@ -87,7 +87,9 @@ import Testing
         }
     }
 
-    @Test(arguments: ["snapshots/UPPER", "ID", "data/ID", "data/xx/ID", "keys/ID", "locks/ID"])
+    @Test(arguments: [
+        "snapshots/UPPER", "snapshots/ID.bak", "snapshots/old/ID", "ID", "data/ID", "data/xx/ID", "keys/ID", "locks/ID",
+    ])
     func nothingIsPrunedThatASnapshotInTheWrongPlaceMayNeed(_ place: String) throws {
         try withVault { path, vault in
             let id = try #require(try vault.snapshots().snapshots.first?.id.hex)
@@ -109,6 +111,19 @@ import Testing
             if place != "locks/ID" { #expect(try !vault.check().findings.isEmpty) }
             #expect(place != "locks/ID" || errorCode { _ = try vault.unlock(all: true) } == .refused)
             #expect(try FileStatus.ofName(target) != nil)
+        }
+    }
+
+    @Test func copiesOfSnapshotsBesideThemAreInNobodysWay() throws {
+        try withVault { path, vault in
+            try Directory.createAll("\(path)/snapshots/old")
+            for id in try vault.snapshots().snapshots.map(\.id.hex) {
+                for place in ["\(id).sync-conflict-1", "old/\(id)"] {
+                    _ = try runProcess(["cp", "\(path)/snapshots/\(id)", "\(path)/snapshots/\(place)"])
+                }
+            }
+            #expect(try vault.check().findings.isEmpty)
+            _ = try vault.prune()
         }
     }
 

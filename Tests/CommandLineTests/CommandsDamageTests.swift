@@ -162,3 +162,13 @@ func aDamagedArchive_isRefused(_ format: String) throws {
     #expect(result.status == 4 && result.stderr.contains("library.bib: cannot be read"), "\(result.stderr)")
     #expect(result.stderr.contains("1 piece of damage"))
 }
+
+@Test(arguments: ["list", "show"])
+func whoeverLooksAtABackupWithoutItsManifest_isTold_alsoInJSON(_ command: String) throws {
+    let bench = try damageBench("dir")
+    try bench.shell("echo rubbish > good/manifest.json")
+    for words in [[command, "good"], [command, "good", "--json"]] {
+        let told = try bench.tool(words)
+        #expect(told.status == 4 && told.stderr.contains("manifest.json"), "\(words): \(told.status) \(told.stderr)")
+    }
+}

@@ -96,9 +96,10 @@ import Testing
         try bench.tool(exit: 0, "store", "init", "--store", "empty.db")
         let before = try bench.text("c/run-default.json")
         let plan = try run(bench, exit: 0, "--dry-run")
-        for line in try run(bench, exit: 0, "--dry-run", "--json").stdout.split(separator: "\n") {
-            #expect(try JSON(parsing: String(line))["message_type"]?.string == "run-step")
+        let steps = try run(bench, exit: 0, "--dry-run", "--json").stdout.split(separator: "\n").map {
+            try JSON(parsing: String($0))["message_type"]?.string
         }
+        #expect(steps.dropLast().allSatisfy { $0 == "run-step" } && steps.count > 2 && steps.last == "run")
         #expect(plan.stdout.hasPrefix("snapshot: would be taken\n") && plan.stdout.contains("stays: last snapshot"))
         #expect(try bench.text("c/run-default.json") == before)
         let lost = try run(bench, exit: 3, "--store", "empty.db")
@@ -114,6 +115,8 @@ import Testing
         let suspects = try bench.shell(
             "RESTIC_PASSWORD=secret restic --no-cache -q -r v snapshots --json --tag suspect")
         #expect(try JSON(parsing: suspects).array?.count == 2)
+        let good = try #require(JSON(parsing: before)["good"]?["snapshot"]?.string)
+        #expect(try run(bench, exit: 64, "--ack", good).stderr.contains("was taken before the loss"))
         _ = try run(bench, exit: 0, "--ack", "latest")
         _ = try run(bench, exit: 0, "--store", "empty.db")
         try judge(bench)
@@ -128,6 +131,10 @@ import Testing
         #expect(told.split(separator: "\n").count { $0.contains("snapshots/\(id)") } == 1, "\(told)")
         #expect(told.contains("'backup-tool vault forget \(id.prefix(8))'"))
         #expect(told.contains("error: not done: tripwire, forget, prune\n"), "\(told)")
+        // Where the report has no place for it, it stands beside it.
+        let listed = try bench.tool(exit: 4, "vault", "snapshots", "--json", "--config", "c/nightly.toml")
+        #expect(try JSON(parsing: listed.stdout).array?.count == 1)
+        #expect(try JSON(parsing: listed.stderr)["path"]?.string == "snapshots/\(id)")
     }
 
     @Test func aPasswordFileThatIsOfNoUse_isAMistakeOfTheConfiguration() throws {
@@ -177,8 +184,14 @@ import Testing
             sleep 2 &
             exec 9<&-
             "$T" -q run --config c/nightly.toml --lock-wait 30
+            flock -o v sleep 3 &
+            sleep 0.5
+            said=$("$T" run --config c/nightly.toml 2>&1 || true)
+            grep -c "at work here: process $! since" <<< "$said"
+            wait
             """)
         #expect(result.contains("another run is at work") && result.contains("ended with 11"))
+        #expect(result.hasSuffix("1\n"), "it is named: \(result)")
         #expect(try bench.json(exit: 0, "drill", "--history", "--config", "c/nightly.toml")["ok"]?.bool == true)
         try judge(bench)
     }

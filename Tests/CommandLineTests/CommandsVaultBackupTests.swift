@@ -91,7 +91,10 @@ struct CommandsVaultBackupTests {
         #expect((second["data_added"]?.integer ?? .max) < 300_000)
         let difference = try bench.tool("diff", "vault:v@\(ids[0])", "vault:v")
         #expect(difference.stdout.contains("Attachments/new.txt"))
-        #expect(try bench.tool(exit: 0, "diff", "vault:v", "store.db").stderr.contains("No difference"))
+        #expect(try bench.json(exit: 0, "diff", "vault:v", "store.db")["differences"]?.integer == 0)
+        let table = try bench.tool(exit: 0, "vault", "snapshots").stdout.split(separator: "\n")
+        let files = try #require(second["total_files_processed"]?.integer)
+        #expect(table.count == 3 && table[2].contains("  \(files)  "), "\(table)")
         try Self.judge(bench)
     }
 

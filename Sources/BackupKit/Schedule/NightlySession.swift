@@ -165,8 +165,9 @@ public struct NightlySession: Sendable {
                 throw BackupError.fromErrno("cannot be locked", at: folder)
             }
             guard monotonicSeconds() < end else {
+                let holder = HostView.holder(ofLockOn: handle).map { ": process \($0) since \(GoTime($1).localText)" }
                 throw BackupError(
-                    .locked, "another run is at work here", at: folder,
+                    .locked, "another run is at work here" + (holder ?? ""), at: folder,
                     remedy: "wait for it, or let --lock-wait do so")
             }
             usleep(200_000)

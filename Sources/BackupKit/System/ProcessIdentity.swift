@@ -58,6 +58,29 @@ struct HostView: Sendable {
         return Timestamp(milliseconds: (Int64(real.tv_sec) - Int64(sinceBoot.tv_sec) + ticks / rate) * 1000)
     }
 
+    /// The process that holds a file or folder by `flock`; nil where the kernel does not tell.
+    /// https://man7.org/linux/man-pages/man5/proc_locks.5.html
+    static func holder(ofLockOn file: FileHandle) -> (pid: Int64, began: Timestamp)? {
+        var bytes: [UInt8] = []
+        guard let status = try? file.status(), let locks = try? FileHandle.openForReading("/proc/locks"),
+            (try? locks.forEachChunk { bytes += $0 }) != nil
+        else { return nil }
+        for line in String(decoding: bytes, as: UTF8.self).split(separator: "\n") {
+            // "1: FLOCK  ADVISORY  WRITE 3568 fd:00:2531452 0 EOF"; who waits has "->" before it.
+            let fields = line.split(separator: " ")
+            guard fields.count > 5, fields[1] == "FLOCK", let pid = Int64(fields[4]) else { continue }
+            let place = fields[5].split(separator: ":")
+            guard place.count == 3, let major = UInt64(place[0], radix: 16), let minor = UInt64(place[1], radix: 16),
+                // As glibc puts the two together.
+                (major & 0xFFF) << 8 | (major & ~0xFFF) << 32 | minor & 0xFF | (minor & ~0xFF) << 12 == status.device,
+                UInt64(place[2]) == status.inode,
+                let began = startTime(pid)
+            else { continue }
+            return (pid, began)
+        }
+        return nil
+    }
+
     private static func firstLine(_ path: String) -> String? {
         guard let file = try? FileHandle.openForReading(path) else { return nil }
         var buffer = [UInt8](repeating: 0, count: 4096)

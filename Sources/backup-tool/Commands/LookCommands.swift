@@ -11,6 +11,7 @@ extension Command {
         reports: true,
         run: { call in
             let listing = try Listing.of(try call.argument("PATH"), limits: try call.limits())
+            defer { call.say(listing.findings) }
             if call.output.isJSON {
                 for entry in listing.entries {
                     if call.output.isClosed { break }
@@ -29,7 +30,6 @@ extension Command {
                 table.add([HumanText.bytes(Int(entry.size)), time, entry.path + digest])
             }
             table.print(to: call.output)
-            call.say(listing.findings)
             return listing.findings.isEmpty ? .done : .damaged
         })
 
@@ -53,13 +53,15 @@ extension Command {
             let path = try call.argument("PATH")
             if let entry = call.arguments("ENTRY").first { return try printEntry(entry, of: path, call) }
             let listing = try Listing.of(path, limits: try call.limits())
+            defer { call.say(listing.findings) }
+            let status = listing.findings.isEmpty ? ExitStatus.done : .damaged
             if call.output.isJSON {
                 call.output.report(
                     .object(
                         [.init(key: "message_type", value: "show")]
                             + listing.facts.map { .init(key: $0.name, value: .string($0.value)) }
                             + [.init(key: "files", value: .int(listing.entries.count))]))
-                return .done
+                return status
             }
             for fact in listing.facts {
                 let name = (fact.name + ":").padded(to: 16)
@@ -68,8 +70,7 @@ extension Command {
             let bytes = listing.entries.reduce(0) { $0 + Int($1.size) }
             call.output.print(
                 "\("files:".padded(to: 16))\(HumanText.count(listing.entries.count)), \(HumanText.bytes(bytes))")
-            call.say(listing.findings)
-            return listing.findings.isEmpty ? .done : .damaged
+            return status
         })
 
     static let diff = Command(
@@ -93,6 +94,9 @@ extension Command {
                 printDifference(difference, call)
             }
             call.say(findings)
+            if call.output.isJSON {
+                call.output.report(["message_type": "diff", "differences": .int(count)])
+            }
             call.output.note(count == 0 ? "No difference." : HumanText.count(count, "difference") + ".")
             return findings.isEmpty ? .done : .incomplete
         })

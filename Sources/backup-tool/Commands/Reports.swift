@@ -21,8 +21,13 @@ extension Invocation {
         return limits
     }
 
-    /// Says every finding, and what to do once for all that ask for the same; notes only to those who asked for more.
+    /// Says every finding, and what to do once for all that ask for the same; notes only to those who asked for more. As
+    /// JSON, this is for findings that have no place in what a command reports.
     func say(_ findings: [Finding], limit: Int = 50) {
+        guard !output.isJSON else {
+            for finding in findings { output.say(finding.line.text) }
+            return
+        }
         var left = output.isVerbose ? Int.max : limit
         var advised: Set<String> = []
         for finding in findings where finding.severity != .note || output.isVerbose {
@@ -40,7 +45,6 @@ extension Invocation {
                 case .warning: style.warning("warning:")
                 case .note: style.dim("note:")
                 }
-            guard !output.isJSON else { continue }
             output.say("\(mark) \(printable(finding.subject)): \(printable(finding.message))")
             if let remedy = finding.remedy, output.isVerbose || advised.insert(remedy).inserted {
                 output.say("  \(printable(remedy))")
@@ -129,6 +133,9 @@ extension Finding {
             "message": .string(message), "remedy": remedy.map(JSONValue.string) ?? .null,
         ]
     }
+
+    /// A line of its own.
+    fileprivate var line: JSONValue { .object([.init("message_type", "finding")] + (json.members ?? [])) }
 }
 
 extension IntakeResult {

@@ -50,9 +50,9 @@ extension Command {
                 var night = NightlyRun(
                     try call.nightlyVault(settings), try call.nightlySettings(settings), state: try session.state(),
                     drillLog: session.drillLog)
-                for line in try night.rehearse() {
-                    output.isJSON ? output.report(line.json) : output.print(line.sentence)
-                }
+                let lines = try night.rehearse()
+                for line in lines { output.isJSON ? output.report(line.json) : output.print(line.sentence) }
+                if output.isJSON { output.report(["message_type": "run", "dryRun": true, "ok": true]) }
                 return .done
             }
             let (report, unheard) = try session.run(try call.nightlySettings(settings)) { line in
@@ -193,6 +193,13 @@ extension Invocation {
             throw BackupError(
                 .usage, "is none of the snapshots that this run takes", at: snapshot.shortID,
                 remedy: "name the one that 'schedule status' shows, and the right --profile")
+        }
+        if let suspect, !snapshot.file.tags.contains(SnapshotTag.suspect),
+            snapshot.time.timestamp < suspect.time.timestamp
+        {
+            throw BackupError(
+                .usage, "was taken before the loss, and does not say that it was meant", at: snapshot.shortID,
+                remedy: "name \(suspect.shortID), which is the suspect, or bring back what is gone")
         }
         let census = try nightly.census(of: snapshot.id.hex)
         if flag(Option.dryRun.name) {

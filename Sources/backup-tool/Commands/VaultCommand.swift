@@ -65,11 +65,15 @@ extension Command {
                     // An array, and nothing around it: that is what restic's users parse.
                     call.output.report(.array(shown.map(\.json)))
                 } else {
-                    var table = Table([.left("ID"), .left("TIME"), .left("HOST"), .left("TAGS"), .left("PATHS")])
+                    var table = Table([
+                        .left("ID"), .left("TIME"), .right("FILES"), .right("SIZE"), .left("HOST"), .left("TAGS"),
+                        .left("PATHS"),
+                    ])
                     for snapshot in shown {
                         let file = snapshot.file
                         table.add([
-                            snapshot.shortID, file.time.localText, file.hostname,
+                            snapshot.shortID, file.time.localText, file.fileCount.map(HumanText.count) ?? "",
+                            file.byteCount.map(HumanText.bytes) ?? "", file.hostname,
                             file.tags.joined(separator: ","), file.paths.joined(separator: " "),
                         ])
                     }

@@ -73,9 +73,7 @@ extension Command {
                     let words = call.arguments("SNAPSHOT")
                     let all = try source.snapshots()
                     let chosen = try words.isEmpty ? all.snapshots : words.map { try source.resolve($0) }
-                    call.say(all.findings)
                     let result = try vault.copy(chosen, from: source, progress: call.output.progress())
-                    call.say(result.findings)
                     return call.report(result, all.findings + result.findings)
                 }
             }
@@ -155,6 +153,7 @@ extension Invocation {
                 "findings": .array(findings.map(\.json)),
             ])
         } else {
+            say(findings)
             output.note(
                 "\(HumanText.count(result.copied.count, "snapshot")) copied, \(HumanText.count(result.skipped)) here already; "
                     + "\(HumanText.count(result.blobs, "blob")), \(HumanText.bytes(Int(clamping: result.bytes)))")

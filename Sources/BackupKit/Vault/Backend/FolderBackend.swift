@@ -50,7 +50,10 @@ public final class FolderBackend: VaultBackend {
             }
         case .key, .snapshot, .index, .lock:
             try add(kind.rawValue, kind, to: &listing)
-            if kind == .snapshot, listing.items.isEmpty { try requireFolderOfSnapshots() }
+            if kind == .snapshot {
+                try addRenamedSnapshots(to: &listing)
+                if listing.items.isEmpty { try requireFolderOfSnapshots() }
+            }
         }
         return listing
     }
@@ -75,6 +78,22 @@ public final class FolderBackend: VaultBackend {
             }
             let modified = Timestamp(milliseconds: status.modifiedNanoseconds / 1_000_000)
             listing.items.append(.init(id: id, size: status.size, modified: modified))
+        }
+    }
+
+    /// What somebody renamed ("ID.bak") or put into a folder of its own looks removed, and needs its data all the same. A copy of
+    /// one that is there needs nothing.
+    private func addRenamedSnapshots(to listing: inout VaultListing) throws {
+        let root = VaultFile.Kind.snapshot.rawValue
+        let known = Set(listing.items.map(\.id))
+        for name in try names(in: root) where SHA256Digest(hex: name) == nil && !isLeftover(name) {
+            let isFolder = try FileStatus.ofTarget("\(folder)/\(root)/\(name)")?.isDirectory == true
+            let paths = isFolder ? try names(in: "\(root)/\(name)").map { "\(name)/\($0)" } : [name]
+            for path in paths {
+                let last = path.split(separator: "/").last ?? ""
+                guard let id = SHA256Digest(hex: String(last.prefix(64))), !known.contains(id) else { continue }
+                try add(stray: "\(root)/\(path)", to: &listing)
+            }
         }
     }
 

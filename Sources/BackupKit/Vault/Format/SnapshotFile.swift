@@ -62,6 +62,12 @@ public struct SnapshotFile: Sendable, Equatable {
         others = members.filter { !Self.keys.contains($0.key) }
     }
 
+    /// What it holds, as far as whoever made it said so.
+    public var fileCount: Int? { count("total_files_processed") }
+    public var byteCount: Int? { count("total_bytes_processed") }
+
+    private func count(_ name: String) -> Int? { summary?[name]?.integer.map { Int(clamping: $0) } }
+
     /// The snapshot as JSON, in the order that restic writes; what is empty is left out as restic does.
     public var json: JSON {
         func list(_ items: [String]) -> JSON { .array(items.map { .string($0) }) }

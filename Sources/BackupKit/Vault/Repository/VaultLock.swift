@@ -179,7 +179,13 @@ struct LockFolder: Sendable {
         let items = try backend.list(.lock).items
         let written = items.first { $0.id == own }?.modified
         for item in items where item.id != own {
-            guard let file = try read(item) else { continue }
+            let file: LockFile?
+            do { file = try read(item) } catch let error as BackupError where error.code == .locked {
+                // A living lock is written anew every few minutes. It stays: who knows what else it may be?
+                if own == nil ? Self.isOld(item, now: now) : !Self.isYoung(item, beside: written) { continue }
+                throw error
+            }
+            guard let file else { continue }
             switch file.standing(now: now, host: host) {
             case .held: break
             // What the storage's clock says is known once our own lock lies beside it.
@@ -196,6 +202,11 @@ struct LockFolder: Sendable {
                 "\(what) by \(file.holder)", at: backend.location,
                 remedy: "wait until it is done (--lock-wait), or \(VaultLock.whenGone)")
         }
+    }
+
+    private static func isOld(_ item: VaultListing.Item, now: Timestamp) -> Bool {
+        guard let modified = item.modified else { return false }
+        return now.milliseconds - modified.milliseconds > LockFile.lifetime * 1000
     }
 
     /// Two clocks that disagree make a living lock look old. Both files were dated by one: the storage's.
