@@ -163,6 +163,14 @@ func aDamagedArchive_isRefused(_ format: String) throws {
     #expect(result.stderr.contains("1 piece of damage"))
 }
 
+@Test func aMissingFolderForTemporaryDataIsNoMissingBackup() throws {
+    let bench = try damageBench("dir")
+    for words in [["verify", "good", "--level", "deep"], ["export", "-o", "again.tar.zst"]] {
+        let told = try bench.tool(words, environment: ["TMPDIR": bench.path("none")])
+        #expect(told.status == 1 && told.stderr.contains("set TMPDIR"), "\(words): \(told.status) \(told.stderr)")
+    }
+}
+
 @Test(arguments: ["list", "show"])
 func whoeverLooksAtABackupWithoutItsManifest_isTold_alsoInJSON(_ command: String) throws {
     let bench = try damageBench("dir")

@@ -20,7 +20,7 @@ public enum ScratchStore {
 
     /// A private folder for one purpose, gone afterwards.
     static func withFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
-        let name = "\(SpoolFile.folder)/backup-tool-scratch"
+        let name = try "\(SpoolFile.folder())/backup-tool-scratch"
         removeLeftovers(of: name)
         let folder = AtomicFile.temporaryName(for: name)
         try Directory.create(folder)

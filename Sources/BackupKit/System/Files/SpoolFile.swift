@@ -14,14 +14,20 @@ public struct SpoolFile: Sendable {
     public private(set) var size: Int64 = 0
 
     /// Where temporary data goes: `$TMPDIR`, else /var/tmp, which unlike /tmp is seldom held in memory.
-    static var folder: String {
+    static func folder() throws -> String {
         let chosen = getenv("TMPDIR").flatMap { String(validatingCString: $0) } ?? ""
-        return chosen.isEmpty ? "/var/tmp" : chosen
+        let folder = chosen.isEmpty ? "/var/tmp" : chosen
+        // To whoever reads exit codes, what is not there is a backup.
+        guard try FileStatus.ofTarget(folder)?.isDirectory == true else {
+            throw BackupError(
+                .failed, "there is no such folder for temporary data", at: folder, remedy: "set TMPDIR to one that exists")
+        }
+        return folder
     }
 
     public init(inMemory limit: Int = 1 << 18) throws {
         self.limit = limit
-        let folder = Self.folder
+        let folder = try Self.folder()
         let descriptor = csystem_open_nameless(folder)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
         file = FileHandle(owning: descriptor, path: "temporary data in \(folder)")
