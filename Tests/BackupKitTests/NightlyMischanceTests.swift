@@ -27,6 +27,37 @@ import Testing
         }
     }
 
+    @Test func aSuccessInTheFutureIsNone() throws {
+        try withHouse { house in
+            house.clock.advance(seconds: 300 * day)
+            #expect(try house.night().worst == nil)
+            house.clock.advance(seconds: -300 * day)
+            let status = try ScheduleStatus(house.state, now: house.clock.now, maxAge: day)
+            #expect(status.level == .critical, "\(status.parts)")
+            house.vault.failing["snapshot"] = BackupError(.notFound, "no store")
+            _ = try house.night()
+            #expect(try house.state.lastSuccess == nil)
+            house.vault.failing = [:]
+        }
+    }
+
+    @Test func whereNothingIsRememberedOfEarlierRunsNothingIsRemovedTheFirstNight() throws {
+        try withHouse { house in
+            try house.settings.policy.set("last", "1")
+            for _ in 0..<3 { try house.night() }
+            try Directory.removeTree(house.session.stateFolder)
+            // That run is interrupted, and the next one knows no more than it.
+            house.vault.failing["census"] = BackupError(.interrupted, "stopped")
+            #expect(errorCode { try house.night() } == .interrupted)
+            house.vault.failing = [:]
+            let count = house.vault.items.count
+            let report = try house.night()
+            #expect(report.forgotten.isEmpty && house.vault.items.count == count + 1 && report.worst == .incomplete)
+            #expect(report.findings.contains { $0.message.contains("nothing is known of the runs") })
+            #expect(try !house.night().forgotten.isEmpty)
+        }
+    }
+
     @Test func aClockThatFallsBackPutsNoEarlierSnapshotInDoubt() throws {
         try withHouse { house in
             house.settings.drillEvery = nil

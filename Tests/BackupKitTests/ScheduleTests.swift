@@ -193,7 +193,7 @@ extension Crontab {
         #expect(status(drilled, hours: 1).level == .critical)
     }
 
-    @Test func aSuccessInTheFutureHidesNothing() { #expect(status(state(), hours: -2).level == .warning) }
+    @Test func aSuccessInTheFutureHidesNothing() { #expect(status(state(), hours: -2).level == .critical) }
 
     @Test func theStateIsReadAsItWasWritten() throws {
         let full = state {

@@ -22,10 +22,11 @@ import Testing
             let census = try LibraryCensus.of("\(test.folder)/library")
             #expect(
                 census
-                    == LibraryCensus([
-                        .publications: 1, .notes: 1, .records: 1, .tombstones: 1, .filledFields: 3, .noteBytes: 4,
-                        .attachments: 1, .attachmentBytes: 5,
-                    ]))
+                    == LibraryCensus(
+                        [
+                            .publications: 1, .notes: 1, .records: 1, .tombstones: 1, .filledFields: 3, .noteBytes: 4,
+                            .attachments: 1, .attachmentBytes: 5,
+                        ], fields: ["publications.title": 1, "publications.year": 1, "notes.text": 1]))
             #expect(LibraryCensus(census.json) == census && !census.isEmpty)
         }
     }
@@ -56,6 +57,28 @@ import Testing
         #expect(findings.allSatisfy { $0.code == .suspiciousLoss })
     }
 
+    @Test(
+        arguments: [
+            // Emptied; emptied in a quarter; deleted, and so no field's business; new ones hide nothing.
+            ([.publications: 200], 0, true), ([.publications: 200], 150, true),
+            ([.publications: 170, .tombstones: 30], 170, false), ([.publications: 200, .tombstones: 35], 165, false),
+            ([.publications: 230, .tombstones: 30], 120, true), ([.publications: 200], 170, false),
+        ] as [([LibraryCensus.Measure: Int], Int, Bool)])
+    func aFieldThatIsEmptiedInManyRecordsIsNamed(
+        now: [LibraryCensus.Measure: Int], abstracts: Int, isSuspicious: Bool
+    ) {
+        let before = LibraryCensus(
+            [.publications: 200, .filledFields: 1400],
+            fields: ["publications.abstract": 200, "publications.title": 200])
+        var now = now
+        now[.filledFields] = 1400
+        let census = LibraryCensus(now, fields: ["publications.abstract": abstracts, "publications.title": 200])
+        let findings = Tripwire().compare(census, with: before)
+        #expect(findings.map(\.subject) == (isSuspicious ? ["'publications.abstract'"] : []), "\(findings)")
+        // An older state tells no fields.
+        #expect(Tripwire().compare(census, with: LibraryCensus([.publications: 200, .filledFields: 1400])).isEmpty)
+    }
+
     @Test func thresholdsCanBeSet() {
         var wire = Tripwire()
         (wire.percent, wire.atLeast, wire.percentOf) = (5, 1, [.attachments: 90])
@@ -72,18 +95,25 @@ import Testing
 
     @Test(arguments: [1, 7, 30, 365])
     func everyPartHasItsTurn(parts: Int) throws {
-        let start = try #require(CivilDate(year: 1969, month: 12, day: 20))
         var turns: [Int: Int] = [:]
-        for day in 0..<Int64(parts * 3) {
-            let date = CivilDate(daysSinceEpoch: start.daysSinceEpochForTests + day)
-            turns[CheckSubset(on: date, parts: parts).part, default: 0] += 1
+        for day in Int64(parts * -2)..<Int64(parts) {
+            turns[CheckSubset(on: CivilDate(daysSinceEpoch: day), parts: parts).part, default: 0] += 1
         }
         #expect(turns.count == parts && turns.values.allSatisfy { $0 == 3 } && turns.keys.min() == 1)
     }
 
+    @Test(arguments: [2, 3, 7, 14, 30], [7, 8, 30])
+    func everyPartHasItsTurn_alsoWhenRunsAreDaysApart(days: Int, parts: Int) {
+        let first: Int64 = 20_000
+        let seen = (0..<parts * 6).map { run in
+            CheckSubset(on: CivilDate(daysSinceEpoch: first + Int64(run * days)), parts: parts).part
+        }
+        #expect(Set(seen).count == parts)
+    }
+
     @Test func aSubsetIsWrittenAsResticDoes() throws {
         let day = try #require(CivilDate(year: 2026, month: 11, day: 21))
-        #expect(CheckSubset(on: day, parts: 30).text == "19/30")
+        #expect(CheckSubset(on: day, parts: 30).text == "28/30")
         #expect(CheckSubset(on: day, parts: 0).text == "1/1")
     }
 }

@@ -127,6 +127,49 @@ import Testing
         }
     }
 
+    // MARK: Rot
+
+    /// Flips a bit in a stored blob, the size of its pack staying as it is.
+    private func rot(_ handle: BlobHandle, _ path: String, _ vault: Vault) throws {
+        let index = try vault.loadIndex().blobs
+        let number = try #require(index.find(handle))
+        try rot("\(path)/\(VaultFile(.data, index.packs[index.pack(of: number)].id).path)", at: index[number].offset)
+    }
+
+    private func rot(_ file: String, at offset: UInt32) throws {
+        var bytes = try readFile(file)
+        bytes[Int(offset) + 20] ^= 1
+        unlink(file)
+        try writeFile(file, bytes)
+    }
+
+    @Test(arguments: ["root", "library", Manifest.fileName, ChecksumFile.fileName], [false, true])
+    func aBackupReliesOnNothingThatItCouldNotRead(_ what: String, force: Bool) throws {
+        try withTemporaryFolder { folder in
+            let house = try RealHouse(folder)
+            try house.write(5)
+            let first = try VaultBackup.run(house.store, into: house.vault)
+            let root = first.tree
+            let reader = try BlobReader(house.vault)
+            let index = try house.vault.loadIndex().blobs
+            let library = try #require(reader.nodes(of: root, in: index).first?.subtree)
+            let files = try reader.nodes(of: library, in: index)
+            let handle: BlobHandle =
+                switch what {
+                case "root": BlobHandle(.tree, root)
+                case "library": BlobHandle(.tree, library)
+                default: BlobHandle(.data, try #require(files.first { $0.text == what }?.content?.first))
+                }
+            try rot(handle, house.vaultPath, house.vault)
+            var options = VaultBackupOptions()
+            options.force = force
+            let second = try VaultBackup.run(house.store, into: house.vault, options)
+            #expect(second.hasDamage && second.snapshot != nil)
+            #expect(try Verifier.verify("vault:\(house.vaultPath)", level: .deep).findings.isEmpty)
+            #expect(try VaultBackup.run(house.store, into: house.vault, options).hasDamage == false)
+        }
+    }
+
     // MARK: Copies
 
     @Test func whatACopyHasLostIsCopiedAgain() throws {
@@ -144,6 +187,99 @@ import Testing
             #expect(try here.repair(saving: "\(path)/../saved").blobsLost == 0)
             #expect(try here.check(.all).isSound)
             #expect(try here.copy(all, from: vault).findings.isEmpty)
+        }
+    }
+
+    @Test func whatACopyLetGoOfIsCopiedAgain_andItsUnnamedPacksAreUsed() throws {
+        try withVault { path, vault in
+            let target = "\(path)/../w"
+            let here = try Vault.create(
+                FolderBackend.create(target), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let all = try vault.snapshots().snapshots
+            _ = try here.copy(all, from: vault)
+            let file = try #require(try here.backend.list(.data).items.max { $0.size < $1.size })
+            try rot("\(target)/\(VaultFile(.data, file.id).path)", at: 1000)
+            #expect(try here.repair(saving: "\(path)/../saved").blobsLost > 0)
+            let again = try here.copy(all, from: vault)
+            #expect(again.blobs > 0 && again.findings.map(\.severity) == [.warning])
+            #expect(try here.check(.all).isSound)
+            for item in try here.backend.list(.index).items { try here.backend.remove([VaultFile(.index, item.id)]) }
+            #expect(try here.copy(all, from: vault).blobs == 0)
+            #expect(try here.check(.all).isSound)
+            let snapshot = try #require(here.snapshots().snapshots.first?.id)
+            try rot("\(target)/\(VaultFile(.snapshot, snapshot).path)", at: 10)
+            #expect(try here.copy(all, from: vault).findings.contains { $0.severity == .damage })
+        }
+    }
+
+    @Test func aPackMarkedForRemovalThatIsNeededIsNamed_andUnmarkedByPrune() throws {
+        try withVault { path, vault in
+            let loaded = try vault.loadIndex()
+            var other = PackIndex()
+            for pack in loaded.blobs.packs {
+                other.packs.append(PackIndex.Pack(id: pack.id, blobs: pack.blobs.map { loaded.blobs[$0] }))
+            }
+            let marked = String(decoding: PackIndex(packs: [other.packs.removeFirst()]).encoded(), as: UTF8.self)
+            let parts = marked.split(separator: "\"packs\":", maxSplits: 1)
+            try #require(parts.count == 2)
+            try vault.storeUnpacked(.index, utf8("\(parts[0])\"packs\":[],\"packs_to_delete\":\(parts[1])"))
+            try vault.storeUnpacked(.index, other.encoded())
+            try vault.backend.remove(loaded.files.map { VaultFile(.index, $0) })
+            #expect(try vault.check().findings.map(\.code) == [.conflict])
+            _ = try vault.prune()
+            #expect(try vault.check(.all).findings.isEmpty)
+            try ResticVault.restic(path, "check", "--read-data")
+        }
+    }
+
+    @Test func aPackThatTheIndexDescribesWronglyIsNoneToRepair() throws {
+        try withVault { path, vault in
+            let loaded = try vault.loadIndex()
+            var other = PackIndex()
+            for pack in loaded.blobs.packs {
+                var offset: UInt32 = 0
+                let blobs = pack.blobs.reversed().map { number in
+                    var blob = loaded.blobs[number]
+                    (blob.offset, offset) = (offset, offset + blob.length)
+                    return blob
+                }
+                other.packs.append(PackIndex.Pack(id: pack.id, blobs: blobs))
+            }
+            try vault.storeUnpacked(.index, other.encoded())
+            try vault.backend.remove(loaded.files.map { VaultFile(.index, $0) })
+            #expect(try !vault.check(.all).isSound)
+            let packs = try fileCount(vault, .data)
+            #expect(errorCode { _ = try vault.repair(saving: "\(path)/../saved") } == .damaged)
+            #expect(try fileCount(vault, .data) == packs)
+        }
+    }
+
+    @Test func whereABlobIsThereTwiceTheSoundCopyStays() throws {
+        for victim in 0...1 {
+            try withVault { path, vault in
+                let index = try vault.loadIndex().blobs
+                let pack = try #require(index.packs.max { $0.blobs.count < $1.blobs.count })
+                let writer = try PackWriter(vault, known: BlobIndex())
+                let lane = try PackWriter.Lane(writer)
+                let reader = try BlobReader(vault)
+                for blob in pack.blobs {
+                    try lane.copy(sealed: reader.verified(index[blob], in: pack.id), of: index[blob])
+                }
+                _ = try writer.finish()
+                let blob = index[pack.blobs.lowerBound]
+                var copies: [(pack: SHA256Digest, offset: UInt32)] = []
+                let both = try vault.loadIndex().blobs
+                both.forEachCopy(blob.handle) { copy in
+                    copies.append((both.packs[both.pack(of: copy)].id, both[copy].offset))
+                    return true
+                }
+                try #require(copies.count == 2)
+                try rot("\(path)/\(VaultFile(.data, copies[victim].pack).path)", at: copies[victim].offset)
+                var options = PruneOptions()
+                options.maxUnused = 0
+                _ = try vault.prune(options)
+                #expect(try vault.check(.all).isSound, "copy \(victim)")
+            }
         }
     }
 }

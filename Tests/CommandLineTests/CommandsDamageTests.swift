@@ -163,6 +163,19 @@ func aDamagedArchive_isRefused(_ format: String) throws {
     #expect(result.stderr.contains("1 piece of damage"))
 }
 
+@Test func aRestoreOfEverythingNoticesAFileThatBecameAnother_atItsOldSize() throws {
+    let bench = try damageBench("dir")
+    let name = try #require(try bench.files("store.db.assets").first { $0.hasSuffix(".pdf") })
+    let path = "store.db.assets/\(name)"
+    try bench.tool(exit: 0, "restore", "good")
+    try bench.shell("head -c $(stat -c %s '\(path)') /dev/urandom > x; cat x > '\(path)'")
+    let told = try bench.tool(exit: 3, "restore", "good").stderr
+    #expect(told.contains(name) && told.contains("what the store remembers"), "\(told)")
+    try bench.shell("rm '\(path)'")
+    try bench.tool(exit: 0, "restore", "good")
+    try bench.tool(exit: 0, "restore", "good")
+}
+
 @Test func aMissingFolderForTemporaryDataIsNoMissingBackup() throws {
     let bench = try damageBench("dir")
     for words in [["verify", "good", "--level", "deep"], ["export", "-o", "again.tar.zst"]] {

@@ -98,6 +98,31 @@ struct CommandsVaultBackupTests {
         try Self.judge(bench)
     }
 
+    @Test func forceReplacesOnlyWhatAnExportOrARestoreWrote() throws {
+        let bench = try Self.bench()
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell(
+            "mkdir -p inner/photos docs empty; cp -a v inner/v; echo text > docs/letter.txt; cp v/config photo")
+        for target in ["v", "inner", "docs", "store.db", "."] {
+            for words in [["export", "-o", target], ["restore", "vault:v", "--to", target]] {
+                let before = try bench.shell("find . | sort | sha256sum")
+                let told = try bench.tool(words + ["--force"])
+                #expect(told.status == 1, "\(words): \(told.stderr)")
+                #expect(told.stderr.contains("--force does not replace"), "\(words): \(told.stderr)")
+                #expect(try bench.shell("find . | sort | sha256sum") == before)
+            }
+        }
+        for _ in 0..<2 {
+            try bench.tool(exit: 0, "export", "-q", "-o", "out", "--force")
+            try bench.tool(exit: 0, "restore", "vault:v", "--to", "empty", "--force")
+            try bench.tool(exit: 0, "export", "-q", "-o", "out.tar.zst", "--force")
+            try bench.tool(exit: 0, "events", "export", "-o", "days", "--force")
+        }
+        // Not out of itself.
+        try bench.tool(exit: 1, "restore", "out", "--to", "out", "--force")
+        try Self.judge(bench)
+    }
+
     /// A backup takes over what the last one made of the same rows; a row that a stranger edits in place counts no change.
     @Test func whateverIsChangedInPlaceIsInTheNextSnapshot() throws {
         let bench = try Self.bench()

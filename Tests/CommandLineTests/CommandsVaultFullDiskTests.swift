@@ -50,7 +50,7 @@ struct CommandsVaultFullDiskTests {
         }
         // And one that is not there is no fault of the snapshot.
         try bench.shell("rm d.jsonl")
-        #expect(try drill(exit: 10, in: "nowhere").contains("nowhere") && !bench.exists("d.jsonl"))
+        #expect(try drill(exit: 1, in: "nowhere").contains("nowhere") && !bench.exists("d.jsonl"))
     }
 
     @Test func aBackupSaysSo_andTheVaultStaysSound() throws {

@@ -26,7 +26,8 @@ public enum EventExporter {
     public static func write(_ store: Store, toFolder path: String, _ options: EventExportOptions) throws
         -> EventExportResult
     {
-        try AtomicFile.writeDirectory(path, replace: options.replace) { folder in
+        if options.replace { try Replacing.check(path, keeping: [store.path, store.assetFolder]) }
+        return try AtomicFile.writeDirectory(path, replace: options.replace) { folder in
             try store.read {
                 let days = try EventDays(store, options)
                 let sink = DayFolder(try RootDirectory(folder))
@@ -42,7 +43,8 @@ public enum EventExporter {
     public static func write(_ store: Store, toFile path: String, _ options: EventExportOptions) throws
         -> EventExportResult
     {
-        try AtomicFile.write(path, replace: options.replace) { try write(store, to: $0, options) }
+        if options.replace { try Replacing.check(path, keeping: [store.path, store.assetFolder]) }
+        return try AtomicFile.write(path, replace: options.replace) { try write(store, to: $0, options) }
     }
 
     /// All lines one after the other, for a pipe.

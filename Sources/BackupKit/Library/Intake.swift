@@ -260,7 +260,9 @@ final class Intake {
         let what: String
         if status.size > known.size {
             what = "has \(status.size) bytes in the store's folder instead of \(known.size)"
-        } else if looksInside, status.size == known.size, try Store.digest(ofFile: path) != known.digest {
+        } else if status.size == known.size, looksInside || status.modifiedNanoseconds != known.modifiedNanoseconds,
+            try Store.digest(ofFile: path) != known.digest
+        {
             what = "is not in the store's folder what the store remembers"
         } else {
             return false

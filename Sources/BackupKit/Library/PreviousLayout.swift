@@ -7,21 +7,40 @@ struct PreviousLayout: Sendable {
     let root: SHA256Digest?
     /// What its manifest says of itself and of all files together.
     private(set) var manifest: JSON = .object([])
+    /// What could not be read of it; it is as if it were not there.
+    private(set) var unread: [UnreadBlob] = []
 
     init(_ snapshot: Snapshot?, _ vault: Vault, _ index: BlobIndex) throws {
         let reader = try BlobReader(vault)
         root = snapshot?.file.tree
-        // What cannot be read is as if it were not there: everything is read anew.
-        guard let root, let library = reader.node(VaultBackup.root, of: root, in: index)?.subtree else {
-            tree = ParentTree()
-            digests = ChecksumList()
+        var unread: [UnreadBlob] = []
+        func take<Value>(_ handle: BlobHandle, _ body: () throws -> Value) throws -> Value? {
+            switch try UnreadBlob.catching(handle, body) {
+            case .success(let value): return value
+            case .failure(let blob):
+                unread.append(blob)
+                return nil
+            }
+        }
+        let folders = try root.flatMap { root in
+            try take(BlobHandle(.tree, root)) { try reader.nodes(of: root, in: index) }
+        }
+        guard let library = folders?.first(where: { $0.name.elementsEqual(VaultBackup.root.utf8) })?.subtree else {
+            (tree, digests, self.unread) = (ParentTree(), ChecksumList(), unread)
             return
         }
         tree = try ParentTree(library, index, vault)
-        digests = ChecksumList(reader.text(of: tree.node(ChecksumFile.fileName)?.content ?? [], in: index) ?? [])
+        func text(_ blobs: some Sequence<SHA256Digest>) throws -> [UInt8] {
+            let pieces = try blobs.map { id in
+                let handle = BlobHandle(.data, id)
+                return try take(handle) { try reader.read(handle, in: index) { [UInt8]($0) } }
+            }
+            return pieces.contains { $0 == nil } ? [] : pieces.flatMap { $0 ?? [] }
+        }
+        digests = ChecksumList(try text(tree.node(ChecksumFile.fileName)?.content ?? []))
         // Our manifests have one fact a line, the list of files last.
-        let first = (tree.node(Manifest.fileName)?.content ?? []).prefix(1)
-        let head = (reader.text(of: first, in: index) ?? []).prefix(1 << 16)
+        let head = try text((tree.node(Manifest.fileName)?.content ?? []).prefix(1)).prefix(1 << 16)
+        self.unread = unread + tree.unread
         let lines = head.split(separator: 0x0A).prefix { !$0.starts(with: "  \"files\":".utf8) }
         let facts = lines.compactMap { line in
             let fact = line.last == UInt8(ascii: ",") ? line.dropLast() : line

@@ -29,8 +29,15 @@ public struct RestoreOptions {
 /// only then the store is opened for the one transaction. Whatever goes wrong before leaves the store as it was.
 public enum Restorer {
     public static func restore(_ path: String, into store: Store, _ options: RestoreOptions) throws -> IntakeResult {
+        try restore(path, opened: nil, into: store, options)
+    }
+
+    /// For who has opened `path` already: the newest snapshot of a vault may be another one by now.
+    static func restore(
+        _ path: String, opened: OpenedLayout?, into store: Store, _ options: RestoreOptions
+    ) throws -> IntakeResult {
         try store.withIncomingFolder { folder in
-            let prepared = try prepare(path, in: folder, options)
+            let prepared = try prepare(path, opened, in: folder, options)
             let intake = Intake(store)
             intake.keepsPlan = options.keepsPlan || options.dryRun
             let (_, batch) = try store.batch(
@@ -58,13 +65,15 @@ public enum Restorer {
         }
     }
 
-    static func prepare(_ path: String, in folder: String, _ options: RestoreOptions) throws -> Prepared {
+    static func prepare(
+        _ path: String, _ opened: OpenedLayout? = nil, in folder: String, _ options: RestoreOptions
+    ) throws -> Prepared {
         if Importer.isSingleFile(path) {
             throw BackupError(
                 .usage, "is a single file of an app, not a backup", at: path,
                 remedy: "'backup-tool import' takes it, with the same care for what is newer")
         }
-        let layout = try OpenedLayout.open(path, limits: options.limits)
+        let layout = try opened ?? OpenedLayout.open(path, limits: options.limits)
         // What is left of a damaged one may not look like a library any more.
         guard layout.isLayout || layout.isDamaged else {
             throw layout.noLibrary(
@@ -171,6 +180,7 @@ public enum Restorer {
     {
         let layout = try OpenedLayout.open(path, limits: options.limits)
         if layout.isVault { throw layout.noLibrary(at: path) }
+        if replace { try Replacing.check(target, keeping: [VaultAddress(path)?.path ?? path]) }
         return try AtomicFile.writeDirectory(target, replace: replace) { folder in
             let staged = try Staging.extract(
                 layout.reader, into: folder, progress: options.progress, folding: layout.isImbib)

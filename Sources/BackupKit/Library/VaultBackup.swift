@@ -112,12 +112,13 @@ public enum VaultBackup {
             // Also what only the last snapshot needs may lie in packs that no index names any more.
             let (found, lost) = try vault.reconcile(&index.blobs)
             result.adoptedPacks = found.count
+            let previous = try PreviousLayout(parent, vault, index.blobs)
+            let rotten = index.blobs.distrust(previous.unread)
             let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
             for pack in found { writer.adopt(pack) }
-            let previous = try PreviousLayout(parent, vault, index.blobs)
             let archiver = LayoutArchiver(writer, try Chunker(vault.polynomial), previous, memo, options)
             var archived = try archiver.archive(store, state?.finish())
-            archived.layout.warnings += (index.findings + lost).filter { $0.severity != .note }
+            archived.layout.warnings += (index.findings + lost + rotten).filter { $0.severity != .note }
             return (writer, archived)
         }
         result.layout = archived.layout

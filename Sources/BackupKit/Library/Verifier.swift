@@ -105,7 +105,7 @@ public enum Verifier {
             options.kinds = Set(Kind.allCases)
             options.limits = limits
             options.progress = progress
-            let restored = try Restorer.restore(path, into: store, options)
+            let restored = try Restorer.restore(path, opened: layout, into: store, options)
             var findings = restored.findings.filter { finding in
                 // What a restore asks a person to decide says nothing about the backup.
                 finding.severity != .note && ![.conflict, .unlinked, .oversize].contains(finding.code)

@@ -29,11 +29,15 @@ public struct NightlyRun {
     private let remember: (RunState) -> Void
     private var report = Report()
     private var state: RunState
+    /// No run before this one came so far that it could have removed something.
+    private let isFirst: Bool
     /// Whether the tripwire had its say.
     private var isCompared = false
     private var isChecked = false
     /// Lines are gone from the log of drills, and nobody knows what they proved.
     private var hasLostDrills = false
+    /// Snapshots are there, and nothing that the runs remembered which took them: no measure, no proof.
+    private var hasLostMemory = false
     /// Earlier snapshots that could not be counted tonight.
     private var unread: Set<String> = []
 
@@ -44,6 +48,7 @@ public struct NightlyRun {
     ) {
         (self.vault, self.settings, self.state, self.drillLog) = (vault, settings, state, drillLog)
         (self.clock, self.heard, self.remember) = (clock, heard, remember)
+        isFirst = state.lastForget == nil
     }
 
     /// Throws only when it was interrupted.
@@ -222,6 +227,7 @@ public struct NightlyRun {
         if report.snapshot == nil { return "frozen: no snapshot was taken" }
         if !isCompared { return "frozen: what the new snapshot holds is not known" }
         if hasLostDrills { return "frozen: lines are gone from the log of drills" }
+        if hasLostMemory { return "frozen: nothing is known of earlier runs" }
         if report.findings.contains(where: { $0.severity == .damage }) { return "frozen: the vault is damaged" }
         return nil
     }
@@ -304,6 +310,15 @@ public struct NightlyRun {
     private mutating func lookAtDrillLog() throws {
         let history = try drillLog.history()
         report.findings += history.findings.filter { $0.severity == .damage }
+        let others = try isFirst && history.entries.isEmpty ? vault.snapshots().count { $0.id != report.snapshot } : 0
+        if others > 0 {
+            hasLostMemory = true
+            report.findings.append(
+                Finding(
+                    .suspiciousLoss, .warning, drillLog.path,
+                    "nothing is known of the runs that took the \(others) snapshots before, so nothing is removed this time",
+                    remedy: "look whether 'state' names the right folder, and its disk is there"))
+        }
         if let loss = drillLog.loss(state.drillHead, from: history, rememberedIn: "the state of this profile") {
             // Told once, and no reason to keep the vault from being tidied up tomorrow.
             report.findings.append(

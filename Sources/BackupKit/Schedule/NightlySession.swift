@@ -72,6 +72,12 @@ public struct NightlySession: Sendable {
                     .unreadable, .warning, statePath, doubt,
                     remedy: "nothing is removed this time; this run writes it anew with what can be told"))
         }
+        // Who alarms when the last success is old would wait until then.
+        if let success = state.lastSuccess,
+            (started.milliseconds - success.ended.milliseconds) / 1000 < ScheduleStatus.future
+        {
+            state.lastSuccess = nil
+        }
         // What a watchdog does not hear is no fault of the backup.
         var unheard = tell(.start)
         func begun(_ code: ErrorCode?, _ snapshot: String?, _ message: String?) -> RunState.Run {

@@ -18,6 +18,8 @@ public struct ScheduleStatus: Sendable, Equatable {
         }
     }
 
+    /// Seconds of age from which on a time is one that cannot have been.
+    static let future: Int64 = -3600
     /// The number of a run that found damage (docs/exit-codes.md).
     private static let damage: Int32 = 4
 
@@ -30,9 +32,9 @@ public struct ScheduleStatus: Sendable, Equatable {
         let success = state?.lastSuccess
         lastSuccessAge = success.map { (now.milliseconds - $0.ended.milliseconds) / 1000 }
         if let age = lastSuccessAge {
-            // A clock that was set back must not hide that nothing runs any more.
-            if age < -3600 {
-                add(.warning, "last success lies in the future; is the clock right?")
+            // A clock that was wrong must not hide that nothing runs any more.
+            if age < Self.future {
+                add(.critical, "last success lies in the future; is the clock right?")
             } else {
                 add(age > maxAge ? .critical : .ok, "last success \(Self.span(age)) ago")
             }

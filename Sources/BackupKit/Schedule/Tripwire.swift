@@ -22,8 +22,15 @@ public struct LibraryCensus: Sendable, Equatable {
     }
 
     private var counts: [Measure: Int] = [:]
+    /// How many records have a value in a field, by kind and field: "publications.abstract".
+    public private(set) var fields: [String: Int] = [:]
+    /// More names than this are not told apart.
+    private static let mostFields = 1000
 
-    public init(_ counts: [Measure: Int] = [:]) { self.counts = counts.filter { $0.value != 0 } }
+    public init(_ counts: [Measure: Int] = [:], fields: [String: Int] = [:]) {
+        self.counts = counts.filter { $0.value != 0 }
+        self.fields = fields
+    }
 
     public subscript(measure: Measure) -> Int { counts[measure] ?? 0 }
 
@@ -74,16 +81,19 @@ public struct LibraryCensus: Sendable, Equatable {
         if record.isDeleted { return add(1, to: .tombstones) }
         guard record.type != RecordType.bibliographyPart else { return }
         let kind = Kind(recordType: record.type)
-        add(1, to: Measure(rawValue: kind.rawValue) ?? .records)
+        let measure = Measure(rawValue: kind.rawValue) ?? .records
+        add(1, to: measure)
         var filled = 0
         var noteBytes = 0
-        var fields = record.fields
-        try fields.withUTF8 { utf8 in
+        var text = record.fields
+        try text.withUTF8 { utf8 in
             var scanner = JSONScanner(UnsafeRawBufferPointer(utf8))
-            try scanner.forEachMember { _, kind, range in
+            try scanner.forEachMember { key, kind, range in
                 // "", [] and {} have two bytes.
                 guard kind != .null, range.count > 2 || kind == .number || kind == .bool else { return }
                 filled += 1
+                let name = "\(measure.rawValue).\(String(decoding: utf8[key], as: UTF8.self))"
+                if fields.count < Self.mostFields || fields[name] != nil { fields[name, default: 0] += 1 }
                 if kind == .string { noteBytes += range.count - 2 }
             }
         }
@@ -94,12 +104,20 @@ public struct LibraryCensus: Sendable, Equatable {
     // MARK: As JSON
 
     public var json: JSON {
-        .object(Measure.allCases.filter { self[$0] != 0 }.map { .init($0.rawValue, JSON(self[$0])) })
+        var members: [JSON.Member] = Measure.allCases.filter { self[$0] != 0 }.map {
+            .init($0.rawValue, JSON(self[$0]))
+        }
+        let fields = fields.sorted { precedesBytewise($0.key, $1.key) }.map { JSON.Member($0.key, JSON($0.value)) }
+        if !fields.isEmpty { members.append(.init("fields", .object(fields))) }
+        return .object(members)
     }
 
     public init(_ json: JSON) {
         for measure in Measure.allCases {
             if let count = json[measure.rawValue]?.integer, count >= 0 { counts[measure] = Int(clamping: count) }
+        }
+        for field in json["fields"]?.members ?? [] {
+            if let count = field.value.integer, count >= 0 { fields[field.key] = Int(clamping: count) }
         }
     }
 }
@@ -129,6 +147,8 @@ public struct Tripwire: Sendable, Equatable {
             guard isGone || isSuspicious(old - new, of: old, measure) else { continue }
             findings.append(suspect(measure.text, "fell from \(old) to \(new)"))
         }
+        // Where all of them fell, their number says it.
+        if findings.isEmpty { findings += emptied(now, before) }
         let live = [LibraryCensus.Measure.publications, .notes, .events, .records].reduce(0) { sum, measure in
             let (more, isTooMany) = sum.addingReportingOverflow(before[measure])
             return isTooMany ? .max : more
@@ -143,6 +163,19 @@ public struct Tripwire: Sendable, Equatable {
         return findings
     }
 
+    /// Fields that lost their values while their records stayed.
+    private func emptied(_ now: LibraryCensus, _ before: LibraryCensus) -> [Finding] {
+        let deleted = max(0, now[.tombstones].subtractingReportingOverflow(before[.tombstones]).partialValue)
+        return before.fields.sorted { precedesBytewise($0.key, $1.key) }.compactMap { name, old in
+            let measure = LibraryCensus.Measure(rawValue: String(name.prefix { $0 != "." })) ?? .records
+            // What went with its record is that measure's business.
+            let gone = max(deleted, before[measure].subtractingReportingOverflow(now[measure]).partialValue)
+            let new = now.fields[name] ?? 0
+            guard old > new, isSuspicious(max(0, old - new - gone), of: old, .filledFields) else { return nil }
+            return suspect("'\(name)'", "has a value in \(new) records, and had in \(old)")
+        }
+    }
+
     private func isSuspicious(_ lost: Int, of all: Int, _ measure: LibraryCensus.Measure) -> Bool {
         guard lost >= max(1, atLeast), all > 0 else { return false }
         return Double(lost) * 100 > Double(all) * Double(percentOf[measure] ?? percent)
@@ -153,18 +186,30 @@ public struct Tripwire: Sendable, Equatable {
     }
 }
 
-/// Which part of a vault is read and checked tonight. It follows from the date alone, so nothing has to be remembered, and
-/// every part has its turn once in `parts` days.
+/// Which part of a vault is read and checked tonight. It follows from the date alone, so nothing has to be remembered. Every
+/// part has its turn once in `parts` days; where the next `parts` begin is drawn by lot, or runs every other night would
+/// never come by half of them.
 public struct CheckSubset: Sendable, Equatable {
     /// From 1 to `parts`.
     public let part: Int
     public let parts: Int
 
     public init(on day: CivilDate, parts: Int) {
-        let parts = max(1, parts)
-        let turn = day.daysSinceEpoch % Int64(parts)
-        self.parts = parts
-        part = Int(turn < 0 ? turn + Int64(parts) : turn) + 1
+        let (quotient, remainder) = day.daysSinceEpoch.quotientAndRemainder(dividingBy: Int64(max(1, parts)))
+        self.parts = max(1, parts)
+        let turn = remainder < 0 ? remainder + Int64(self.parts) : remainder
+        let lot = Self.lot(remainder < 0 ? quotient - 1 : quotient) % UInt64(self.parts)
+        part = Int((UInt64(turn) + lot) % UInt64(self.parts)) + 1
+    }
+
+    /// A number that looks drawn, the same on every machine. (Two rounds of multiplying and folding.)
+    private static func lot(_ number: Int64) -> UInt64 {
+        var lot = UInt64(bitPattern: number)
+        for factor: UInt64 in [0x9E37_79B9_7F4A_7C15, 0xD6E8_FEB8_6659_FD93] {
+            lot = lot &* factor
+            lot ^= lot >> 32
+        }
+        return lot
     }
 
     /// `7/30`, as restic writes it.

@@ -20,7 +20,8 @@ public struct SpoolFile: Sendable {
         // To whoever reads exit codes, what is not there is a backup.
         guard try FileStatus.ofTarget(folder)?.isDirectory == true else {
             throw BackupError(
-                .failed, "there is no such folder for temporary data", at: folder, remedy: "set TMPDIR to one that exists")
+                .failed, "there is no such folder for temporary data", at: folder,
+                remedy: "set TMPDIR to one that exists")
         }
         return folder
     }

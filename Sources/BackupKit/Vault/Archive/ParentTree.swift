@@ -18,21 +18,26 @@ struct ParentTree: Sendable {
     var folderCount: Int { folders.count }
     /// What the files come to.
     private(set) var bytes: Int64 = 0
+    /// Trees that could not be read. Their files are read again, and whoever stores the same tree must not rely on them.
+    private(set) var unread: [UnreadBlob] = []
 
     init() {}
 
-    /// Reads all trees of a snapshot. What cannot be read is as if it were new: then its files are read again, which costs
-    /// time and nothing else.
+    /// Reads all trees of a snapshot.
     init(_ root: SHA256Digest, _ index: BlobIndex, _ vault: Vault) throws {
         var listings: [SHA256Digest: FolderListing?] = [:]
         var waiting: [(path: [UInt8], id: SHA256Digest)] = [([], root)]
         while !waiting.isEmpty, folders.count + waiting.count <= Self.mostFolders {
-            let unread = Array(Set(waiting.map(\.id))).filter { listings[$0] == nil }
-            let found: [FolderListing?] = try Parallel.map(unread.count, state: { try BlobReader(vault) }) {
-                reader, number in
-                try? FolderListing(unread[number], index, reader)
+            let unknown = Array(Set(waiting.map(\.id))).filter { listings[$0] == nil }
+            let found = try Parallel.map(unknown.count, state: { try BlobReader(vault) }) { reader, number in
+                try UnreadBlob.catching(BlobHandle(.tree, unknown[number])) {
+                    try FolderListing(unknown[number], index, reader)
+                }
             }
-            for (id, listing) in zip(unread, found) { listings.updateValue(listing, forKey: id) }
+            for (id, listing) in zip(unknown, found) {
+                listings.updateValue(try? listing.get(), forKey: id)
+                if case .failure(let blob) = listing { unread.append(blob) }
+            }
             let level = waiting
             waiting = []
             for (path, id) in level {
@@ -88,6 +93,18 @@ struct ParentTree: Sendable {
     func withText<Result>(of place: Place, _ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try place.listing.text.withUnsafeBytes {
             try body(UnsafeRawBufferPointer(rebasing: $0[Int(place.node.lowerBound)..<Int(place.node.upperBound)]))
+        }
+    }
+}
+
+/// What a backup would have gone by, and could not.
+struct UnreadBlob: Error {
+    let handle: BlobHandle
+    let error: BackupError
+
+    static func catching<Value>(_ handle: BlobHandle, _ body: () throws -> Value) throws -> Result<Value, UnreadBlob> {
+        do { return .success(try body()) } catch let error as BackupError where error.code != .interrupted {
+            return .failure(UnreadBlob(handle: handle, error: error))
         }
     }
 }

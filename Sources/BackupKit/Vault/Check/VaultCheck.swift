@@ -137,6 +137,7 @@ extension Vault {
         let walk = TreeWalk(vault: self, index: index)
         let trees = try walk.run(roots, progress: progress)
         result.trees = trees.trees
+        result.findings += Self.marked(index, trees.used)
         for defect in trees.defects where !defect.isDamage {
             result.findings.append(
                 Finding(
@@ -156,6 +157,17 @@ extension Vault {
                     "where the next backup does not make it whole, 'backup-tool vault forget' lets go of the snapshot")
         }
         return result
+    }
+
+    /// Packs that rustic wanted to remove, and that snapshots need.
+    private static func marked(_ index: BlobIndex, _ used: [Bool]) -> [Finding] {
+        let needed = used.indices.lazy.filter { used[$0] }.map { index.pack(of: $0) }
+        return Set(needed.filter { index.packs[$0].isToBeDeleted }).sorted().map { number in
+            Finding(
+                .conflict, .warning, VaultFile(.data, index.packs[number].id).path,
+                "is marked as to be removed, and snapshots need it: other programs do not find it",
+                remedy: "'backup-tool vault prune' takes the mark away")
+        }
     }
 
     static func lostIndex(_ packs: Int) -> Finding {

@@ -122,6 +122,16 @@ public final class BlobReader {
         try fetch(blob, in: pack, comparingName: true).sealed
     }
 
+    /// Whether this copy of a blob is what its name says. Throws where nobody can tell.
+    func isWhole(_ number: Int, in index: BlobIndex) throws -> Bool {
+        do {
+            _ = try verified(index[number], in: index.packs[index.pack(of: number)].id)
+            return true
+        } catch let error as BackupError where error.isVerdict {
+            return false
+        }
+    }
+
     /// Opens something sealed that is no blob: a pack's header.
     func openHeader(_ bytes: UnsafeMutableRawBufferPointer) throws -> UnsafeRawBufferPointer {
         try cipher.openInPlace(bytes)

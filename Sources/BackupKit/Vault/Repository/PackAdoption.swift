@@ -64,6 +64,26 @@ extension Vault {
     }
 }
 
+extension BlobIndex {
+    /// Whoever stores one of these blobs again must not be told that it is there.
+    mutating func distrust(_ blobs: [UnreadBlob]) -> [Finding] {
+        blobs.flatMap { blob in
+            var numbers: [Int] = []
+            forEachCopy(blob.handle) { copy in
+                numbers.append(pack(of: copy))
+                return true
+            }
+            // Packs that are lost were told of.
+            return numbers.filter { !packs[$0].isToBeDeleted }.map { number in
+                distrust(number)
+                return Finding(
+                    .unreadable, blob.error.isVerdict ? .damage : .warning, VaultFile(.data, packs[number].id).path,
+                    "cannot be relied on: \(blob.error.message)", remedy: Vault.packRemedy)
+            }
+        }
+    }
+}
+
 extension BlobIndex.Pack {
     func isSize(_ bytes: Int64) -> Bool { UInt64(clamping: bytes) == size }
 }

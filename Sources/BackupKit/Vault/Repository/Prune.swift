@@ -170,17 +170,20 @@ struct PrunePlan {
         }
         unindexed.sort()
         result.packsUnindexed = unindexed.count
-        try choose(needed.used, index, sizes)
+        try choose(needed.used, index, sizes, try BlobReader(vault))
         sort(index, sizes, options)
         let isBelow = options.onlyAbove.map { Double(result.bytesUnused) <= $0 * Double(result.bytesBefore) } ?? false
         let fewest = (index.count + PackIndex.usualBlobs - 1) / PackIndex.usualBlobs
-        changesIndex = !remove.isEmpty || !repack.isEmpty || loaded.files.count > fewest + 8
+        let isMarked = kept.contains { index.packs[$0].isToBeDeleted }
+        changesIndex = !remove.isEmpty || !repack.isEmpty || isMarked || loaded.files.count > fewest + 8
         result.wasNothing = isBelow || unindexed.isEmpty && !changesIndex
     }
 
     /// Of blobs that are there several times, the copy stays whose pack is needed most; so the old pack of an
-    /// interrupted prune goes, and the new one stays.
-    private mutating func choose(_ used: [Bool], _ index: BlobIndex, _ sizes: [SHA256Digest: Int64]) throws {
+    /// interrupted prune goes, and the new one stays. Not one that is damaged, though: the other may be the last that is whole.
+    private mutating func choose(
+        _ used: [Bool], _ index: BlobIndex, _ sizes: [SHA256Digest: Int64], _ reader: BlobReader
+    ) throws {
         keep = [Bool](repeating: false, count: index.count)
         var needed = [UInt64](repeating: 0, count: index.packs.count)
         for number in used.indices where used[number] {
@@ -190,21 +193,25 @@ struct PrunePlan {
             }
         }
         for number in used.indices where used[number] {
-            var best: (copy: Int, share: Double)?
+            var copies: [(number: Int, share: Double)] = []
             index.forEachCopy(index[number].handle) { copy in
                 let pack = index.packs[index.pack(of: copy)]
                 guard let size = sizes[pack.id], UInt64(size) == pack.size else { return true }
                 let share = Double(needed[index.pack(of: copy)]) / Double(pack.size) - (pack.isToBeDeleted ? 2 : 0)
-                if best.map({ share > $0.share }) ?? true { best = (copy, share) }
+                copies.append((copy, share))
                 return true
             }
-            guard let best else {
+            if copies.count > 1 {
+                copies.sort { $0.share > $1.share }
+                copies = try copies.first { try reader.isWhole($0.number, in: index) }.map { [$0] } ?? []
+            }
+            guard let best = copies.first else {
                 throw BackupError(
                     .damaged, "nothing is pruned while a pack that is needed is missing or damaged",
                     at: VaultFile(.data, index.packs[index.pack(of: number)].id).path,
                     remedy: "see 'backup-tool vault check', and forget the snapshots that it names")
             }
-            keep[best.copy] = true
+            keep[best.number] = true
         }
     }
 

@@ -21,38 +21,47 @@ extension Vault {
     public func copy(_ snapshots: [Snapshot], from source: Vault, progress: Progress = .none) throws -> VaultCopyResult
     {
         var result = VaultCopyResult()
-        let here = try self.snapshots().snapshots
-        let wanted = snapshots.filter { snapshot in
-            let isHere = here.contains { Self.isCopy($0, of: snapshot) }
-            if isHere { result.skipped += 1 }
-            return !isHere
-        }
+        let (here, wrong) = try self.snapshots()
+        let known = snapshots.filter { snapshot in here.contains { Self.isCopy($0, of: snapshot) } }
+        let wanted = snapshots.filter { snapshot in !known.contains(snapshot) }
+        result.skipped = known.count
         var mine = try loadIndex()
         let (unindexed, lost) = try reconcile(&mine.blobs)
-        result.findings = lost
-        guard !wanted.isEmpty || !lost.isEmpty else { return result }
+        result.findings = wrong + lost
         let index = try source.loadIndex()
         for finding in index.findings + mine.findings where finding.severity == .damage {
             throw BackupError(.damaged, finding.message, at: finding.subject, remedy: "see 'backup-tool vault check'")
         }
         let walk = TreeWalk(vault: source, index: index.blobs, isStrict: false)
-        // What those that are here already need may be lost here.
-        let needed = try walk.run((lost.isEmpty ? wanted : snapshots).compactMap(\.file.tree), progress: progress)
-        if let defect = needed.defects.first {
-            throw BackupError(
-                .damaged, "'\(defect.node ?? "a folder")' \(defect.message)", at: "tree \(defect.tree.hex.prefix(10))",
-                remedy: "see 'backup-tool vault check'")
+        // What those that are here already need may be lost here, whatever became of it.
+        var numbers: [Int] = []
+        for (part, isHere) in [(known, true), (wanted, false)] {
+            let needed = try walk.run(part.compactMap(\.file.tree), progress: progress)
+            if let defect = needed.defects.first {
+                throw BackupError(
+                    .damaged, "'\(defect.node ?? "a folder")' \(defect.message)",
+                    at: "tree \(defect.tree.hex.prefix(10))", remedy: "see 'backup-tool vault check'")
+            }
+            numbers += needed.used.indices.filter { needed.used[$0] && !mine.blobs.holds(index.blobs[$0].handle) }
+            if isHere, !numbers.isEmpty, lost.isEmpty {
+                result.findings.append(
+                    Finding(
+                        .entryMissing, .warning, backend.location,
+                        "lacks \(numbers.count) blobs of snapshots that are here; they are copied again"))
+            }
         }
+        numbers = Array(Set(numbers)).sorted()
         let writer = try PackWriter(self, known: mine.blobs)
         for pack in unindexed { writer.adopt(pack) }
-        let numbers = needed.used.indices.filter { needed.used[$0] && !mine.blobs.holds(index.blobs[$0].handle) }
         if numbers.isEmpty {
-            result.findings = lost.map { finding in
-                Finding(
-                    finding.code, .note, finding.subject,
-                    "\(finding.message); what the snapshots need of it is here all the same",
-                    remedy: "'backup-tool vault prune' tidies up")
-            }
+            result.findings =
+                wrong
+                + lost.map { finding in
+                    Finding(
+                        finding.code, .note, finding.subject,
+                        "\(finding.message); what the snapshots need of it is here all the same",
+                        remedy: "'backup-tool vault prune' tidies up")
+                }
         }
         try transfer(numbers, index.blobs, source, writer, progress)
         let totals = try writer.finish()
