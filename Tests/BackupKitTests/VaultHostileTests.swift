@@ -26,6 +26,20 @@ import Testing
         try vault.storeUnpacked(.snapshot, file.encoded())
     }
 
+    /// A newer program's kind of node needs what it names, whatever it means by it.
+    @Test func whatANodeOfAnUnknownKindNeedsIsNotPruned() throws {
+        try withVault { path, vault in
+            let id = try store([UInt8](repeating: 65, count: 50_000), .data, in: vault)
+            var node = TreeNode(name: utf8("a"), kind: .other("reparse"))
+            (node.content, node.size) = ([id], 50_000)
+            try snapshot(store(try Tree(nodes: [node]).encoded(), .tree, in: vault), in: vault)
+            var options = PruneOptions()
+            options.maxUnused = 0
+            _ = try vault.prune(options)
+            #expect(try vault.loadIndex().blobs.holds(BlobHandle(.data, id)))
+        }
+    }
+
     /// What an index says of sizes and places is not believed with memory.
     @Test(arguments: ["plain", "length", "offset"])
     func indexesMayLie(_ lie: String) throws {

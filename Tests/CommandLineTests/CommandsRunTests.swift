@@ -148,6 +148,9 @@ import Testing
         try bench.shell("mkfifo -m 600 e/pipe")
         try bench.write("e/empty", "")
         try bench.shell("chmod 600 e/empty")
+        try bench.write("e/m.toml", "[profile.a]\nmetrics.file = 'none/m.prom'\n")
+        #expect(
+            try bench.tool(exit: 4, "config", "check", "--config", "e/m.toml").stderr.contains("m.toml:2: "))
         let ofProfile = try bench.tool(exit: 4, "config", "check", "--config", "e/n.toml").stderr
         #expect(ofProfile.contains("n.toml:3: ") && ofProfile.contains("there is no such password file"))
         try bench.write("e/n.toml", "password-file = 'empty'\n")

@@ -20,7 +20,7 @@ extension Command {
         discussion: """
             Reads the file that every command reads: --config, else config.toml below the usual folders. Shows each \
             setting with its value, paths in full, and the line that it comes from; with --profile those of one \
-            profile. Every mistake is named with its line, and so is a password file that is of no use.
+            profile. Every mistake is named with its line, and so are a password file and a place for metrics that are of no use.
 
             The exit code is 4 when there are mistakes.
             """,
@@ -41,7 +41,7 @@ extension Command {
             let (all, found) = Configuration.check(bytes, file: file, environment: call.environment)
             // A profile that is not there is a mistake of the command line, but not when the file has worse ones.
             let shown = found.isEmpty ? try all.profile(call.value("profile")) : all
-            let mistakes = found.isEmpty ? try all.passwordMistakes(of: call.value("profile")) : found
+            let mistakes = found.isEmpty ? try all.fileMistakes(of: call.value("profile")) : found
             call.reportConfiguration(shown, mistakes)
             return mistakes.isEmpty ? .done : .damaged
         })

@@ -8,8 +8,8 @@ extension Command {
             store; without a PATH, of the snapshots that 'backup-tool run' takes with this configuration. It must arrive at the content digest of the manifest, SQLite must find it whole, every file must have its digest, \
             and every format must read. How long it took is measured.
 
-            Each drill becomes a line of drills.jsonl, beside the configuration file or where --log says. Every line \
-            names the SHA-256 of the line before; --history follows that chain, and ends with 4 when it is broken.
+            Each drill becomes a line of drills.jsonl: where --log says, else beside the configuration file, else \
+            where programs keep their state. Every line names the SHA-256 of the line before; --history follows that chain, and ends with 4 when it is broken.
 
             The exit code is 4 when a backup did not pass.
             """,
@@ -41,6 +41,7 @@ extension Command {
                 call.report(entry)
                 isOK = isOK && entry.isOK
             }
+            call.output.note("Written down in \(printable(log.path)).")
             return isOK ? .done : .damaged
         })
 }

@@ -30,12 +30,25 @@ extension Configuration {
             ?? text("password-command").map { .command($0, folder: file.map { parent(of: $0) }) }
     }
 
-    /// What keeps password files from being of use: that of one profile, or all.
-    func passwordMistakes(of profile: String?) throws -> [BackupError] {
+    /// What keeps files that are named from being of use: those of one profile, or all.
+    func fileMistakes(of profile: String?) throws -> [BackupError] {
         let names = profile.map { [$0] } ?? [nil] + profiles
         return try names.reduce(into: []) { mistakes, name in
-            guard let mistake = try self.profile(name).passwordMistake, !mistakes.contains(mistake) else { return }
-            mistakes.append(mistake)
+            let settings = try self.profile(name)
+            let found = [settings.passwordMistake, try settings.metricsMistake].compactMap(\.self)
+            mistakes += found.filter { !mistakes.contains($0) }
+        }
+    }
+
+    /// A run would end with it every night.
+    private var metricsMistake: BackupError? {
+        get throws {
+            guard let file, let path = text("metrics.file"), let setting = effective.first(where: { $0.key == "metrics.file" }),
+                try FileStatus.ofTarget(parent(of: path))?.isDirectory != true
+            else { return nil }
+            return BackupError(
+                .failed, "\(setting.value): there is no such folder", at: "\(file):\(setting.line)",
+                remedy: "make the folder, or change 'metrics.file'")
         }
     }
 

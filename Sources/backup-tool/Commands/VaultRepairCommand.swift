@@ -44,7 +44,7 @@ extension Invocation {
         } else {
             say(result.damage.map { Finding($0.code, $0.severity, $0.subject, $0.message) } + result.findings)
             if result.packs == 0 {
-                output.note("Nothing to repair.")
+                output.note("No pack is damaged; 'vault check' tells whether anything else is.")
             } else {
                 output.note(
                     "\(isRehearsal ? "Would let go of" : "Let go of") \(HumanText.count(result.packs, "pack")): "

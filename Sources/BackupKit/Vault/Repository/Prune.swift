@@ -158,7 +158,7 @@ struct PrunePlan {
         let needed = try walk.run(snapshots.compactMap(\.file.tree), progress: progress)
         if let defect = needed.defects.first {
             throw BackupError(
-                .damaged, "nothing is pruned while '\(defect.node ?? "a folder")' \(defect.message)",
+                .damaged, "nothing is pruned while \(defect.sentence)",
                 at: "tree \(defect.tree.hex.prefix(10))",
                 remedy: "see 'backup-tool vault check', and forget the snapshots that it names")
         }

@@ -10,6 +10,8 @@ struct TreeWalk {
         let message: String
         /// Bytes are missing or wrong, as against an order or a name that should not be.
         let isDamage: Bool
+
+        var sentence: String { node.map { "'\($0)' \(message)" } ?? message }
     }
 
     struct Result: Sendable {
@@ -123,7 +125,10 @@ struct TreeWalk {
             {
                 defect("has \(node.size) bytes, and its blobs \(length)", isDamage: false)
             }
-        case .symlink, .device, .characterDevice, .fifo, .socket, .other: break
+        case .symlink, .device, .characterDevice, .fifo, .socket, .other:
+            // What newer programs mean by it nobody here knows, but that they need it.
+            part.used += (node.content ?? []).compactMap { index.find(BlobHandle(.data, $0)) }
+            if let subtree = node.subtree { part.subtrees.append(subtree) }
         }
     }
 }

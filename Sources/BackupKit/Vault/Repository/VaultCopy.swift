@@ -39,7 +39,7 @@ extension Vault {
             let needed = try walk.run(part.compactMap(\.file.tree), progress: progress)
             if let defect = needed.defects.first {
                 throw BackupError(
-                    .damaged, "'\(defect.node ?? "a folder")' \(defect.message)",
+                    .damaged, defect.sentence,
                     at: "tree \(defect.tree.hex.prefix(10))", remedy: "see 'backup-tool vault check'")
             }
             numbers += needed.used.indices.filter { needed.used[$0] && !mine.blobs.holds(index.blobs[$0].handle) }
