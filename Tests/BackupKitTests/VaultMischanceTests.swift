@@ -232,6 +232,24 @@ import Testing
         }
     }
 
+    @Test func aPackThatTwoIndexesDescribeInPartsIsOne() throws {
+        try withVault { path, vault in
+            let loaded = try vault.loadIndex()
+            var parts = [PackIndex(), PackIndex()]
+            for pack in loaded.blobs.packs {
+                let blobs = pack.blobs.map { loaded.blobs[$0] }
+                parts[0].packs.append(PackIndex.Pack(id: pack.id, blobs: Array(blobs.prefix(blobs.count / 2))))
+                parts[1].packs.append(PackIndex.Pack(id: pack.id, blobs: Array(blobs.dropFirst(blobs.count / 2))))
+            }
+            for part in parts { try vault.storeUnpacked(.index, part.encoded()) }
+            try vault.backend.remove(loaded.files.map { VaultFile(.index, $0) })
+            try ResticVault.restic(path, "check", "--read-data")
+            #expect(try vault.check(.all).findings.isEmpty)
+            _ = try vault.prune()
+            #expect(try vault.check(.all).findings.isEmpty)
+        }
+    }
+
     @Test func aPackThatTheIndexDescribesWronglyIsNoneToRepair() throws {
         try withVault { path, vault in
             let loaded = try vault.loadIndex()

@@ -43,7 +43,8 @@ extension Configuration {
     /// A run would end with it every night.
     private var metricsMistake: BackupError? {
         get throws {
-            guard let file, let path = text("metrics.file"), let setting = effective.first(where: { $0.key == "metrics.file" }),
+            guard let file, let path = text("metrics.file"),
+                let setting = effective.first(where: { $0.key == "metrics.file" }),
                 try FileStatus.ofTarget(parent(of: path))?.isDirectory != true
             else { return nil }
             return BackupError(

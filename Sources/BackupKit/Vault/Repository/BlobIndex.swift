@@ -69,6 +69,24 @@ public struct BlobIndex: Sendable {
         return .new
     }
 
+    /// The index with what other files say of some packs, too: before restic 0.10 a pack could be described in parts. Given back
+    /// apart are packs of which both cannot be true.
+    func merging(_ others: [SHA256Digest: Set<PackedBlob>]) -> (index: BlobIndex, contradictions: [SHA256Digest]) {
+        var index = BlobIndex()
+        var contradictions: [SHA256Digest] = []
+        for known in packs {
+            var pack = PackIndex.Pack(id: known.id, blobs: known.blobs.map { self[$0] })
+            pack.isToBeDeleted = known.isToBeDeleted
+            if let more = others[known.id] {
+                let all = more.union(pack.blobs).sorted { ($0.offset, $0.length) < ($1.offset, $1.length) }
+                let fits = zip(all, all.dropFirst()).allSatisfy { $0.end <= UInt64($1.offset) }
+                if fits { pack.blobs = all } else { contradictions.append(known.id) }
+            }
+            index.add(pack)
+        }
+        return (index, contradictions)
+    }
+
     private static func isSorted(_ blobs: [PackedBlob]) -> Bool {
         var last: UInt32 = 0
         for blob in blobs {
@@ -172,6 +190,7 @@ extension Vault {
         loaded.findings += Self.misplaced(listing)
         // Some files at a time, so that their packs need not all be in memory beside the index made of them.
         let ids = listing.items.map(\.id)
+        var again: [SHA256Digest: Set<PackedBlob>] = [:]
         for start in stride(from: 0, to: ids.count, by: 8) {
             let part = Array(ids[start..<min(start + 8, ids.count)])
             let results = try Parallel.map(part.count, state: { try VaultCipher(key) }) { cipher, number in
@@ -182,11 +201,7 @@ extension Vault {
                 case .success(let packs):
                     loaded.files.append(id)
                     for pack in packs where loaded.blobs.add(pack) == .contradicting {
-                        loaded.findings.append(
-                            Finding(
-                                .conflict, .damage, VaultFile(.data, pack.id).path,
-                                "two indexes say different things of this pack",
-                                remedy: "'restic rebuild-index --read-all-packs' makes one of what the packs hold"))
+                        again[pack.id, default: []].formUnion(pack.blobs)
                     }
                 case .failure(let error):
                     if error.code == .notFound { return nil }
@@ -198,6 +213,14 @@ extension Vault {
                                 remedy: "'restic rebuild-index' makes it anew of the packs"))
                 }
             }
+        }
+        guard !again.isEmpty else { return loaded }
+        let (index, contradictions) = loaded.blobs.merging(again)
+        loaded.blobs = index
+        loaded.findings += contradictions.map { id in
+            Finding(
+                .conflict, .damage, VaultFile(.data, id).path, "two indexes say different things of this pack",
+                remedy: "'restic rebuild-index --read-all-packs' makes one of what the packs hold")
         }
         return loaded
     }
