@@ -58,6 +58,16 @@ import Testing
         }
     }
 
+    @Test func whoKeepsEverythingAndDrillsNothingIsNotAlarmed() throws {
+        try withHouse { house in
+            (house.settings.policy, house.settings.drillEvery) = (RetentionPolicy(), nil)
+            for _ in 0..<3 {
+                let report = try house.night()
+                #expect(report.worst == nil)
+            }
+        }
+    }
+
     @Test func aClockThatFallsBackPutsNoEarlierSnapshotInDoubt() throws {
         try withHouse { house in
             house.settings.drillEvery = nil

@@ -26,7 +26,10 @@ import Testing
                         [
                             .publications: 1, .notes: 1, .records: 1, .tombstones: 1, .filledFields: 3, .noteBytes: 4,
                             .attachments: 1, .attachmentBytes: 5,
-                        ], fields: ["publications.title": 1, "publications.year": 1, "notes.text": 1]))
+                        ],
+                        fields: [
+                            "publications.title": 1, "publications.year": 1, "notes.text": 1, "deleted.records": 1,
+                        ]))
             #expect(LibraryCensus(census.json) == census && !census.isEmpty)
         }
     }
@@ -72,11 +75,23 @@ import Testing
             fields: ["publications.abstract": 200, "publications.title": 200])
         var now = now
         now[.filledFields] = 1400
-        let census = LibraryCensus(now, fields: ["publications.abstract": abstracts, "publications.title": 200])
+        // Events that were deleted hide nothing.
+        let fields = ["deleted.publications": now[.tombstones] ?? 0, "deleted.events": 500]
+        let census = LibraryCensus(
+            now, fields: fields.merging(["publications.abstract": abstracts, "publications.title": 200]) { $1 })
         let findings = Tripwire().compare(census, with: before)
         #expect(findings.map(\.subject) == (isSuspicious ? ["'publications.abstract'"] : []), "\(findings)")
         // An older state tells no fields.
         #expect(Tripwire().compare(census, with: LibraryCensus([.publications: 200, .filledFields: 1400])).isEmpty)
+    }
+
+    @Test func whereThereAreTooManyNamesNoneCountsAsEmptied() {
+        var fields = ["events.note": 300]
+        let before = LibraryCensus([.events: 300, .filledFields: 3000], fields: fields)
+        fields = [:]
+        for number in 0..<1000 { fields["events.odd\(number)"] = 1 }
+        let now = LibraryCensus([.events: 300, .filledFields: 3000], fields: fields)
+        #expect(Tripwire().compare(now, with: before).isEmpty)
     }
 
     @Test func thresholdsCanBeSet() {

@@ -212,6 +212,19 @@ import Testing
         }
     }
 
+    @Test func rotInWhatIsCopiedAlreadyKeepsNothingElseBack() throws {
+        try withVault { path, vault in
+            let here = try Vault.create(
+                FolderBackend.create("\(path)/../w"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let all = try vault.snapshots().snapshots
+            _ = try here.copy([all[0]], from: vault)
+            try rot(BlobHandle(.tree, try #require(all[0].file.tree)), path, vault)
+            let result = try here.copy(all, from: vault)
+            #expect(result.copied.count == 1 && result.findings.map(\.severity) == [.warning])
+            #expect(try here.check(.all).isSound)
+        }
+    }
+
     @Test func aPackMarkedForRemovalThatIsNeededIsNamed_andUnmarkedByPrune() throws {
         try withVault { path, vault in
             let loaded = try vault.loadIndex()
@@ -226,7 +239,9 @@ import Testing
             try vault.storeUnpacked(.index, other.encoded())
             try vault.backend.remove(loaded.files.map { VaultFile(.index, $0) })
             #expect(try vault.check().findings.map(\.code) == [.conflict])
-            _ = try vault.prune()
+            var options = PruneOptions()
+            options.onlyAbove = 0.9
+            _ = try vault.prune(options)
             #expect(try vault.check(.all).findings.isEmpty)
             try ResticVault.restic(path, "check", "--read-data")
         }

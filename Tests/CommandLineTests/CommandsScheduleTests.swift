@@ -186,7 +186,7 @@ import Testing
         try bench.importSamples()
         try bench.shell("mkdir b; \"$T\" -q export -o b/1.tar.zst; \"$T\" -q export -o b/2.zip")
         let drilled = try bench.tool(exit: 0, "drill", "b", "--log", "d/drills.jsonl")
-        #expect(drilled.stderr.split(separator: "\n").count == 2 && drilled.stdout == "")
+        #expect(drilled.stderr.split(separator: "\n").count == 3 && drilled.stdout == "")
         let history = try bench.json(exit: 0, "drill", "--history", "--log", "d/drills.jsonl")
         #expect(history["drills"]?.array?.count == 2 && history["ok"]?.bool == true)
         try bench.shell("printf x | dd of=b/2.zip bs=1 seek=3000 conv=notrunc status=none")

@@ -102,8 +102,13 @@ struct CommandsVaultBackupTests {
         let bench = try Self.bench()
         try bench.tool(exit: 0, "vault", "backup")
         try bench.shell(
-            "mkdir -p inner/photos docs empty; cp -a v inner/v; echo text > docs/letter.txt; cp v/config photo")
-        for target in ["v", "inner", "docs", "store.db", "."] {
+            """
+            mkdir -p inner docs thesis/chapters deep/events empty
+            cp -a v inner/v; cp -a v deep/events/v; echo '{}' > deep/records.jsonl
+            echo text > docs/letter.txt; echo text > thesis/chapters/one.tex; cp out.bib thesis/library.bib || touch thesis/library.bib
+            "$T" -q export -o mine; echo mine > mine/remarks.txt
+            """)
+        for target in ["v", "inner", "docs", "thesis", "deep", "mine", "store.db", "."] {
             for words in [["export", "-o", target], ["restore", "vault:v", "--to", target]] {
                 let before = try bench.shell("find . | sort | sha256sum")
                 let told = try bench.tool(words + ["--force"])
@@ -117,6 +122,10 @@ struct CommandsVaultBackupTests {
             try bench.tool(exit: 0, "restore", "vault:v", "--to", "empty", "--force")
             try bench.tool(exit: 0, "export", "-q", "-o", "out.tar.zst", "--force")
             try bench.tool(exit: 0, "events", "export", "-o", "days", "--force")
+            // What has no manifest and other names is replaced by itself.
+            try bench.shell("mkdir -p bare; printf '@misc{a, title={A}}' > bare/other.bib")
+            try bench.tool("restore", "bare", "--to", "back", "--force")
+            #expect(try bench.exists("back/other.bib"))
         }
         // Not out of itself.
         try bench.tool(exit: 1, "restore", "out", "--to", "out", "--force")

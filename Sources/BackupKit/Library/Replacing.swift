@@ -1,29 +1,36 @@
 /// What `--force` may replace. It stands for an earlier export of the same name, not for whatever lies there.
 enum Replacing {
-    /// Throws unless `target` is free, empty, or what an earlier export or restore wrote, and holds none of `sources`.
-    static func check(_ target: String, keeping sources: [String]) throws {
+    /// Throws unless `target` is free, empty, or holds what exports and restores write and nothing else, and none of
+    /// `sources`. `isKnown` tells of a file that is going to be there again.
+    static func check(
+        _ target: String, keeping sources: [String], isKnown: (_ relativePath: String) throws -> Bool
+    ) throws {
         guard let status = try FileStatus.ofTarget(target) else { return }
         for source in sources {
-            if try FileStatus.ofTarget(source)?.isSame(as: status) == true || Directory.isInside(source, target) {
+            guard let read = try FileStatus.ofTarget(source) else { continue }
+            if try read.isSame(as: status) || Directory.isInside(source, target) {
                 throw refusal(target, "\(source) lies in it and would be lost")
             }
-            if try FileStatus.ofTarget(source)?.isDirectory == true, try Directory.isInside(target, source) {
-                throw refusal(target, "lies in \(source), which is being read")
+            if try read.isDirectory && Directory.isInside(target, source) {
+                throw refusal(target, "it lies in \(source), which is being read")
             }
         }
         guard status.isDirectory else {
-            if Store.isStore(target) { throw refusal(target, "is a store") }
+            if Store.isStore(target) { throw refusal(target, "it is a store") }
             return
         }
-        let names = try Directory.names(in: target, skippingForeign: true)
-        if let name = try names.first(where: { try isVault("\(target)/\($0)") }) {
-            throw refusal(target, "a vault lies in it: \(name)")
+        // What is no library any more has no manifest that anybody could go by.
+        let layout = try? OpenedLayout.open(target)
+        try Directory.walk(target) { path, status in
+            if status.isDirectory || layout?.expected[path] != nil || Layout.isClutter(path) { return }
+            if try status.isRegular && (isWritten(path) || isKnown(path)) { return }
+            throw refusal(target, "'\(path)' is of no export and no restore")
         }
-        if let name = names.first(where: { $0.hasSuffix(Store.assetFolder(of: "")) }) {
-            throw refusal(target, "the attachments of a store lie in it: \(name)")
-        }
-        if try isVault(target) { throw refusal(target, "is a vault: write \(VaultAddress.scheme)\(target)") }
-        guard try isOurs(target, names) else { throw refusal(target, "was written by no export and no restore") }
+    }
+
+    /// An export of a store, which may hold what its records name.
+    static func check(_ target: String, by store: Store) throws {
+        try check(target, keeping: [store.path, store.assetFolder]) { try store.asset($0) != nil }
     }
 
     private static func refusal(_ target: String, _ reason: String) -> BackupError {
@@ -32,21 +39,11 @@ enum Replacing {
             remedy: "choose another name, or remove it yourself")
     }
 
-    private static func isVault(_ path: String) throws -> Bool {
-        try [VaultFile.Kind.config, .key, .snapshot].allSatisfy {
-            try FileStatus.ofTarget("\(path)/\($0.rawValue)") != nil
-        }
-    }
-
-    /// With its manifest anything may lie beside; without, as after a restore of what had none, only what we write.
-    private static func isOurs(_ target: String, _ names: [String]) throws -> Bool {
-        if names.contains(Manifest.fileName),
-            names.contains(Layout.bibliography) || names.contains(ChecksumFile.fileName)
-        {
-            return true
-        }
-        let files = try names.filter { try FileStatus.ofTarget("\(target)/\($0)")?.isDirectory != true }
-        let ours = files.filter { Layout.files.contains($0) || $0.hasSuffix(".jsonl") }
-        return names.isEmpty || !ours.isEmpty && ours.count == files.count
+    /// Whether exports write files of this name: those of a layout, and days of events.
+    private static func isWritten(_ path: String) -> Bool {
+        if Layout.role(of: path) != .unknown { return true }
+        let ending = ".jsonl"
+        return path.utf8.count == "2026-02-14.jsonl".utf8.count && path.hasSuffix(ending)
+            && LocalTime(path.dropLast(ending.count)) != nil
     }
 }

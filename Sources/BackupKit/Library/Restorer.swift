@@ -180,7 +180,10 @@ public enum Restorer {
     {
         let layout = try OpenedLayout.open(path, limits: options.limits)
         if layout.isVault { throw layout.noLibrary(at: path) }
-        if replace { try Replacing.check(target, keeping: [VaultAddress(path)?.path ?? path]) }
+        if replace {
+            let paths = Set(layout.entries.map(\.path))
+            try Replacing.check(target, keeping: [VaultAddress(path)?.path ?? path], isKnown: paths.contains)
+        }
         return try AtomicFile.writeDirectory(target, replace: replace) { folder in
             let staged = try Staging.extract(
                 layout.reader, into: folder, progress: options.progress, folding: layout.isImbib)

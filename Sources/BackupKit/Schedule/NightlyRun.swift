@@ -310,7 +310,9 @@ public struct NightlyRun {
     private mutating func lookAtDrillLog() throws {
         let history = try drillLog.history()
         report.findings += history.findings.filter { $0.severity == .damage }
-        let others = try isFirst && history.entries.isEmpty ? vault.snapshots().count { $0.id != report.snapshot } : 0
+        let others =
+            try isFirst && !settings.policy.isEmpty && history.entries.isEmpty
+            ? vault.snapshots().count { $0.id != report.snapshot } : 0
         if others > 0 {
             hasLostMemory = true
             report.findings.append(

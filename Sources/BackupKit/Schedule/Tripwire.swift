@@ -24,8 +24,10 @@ public struct LibraryCensus: Sendable, Equatable {
     private var counts: [Measure: Int] = [:]
     /// How many records have a value in a field, by kind and field: "publications.abstract".
     public private(set) var fields: [String: Int] = [:]
-    /// More names than this are not told apart.
-    private static let mostFields = 1000
+    /// More names than this, and longer ones, are not told apart.
+    private static let (mostFields, longestField) = (1000, 200)
+    /// Of what is not in `fields` nobody knows whether it was counted.
+    fileprivate var isFull: Bool { fields.count >= Self.mostFields }
 
     public init(_ counts: [Measure: Int] = [:], fields: [String: Int] = [:]) {
         self.counts = counts.filter { $0.value != 0 }
@@ -78,10 +80,13 @@ public struct LibraryCensus: Sendable, Equatable {
     private mutating func add(line: UnsafeRawBufferPointer?) throws {
         guard let line, line.count > 0 else { return }
         let record = try Record(parsing: line)
-        if record.isDeleted { return add(1, to: .tombstones) }
+        if record.isDeleted {
+            add(1, to: .tombstones)
+            return count("\(Self.deleted)\(Self.measure(of: record).rawValue)")
+        }
         guard record.type != RecordType.bibliographyPart else { return }
         let kind = Kind(recordType: record.type)
-        let measure = Measure(rawValue: kind.rawValue) ?? .records
+        let measure = Self.measure(of: record)
         add(1, to: measure)
         var filled = 0
         var noteBytes = 0
@@ -92,13 +97,25 @@ public struct LibraryCensus: Sendable, Equatable {
                 // "", [] and {} have two bytes.
                 guard kind != .null, range.count > 2 || kind == .number || kind == .bool else { return }
                 filled += 1
-                let name = "\(measure.rawValue).\(String(decoding: utf8[key], as: UTF8.self))"
-                if fields.count < Self.mostFields || fields[name] != nil { fields[name, default: 0] += 1 }
+                if key.count <= Self.longestField {
+                    count("\(measure.rawValue).\(String(decoding: utf8[key], as: UTF8.self))")
+                }
                 if kind == .string { noteBytes += range.count - 2 }
             }
         }
         add(filled, to: .filledFields)
         if kind == .notes { add(noteBytes, to: .noteBytes) }
+    }
+
+    /// Before the kind, in `fields`: those that were deleted.
+    fileprivate static let deleted = "deleted."
+
+    private static func measure(of record: Record) -> Measure {
+        Measure(rawValue: Kind(recordType: record.type).rawValue) ?? .records
+    }
+
+    private mutating func count(_ name: String) {
+        if !isFull || fields[name] != nil { fields[name, default: 0] += 1 }
     }
 
     // MARK: As JSON
@@ -165,12 +182,15 @@ public struct Tripwire: Sendable, Equatable {
 
     /// Fields that lost their values while their records stayed.
     private func emptied(_ now: LibraryCensus, _ before: LibraryCensus) -> [Finding] {
-        let deleted = max(0, now[.tombstones].subtractingReportingOverflow(before[.tombstones]).partialValue)
-        return before.fields.sorted { precedesBytewise($0.key, $1.key) }.compactMap { name, old in
-            let measure = LibraryCensus.Measure(rawValue: String(name.prefix { $0 != "." })) ?? .records
+        before.fields.sorted { precedesBytewise($0.key, $1.key) }.compactMap { name, old in
+            guard !name.hasPrefix(LibraryCensus.deleted), let new = now.fields[name] ?? (now.isFull ? nil : 0) else {
+                return nil
+            }
             // What went with its record is that measure's business.
-            let gone = max(deleted, before[measure].subtractingReportingOverflow(now[measure]).partialValue)
-            let new = now.fields[name] ?? 0
+            let measure = LibraryCensus.Measure(rawValue: String(name.prefix { $0 != "." })) ?? .records
+            let tombstones = LibraryCensus.deleted + measure.rawValue
+            let deleted = (now.fields[tombstones] ?? 0) - (before.fields[tombstones] ?? 0)
+            let gone = max(0, deleted, before[measure].subtractingReportingOverflow(now[measure]).partialValue)
             guard old > new, isSuspicious(max(0, old - new - gone), of: old, .filledFields) else { return nil }
             return suspect("'\(name)'", "has a value in \(new) records, and had in \(old)")
         }

@@ -87,7 +87,7 @@ public final class FolderBackend: VaultBackend {
         let root = VaultFile.Kind.snapshot.rawValue
         let known = Set(listing.items.map(\.id))
         for name in try names(in: root) where SHA256Digest(hex: name) == nil && !isLeftover(name) {
-            let isFolder = try FileStatus.ofTarget("\(folder)/\(root)/\(name)")?.isDirectory == true
+            let isFolder = try FileStatus.ofName("\(folder)/\(root)/\(name)")?.isDirectory == true
             let paths = isFolder ? try names(in: "\(root)/\(name)").map { "\(name)/\($0)" } : [name]
             for path in paths {
                 let last = path.split(separator: "/").last ?? ""

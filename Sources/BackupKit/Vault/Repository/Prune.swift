@@ -176,7 +176,7 @@ struct PrunePlan {
         let fewest = (index.count + PackIndex.usualBlobs - 1) / PackIndex.usualBlobs
         let isMarked = kept.contains { index.packs[$0].isToBeDeleted }
         changesIndex = !remove.isEmpty || !repack.isEmpty || isMarked || loaded.files.count > fewest + 8
-        result.wasNothing = isBelow || unindexed.isEmpty && !changesIndex
+        result.wasNothing = isBelow && !isMarked || unindexed.isEmpty && !changesIndex
     }
 
     /// Of blobs that are there several times, the copy stays whose pack is needed most; so the old pack of an

@@ -27,7 +27,7 @@ extension Vault {
         result.skipped = known.count
         var mine = try loadIndex()
         let (unindexed, lost) = try reconcile(&mine.blobs)
-        result.findings = wrong + lost
+        result.findings = wrong
         let index = try source.loadIndex()
         for finding in index.findings + mine.findings where finding.severity == .damage {
             throw BackupError(.damaged, finding.message, at: finding.subject, remedy: "see 'backup-tool vault check'")
@@ -38,9 +38,10 @@ extension Vault {
         for (part, isHere) in [(known, true), (wanted, false)] {
             let needed = try walk.run(part.compactMap(\.file.tree), progress: progress)
             if let defect = needed.defects.first {
-                throw BackupError(
-                    .damaged, defect.sentence,
-                    at: "tree \(defect.tree.hex.prefix(10))", remedy: "see 'backup-tool vault check'")
+                let (subject, remedy) = ("tree \(defect.tree.hex.prefix(10))", "see 'backup-tool vault check'")
+                guard isHere else { throw BackupError(.damaged, defect.sentence, at: subject, remedy: remedy) }
+                // No reason to leave sound ones where they may rot, too.
+                result.findings.append(Finding(.malformed, .warning, subject, defect.sentence, remedy: remedy))
             }
             numbers += needed.used.indices.filter { needed.used[$0] && !mine.blobs.holds(index.blobs[$0].handle) }
             if isHere, !numbers.isEmpty, lost.isEmpty {
@@ -53,16 +54,14 @@ extension Vault {
         numbers = Array(Set(numbers)).sorted()
         let writer = try PackWriter(self, known: mine.blobs)
         for pack in unindexed { writer.adopt(pack) }
-        if numbers.isEmpty {
-            result.findings =
-                wrong
-                + lost.map { finding in
-                    Finding(
-                        finding.code, .note, finding.subject,
-                        "\(finding.message); what the snapshots need of it is here all the same",
-                        remedy: "'backup-tool vault prune' tidies up")
-                }
-        }
+        result.findings +=
+            numbers.isEmpty
+            ? lost.map { finding in
+                Finding(
+                    finding.code, .note, finding.subject,
+                    "\(finding.message); what the snapshots need of it is here all the same",
+                    remedy: "'backup-tool vault prune' tidies up")
+            } : lost
         try transfer(numbers, index.blobs, source, writer, progress)
         let totals = try writer.finish()
         result.blobs = totals.dataBlobs + totals.treeBlobs

@@ -206,7 +206,7 @@ struct LockFolder: Sendable {
 
     private static func isOld(_ item: VaultListing.Item, now: Timestamp) -> Bool {
         guard let modified = item.modified else { return false }
-        return now.milliseconds - modified.milliseconds > LockFile.lifetime * 1000
+        return abs(now.milliseconds - modified.milliseconds) > LockFile.lifetime * 1000
     }
 
     /// Two clocks that disagree make a living lock look old. Both files were dated by one: the storage's.
