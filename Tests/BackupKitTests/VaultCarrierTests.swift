@@ -8,8 +8,7 @@ import Testing
 @Suite struct VaultCarrierTests {
     /// A new vault with one snapshot of these pieces.
     private func vault(_ folder: String, _ pieces: [Piece], extra: [TreeNode] = []) throws -> Vault {
-        let vault = try Vault.create(
-            FolderBackend.create("\(folder)/v"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+        let vault = try newVault(at: "\(folder)/v")
         try add(pieces, to: vault, extra: extra)
         return vault
     }
@@ -154,8 +153,7 @@ import Testing
 
 @Suite struct PackWriterTests {
     private func scratchVault(_ folder: String) throws -> Vault {
-        try Vault.create(
-            FolderBackend.create("\(folder)/v"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+        try newVault(at: "\(folder)/v")
     }
 
     @Test func manyThreadsStoreEachBlobOnce() throws {

@@ -239,9 +239,7 @@ private func damage(_ path: String, _ change: (inout [UInt8]) -> Void) throws {
 
     @Test func treesThatNobodyShouldWriteAreReported() throws {
         try withTemporaryFolder { folder in
-            let vault = try Vault.create(
-                FolderBackend.create("\(folder)/v"), password: utf8("secret"), polynomial: testPolynomial,
-                cost: testCost)
+            let vault = try newVault(at: "\(folder)/v", password: "secret")
             func node(_ name: String, _ kind: TreeNode.Kind = .file) -> TreeNode {
                 var node = TreeNode(name: utf8(name), kind: kind)
                 node.content = kind == .file ? [] : nil

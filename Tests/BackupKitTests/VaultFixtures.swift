@@ -9,11 +9,15 @@ let testCost = ScryptCost(n: 16, r: 1, p: 1)
 /// A polynomial that restic has made.
 let testPolynomial = Polynomial(bits: 0x3d_a335_8b4d_c173)
 
+func newVault(at path: String, password: String = "x") throws -> Vault {
+    try Vault.create(
+        FolderBackend.create(path), password: utf8(password), polynomial: testPolynomial, cost: testCost)
+}
+
 /// A new vault in a folder of its own, locked, and what adds blobs to it.
 func withNewVault(_ body: (_ folder: String, Vault, PackWriter) throws -> Void) throws {
     try withTemporaryFolder { folder in
-        let vault = try Vault.create(
-            FolderBackend.create("\(folder)/v"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+        let vault = try newVault(at: "\(folder)/v")
         try vault.locked { vault in try body(folder, vault, PackWriter(vault, known: BlobIndex())) }
     }
 }

@@ -82,8 +82,7 @@ private final class CrampedBackend: VaultBackend {
     @Test func indexesAreReplacedOneByOne() throws {
         try withTemporaryFolder { folder in
             let path = "\(folder)/v"
-            let made = try Vault.create(
-                FolderBackend.create(path), password: utf8("secret"), polynomial: testPolynomial, cost: testCost)
+            let made = try newVault(at: path, password: "secret")
             var generator = SeededGenerator(seed: 3)
             var packs: [PackIndex.Pack] = []
             for _ in 0..<12 {

@@ -8,8 +8,7 @@ import Testing
     private func withVault(_ body: (String, Vault) throws -> Void) throws {
         try withTemporaryFolder { folder in
             let path = "\(folder)/v"
-            let vault = try Vault.create(
-                FolderBackend.create(path), password: utf8("secret"), polynomial: testPolynomial, cost: testCost)
+            let vault = try newVault(at: path, password: "secret")
             try body(path, vault)
         }
     }

@@ -21,8 +21,7 @@ import Testing
 
     @Test func ofTwoWhoRemoveEachOthersKeyOneIsRefused() throws {
         try withTemporaryFolder { folder in
-            let first = try Vault.create(
-                FolderBackend.create("\(folder)/v"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let first = try newVault(at: "\(folder)/v")
             let other = try KeyRing(backend: first.backend).add(first.key, password: utf8("y"), cost: testCost)
             let second = try Vault.open(first.backend, password: utf8("y"))
             #expect(try first.removeKey(other.hex) == other)
@@ -51,8 +50,7 @@ import Testing
 
     @Test func aLockThatOnlyALyingClockCallsOldIsRespected() throws {
         try withTemporaryFolder { folder in
-            let vault = try Vault.create(
-                FolderBackend.create("\(folder)/v"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let vault = try newVault(at: "\(folder)/v")
             let now = Clock.system.now().milliseconds
             let file = LockFile(
                 time: GoTime(Timestamp(milliseconds: now - 7_200_000)), isExclusive: false, hostName: "far",
@@ -174,8 +172,7 @@ import Testing
 
     @Test func whatACopyHasLostIsCopiedAgain() throws {
         try withVault { path, vault in
-            let here = try Vault.create(
-                FolderBackend.create("\(path)/../w"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let here = try newVault(at: "\(path)/../w")
             let all = try vault.snapshots().snapshots
             #expect(try here.copy(all, from: vault).copied.count == all.count)
             let packs = try here.backend.list(.data).items
@@ -193,8 +190,7 @@ import Testing
     @Test func whatACopyLetGoOfIsCopiedAgain_andItsUnnamedPacksAreUsed() throws {
         try withVault { path, vault in
             let target = "\(path)/../w"
-            let here = try Vault.create(
-                FolderBackend.create(target), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let here = try newVault(at: target)
             let all = try vault.snapshots().snapshots
             _ = try here.copy(all, from: vault)
             let file = try #require(try here.backend.list(.data).items.max { $0.size < $1.size })
@@ -214,8 +210,7 @@ import Testing
 
     @Test func rotInWhatIsCopiedAlreadyKeepsNothingElseBack() throws {
         try withVault { path, vault in
-            let here = try Vault.create(
-                FolderBackend.create("\(path)/../w"), password: utf8("x"), polynomial: testPolynomial, cost: testCost)
+            let here = try newVault(at: "\(path)/../w")
             let all = try vault.snapshots().snapshots
             _ = try here.copy([all[0]], from: vault)
             try rot(BlobHandle(.tree, try #require(all[0].file.tree)), path, vault)

@@ -187,8 +187,7 @@ private final class FailingBackend: VaultBackend {
     @Test func snapshotsAreCopiedOnceWithAllTheyNeed() throws {
         try withVault { path, vault in
             let target = "\(path)-2"
-            let other = try Vault.create(
-                FolderBackend.create(target), password: utf8("secret"), polynomial: testPolynomial, cost: testCost)
+            let other = try newVault(at: target, password: "secret")
             let all = try vault.snapshots().snapshots
             let first = try other.locked { try $0.copy([all[1]], from: vault) }
             #expect(first.copied.count == 1 && first.blobs > 20)

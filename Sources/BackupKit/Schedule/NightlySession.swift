@@ -45,7 +45,7 @@ public struct NightlySession: Sendable {
     public func isRecent(_ seconds: Int64) -> Bool {
         // When nobody can tell, a run too many is better than one too few.
         guard let last = try? state().lastSuccess else { return false }
-        let age = (clock.now().milliseconds - last.ended.milliseconds) / 1000
+        let age = last.age(at: clock.now())
         return age >= 0 && age < seconds
     }
 
@@ -73,11 +73,7 @@ public struct NightlySession: Sendable {
                     remedy: "nothing is removed this time; this run writes it anew with what can be told"))
         }
         // Who alarms when the last success is old would wait until then.
-        if let success = state.lastSuccess,
-            (started.milliseconds - success.ended.milliseconds) / 1000 < ScheduleStatus.future
-        {
-            state.lastSuccess = nil
-        }
+        if let success = state.lastSuccess, success.age(at: started) < ScheduleStatus.future { state.lastSuccess = nil }
         // What a watchdog does not hear is no fault of the backup.
         var unheard = tell(.start)
         func begun(_ code: ErrorCode?, _ snapshot: String?, _ message: String?) -> RunState.Run {

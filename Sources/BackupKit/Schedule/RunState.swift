@@ -194,6 +194,9 @@ extension RunState.Run {
         ]
     }
 
+    /// Seconds since it was over; less than 0 by a clock that was ahead.
+    func age(at now: Timestamp) -> Int64 { (now.milliseconds - ended.milliseconds) / 1000 }
+
     /// When it was over.
     public var ended: Timestamp {
         Timestamp(milliseconds: started.milliseconds + Int64(max(0, min(seconds, 1e9)) * 1000))

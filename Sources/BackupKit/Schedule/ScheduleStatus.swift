@@ -30,7 +30,7 @@ public struct ScheduleStatus: Sendable, Equatable {
 
     public init(_ state: RunState?, now: Timestamp, maxAge: Int64) {
         let success = state?.lastSuccess
-        lastSuccessAge = success.map { (now.milliseconds - $0.ended.milliseconds) / 1000 }
+        lastSuccessAge = success?.age(at: now)
         if let age = lastSuccessAge {
             // A clock that was wrong must not hide that nothing runs any more.
             if age < Self.future {

@@ -80,13 +80,13 @@ public struct LibraryCensus: Sendable, Equatable {
     private mutating func add(line: UnsafeRawBufferPointer?) throws {
         guard let line, line.count > 0 else { return }
         let record = try Record(parsing: line)
+        let kind = Kind(recordType: record.type)
+        let measure = Measure(rawValue: kind.rawValue) ?? .records
         if record.isDeleted {
             add(1, to: .tombstones)
-            return count("\(Self.deleted)\(Self.measure(of: record).rawValue)")
+            return count("\(Self.deleted)\(measure.rawValue)")
         }
         guard record.type != RecordType.bibliographyPart else { return }
-        let kind = Kind(recordType: record.type)
-        let measure = Self.measure(of: record)
         add(1, to: measure)
         var filled = 0
         var noteBytes = 0
@@ -109,10 +109,6 @@ public struct LibraryCensus: Sendable, Equatable {
 
     /// Before the kind, in `fields`: those that were deleted.
     fileprivate static let deleted = "deleted."
-
-    private static func measure(of record: Record) -> Measure {
-        Measure(rawValue: Kind(recordType: record.type).rawValue) ?? .records
-    }
 
     private mutating func count(_ name: String) {
         if !isFull || fields[name] != nil { fields[name, default: 0] += 1 }

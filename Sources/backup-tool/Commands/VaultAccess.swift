@@ -35,28 +35,28 @@ extension Configuration {
         let names = profile.map { [$0] } ?? [nil] + profiles
         return try names.reduce(into: []) { mistakes, name in
             let settings = try self.profile(name)
-            let found = [settings.passwordMistake, try settings.metricsMistake].compactMap(\.self)
-            mistakes += found.filter { !mistakes.contains($0) }
+            let found = [
+                settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
+                settings.mistake(in: "metrics.file") { try settings.checkFolderOfMetrics() },
+            ]
+            mistakes += found.compactMap(\.self).filter { !mistakes.contains($0) }
         }
     }
 
     /// A run would end with it every night.
-    private var metricsMistake: BackupError? {
-        get throws {
-            guard let file, let path = text("metrics.file"),
-                let setting = effective.first(where: { $0.key == "metrics.file" }),
-                try FileStatus.ofTarget(parent(of: path))?.isDirectory != true
-            else { return nil }
-            return BackupError(
-                .failed, "\(setting.value): there is no such folder", at: "\(file):\(setting.line)",
-                remedy: "make the folder, or change 'metrics.file'")
+    private func checkFolderOfMetrics() throws {
+        guard let path = text("metrics.file"), try FileStatus.ofTarget(parent(of: path))?.isDirectory != true else {
+            return
         }
+        throw BackupError(
+            .failed, "there is no such folder", remedy: "make the folder, or change 'metrics.file'")
     }
 
-    private var passwordMistake: BackupError? {
-        guard let file, let setting = effective.first(where: { $0.key == "password-file" }) else { return nil }
+    /// What `check` has to say of a setting that is there, with its line.
+    private func mistake(in key: String, _ check: () throws -> Void) -> BackupError? {
+        guard let file, let setting = effective.first(where: { $0.key == key }) else { return nil }
         do {
-            try passwordSource?.check()
+            try check()
             return nil
         } catch {
             let error = error as? BackupError ?? BackupError(.failed, "\(error)")

@@ -49,18 +49,24 @@ public final class FolderBackend: VaultBackend {
                 try add("data/\(name)", kind, to: &listing)
             }
         case .key, .snapshot, .index, .lock:
-            try add(kind.rawValue, kind, to: &listing)
+            let others = try add(kind.rawValue, kind, to: &listing)
             if kind == .snapshot {
-                try addRenamedSnapshots(to: &listing)
+                try addRenamedSnapshots(among: others, to: &listing)
                 if listing.items.isEmpty { try requireFolderOfSnapshots() }
             }
         }
         return listing
     }
 
-    private func add(_ inner: String, _ kind: VaultFile.Kind, to listing: inout VaultListing) throws {
+    /// Returns the names that are none of a vault's.
+    @discardableResult
+    private func add(_ inner: String, _ kind: VaultFile.Kind, to listing: inout VaultListing) throws -> [String] {
+        var others: [String] = []
         for name in try names(in: inner) {
-            guard let id = SHA256Digest(hex: name) else { continue }
+            guard let id = SHA256Digest(hex: name) else {
+                others.append(name)
+                continue
+            }
             // Upper case digits and foreign folders name files that nobody finds under their identifier.
             guard VaultFile(kind, id).path == "\(inner)/\(name)" else {
                 try add(stray: "\(inner)/\(name)", to: &listing)
@@ -79,14 +85,15 @@ public final class FolderBackend: VaultBackend {
             let modified = Timestamp(milliseconds: status.modifiedNanoseconds / 1_000_000)
             listing.items.append(.init(id: id, size: status.size, modified: modified))
         }
+        return others
     }
 
     /// What somebody renamed ("ID.bak") or put into a folder of its own looks removed, and needs its data all the same. A copy of
     /// one that is there needs nothing.
-    private func addRenamedSnapshots(to listing: inout VaultListing) throws {
+    private func addRenamedSnapshots(among others: [String], to listing: inout VaultListing) throws {
         let root = VaultFile.Kind.snapshot.rawValue
         let known = Set(listing.items.map(\.id))
-        for name in try names(in: root) where SHA256Digest(hex: name) == nil && !isLeftover(name) {
+        for name in others where !isLeftover(name) {
             let isFolder = try FileStatus.ofName("\(folder)/\(root)/\(name)")?.isDirectory == true
             let paths = isFolder ? try names(in: "\(root)/\(name)").map { "\(name)/\($0)" } : [name]
             for path in paths {

@@ -62,7 +62,9 @@ extension Vault {
         let blobs = packs.flatMap { index.packs[$0].blobs }
         result.blobsKept = blobs.count { !damaged.contains($0) }
         result.blobsLost =
-            Set(blobs.filter(damaged.contains).map { index[$0].handle }).count { !hasCopy($0, damaged, index) }
+            Set(blobs.filter(damaged.contains).map { index[$0].handle }).count {
+                index.copies(of: $0).allSatisfy(damaged.contains)
+            }
         guard let folder, !dryRun, !packs.isEmpty else { return result }
 
         try Directory.createAll(folder)
@@ -111,15 +113,6 @@ extension Vault {
             .damaged, "nothing is repaired while a pack holds something else than the index says",
             at: backend.place(file),
             remedy: "'restic rebuild-index --read-all-packs' makes an index of what the packs hold; repair after that")
-    }
-
-    private func hasCopy(_ handle: BlobHandle, _ damaged: Set<Int>, _ index: BlobIndex) -> Bool {
-        var isThere = false
-        index.forEachCopy(handle) { copy in
-            isThere = !damaged.contains(copy)
-            return !isThere
-        }
-        return isThere
     }
 
     /// Copies a file out of the vault. What an earlier run saved of it stays as it is.

@@ -145,6 +145,16 @@ public struct BlobIndex: Sendable {
         }
     }
 
+    /// The numbers of all copies of a blob.
+    func copies(of handle: BlobHandle) -> [Int] {
+        var numbers: [Int] = []
+        forEachCopy(handle) { number in
+            numbers.append(number)
+            return true
+        }
+        return numbers
+    }
+
     /// The blob's number, of a copy that stays if there is one.
     public func find(_ handle: BlobHandle) -> Int? {
         var found: Int?

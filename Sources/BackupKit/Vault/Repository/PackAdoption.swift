@@ -68,13 +68,8 @@ extension BlobIndex {
     /// Whoever stores one of these blobs again must not be told that it is there.
     mutating func distrust(_ blobs: [UnreadBlob]) -> [Finding] {
         blobs.flatMap { blob in
-            var numbers: [Int] = []
-            forEachCopy(blob.handle) { copy in
-                numbers.append(pack(of: copy))
-                return true
-            }
             // Packs that are lost were told of.
-            return numbers.filter { !packs[$0].isToBeDeleted }.map { number in
+            copies(of: blob.handle).map(pack).filter { !packs[$0].isToBeDeleted }.map { number in
                 distrust(number)
                 return Finding(
                     .unreadable, blob.error.isVerdict ? .damage : .warning, VaultFile(.data, packs[number].id).path,

@@ -22,8 +22,14 @@ extension Vault {
     {
         var result = VaultCopyResult()
         let (here, wrong) = try self.snapshots()
-        let known = snapshots.filter { snapshot in here.contains { Self.isCopy($0, of: snapshot) } }
-        let wanted = snapshots.filter { snapshot in !known.contains(snapshot) }
+        var (known, wanted): ([Snapshot], [Snapshot]) = ([], [])
+        for snapshot in snapshots {
+            if here.contains(where: { Self.isCopy($0, of: snapshot) }) {
+                known.append(snapshot)
+            } else {
+                wanted.append(snapshot)
+            }
+        }
         result.skipped = known.count
         var mine = try loadIndex()
         let (unindexed, lost) = try reconcile(&mine.blobs)
