@@ -56,9 +56,13 @@ func everyLinkOfADocumentLeadsSomewhere(_ document: String) throws {
     let rows = try text(of: "docs/invariants.md").split(separator: "\n").filter { $0.hasPrefix("| I") }
     #expect(rows.count > 15)
     var problems: [String] = []
-    for (index, row) in rows.enumerated() {
+    var last = 0
+    for row in rows {
         let columns = row.split(separator: "|").map { trimmed($0) }
-        if columns.first != "I\(index + 1)" { problems.append("\(columns[0]) is out of order") }
+        // Numbers grow; some are left free.
+        let number = Int(columns[0].dropFirst()) ?? 0
+        if number <= last { problems.append("\(columns[0]) is out of order") }
+        last = number
         for test in (columns.last ?? "").split(separator: ",").map({ trimmed($0).filter { $0 != "`" } })
         where !names.contains(test) {
             problems.append("\(columns[0]) names the test '\(test)', which is not there")

@@ -71,5 +71,6 @@ public struct Finding: Sendable, Equatable, Hashable {
         case futureSnapshot = "future-snapshot"
         case snapshotOutOfOrder = "snapshot-out-of-order"
         case suspiciousLoss = "suspicious-loss"
+        case recordDamaged = "record-damaged"
     }
 }

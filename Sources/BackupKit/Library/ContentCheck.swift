@@ -160,7 +160,7 @@ struct FormatParser {
             var reader = bibliography.take()
             reader?.feed(chunk) { block($0) }
             bibliography = reader
-        case .records, .events:
+        case .records, .events, .damaged:
             var reader = lines.take()
             reader?.feed(chunk) { line($0) }
             lines = reader
@@ -224,6 +224,7 @@ struct FormatParser {
                 counts.events += 1
                 return
             }
+            if role == .damaged { return _ = try DamagedRow(line: String(decoding: bytes, as: UTF8.self)) }
             let record = try Record(parsing: bytes)
             _ = try Fields.parse(record.fields)
             if record.isDeleted {

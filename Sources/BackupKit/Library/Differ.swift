@@ -37,7 +37,12 @@ public enum Differ {
         _ path: String, _ limits: ReadLimits, _ findings: inout [Finding],
         _ body: (Store, inout [Finding]) throws -> Void
     ) throws {
-        if Store.isStore(path) { return try body(try Store(path, .read), &findings) }
+        if Store.isStore(path) {
+            let store = try Store(path, .read)
+            try body(store, &findings)
+            findings += store.damage.tell()
+            return
+        }
         try ScratchStore.with { store in
             var options = RestoreOptions()
             options.kinds = Set(Kind.allCases)

@@ -26,6 +26,7 @@ final class EventDays {
     /// The place in `days`, by the number of the day.
     private var places: [Int64: Int] = [:]
     private var facts: EventFacts
+    private var damaged: [(change: Int64, reason: String)] = []
     private var buffered = 0
     private var spool: SpoolFile
     private(set) var media: Set<String> = []
@@ -56,6 +57,10 @@ final class EventDays {
         }
         try turn()
         try running?.finish()
+        for (change, reason) in damaged where try store.ifSound({ try store.record(change: change) }) != nil {
+            result.omitted.append(Omission(path: "record \(change)", reason: reason))
+        }
+        result.warnings += store.damage.tell()
         result.days = days.count
     }
 
@@ -76,6 +81,7 @@ final class EventDays {
     private func take(_ lines: EventPiece.Lines) throws {
         media.formUnion(lines.media)
         result.omitted += lines.omitted
+        damaged += lines.damaged
         var last: (day: CivilDate, place: Int)?
         for line in lines.all {
             guard let time = line.time else {

@@ -76,7 +76,8 @@ public enum EventExporter {
     private static func copyMedia(
         _ path: String, _ store: Store, _ root: RootDirectory, _ result: inout EventExportResult
     ) throws {
-        guard let asset = try store.asset("Attachments/" + path) ?? store.asset(path) else { return }
+        let known = try store.ifSound { try store.asset("Attachments/" + path) ?? store.asset(path) }
+        guard let asset = known ?? nil else { return }
         do {
             try EntryName.check(path)
             let file = try RootDirectory(store.assetFolder).openForReading(asset.path)

@@ -9,6 +9,8 @@ struct EventPiece {
         var all: [(time: LocalTime?, bytes: Int64)] = []
         var media: Set<String> = []
         var omitted: [Omission] = []
+        /// Rows whose text is broken.
+        var damaged: [(change: Int64, reason: String)] = []
     }
 
     mutating func add(_ change: Int64, _ line: UnsafeRawBufferPointer) {
@@ -35,7 +37,13 @@ struct EventPiece {
                 let line = UnsafeRawBufferPointer(rebasing: all[range])
                 let bytes = Int64(range.count + 1)
                 var media: [String] = []
-                switch try Self.time(of: line, options, scanner, &media) {
+                let time: LocalTime??
+                do { time = try Self.time(of: line, options, scanner, &media) } catch let error as BackupError {
+                    lines.all.append((nil, bytes))
+                    lines.damaged.append((change, error.message))
+                    return
+                }
+                switch time {
                 case .some(.some(let time)) where options.wants(time.day):
                     lines.all.append((time, bytes))
                     lines.media.formUnion(media)

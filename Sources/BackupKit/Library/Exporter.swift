@@ -99,7 +99,7 @@ public enum Exporter {
         return Manifest(
             exportID: id, createdAt: time, tool: layout.options.tool, storeID: storeID,
             schemaVersion: try store.dataSchemaVersion, kinds: layout.options.kinds, counts: counts,
-            contentDigest: result.contentDigest, omitted: result.omitted, files: files)
+            contentDigest: result.contentDigest, omitted: result.omitted + layout.damagedOmissions, files: files)
     }
 
     /// Proves that what lies there is what was meant, none missing, none too many.

@@ -99,7 +99,8 @@ final class Intake {
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
         let record = try schema.map { try fill(record, $0) } ?? record
         if policy == .quarantine, record.type != Quarantine.type { return try putAside(record) }
-        let outcome = try put(record)
+        let outcome: Outcome
+        do { outcome = try put(record) } catch let row as DamagedRow { return try refuse(record, row.inTheWay) }
         if overwrite { touched.insert(outcome.id) }
         if outcome.clamped {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
@@ -182,6 +183,14 @@ final class Intake {
     /// Takes an attachment that waits, durable, in the incoming folder; nil in a dry run. Returns the path that it has in
     /// the store.
     @discardableResult func take(_ asset: Asset, from staged: String?) throws -> String? {
+        do { return try takeSound(asset, from: staged) } catch let row as DamagedRow {
+            result.rejected += 1
+            note(row.inTheWay)
+            return nil
+        }
+    }
+
+    private func takeSound(_ asset: Asset, from staged: String?) throws -> String? {
         var asset = asset
         if policy == .quarantine {
             guard let aside = try aside(asset) else {

@@ -5,10 +5,13 @@ enum Layout {
     static let notes = "notes.json"
     static let settings = "settings.json"
     static let records = "records.jsonl"
+    static let damaged = "damaged.jsonl"
     static let eventFolder = "events/"
     static let attachmentFolders = ["Attachments/", "PDFs/"]
     /// All that have one fixed name.
-    static let files = [readme, bibliography, notes, settings, records, Manifest.fileName, ChecksumFile.fileName]
+    static let files = [
+        readme, bibliography, notes, settings, records, damaged, Manifest.fileName, ChecksumFile.fileName,
+    ]
 
     /// Also on a file system that folds case.
     static func liesInEventFolder(_ path: String) -> Bool {
@@ -18,7 +21,7 @@ enum Layout {
 
     /// What an entry of a layout is.
     enum Role: Equatable {
-        case readme, bibliography, notes, settings, events, records, attachment, manifest, checksums
+        case readme, bibliography, notes, settings, events, records, damaged, attachment, manifest, checksums
         case unknown
     }
 
@@ -29,6 +32,7 @@ enum Layout {
         case notes: .notes
         case settings: .settings
         case records: .records
+        case damaged: .damaged
         case Manifest.fileName: .manifest
         case ChecksumFile.fileName: .checksums
         default:
@@ -59,6 +63,8 @@ enum Layout {
         records.jsonl  everything above and all other records, one JSON object a line,
                        whole: "fields" is what the app stored; "deletedAt" marks a
                        record that was deleted (nothing else is kept of it)
+        damaged.jsonl  only where rows of the store could not be read: their values as
+                       they are, one JSON object a line
         PDFs/, Attachments/   the files themselves, under their own names
         manifest.json  when this was written and by what, how much there is, and each
                        file's size and SHA-256

@@ -50,6 +50,26 @@ struct LayoutViews {
         try AttachmentLinks(intake.store).link(paths.sorted())
     }
 
+    /// Damaged rows come back as they were: beside the tables, where whoever mends them finds them.
+    func takeDamaged(into intake: Intake) throws {
+        guard let file = sound(Layout.damaged) else { return }
+        var reader = LineReader(limit: limits.lineBytes)
+        func take(_ line: LineReader.Line) throws {
+            guard let bytes = line.bytes else {
+                return intake.reject("\(Layout.damaged):\(line.number)", "is too long")
+            }
+            guard bytes.count > 0 else { return }
+            do {
+                let row = try DamagedRow(line: String(decoding: bytes, as: UTF8.self))
+                if kinds.contains(row.kind) { try intake.take(row) }
+            } catch let error as BackupError where error.code == .damaged {
+                intake.reject("\(Layout.damaged):\(line.number)", error.message)
+            }
+        }
+        try FileHandle.openForReading(file).forEachChunk { try reader.feed($0, take) }
+        try reader.finish(take)
+    }
+
     func takeSettings(into intake: Intake) throws {
         guard let file = sound(Layout.settings) else { return }
         try FileIntake(intake, limits).takeSettings(path: file, name: Layout.settings, time: prepared.time)
@@ -145,7 +165,11 @@ struct FileIntake {
         } catch let error as BackupError where error.code == .damaged { intake.reject(name, error.message) }
     }
 
-    private func oneLine(_ json: String) throws -> String { try JSON(parsing: json).compact }
+    private func oneLine(_ json: String) throws -> String {
+        let compact = try JSON(parsing: json).compact
+        // Half a surrogate pair is lost on the way through a text.
+        return try Fields.same(compact, json) ? compact : Store.oneLine(json)
+    }
 
     private func document(_ path: String) throws -> [UInt8] {
         let file = try FileHandle.openForReading(path)

@@ -146,6 +146,7 @@ public enum Restorer {
                 try views.takeSettings(into: intake)
             }
         }
+        if options.match == nil, options.policy != .quarantine { try views.takeDamaged(into: intake) }
         var present: Set<String> = []
         if options.kinds.contains(.attachments) {
             present = try takeAssets(prepared, unsound, wanted, intake, dryRun: options.dryRun)

@@ -9,6 +9,7 @@ struct StoreLayout {
     private var digest = ContentDigest()
     private var bibliography: BibliographyWriter?
     private var notes: [(key: String, localID: String, change: Int64)] = []
+    private let damaged: DamagedRows
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
     /// One for all files: a fresh one for each makes the heap grow by hundreds of megabytes.
     private let copyBuffer = RawBuffer()
@@ -19,6 +20,7 @@ struct StoreLayout {
         self.store = store
         self.options = options
         time = options.clock.now()
+        damaged = try DamagedRows(store, options.kinds)
     }
 
     /// Goes through the records, which all files but attachments are made of. `withBibliography` is false for whoever
@@ -28,6 +30,8 @@ struct StoreLayout {
         withBibliography: Bool = true, withState: Bool = false, _ take: (([UInt8]) throws -> Void)? = nil
     ) throws {
         if withBibliography { bibliography = try newBibliography() }
+        defer { result.warnings += store.damage.tell() }
+        try gatherOtherDamage()
         guard let take, try store.fileSize <= Self.mostInMemory else {
             let digest = BackgroundContentDigest()
             try gatherRecords(order: take == nil ? .change : .identity, withState) { lines in
@@ -48,6 +52,17 @@ struct StoreLayout {
         }
         try sorter.forEachText(take)
         self.digest = try digest.finish()
+    }
+
+    /// Rows of other tables than `record`; theirs come along with the records.
+    private func gatherOtherDamage() throws {
+        if options.kinds.contains(.attachments) { try store.forEachAsset(damaged: damaged.add) { _ in } }
+        if options.kinds.contains(.settings) { _ = try store.settings(damaged: damaged.add) }
+    }
+
+    /// What the manifest says of damaged rows.
+    var damagedOmissions: [Omission] {
+        damaged.all.map { Omission(path: $0.subject, reason: "\($0.reason); its values are in \(Layout.damaged)") }
     }
 
     /// For whoever finds out afterwards that `library.bib` is wanted.
@@ -92,9 +107,9 @@ struct StoreLayout {
             }
         }
         if withState, order == .change {
-            state = try store.state(visiting: gather)
+            state = try store.state(damaged: damaged.add, visiting: gather)
         } else {
-            try store.forEachStored(order: order, gather)
+            try store.forEachStored(order: order, damaged: damaged.add, gather)
         }
         try lines.finish(take)
     }
@@ -125,6 +140,9 @@ struct StoreLayout {
         if options.kinds.contains(.notes) { try body(Layout.notes) { try writeNotes(to: $0) } }
         if options.kinds.contains(.settings) { try body(Layout.settings) { try writeSettings(to: $0) } }
         try forEachEventFile(body)
+        let rows = damaged.lines
+        guard !rows.isEmpty else { return }
+        try body(Layout.damaged) { sink in for row in rows { try sink { $0 += "\(row)\n".utf8 } } }
     }
 
     /// `library.bib`
@@ -325,6 +343,7 @@ struct StoreLayout {
         if options.kinds.contains(.settings) {
             for setting in try store.settings() { try digest.addSetting(setting.name, setting.value) }
         }
+        for row in damaged.lines { digest.addDamaged(row) }
         return digest.finish()
     }
 }

@@ -60,7 +60,9 @@ public struct VaultBackupResult: Sendable {
 
     public var isComplete: Bool { layout.isComplete && unsteady.isEmpty }
     /// The vault itself is damaged. This snapshot is whole all the same; older ones may not be.
-    public var hasDamage: Bool { layout.warnings.contains { $0.severity == .damage } }
+    public var hasDamage: Bool {
+        layout.warnings.contains { $0.severity == .damage && $0.code != .recordDamaged }
+    }
 
     /// restic's summary, under the names that it has in snapshots.
     public var summary: JSON {

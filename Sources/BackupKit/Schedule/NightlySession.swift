@@ -98,7 +98,7 @@ public struct NightlySession: Sendable {
             unheard += tell(report.worst == nil ? .success : .failure, report.log)
             return (report, unheard)
         } catch {
-            var problem = error as? BackupError ?? BackupError(.failed, "\(error)")
+            var problem = error as? BackupError ?? (error as? DamagedRow)?.problem ?? BackupError(.failed, "\(error)")
             if problem.code == .notFound, state.good != nil {
                 // Advice for a vault that never was would put an empty one in its place.
                 problem = problem.advising("earlier runs used it: look whether its disk is there")

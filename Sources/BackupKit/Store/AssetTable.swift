@@ -32,27 +32,22 @@ extension Store {
     static let incomingFolder = ".incoming"
     /// Replaced assets wait here for an undo.
     static let keptFolder = ".kept"
-    private static let columns = "path, size, sha256, local_only, modified_ns"
+    private static let columns = assetColumnNames.joined(separator: ", ")
 
-    private static func asset(_ row: Statement, from column: Int32 = 0) throws -> Asset {
-        let hex = row.bytes(column + 2)
-        guard let digest = SHA256Digest(hexBytes: hex[...]) else {
-            throw BackupError(.damaged, "has a digest that is none", at: row.text(column))
-        }
-        return Asset(
-            path: row.text(column), size: row.integer(column + 1), digest: digest,
-            isLocalOnly: row.integer(column + 3) != 0, modifiedNanoseconds: row.integer(column + 4))
-    }
-
-    public func forEachAsset(_ body: (Asset) throws -> Void) throws {
+    /// Visits every asset. Rows that are damaged are handed to `damaged`.
+    public func forEachAsset(
+        damaged: ((DamagedRow) throws -> Void)? = nil, _ body: (Asset) throws -> Void
+    ) throws {
         let query = try database.prepare("SELECT \(Self.columns) FROM asset ORDER BY path")
-        while try query.step() { try body(try Self.asset(query)) }
+        while try query.step() {
+            if let asset = try ifSound(damaged, { try RowReader.asset(query) }) { try body(asset) }
+        }
     }
 
     public func asset(_ path: String) throws -> Asset? {
         let query = try database.statement("SELECT \(Self.columns) FROM asset WHERE path = ?").bind(1, path)
         defer { query.reset() }
-        return try query.step() ? try Self.asset(query) : nil
+        return try query.step() ? try RowReader.asset(query) : nil
     }
 
     /// A folder in which files can be gathered before the transaction that adds them; on the assets' own file system,

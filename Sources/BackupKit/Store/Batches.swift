@@ -175,7 +175,7 @@ extension Store {
                 try revertSettings(batch, &result)
                 try revertAssetRows(batch, &result)
                 result.conflicts = try reviveConflicts(of: batch)
-                for table in ["conflict", "batch_record", "batch_added"] {
+                for table in ["conflict", "batch_record", "batch_added", "damaged"] {
                     try database.statement("DELETE FROM \(table) WHERE batch = ?").bind(1, batch.id).run()
                 }
                 try database.statement("UPDATE batch SET undone_at = ? WHERE id = ?")
@@ -193,7 +193,7 @@ extension Store {
             "SELECT \(Self.recordColumns), after FROM batch_record WHERE batch = ? AND after IS NOT NULL ORDER BY rowid"
         ).bind(1, batch.id)
         while try query.step() {
-            let before = try Self.storedRecord(query)
+            guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
             let change = nextChange()
             if try overwrite(query.integer(13), with: before.record, change) {
                 try follow(before.change, to: change)
@@ -210,8 +210,8 @@ extension Store {
             "SELECT \(Self.recordColumns) FROM batch_record WHERE batch = ? AND after IS NULL ORDER BY rowid"
         ).bind(1, batch.id)
         while try query.step() {
-            let before = try Self.storedRecord(query)
-            if try record(before.record.id) != nil {
+            guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
+            if try ifSound({ try record(before.record.id) }).map({ $0 != nil }) ?? true {
                 result.keptNewer.append(before.record.id)
                 continue
             }
@@ -277,7 +277,7 @@ extension Store {
             """
         ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
         var added: [StoredRecord] = []
-        while try query.step() { added.append(try Self.storedRecord(query)) }
+        while try query.step() { if let row = try ifSound({ try RowReader.record(query) }) { added.append(row) } }
         for old in added {
             try overwrite(old.change, with: old.record.tombstone(at: timeAfter(old.record)), nextChange())
             result.removed += 1

@@ -54,8 +54,10 @@ extension Store {
         var count = 0
         while try query.step() {
             if count == limit { return (ChangeToken(storeID: now.storeID, change: last), true) }
-            let stored = try Self.storedRecord(query)
             let gone = query.integer(13) != 0
+            guard let stored = try gone ? Self.storedRecord(query) : ifSound({ try RowReader.record(query) }) else {
+                continue
+            }
             try body(gone ? .removed(stored.record.id, localID: stored.record.localID) : .changed(stored.record))
             last = stored.change
             count += 1

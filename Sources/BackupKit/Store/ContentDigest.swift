@@ -51,6 +51,13 @@ public struct ContentDigest {
         addLine()
     }
 
+    /// `damaged <line of damaged.jsonl>`
+    mutating func addDamaged(_ row: String) {
+        line.removeAll(keepingCapacity: true)
+        line += "damaged \(row)".utf8
+        addLine()
+    }
+
     private mutating func addLine() {
         line.withUnsafeBytes { hasher.update($0) }
         items.append(hasher.finish())
@@ -101,17 +108,21 @@ extension Store {
     public func contentDigest(kinds: Set<Kind> = Set(Kind.allCases)) throws -> SHA256Digest {
         let background = BackgroundContentDigest()
         var lines = RecordLineWriter()
-        try forEachRecord { record in
+        let damaged = try DamagedRows(self, kinds)
+        try forEachRecord(damaged: { damaged.add($0) }) { record in
             try Interrupt.check()
             guard kinds.contains(Kind(recordType: record.type)) else { return }
             _ = try lines.write(record, background.add)
         }
         try lines.finish(background.add)
         var digest = try background.finish()
-        if kinds.contains(.attachments) { try forEachAsset { digest.add($0) } }
+        if kinds.contains(.attachments) { try forEachAsset(damaged: { damaged.add($0) }) { digest.add($0) } }
         if kinds.contains(.settings) {
-            for setting in try settings() { try digest.addSetting(setting.name, setting.value) }
+            for setting in try settings(damaged: { damaged.add($0) }) {
+                try digest.addSetting(setting.name, setting.value)
+            }
         }
+        for row in damaged.lines { digest.addDamaged(row) }
         return digest.finish()
     }
 }

@@ -10,7 +10,7 @@ extension Store {
         found = try records(localID: text).map(\.record)
         let query = try database.prepare("SELECT \(Self.recordColumns) FROM record WHERE name = ?").bind(1, text)
         while try query.step() {
-            let record = try Self.storedRecord(query).record
+            guard let record = try ifSound({ try RowReader.record(query).record }) else { continue }
             if !found.contains(record) { found.append(record) }
         }
         return found
@@ -142,7 +142,7 @@ extension Store {
         var info = Info()
         let query = try database.prepare(
             """
-            SELECT type, count(*) - count(deleted_at), count(deleted_at), sum(local_only) FROM record
+            SELECT type, count(*) - count(deleted_at), count(deleted_at), count(nullif(local_only, 0)) FROM record
             GROUP BY type ORDER BY type
             """)
         while try query.step() {
@@ -156,7 +156,8 @@ extension Store {
             info.localOnly += Int(query.integer(3))
         }
         info.assets = Int(try database.integer("SELECT count(*) FROM asset"))
-        info.assetBytes = try database.integer("SELECT ifnull(sum(size), 0) FROM asset")
+        info.assetBytes = try database.integer(
+            "SELECT ifnull(sum(size), 0) FROM asset WHERE size BETWEEN 0 AND 1 << 50")
         info.settings = Int(try database.integer("SELECT count(*) FROM setting"))
         info.conflicts = Int(try database.integer("SELECT count(*) FROM conflict"))
         info.schemaVersion = try dataSchemaVersion

@@ -31,14 +31,14 @@ extension Store {
         if look == .sameContent, !resurrect {
             return Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
         }
-        let existing = try match(incoming, among: look == .nothing ? [] : records(localID: incoming.localID))
+        let existing = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
         return try settle(incoming, existing, policy(resurrect, now, existing.main), derive, clamped)
     }
 
     /// Takes a record whose fields are newer than all that is known, by our own word: its times need no clamping, and its
     /// fields win. Must run inside `write`.
     func release(_ record: Record, derive: Derivation) throws -> Outcome {
-        let existing = try match(record, among: records(localID: record.localID))
+        let existing = try match(record, among: soundRecords(localID: record.localID))
         if existing.main?.record.isLocalOnly == true, existing.main?.record.isDeleted == false {
             throw BackupError(
                 .failed, "a copy of it is kept on this device only", at: record.id.description,
@@ -130,7 +130,7 @@ extension Store {
     }
 
     /// A line end in JSON can only be white space; records live on one line each.
-    private static func oneLine(_ fields: String) -> String {
+    static func oneLine(_ fields: String) -> String {
         var fields = fields
         guard fields.withUTF8({ $0.contains { $0 == 0x0A || $0 == 0x0D } }) else { return fields }
         return String(decoding: fields.utf8.map { $0 == 0x0A || $0 == 0x0D ? 0x20 : $0 }, as: UTF8.self)
@@ -144,7 +144,7 @@ extension Store {
     public func overwrite(with record: Record, resurrect: Bool) throws -> Outcome {
         let merged = try decision(on: record, resurrect: resurrect)
         if case .protect(let reason) = merged.decision, reason != .newer { return merged }
-        let known = try records(localID: record.localID)
+        let known = try soundRecords(localID: record.localID)
         guard let existing = try match(record, among: known).main else {
             return try ingest(record, resurrect: resurrect)
         }
@@ -168,7 +168,7 @@ extension Store {
 
     /// What would be done with a record, and nothing more.
     func decision(on record: Record, resurrect: Bool = false) throws -> Outcome {
-        let main = try match(record, among: try records(localID: record.localID)).main
+        let main = try match(record, among: try soundRecords(localID: record.localID)).main
         let decision = try policy(resurrect, clock.now(), main).decide(existing: main?.record, incoming: record)
         return Outcome(id: main?.record.id ?? record.id, localID: record.localID, decision: decision)
     }

@@ -185,7 +185,8 @@ extension Store {
     }
 
     private static let newRow = ManyRows(
-        into: "record (change, zone, type, local_id, fields, created_at, modified_at, schema_version)", width: 8)
+        into: "record (change, zone, type, local_id, fields, created_at, modified_at, schema_version, row_hash)",
+        width: 9)
     private static let newKey = ManyRows(into: "local_key", width: 3)
 
     /// Many rows a statement: starting and ending one costs as much as inserting a row.
@@ -225,5 +226,11 @@ extension Store {
         statement.bind(first + 5, row.createdAt.milliseconds)
         statement.bind(first + 6, row.modifiedAt.milliseconds)
         statement.bind(first + 7, Int64(SchemaVersion.current))
+        statement.bind(
+            first + 8,
+            batch.hasher.row(
+                change: change, zone: text(batch.sorts[row.sort].zoneText), type: text(batch.sorts[row.sort].typeText),
+                localID: text(row.localID), fields: text(row.fields), createdAt: row.createdAt,
+                modifiedAt: row.modifiedAt))
     }
 }

@@ -57,6 +57,28 @@ struct RecordHasher: Sendable {
         return text.withUTF8 { hash(UnsafeRawBufferPointer($0), state) }
     }
 
+    /// A row's values one after the other.
+    struct RowState {
+        fileprivate let hasher: RecordHasher
+        fileprivate var state: UInt64
+
+        mutating func add(_ bytes: UnsafeRawBufferPointer) { state = hasher.hash(bytes, state ^ RecordHasher.second) }
+        mutating func add(_ text: String) { state = hasher.hash(text, state ^ RecordHasher.second) }
+        mutating func add(_ text: String?) { if let text { add(text) } else { addNull() } }
+        mutating func add(_ number: Int64) {
+            state = RecordHasher.fold(
+                state ^ UInt64(bitPattern: number) ^ RecordHasher.first, hasher.seed ^ RecordHasher.second)
+        }
+        mutating func add(_ number: Int64?) { if let number { add(number) } else { addNull() } }
+        mutating func addNull() {
+            state = RecordHasher.fold(state ^ RecordHasher.second, hasher.seed ^ RecordHasher.first)
+        }
+
+        var hash: Int64 { Int64(bitPattern: state) }
+    }
+
+    func newRow() -> RowState { RowState(hasher: self, state: seed) }
+
     private func hash(_ bytes: UnsafeRawBufferPointer, _ state: UInt64) -> UInt64 {
         var state = Self.fold(state ^ Self.first, UInt64(truncatingIfNeeded: bytes.count) ^ Self.second)
         var index = 0
@@ -110,13 +132,11 @@ extension RecordHasher {
         try hasher.fillKeys(database)
     }
 
-    private func fillKeys(_ database: SQLite) throws {
+    func fillKeys(_ database: SQLite) throws {
         let insert = try database.prepare("INSERT INTO local_key VALUES (?, ?, ?)")
         let records = try database.prepare("SELECT \(Store.recordColumns) FROM record")
         while try records.step() {
-            let stored = try Store.storedRecord(records)
-            try insert.bind(1, key(stored.record.localID)).bind(2, stored.change)
-                .bind(3, content(stored.record)).run()
+            try insert.bind(1, key(records.bytes(4))).bind(2, records.integer(0)).bind(3, content(of: records)).run()
         }
     }
 
@@ -125,16 +145,98 @@ extension RecordHasher {
     func mendKeys(_ database: SQLite) throws {
         let newest = try database.prepare("SELECT \(Store.recordColumns) FROM record ORDER BY change DESC LIMIT 1")
         guard try newest.step() else { return }
-        let stored = try Store.storedRecord(newest)
-        newest.reset()
         let known = try database.prepare("SELECT 1 FROM local_key WHERE key = ? AND change = ?")
-            .bind(1, key(stored.record.localID)).bind(2, stored.change)
+            .bind(1, key(newest.bytes(4))).bind(2, newest.integer(0))
+        newest.reset()
         if try known.step() { return }
         known.reset()
         try database.write {
             try database.execute("DELETE FROM local_key")
             try fillKeys(database)
         }
+    }
+}
+
+/// The hash of a whole row, `row_hash`.
+extension RecordHasher {
+    func row(_ record: Record, _ change: Int64) -> Int64 {
+        var row = newRow()
+        row.add(change)
+        row.add(record.id.zone)
+        row.add(record.id.name == record.localID ? nil : record.id.name)
+        row.add(record.type)
+        row.add(record.localID)
+        row.add(record.fields)
+        row.add(Store.timesText(record.fieldTimes))
+        row.add(record.createdAt.milliseconds)
+        row.add(record.modifiedAt.milliseconds)
+        row.add(record.deviceID)
+        row.add(Int64(record.schemaVersion))
+        row.add(record.isLocalOnly ? Int64(1) : 0)
+        row.add(record.deletedAt?.milliseconds)
+        return row.hash
+    }
+
+    /// The same of a new record, named after its local id.
+    func row(
+        change: Int64, zone: UnsafeRawBufferPointer, type: UnsafeRawBufferPointer, localID: UnsafeRawBufferPointer,
+        fields: UnsafeRawBufferPointer, createdAt: Timestamp, modifiedAt: Timestamp
+    ) -> Int64 {
+        var row = newRow()
+        row.add(change)
+        row.add(zone)
+        row.addNull()
+        row.add(type)
+        row.add(localID)
+        row.add(fields)
+        row.addNull()
+        row.add(createdAt.milliseconds)
+        row.add(modifiedAt.milliseconds)
+        row.addNull()
+        row.add(Int64(SchemaVersion.current))
+        row.add(Int64(0))
+        row.addNull()
+        return row.hash
+    }
+
+    /// The same of a row of `Store.recordColumns`, whatever its columns hold.
+    func row(of values: Statement) -> Int64 {
+        var row = newRow()
+        for column in 0..<Int32(Store.recordColumnNames.count) {
+            switch values.type(column) {
+            case .integer: row.add(values.integer(column))
+            case .null: row.addNull()
+            case .text: row.add(values.bytes(column))
+            case .blob, .real:
+                row.addNull()
+                row.add(values.bytes(column))
+            }
+        }
+        return row.hash
+    }
+
+    /// What `local_key` says of such a row.
+    func content(of row: Statement) -> Int64 {
+        guard row.isNull(12) else { return 0 }
+        let kind = hash(row.bytes(3), hash(row.bytes(1), seed ^ Self.second))
+        return content(kind, name: row.bytes(row.isNull(2) ? 4 : 2), fields: row.bytes(5))
+    }
+
+    /// Gives every row its hash as it is now.
+    func sealRows(_ database: SQLite) throws {
+        let rows = try database.prepare(
+            "SELECT \(Store.recordColumns) FROM record WHERE change > ? AND row_hash IS NULL ORDER BY change LIMIT 10000"
+        )
+        let update = try database.prepare("UPDATE record SET row_hash = ? WHERE change = ?")
+        var (last, hashes) = (Int64.min, [(change: Int64, hash: Int64)]())
+        repeat {
+            hashes.removeAll(keepingCapacity: true)
+            rows.reset()
+            rows.bind(1, last)
+            while try rows.step() { hashes.append((rows.integer(0), row(of: rows))) }
+            for (change, hash) in hashes { try update.bind(1, hash).bind(2, change).run() }
+            last = hashes.last?.change ?? last
+        } while !hashes.isEmpty
     }
 }
 
@@ -146,8 +248,7 @@ extension Store {
         var stale =
             try database.integer("SELECT count(*) FROM local_key") - database.integer("SELECT count(*) FROM record")
         while try query.step() {
-            let record = try Self.storedRecord(query).record
-            if query.integer(13) != hasher.key(record.localID) || query.integer(14) != hasher.content(record) {
+            if query.integer(13) != hasher.key(query.bytes(4)) || query.integer(14) != hasher.content(of: query) {
                 stale += 1
             }
         }

@@ -1,15 +1,13 @@
 /// Rows of the table `record` and back.
 extension Store {
-    static let recordColumns = """
-        change, zone, name, type, local_id, fields, field_times, created_at, modified_at, device_id, \
-        schema_version, local_only, deleted_at
-        """
+    static let recordColumns = recordColumnNames.joined(separator: ", ")
 
     struct StoredRecord {
         let change: Int64
         var record: Record
     }
 
+    /// The row as it is understood at best; `RowReader` is strict, and what a store's rows are read with.
     static func storedRecord(_ row: Statement) throws -> StoredRecord {
         let localID = row.text(4)
         let record = Record(
@@ -56,19 +54,30 @@ extension Store {
     private static let byImpliedName = Query(
         "SELECT \(recordColumns) \(byKey) AND local_id = ?2 AND name IS NULL AND zone = ?3")
     private static let insert = Query(
-        "INSERT INTO record (\(recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        "INSERT INTO record (\(recordColumns), row_hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
     private static let insertKey = Query("INSERT INTO local_key VALUES (?, ?, ?)")
     private static let updateKey = Query("UPDATE local_key SET change = ?, content = ? WHERE key = ? AND change = ?")
     private static let deleteKey = Query("DELETE FROM local_key WHERE key = ? AND change = ?")
     private static let update = Query(
-        "UPDATE record SET (\(recordColumns)) = (?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?")
+        "UPDATE record SET (\(recordColumns), row_hash) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?")
 
-    /// All records with this local id, of whatever type; the live ones first.
+    /// All records with this local id, of whatever type; the live ones first. Damaged ones are left out.
     func records(localID: String) throws -> [StoredRecord] {
+        try records(localID: localID) { query in try ifSound { try RowReader.record(query) } }
+    }
+
+    /// The same for whoever writes a record with this local id: a damaged one may be the same, and is thrown.
+    func soundRecords(localID: String) throws -> [StoredRecord] {
+        try records(localID: localID) { try RowReader.record($0) }
+    }
+
+    private func records(
+        localID: String, _ read: (Statement) throws -> StoredRecord?
+    ) throws -> [StoredRecord] {
         let query = try database.statement(Self.byLocalID).bind(1, hasher.key(localID)).bind(2, localID)
         defer { query.reset() }
         var found: [StoredRecord] = []
-        while try query.step() { found.append(try Self.storedRecord(query)) }
+        while try query.step() { if let stored = try read(query) { found.append(stored) } }
         return found.count < 2 ? found : found.filter { !$0.record.isDeleted } + found.filter { $0.record.isDeleted }
     }
 
@@ -89,7 +98,7 @@ extension Store {
         return .other
     }
 
-    /// The record of this identity.
+    /// The record of this identity. Throws a `DamagedRow` when its row is damaged.
     func record(_ id: RecordID) throws -> StoredRecord? {
         if let named = try namedRecord(id) { return named }
         let query = try database.statement(Self.byImpliedName).bind(1, hasher.key(id.name)).bind(2, id.name)
@@ -103,7 +112,7 @@ extension Store {
 
     private func only(_ query: Statement) throws -> StoredRecord? {
         defer { query.reset() }
-        return try query.step() ? try Self.storedRecord(query) : nil
+        return try query.step() ? try RowReader.record(query) : nil
     }
 
     /// `id`, or where another record has that name, one like it that is free.
@@ -119,7 +128,7 @@ extension Store {
         guard let old else {
             let insert = try database.statement(Self.insert)
             Self.bind(record, change: change, to: insert)
-            try insert.run()
+            try insert.bind(14, hasher.row(record, change)).run()
             return try addKey(of: record, change)
         }
         try remember(old, becomes: change)
@@ -131,7 +140,7 @@ extension Store {
     func overwrite(_ old: Int64, with record: Record, _ change: Int64) throws -> Bool {
         let update = try database.statement(Self.update)
         Self.bind(record, change: change, to: update)
-        try update.bind(14, old).run()
+        try update.bind(14, hasher.row(record, change)).bind(15, old).run()
         guard database.changes > 0 else { return false }
         try moveKey(of: record, from: old, to: change)
         return true
@@ -182,20 +191,26 @@ extension Store {
 
     public enum Order { case identity, change }
 
-    /// Visits every record, tombstones included.
-    public func forEachRecord(order: Order = .change, _ body: (Record) throws -> Void) throws {
-        try forEachStored(order: order) { try body($0.record) }
+    /// Visits every record, tombstones included. Damaged ones are handed to `damaged`.
+    public func forEachRecord(
+        order: Order = .change, damaged: ((DamagedRow) throws -> Void)? = nil, _ body: (Record) throws -> Void
+    ) throws {
+        try forEachStored(order: order, damaged: damaged) { try body($0.record) }
     }
 
-    func forEachStored(order: Order, _ body: (StoredRecord) throws -> Void) throws {
+    func forEachStored(
+        order: Order, damaged: ((DamagedRow) throws -> Void)? = nil, _ body: (StoredRecord) throws -> Void
+    ) throws {
         switch order {
         case .identity:
-            let cursor = try recordCursor()
+            let cursor = try recordCursor(damaged: damaged)
             while let stored = try cursor.next() { try body(stored) }
         case .change:
             // A statement of its own: the body may use the others.
             let query = try database.prepare("SELECT \(Self.recordColumns) FROM record ORDER BY change")
-            while try query.step() { try body(try Self.storedRecord(query)) }
+            while try query.step() {
+                if let stored = try ifSound(damaged, { try RowReader.record(query) }) { try body(stored) }
+            }
         }
     }
 
@@ -204,7 +219,7 @@ extension Store {
         let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)
         defer { query.reset() }
         guard try query.step() else { throw BackupError(.failed, "record \(change) is gone", at: path) }
-        return try Self.storedRecord(query).record
+        return try RowReader.record(query).record
     }
 
     /// Visits the fields of the live events, in the order of their rows; the bytes last until `body` returns.
@@ -222,7 +237,7 @@ extension Store {
             WHERE type = ? AND type <> 'PuppyEvent' AND deleted_at IS NULL ORDER BY change
             """
         ).bind(1, type)
-        while try query.step() { try body(try Self.storedRecord(query)) }
+        while try query.step() { if let stored = try ifSound({ try RowReader.record(query) }) { try body(stored) } }
     }
 }
 
@@ -233,10 +248,14 @@ extension Store {
 final class RecordCursor {
     private static let fewRows: Int64 = 50_000
 
+    private let store: Store
+    private let damaged: ((DamagedRow) throws -> Void)?
     private let order: Statement
     private let row: Statement?
 
-    fileprivate init(_ database: SQLite) throws {
+    fileprivate init(_ store: Store, _ damaged: ((DamagedRow) throws -> Void)?) throws {
+        (self.store, self.damaged) = (store, damaged)
+        let database = store.database
         let count = try database.prepare("SELECT count(*) FROM record")
         let areFew = try count.step() && count.integer(0) <= Self.fewRows
         let columns = areFew ? "change" : Store.recordColumns
@@ -244,17 +263,26 @@ final class RecordCursor {
         row = areFew ? try database.prepare("SELECT \(Store.recordColumns) FROM record WHERE change = ?") : nil
     }
 
+    /// The next one that is sound.
     func next() throws -> Store.StoredRecord? {
-        guard try order.step() else { return nil }
-        guard let row else { return try Store.storedRecord(order) }
+        while try order.step() {
+            if let stored = try store.ifSound(damaged, { try current() }) { return stored }
+        }
+        return nil
+    }
+
+    private func current() throws -> Store.StoredRecord {
+        guard let row else { return try RowReader.record(order) }
         defer { row.reset() }
         guard try row.bind(1, order.integer(0)).step() else {
             throw BackupError(.failed, "record \(order.integer(0)) is gone")
         }
-        return try Store.storedRecord(row)
+        return try RowReader.record(row)
     }
 }
 
 extension Store {
-    func recordCursor() throws -> RecordCursor { try RecordCursor(database) }
+    func recordCursor(damaged: ((DamagedRow) throws -> Void)? = nil) throws -> RecordCursor {
+        try RecordCursor(self, damaged)
+    }
 }

@@ -1,10 +1,13 @@
 /// Settings and feature flags (which travel as settings), and the queue of conflicts.
 extension Store {
-    /// All settings, sorted by key; the values are JSON text.
-    public func settings() throws -> [Field] {
-        let query = try database.prepare("SELECT key, value FROM setting ORDER BY key")
+    /// All settings, sorted by key; the values are JSON text. Rows that are damaged are handed to `damaged`.
+    public func settings(damaged: ((DamagedRow) throws -> Void)? = nil) throws -> [Field] {
+        let query = try database.prepare(
+            "SELECT \(Self.settingColumnNames.joined(separator: ", ")) FROM setting ORDER BY key")
         var found: [Field] = []
-        while try query.step() { found.append(Field(query.text(0), query.text(1))) }
+        while try query.step() {
+            if let setting = try ifSound(damaged, { try RowReader.setting(query) }) { found.append(setting) }
+        }
         return found
     }
 
@@ -13,7 +16,8 @@ extension Store {
         let query = try database.statement("SELECT value, modified_at FROM setting WHERE key = ?").bind(1, key)
         let before = try query.step() ? (query.text(0), query.integer(1)) : nil
         query.reset()
-        if let before, try Fields.same(before.0, value) { return false }
+        // What is damaged is replaced, and an undo brings it back as it was.
+        if let before, try ifReadable({ try Fields.same(before.0, value) }) ?? false { return false }
         try rememberSetting(key, before)
         try database.statement("INSERT OR REPLACE INTO setting VALUES (?, ?, ?)")
             .bind(1, key).bind(2, value).bind(3, time.milliseconds).run()

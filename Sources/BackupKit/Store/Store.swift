@@ -9,6 +9,8 @@ public final class Store {
     let hasher: RecordHasher
     public let path: String
     public let clock: Clock
+    /// The damaged rows that were met, and left out.
+    public var damage = DamageLog()
     /// Held by a writer as long as it lives: the kernel lets go of it when the process ends, however it ends.
     private let writerLock: FileHandle?
     /// Where the database of a new store lies until its first transaction is done.
@@ -224,7 +226,7 @@ public final class Store {
         isWriting = true
         defer { isWriting = false }
         let result = try database.write {
-            changeCounter = try lastChange()
+            changeCounter = try safeLastChange()
             let before = changeCounter
             let result = try body()
             if changeCounter != before {
@@ -241,6 +243,15 @@ public final class Store {
 
     /// The last change number that a finished transaction has given out.
     func lastChange() throws -> Int64 { try database.integer("SELECT value FROM counter") }
+
+    /// Where to count on from. A counter that is damaged must give out no number twice, and none that is too large to be
+    /// followed by others.
+    private func safeLastChange() throws -> Int64 {
+        let counter = try lastChange()
+        let newest = try database.integer(
+            "SELECT ifnull(max(change), 0) FROM record WHERE change BETWEEN 0 AND \(RowReader.changeLimit / 2)")
+        return max(0, newest, counter > RowReader.changeLimit / 2 ? 0 : counter)
+    }
 
     func nextChange() -> Int64 {
         changeCounter += 1

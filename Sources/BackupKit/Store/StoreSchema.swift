@@ -15,6 +15,10 @@ enum StoreSchema {
         { try $0.execute("CREATE INDEX conflict_by_subject ON conflict (subject)") },
         // A token of the newest place that this store has heard of, where `token` is one before it.
         { try $0.execute("ALTER TABLE hub_link ADD COLUMN head TEXT") },
+        { database in
+            try database.execute(soundness)
+            try RecordHasher(database).sealRows(database)
+        },
     ]
 
     private static let first =
@@ -105,6 +109,17 @@ enum StoreSchema {
         -- none, and this side has not followed yet.
         CREATE TABLE asset_sync (path TEXT PRIMARY KEY, version INTEGER NOT NULL, size INTEGER NOT NULL, sha256 TEXT,
             modified_ns INTEGER NOT NULL, base TEXT, wanted INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+        """
+
+    private static let soundness =
+        """
+        -- A hash of all columns that `records.jsonl` is made of, and of the change number: what the row said when the tool
+        -- wrote it. NULL: another program wrote it.
+        ALTER TABLE record ADD COLUMN row_hash INTEGER;
+        -- Rows that cannot be read, kept as they were (`damaged.jsonl` in docs/formats.md). batch: the restore that
+        -- brought it.
+        CREATE TABLE damaged (line TEXT PRIMARY KEY, since INTEGER NOT NULL,
+            batch INTEGER REFERENCES batch ON DELETE SET NULL) STRICT, WITHOUT ROWID;
         """
 
     static func isOld(_ database: SQLite) throws -> Bool { try database.integer("PRAGMA user_version") < version }

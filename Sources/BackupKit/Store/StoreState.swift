@@ -12,8 +12,12 @@ extension Store {
     func state() throws -> StoreState { try state(ofRows: { _ in }) }
 
     /// The same, and visits every record on the way, in the order of changes.
-    func state(visiting body: (StoredRecord) throws -> Void) throws -> StoreState {
-        try state(ofRows: { try body(Self.storedRecord($0)) })
+    func state(
+        damaged: ((DamagedRow) throws -> Void)? = nil, visiting body: (StoredRecord) throws -> Void
+    ) throws -> StoreState {
+        try state(ofRows: { row in
+            if let stored = try ifSound(damaged, { try RowReader.record(row) }) { try body(stored) }
+        })
     }
 
     private func state(ofRows body: (Statement) throws -> Void) throws -> StoreState {
@@ -32,7 +36,7 @@ extension Store {
         for query in [
             "SELECT path, size, sha256, local_only FROM asset ORDER BY path",
             "SELECT key, value FROM setting ORDER BY key",
-            "SELECT value FROM meta WHERE key = 'schema_version'",
+            "SELECT value FROM meta WHERE key = 'schema_version'", "SELECT line FROM damaged ORDER BY line",
         ] {
             let rows = try database.prepare(query)
             while try rows.step() { add(rows, to: &state.others) }

@@ -270,6 +270,27 @@ public final class Statement {
         }
     }
 
+    /// The type of the value itself, which in a damaged database need not be the one that the column declares.
+    enum ValueType { case integer, real, text, blob, null }
+
+    func type(_ column: Int32) -> ValueType {
+        switch sqlite3_column_type(handle, column) {
+        case SQLITE_INTEGER: .integer
+        case SQLITE_FLOAT: .real
+        case SQLITE_TEXT: .text
+        case SQLITE_BLOB: .blob
+        default: .null
+        }
+    }
+
+    func real(_ column: Int32) -> Double { sqlite3_column_double(handle, column) }
+
+    /// The text of a column, or nil when its bytes are not UTF-8: `text` would repair them, and say nothing.
+    func validText(_ column: Int32) -> String? {
+        let bytes = bytes(column)
+        return bytes.isEmpty ? "" : String(validating: bytes, as: UTF8.self)
+    }
+
     public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
     public func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     public func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }

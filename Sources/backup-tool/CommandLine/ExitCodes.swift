@@ -65,7 +65,8 @@ struct ExitError {
     private let error: BackupError
 
     init(_ error: any Error, signal: Int32) {
-        self.error = error as? BackupError ?? BackupError(.failed, String(describing: error))
+        self.error =
+            error as? BackupError ?? (error as? DamagedRow)?.problem ?? BackupError(.failed, String(describing: error))
         status = ExitStatus(self.error.code, signal: signal)
     }
 

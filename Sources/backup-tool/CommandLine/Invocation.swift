@@ -5,6 +5,17 @@ struct Invocation: Sendable {
     let line: ParsedLine
     let environment: Environment
     let output: Output
+    /// Damaged rows that the stores of this run left out.
+    let damage = DamageLog()
+
+    /// The store that this run is about.
+    func store(_ access: Store.Access) throws -> Store { watched(try Store(try storePath(), access)) }
+
+    /// Whatever is damaged in the store is named at the end of the run.
+    func watched(_ store: Store) -> Store {
+        store.damage = damage
+        return store
+    }
 
     // MARK: Options
 

@@ -53,7 +53,9 @@ enum Tool {
             let password = { @Sendable path in try call.vaultPassword(from: call.passwordSource(of: path)) }
             VaultAddress.password.withLock { $0 = password }
         }
-        return try run(call)
+        let status = try run(call)
+        call.say(call.damage.tell())
+        return status == .done && !call.damage.isEmpty ? .incomplete : status
     }
 
     private static func fail(

@@ -13,7 +13,7 @@ extension Command {
         "list", "List the conflicts that wait", in: .mend, options: [.store],
         examples: [Example("backup-tool conflicts list", "See what waits")], reports: true,
         run: { call in
-            let store = try Store(try call.storePath(), .read)
+            let store = try call.store(.read)
             let views = try store.read { try ConflictDesk.all(in: store) }
             if call.output.isJSON {
                 call.output.report([
@@ -41,7 +41,7 @@ extension Command {
         examples: [Example("backup-tool conflicts show 1", "Compare the two")], reports: true,
         run: { call in
             let id = try call.conflictID(try call.argument("ID"))
-            let store = try Store(try call.storePath(), .read)
+            let store = try call.store(.read)
             let view = try store.read { try ConflictDesk.view(id, in: store) }
             if call.output.isJSON {
                 call.output.report(try view.json())
@@ -86,7 +86,7 @@ extension Command {
                 throw call.usage("--key goes with one conflict and rename-incoming or rename-existing")
             }
             let isRehearsal = call.flag("dry-run")
-            let store = try Store(try call.storePath(), .write)
+            let store = try call.store(.write)
             let result = try ConflictResolver.resolve(ids, with: choice, newKey: key, in: store, dryRun: isRehearsal)
             call.report(result, choice, dryRun: isRehearsal)
             return .done

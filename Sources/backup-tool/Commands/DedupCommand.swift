@@ -17,7 +17,7 @@ extension Command {
         reports: true,
         run: { call in
             let isRehearsal = call.flag("dry-run")
-            let store = try Store(try call.storePath(), .write)
+            let store = try call.store(.write)
             let result = try Deduplicator.run(on: store, dryRun: isRehearsal)
             if call.output.isJSON {
                 call.output.report([

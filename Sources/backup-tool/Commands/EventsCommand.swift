@@ -40,7 +40,7 @@ extension Command {
             let paths = call.arguments("PATH")
             func run() throws -> ExitStatus {
                 let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
-                    try Importer.run(paths, into: store, options)
+                    try Importer.run(paths, into: call.watched(store), options)
                 }
                 return call.report(result, as: "import", dryRun: options.dryRun)
             }
@@ -77,7 +77,7 @@ extension Command {
             options.type = call.value("type")
             options.replace = call.flag("force")
             options.progress = call.output.progress()
-            let store = try Store(try call.storePath(), .read)
+            let store = try call.store(.read)
             if call.flag("dry-run") {
                 return call.report(try EventExporter.count(store, options), target, dryRun: true)
             }

@@ -38,7 +38,7 @@ extension Command {
             if target == "-", call.output.out.isTerminal {
                 throw call.usage("an archive is not for a terminal; pipe it")
             }
-            let store = try Store(try call.storePath(), .read)
+            let store = try call.store(.read)
             if call.flag("dry-run") { return try rehearse(store, target, options, call) }
             return report(try Exporter.export(store, to: target, options), call, toOutput: target == "-")
         })
@@ -57,7 +57,7 @@ private func snapshot(_ address: VaultAddress, _ options: ExportOptions, _ call:
     backup.oversize = options.oversize
     backup.clock = options.clock
     backup.dryRun = call.flag("dry-run")
-    let store = try Store(try call.storePath(), .read)
+    let store = try call.store(.read)
     let backend = try FolderBackend(address.path)
     let password = try call.vaultPassword(from: call.passwordSource(of: address.path))
     return try call.backUp(store, into: try Vault.open(backend, password: password), backup)

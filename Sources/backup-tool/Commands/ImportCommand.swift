@@ -38,7 +38,7 @@ extension Command {
             let paths = call.arguments("PATH")
             if paths.isEmpty, options.attachments == nil { throw call.usage("PATH is missing") }
             let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
-                try Importer.run(paths, into: store, options)
+                try Importer.run(paths, into: call.watched(store), options)
             }
             return call.report(result, as: "import", dryRun: options.dryRun)
         })

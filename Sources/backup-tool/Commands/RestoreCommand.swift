@@ -77,7 +77,7 @@ extension Command {
             }
             if call.value("hub") != nil { throw call.usage("--hub goes with --simulate") }
             let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
-                try Restorer.restore(path, into: store, options)
+                try Restorer.restore(path, into: call.watched(store), options)
             }
             let none = options.match == nil ? "nothing to do" : "nothing in the backup has these words"
             return call.report(result, as: "restore", dryRun: options.dryRun, orElse: none)

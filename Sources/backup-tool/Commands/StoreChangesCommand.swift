@@ -17,7 +17,7 @@ extension Command {
             let token = text.flatMap { ChangeToken($0) }
             if let text, token == nil { throw call.usage("'\(printable(text))' is no change token") }
             let limit = try call.integer("limit", in: 1...Int.max) ?? .max
-            let store = try Store(try call.storePath(), .read)
+            let store = try call.store(.read)
             let end = try store.read {
                 try store.changes(since: token, limit: limit) { change in
                     printChange(change, call.output)

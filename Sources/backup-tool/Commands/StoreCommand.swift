@@ -34,7 +34,7 @@ extension Command {
         reports: true,
         run: { call in
             let path = try call.storePath()
-            let store = try Store(path, .read)
+            let store = call.watched(try Store(path, .read))
             let (info, sync) = try store.read { (try store.info(), try store.syncState()) }
             if call.output.isJSON {
                 call.output.report([
@@ -80,7 +80,7 @@ extension Command {
         examples: [Example("backup-tool store digest", "Compare it with a manifest's contentDigest")],
         reports: true,
         run: { call in
-            let store = try Store(try call.storePath(), .read)
+            let store = try call.store(.read)
             let digest = try store.read { try store.contentDigest(kinds: call.kinds()) }
             if call.output.isJSON {
                 call.output.report(["message_type": "store-digest", "contentDigest": .string(digest.hex)])
@@ -123,7 +123,7 @@ extension Command {
             examples: [Example("backup-tool store \(name) 4F6D3B0A-0D6C-8F3E-9B1A-2C3D4E5F6071", "One record")],
             reports: true,
             run: { call in
-                let store = try Store(try call.storePath(), .write)
+                let store = try call.store(.write)
                 let isRehearsal = call.flag("dry-run")
                 let ids = try edit(store, call.arguments("ID"), isRehearsal)
                 if call.output.isJSON {

@@ -24,7 +24,7 @@ extension Command {
             let zone = try call.argument("ZONE")
             guard let user = call.value("with"), !user.isEmpty else { throw call.usage("--with needs a name") }
             let permission = call.value("permission").flatMap(Share.Permission.init(rawValue:)) ?? .read
-            let store = try Store(try call.storePath(), .write)
+            let store = try call.store(.write)
             let owner = try call.value("owner") ?? call.user()
             call.report(try store.share(zone, with: user, permission, owner: owner), zone, "store-share")
             return .done
@@ -39,7 +39,7 @@ extension Command {
         reports: true,
         run: { call in
             let zone = try call.argument("ZONE")
-            let store = try Store(try call.storePath(), .write)
+            let store = try call.store(.write)
             call.report(try store.unshare(zone, call.arguments("USER").first), zone, "store-unshare")
             return .done
         })

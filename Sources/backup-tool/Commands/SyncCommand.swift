@@ -70,7 +70,7 @@ extension Command {
         run: { call in
             let dryRun = call.flag("dry-run")
             let hub = try FileHub(try call.hubPath())
-            let store = try Store(try call.storePath(), dryRun ? .read : .write)
+            let store = try call.store(dryRun ? .read : .write)
             let options = SyncOptions(user: try call.user(), dryRun: dryRun)
             let result = try Synchronizer.sync(store, with: hub, options)
             call.report(result, dryRun: dryRun)

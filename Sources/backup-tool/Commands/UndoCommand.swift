@@ -14,10 +14,9 @@ extension Command {
         ],
         reports: true,
         run: { call in
-            let path = try call.storePath()
-            if call.flag("list") { return try printBatches(try Store(path, .read), call) }
+            if call.flag("list") { return try printBatches(try call.store(.read), call) }
             let isRehearsal = call.flag("dry-run")
-            let result = try Store(path, .write).undoLast(dryRun: isRehearsal)
+            let result = try call.store(.write).undoLast(dryRun: isRehearsal)
             report(result, call, dryRun: isRehearsal)
             return result.keptNewer.isEmpty ? .done : .incomplete
         })

@@ -27,7 +27,7 @@ extension Command {
         reports: true,
         run: { call in
             let options = try backupOptions(call)
-            let store = try Store(try call.storePath(), .read)
+            let store = try call.store(.read)
             return try call.backUp(store, into: try call.openVault(), options)
         })
 }

@@ -41,7 +41,7 @@ extension Synchronizer {
                 if heldIDs.contains(id) { try store.write { try release(id) } }
             } catch let error as BackupError where [.incomplete, .exists, .refused].contains(error.code) {
                 try store.write { try hold(id, .missing, error.message, size: Int(clamping: wanted.size)) }
-            }
+            } catch let row as DamagedRow { try store.write { try hold(row) } }
         }
     }
 
@@ -122,7 +122,10 @@ extension Synchronizer {
         guard try store.pendingAssets(after: link.pushedThrough) > 0 else { return true }
         var isAlone = true
         var ready: [Store.PendingAsset] = []
-        for pending in try store.pendingAssets() {
+        var broken: [DamagedRow] = []
+        let waiting = try store.pendingAssets { broken.append($0) }
+        if !broken.isEmpty { try store.write { for row in broken { try hold(row) } } }
+        for pending in waiting {
             if let asset = pending.asset, try !send(asset) { continue }
             ready.append(pending)
             if ready.count == identity.limits.recordsPerPush { isAlone = try announce(&ready) && isAlone }

@@ -29,12 +29,15 @@ extension Store {
         let base: Int64?
     }
 
-    func pendingAssets() throws -> [PendingAsset] {
+    /// Rows that are damaged are handed to `damaged`.
+    func pendingAssets(damaged: (DamagedRow) throws -> Void) throws -> [PendingAsset] {
         var found: [PendingAsset] = []
         let query = try database.prepare("SELECT path, version \(Self.pendingAssetRows) ORDER BY path")
         while try query.step() {
-            found.append(
-                PendingAsset(path: query.text(0), asset: try asset(query.text(0)), base: query.optionalInteger(1)))
+            do {
+                let asset = try asset(query.text(0))
+                found.append(PendingAsset(path: query.text(0), asset: asset, base: query.optionalInteger(1)))
+            } catch let row as DamagedRow { try damaged(row) }
         }
         let gone = try database.prepare("SELECT path, version \(Self.goneAssetRows) ORDER BY path")
         while try gone.step() {

@@ -36,6 +36,10 @@ public struct Held: Sendable, Equatable {
         case damaged
         /// An asset whose bytes are not here, or not on the hub.
         case missing
+        /// Of a newer schema than this tool knows.
+        case newer
+        /// The row of the store is damaged.
+        case broken
     }
 
     public let id: RecordID
@@ -63,8 +67,13 @@ extension Store {
         guard try query.step() else { return nil }
         return HubLink(
             hubID: query.text(0), location: query.text(1), user: query.optionalText(2), token: query.optionalText(3),
-            head: query.optionalText(6), pushedThrough: query.integer(4),
+            head: query.optionalText(6), pushedThrough: try pushMark(query.integer(4)),
             syncedAt: query.optionalInteger(5).map { Timestamp(milliseconds: $0) })
+    }
+
+    /// A mark that no change of this store has reached would keep everything from being pushed: then all are looked at.
+    private func pushMark(_ mark: Int64) throws -> Int64 {
+        try 0...max(0, max(changeCounter, lastChange())) ~= mark ? mark : 0
     }
 
     /// Must run inside `write`.
@@ -137,11 +146,13 @@ extension Store {
     func ancestor(_ id: RecordID) throws -> Ancestor? {
         let query = try database.statement(Self.ancestorByIdentity).bind(1, id.zone).bind(2, id.name)
         defer { query.reset() }
-        return try query.step() ? try Self.ancestor(query) : nil
+        // What cannot be read is as if it were not known.
+        return try query.step() ? try ifReadable { try Self.ancestor(query) } : nil
     }
 
     private static func ancestor(_ row: Statement) throws -> Ancestor {
-        Ancestor(
+        try Fields.check(row.text(0))
+        return Ancestor(
             fields: row.text(0), fieldTimes: try times(row.optionalText(1)),
             modifiedAt: Timestamp(milliseconds: row.integer(2)), isDeleted: !row.isNull(3))
     }
@@ -178,8 +189,10 @@ extension Store {
         let query = try database.prepare(
             "SELECT fields, field_times, modified_at, deleted_at, zone, name FROM ancestor")
         while try query.step() {
-            let before = try Self.ancestor(query)
-            guard let stored = try record(RecordID(zone: query.text(4), name: query.text(5))) else { continue }
+            let id = RecordID(zone: query.text(4), name: query.text(5))
+            guard let before = try ifReadable({ try Self.ancestor(query) }),
+                let stored = try ifSound({ try self.record(id) }) ?? nil
+            else { continue }
             let record = try stored.record.newer(than: before)
             if record != stored.record { try put(record, replacing: stored) }
         }

@@ -24,15 +24,24 @@ extension Synchronizer {
     /// Takes the hub's version of one record. Must run inside `write`.
     func apply(_ incoming: HubRecord) throws {
         try Interrupt.check()
-        guard incoming.record.id.zone != Store.assetZone else { return try applyAsset(incoming) }
-        let bare = incoming.record.withoutRemains()
+        guard incoming.record.id.zone != Store.assetZone else {
+            do { return try applyAsset(incoming) } catch let row as DamagedRow { return try hold(row) }
+        }
+        var bare = incoming.record.withoutRemains()
+        bare.fields = Store.oneLine(bare.fields)
         if let finding = SchemaVersion.finding(about: bare) {
-            throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
+            return try hold(bare.id, .newer, finding.message, size: bare.schemaVersion)
         }
         // What is merged later must be readable later, so it is read once now. What is not blocks nobody else.
         do { if !bare.isDeleted { try Fields.check(bare.fields) } } catch let error as BackupError {
             return try hold(bare.id, .damaged, "the hub's version \(error.message)")
         }
+        do { try settle(bare, incoming) } catch let row as DamagedRow {
+            try hold(row)
+        }
+    }
+
+    private func settle(_ bare: Record, _ incoming: HubRecord) throws {
         let look = try store.lookUp(bare)
         if let seen = look.row?.hubVersion, seen >= incoming.version { return }
         let (record, isClamped) = clamped(bare)
@@ -118,18 +127,31 @@ extension Synchronizer {
         }
     }
 
-    /// Versions that a local copy kept out, and whose copy is gone since, come in now.
-    func resolveLocalCopies() throws {
+    /// Versions that could not come in when the hub showed them, and whose reason is gone since, come in now: the token has
+    /// moved on, and will not show them again.
+    func fetchWhatWaited() throws {
         guard !heldIDs.isEmpty else { return }
-        let waiting = try store.held().filter { $0.kind == .local }.filter { try !store.hasLocalCopy(for: $0.id) }
+        let waiting = try store.held().filter(mayComeIn)
         for start in stride(from: 0, to: waiting.count, by: identity.limits.recordsPerPush) {
-            let ids = waiting[start..<min(waiting.count, start + identity.limits.recordsPerPush)].map(\.id)
-            let (found, head) = try ask { try hub.fetch(ids, for: options.user) }
+            let group = waiting[start..<min(waiting.count, start + identity.limits.recordsPerPush)]
+            let (found, head) = try ask { try hub.fetch(group.map(\.id), for: options.user) }
             try store.write {
-                for id in ids { try release(id) }
+                for held in group {
+                    // What was passed over on the way to the hub has to go there now.
+                    if held.kind == .broken { try retry(held.id) } else { try release(held.id) }
+                }
                 for record in found { try apply(record) }
                 try hear(of: head)
             }
+        }
+    }
+
+    private func mayComeIn(_ held: Held) throws -> Bool {
+        switch held.kind {
+        case .local: try !store.hasLocalCopy(for: held.id)
+        case .newer: SchemaVersion.refusal(of: Int(clamping: held.size), at: nil) == nil
+        case .broken: try store.isAsWritten(held.id)
+        case .size, .permission, .damaged, .missing: false
         }
     }
 
@@ -141,11 +163,12 @@ extension Synchronizer {
         guard !arrived.isEmpty else { return }
         var known = try citeKeys ?? readCiteKeys()
         for incoming in arrived {
-            guard let stored = try store.record(incoming.record.id), !stored.record.isDeleted,
+            guard let stored = try store.ifSound({ try store.record(incoming.record.id) }) ?? nil,
+                !stored.record.isDeleted,
                 let key = try Fields.strings(named: [Store.citeKeyField], of: stored.record.fields)[0]
             else { continue }
             for other in known[key, default: []].sorted() where other != stored.record.id {
-                guard let rival = try store.record(other), !rival.record.isDeleted,
+                guard let rival = try store.ifSound({ try store.record(other) }) ?? nil, !rival.record.isDeleted,
                     try Fields.strings(named: [Store.citeKeyField], of: rival.record.fields)[0] == key,
                     rival.record.localID != stored.record.localID
                 else { continue }

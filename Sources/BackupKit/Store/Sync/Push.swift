@@ -78,7 +78,7 @@ extension Synchronizer {
 
     private static let nextRows = Query(
         """
-        SELECT \(Store.recordColumns), hub_version FROM record WHERE change > ? AND \(Store.isPending)
+        SELECT \(Store.recordColumns), hub_version, row_hash FROM record WHERE change > ? AND \(Store.isPending)
         ORDER BY change LIMIT ?
         """)
 
@@ -92,10 +92,15 @@ extension Synchronizer {
         defer { query.reset() }
         var rows: [PendingRow] = []
         var oversize: [PendingRow] = []
+        var broken: [DamagedRow] = []
         var (last, count) = (link.pushedThrough, 0)
         while rows.count < limit, try query.step() {
             count += 1
-            let stored = try Store.storedRecord(query)
+            guard let stored = try store.ifSound({ broken.append($0) }, { try store.rowToPush(query) }) else {
+                // A number that is out of range must not move the mark beyond what this store has given out.
+                last = min(max(last, query.integer(0)), newest)
+                continue
+            }
             last = stored.change
             if refused.contains(stored.change) { continue }
             let base = query.optionalInteger(13).flatMap { $0 > 0 ? $0 : nil }
@@ -104,8 +109,9 @@ extension Synchronizer {
         }
         query.reset()
         let isAll = count < limit + refused.count && rows.count < limit
-        if !oversize.isEmpty {
+        if !oversize.isEmpty || !broken.isEmpty {
             try store.write {
+                for row in broken { try hold(row) }
                 for row in oversize {
                     let size = row.record.hubBytes
                     let reason = "has \(size) bytes; the hub takes \(identity.limits.recordBytes) a record"
@@ -114,6 +120,20 @@ extension Synchronizer {
             }
         }
         return (rows, isAll ? newest : last, isAll)
+    }
+
+    /// Rows that no push comes by, for their numbers are none that this store has given out.
+    func holdUnreachable() throws {
+        let query = try store.database.prepare(
+            "SELECT \(Store.recordColumns) FROM record WHERE change < 1 OR change > \(RowReader.changeLimit)")
+        var unreachable: [DamagedRow] = []
+        while try query.step() {
+            _ = try store.ifSound({ unreachable.append($0) }, { try RowReader.record(query) })
+        }
+        guard !unreachable.isEmpty else { return }
+        try store.write {
+            for row in unreachable { try hold(row) }
+        }
     }
 
     private func passOver(through last: Int64, _ isAll: Bool) throws {

@@ -62,24 +62,26 @@ extension Store {
     /// Whether a live local-only record stands in the place of the one of this identity.
     func hasLocalCopy(for id: RecordID) throws -> Bool {
         // Without a row of that identity nobody can tell what it was called here.
-        guard let stored = try record(id) else { return false }
+        guard let stored = try ifSound({ try record(id) }) ?? nil else { return false }
         return try records(localID: stored.record.localID).contains {
             $0.record.isLocalOnly && !$0.record.isDeleted && $0.record.type == stored.record.type
         }
     }
 
     private static let insertRow = Query(
-        "INSERT INTO record (\(recordColumns), hub_version, clean_at) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        "INSERT INTO record (\(recordColumns), hub_version, clean_at, row_hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+    )
     private static let updateRow = Query(
         """
-        UPDATE record SET (\(recordColumns), hub_version, clean_at) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?
+        UPDATE record SET (\(recordColumns), hub_version, clean_at, row_hash) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)
+        WHERE change = ?
         """)
 
     func insert(_ record: Record, version: Int64, isClean: Bool) throws {
         let change = nextChange()
         let insert = try database.statement(Self.insertRow)
         Self.bind(record, change: change, to: insert)
-        try insert.bind(14, version).bind(15, isClean ? change : nil).run()
+        try insert.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change)).run()
         try addKey(of: record, change)
     }
 
@@ -89,7 +91,8 @@ extension Store {
         try noteEdit(of: old, becomes: change)
         let update = try database.statement(Self.updateRow)
         Self.bind(record, change: change, to: update)
-        try update.bind(14, version).bind(15, isClean ? change : nil).bind(16, old).run()
+        try update.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change)).bind(17, old)
+            .run()
         try moveKey(of: record, from: old, to: change)
     }
 

@@ -72,6 +72,7 @@ public final class Synchronizer {
             if options.dryRun { return try rehearse() }
             try store.forgetSyncBatches()
             try meet()
+            try holdUnreachable()
             try converse()
             try store.write {
                 link.syncedAt = store.clock.now()
@@ -87,7 +88,7 @@ public final class Synchronizer {
             do {
                 try confirmHistory()
                 try pull()
-                try resolveLocalCopies()
+                try fetchWhatWaited()
                 try fetchAssets()
                 let alone = try pushAssets()
                 if try push() && alone { return }
@@ -132,7 +133,7 @@ public final class Synchronizer {
             switch $0.kind {
             case .permission: otherUser
             case .size: $0.size <= ($0.id.zone == Store.assetZone ? Int(limits.assetBytes) : limits.recordBytes)
-            case .local, .missing, .damaged: false
+            case .local, .missing, .damaged, .newer, .broken: false
             }
         }
     }
@@ -159,7 +160,7 @@ public final class Synchronizer {
         try release(id)
         // Assets are compared one by one whenever anything has changed.
         guard id.zone != Store.assetZone else { return _ = store.nextChange() }
-        guard let stored = try store.record(id) else { return }
+        guard let stored = try store.ifSound({ try store.record(id) }) ?? nil else { return }
         let change = store.nextChange()
         try store.overwrite(stored.change, with: stored.record, change)
         try store.follow(stored.change, to: change)
@@ -172,6 +173,12 @@ public final class Synchronizer {
     func hold(_ id: RecordID, _ kind: Held.Kind, _ reason: String, size: Int = 0) throws {
         try store.hold(id, kind, reason, size: size)
         heldIDs.insert(id)
+    }
+
+    /// What cannot be read here neither goes nor is replaced.
+    func hold(_ row: DamagedRow) throws {
+        store.damage.note(row)
+        try hold(row.id, .broken, "the store's own row is damaged: \(row.reason)")
     }
 
     /// Asks the hub, not faster than it allows, and again when it is busy or does not answer.

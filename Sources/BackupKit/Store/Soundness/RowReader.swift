@@ -1,0 +1,169 @@
+/// Reads rows of the store, which may hold anything: a disk forgets, other programs write. What `records.jsonl` could not
+/// say again to the byte is damage, and is thrown as a `DamagedRow`.
+enum RowReader {
+    /// Numbers of changes lie below this, so that counting on cannot overflow.
+    static let changeLimit: Int64 = 1 << 60
+
+    private struct Problem: Error { let reason: String }
+
+    /// A row of `Store.recordColumns`.
+    static func record(_ row: Statement) throws -> Store.StoredRecord {
+        do {
+            let localID = try text(row, 4, "local_id")
+            let name = row.type(2) == .null ? localID : try text(row, 2, "name")
+            let fields = try text(row, 5, "fields")
+            try checkFields(fields)
+            let record = Record(
+                id: RecordID(zone: try text(row, 1, "zone"), name: name), type: try text(row, 3, "type"),
+                localID: localID, fields: fields, fieldTimes: try fieldTimes(row, 6),
+                createdAt: try time(row, 7, "created_at"), modifiedAt: try time(row, 8, "modified_at"),
+                deviceID: row.type(9) == .null ? nil : try text(row, 9, "device_id", mayBeEmpty: true),
+                schemaVersion: Int(try integer(row, 10, "schema_version", in: 1...Int64(Int32.max))),
+                isLocalOnly: try integer(row, 11, "local_only", in: 0...1) != 0,
+                deletedAt: row.type(12) == .null ? nil : try time(row, 12, "deleted_at"))
+            if record.isDeleted, fields != "{}" || !record.fieldTimes.isEmpty || record.deviceID != nil {
+                throw Problem(reason: "it is deleted and still holds data")
+            }
+            return Store.StoredRecord(
+                change: try integer(row, 0, "change", in: 1...changeLimit), record: record)
+        } catch let problem as Problem {
+            let name = row.type(2) == .null ? row.text(4) : row.text(2)
+            throw DamagedRow(
+                .record, "\(row.text(1))/\(name)", problem.reason, kind: Kind(recordType: row.text(3)),
+                columns: Store.recordColumnNames, of: row)
+        }
+    }
+
+    /// A row of `Store.assetColumnNames`.
+    static func asset(_ row: Statement) throws -> Asset {
+        do {
+            let path = try text(row, 0, "path")
+            let size = try integer(row, 1, "size", in: 0...(1 << 60))
+            let hex = Array(try text(row, 2, "sha256").utf8)
+            guard let digest = hex.withUnsafeBytes({ SHA256Digest(hexBytes: $0[...]) }) else {
+                throw Problem(reason: "'sha256' is not a SHA-256 value")
+            }
+            return Asset(
+                path: path, size: size, digest: digest,
+                isLocalOnly: try integer(row, 3, "local_only", in: 0...1) != 0,
+                modifiedNanoseconds: try integer(row, 4, "modified_ns", in: .min ... .max))
+        } catch let problem as Problem {
+            throw DamagedRow(
+                .asset, row.text(0), problem.reason, kind: .attachments, columns: Store.assetColumnNames, of: row)
+        }
+    }
+
+    /// A row of `Store.settingColumnNames`: the key and the JSON text of its value.
+    static func setting(_ row: Statement) throws -> Field {
+        do {
+            let field = Field(try text(row, 0, "key", mayBeEmpty: true), try text(row, 1, "value"))
+            _ = try time(row, 2, "modified_at")
+            do { _ = try Fields.canonical(field.value) } catch let error as BackupError {
+                throw Problem(reason: "'value' \(error.message)")
+            }
+            return field
+        } catch let problem as Problem {
+            throw DamagedRow(
+                .setting, row.text(0), problem.reason, kind: .settings, columns: Store.settingColumnNames, of: row)
+        }
+    }
+
+    // MARK: Values
+
+    private static func text(
+        _ row: Statement, _ column: Int32, _ name: String, mayBeEmpty: Bool = false
+    ) throws -> String {
+        guard row.type(column) == .text else { throw Problem(reason: "'\(name)' is not a text") }
+        guard let text = row.validText(column) else { throw Problem(reason: "'\(name)' is not UTF-8") }
+        guard mayBeEmpty || !text.isEmpty else { throw Problem(reason: "'\(name)' is empty") }
+        return text
+    }
+
+    private static func integer(
+        _ row: Statement, _ column: Int32, _ name: String, in range: ClosedRange<Int64>
+    ) throws -> Int64 {
+        guard row.type(column) == .integer else { throw Problem(reason: "'\(name)' is not a whole number") }
+        let value = row.integer(column)
+        guard range.contains(value) else { throw Problem(reason: "'\(name)' is out of range: \(value)") }
+        return value
+    }
+
+    private static func time(_ row: Statement, _ column: Int32, _ name: String) throws -> Timestamp {
+        Timestamp(milliseconds: try integer(row, column, name, in: Timestamp.range))
+    }
+
+    private static func fieldTimes(_ row: Statement, _ column: Int32) throws -> [String: Timestamp] {
+        guard row.type(column) != .null else { return [:] }
+        let text = try text(row, column, "field_times")
+        var times: [String: Timestamp] = [:]
+        do {
+            for field in try Fields.parse(text) {
+                guard let milliseconds = Int64(field.value), Timestamp.range.contains(milliseconds) else {
+                    throw Problem(reason: "'field_times' has no time for '\(field.name)'")
+                }
+                times[field.name] = Timestamp(milliseconds: milliseconds)
+            }
+        } catch let error as BackupError { throw Problem(reason: "'field_times' \(error.message)") }
+        return times
+    }
+
+    /// One JSON object on one line, every name in it once.
+    private static func checkFields(_ fields: String) throws {
+        do { try Fields.check(fields) } catch let error as BackupError {
+            throw Problem(reason: "'fields' \(error.message)")
+        }
+        var fields = fields
+        let isOneLine = fields.withUTF8 { bytes in !bytes.contains { $0 == 0x0A || $0 == 0x0D } }
+        if !isOneLine { throw Problem(reason: "'fields' has more than one line") }
+    }
+}
+
+extension RowReader {
+    /// A row of `Store.recordColumns` as it was written, by what the store noted of it then.
+    static func unchangedRecord(_ row: Statement, _ hasher: RecordHasher, hash: Int64?) throws -> Store.StoredRecord {
+        let stored = try record(row)
+        guard let hash, hash != hasher.row(of: row) else { return stored }
+        throw DamagedRow(
+            .record, "\(stored.record.id)", "is not what the store has written",
+            kind: Kind(recordType: stored.record.type),
+            columns: Store.recordColumnNames, of: row)
+    }
+}
+
+extension Store {
+    /// A row that waits for the hub; what is not as this tool wrote it does not go to others.
+    func rowToPush(_ row: Statement) throws -> StoredRecord {
+        try RowReader.unchangedRecord(row, hasher, hash: row.optionalInteger(14))
+    }
+
+    /// Whether a record is as the store wrote it, or there is none.
+    func isAsWritten(_ id: RecordID) throws -> Bool {
+        do {
+            // Not by the indexes, which may be as damaged.
+            let query = try database.prepare(
+                "SELECT \(Self.recordColumns), row_hash FROM record WHERE zone = ? AND ifnull(name, local_id) = ?"
+            ).bind(1, id.zone).bind(2, id.name)
+            if try query.step() { _ = try RowReader.unchangedRecord(query, hasher, hash: query.optionalInteger(13)) }
+        } catch is DamagedRow { return false }
+        return true
+    }
+
+    static let recordColumnNames = [
+        "change", "zone", "name", "type", "local_id", "fields", "field_times", "created_at", "modified_at", "device_id",
+        "schema_version", "local_only", "deleted_at",
+    ]
+    static let assetColumnNames = ["path", "size", "sha256", "local_only", "modified_ns"]
+    static let settingColumnNames = ["key", "value", "modified_at"]
+
+    /// The row, or nil where it is damaged: then it is noted, and the caller goes on without it.
+    func ifSound<Row>(_ read: () throws -> Row) throws -> Row? { try ifSound(nil, read) }
+
+    /// The same, and hands the damaged row on.
+    func ifSound<Row>(_ damaged: ((DamagedRow) throws -> Void)?, _ read: () throws -> Row) throws -> Row? {
+        do { return try read() } catch let row as DamagedRow {
+            damage.note(row)
+            try damaged?(row)
+            return nil
+        }
+    }
+}
