@@ -43,7 +43,7 @@ struct DamagedRowTests {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
         let all = BrokenValue.all
-        let chosen = Self.isTorture ? all : all.filter { _ in random.chance(25) }
+        let chosen = Self.isTorture ? all : all.filter { _ in random.chance(60) }
         try withTemporaryFolder { folder in
             let sound = "\(folder)/sound.db"
             try fill(sound)
