@@ -42,8 +42,8 @@ check: setup-test lint ## what a change must pass: style, warnings, layers, test
 	swift build --build-tests $(TEST_FLAGS)
 	swift test --disable-xctest $(TEST_FLAGS)
 
-torture: setup-test ## run the slow tests too: crashes, faults, hostile archives
-	BACKUP_TOOL_TORTURE=1 swift test --disable-xctest $(TEST_FLAGS)
+torture: setup-test ## run the slow tests too, and print a table of their rounds
+	@scripts/torture.py $(TEST_FLAGS)
 
 bench: setup-bench build ## measure against the peers (downloads 1.2 GB once)
 	swift build -c release --static-swift-stdlib --product bibtex-parse

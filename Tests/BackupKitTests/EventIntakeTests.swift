@@ -62,7 +62,8 @@ import Testing
     @Test func theFastWayDoesWhatTheSlowWayDoes() throws {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
-        for round in 0..<(getenv("BACKUP_TOOL_TORTURE") == nil ? 25 : 2000) {
+        for round in 0..<(isTorture ? 2000 : 25) {
+            countRounds()
             try withTemporaryFolder { folder in
                 var paths: [String] = []
                 for file in 0..<Int.random(in: 1...3, using: &random) {

@@ -313,8 +313,9 @@ import Testing
     }
 
     /// Weeks of nights with accidents. Whatever happens, what is in doubt costs no snapshot, and what was damaged is told.
-    @Test(arguments: testSeed()..<testSeed() + 8)
+    @Test(arguments: testSeeds(isTorture ? 100 : 8))
     func weeksOfAccidents(seed: UInt64) throws {
+        countRounds()
         try withHouse { house in
             var random = SeededGenerator(seed: seed)
             try house.settings.policy.set("daily", "5")

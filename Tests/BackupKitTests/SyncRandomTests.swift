@@ -92,12 +92,12 @@ private func withQuickFolder(_ body: (String) throws -> Void) throws {
 }
 
 @Suite struct SyncRandomTests {
-    private static let runs = getenv("BACKUP_TOOL_TORTURE") == nil ? 200 : 10_000
+    private static let runs = isTorture ? 10_000 : 200
 
     /// BACKUP_TOOL_SEED=N runs the interleaving N alone, and tells its story.
     @Test(arguments: 0..<4)
     func whateverHappensInWhateverOrder_allDevicesComeToTheSame(part: Int) throws {
-        let isReplay = getenv("BACKUP_TOOL_SEED") != nil
+        let isReplay = getenv("BACKUP_TOOL_SEED") != nil && !isTorture
         if isReplay && part > 0 { return }
         try withQuickFolder { folder in
             try Directory.create("\(folder)/template")
@@ -110,6 +110,7 @@ private func withQuickFolder(_ body: (String) throws -> Void) throws {
             for run in 0..<(isReplay ? 1 : Self.runs / 4) {
                 let seed = first &+ UInt64(part * Self.runs / 4 + run)
                 let place = "\(folder)/\(run)"
+                countRounds()
                 try Directory.create(place)
                 let world = try World(seed: seed, in: place, template: "\(folder)/template")
                 do {

@@ -32,7 +32,6 @@ private func expectRefused(
 @Test func aChangedByteInAnyFileOfAFolder_isNamed() throws {
     let bench = try damageBench("dir")
     var seed = testSeed()
-    print("seed \(seed)")
     for file in try bench.files("good") {
         let bytes = try bench.bytes("good/\(file)")
         guard !bytes.isEmpty else { continue }
@@ -79,6 +78,7 @@ func aDamagedArchive_isRefused(_ format: String) throws {
     print("seed \(seed)")
     for round in 0..<(Workbench.isTorture ? 300 : 8) {
         seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
+        countRounds()
         var damaged = bytes
         let place = Int(seed >> 33) % bytes.count
         damaged[place] ^= 1 << UInt8(seed >> 20 & 7)

@@ -95,8 +95,10 @@ final class Workbench {
 
     /// Kills the tool at each of these system calls, or, unless for torture, at some of them; each time the vault `v` is first
     /// as it is now, and `after` looks at what is left.
-    func killed(at calls: String, times: Int? = nil, _ words: [String], after: (_ place: String) throws -> Void) throws
-    {
+    func killed(
+        at calls: String, times: Int? = nil, _ words: [String], test: String = #function,
+        after: (_ place: String) throws -> Void
+    ) throws {
         func run(_ options: String...) throws {
             _ = try runProcess(
                 ["strace", "-f", "-qq", "-o", "trace"] + options + [try productsDirectory() + "/backup-tool"] + words,
@@ -109,6 +111,7 @@ final class Workbench {
         var random = SeededGenerator(seed: testSeed())
         let some = Workbench.isTorture ? nil : times.map { (0..<$0).map { _ in 1 + random.below(total) } }
         for number in some ?? Array(1...total) {
+            countRounds(1, test)
             try shell("rm -rf v; cp -a keep v")
             try run("-e", "inject=\(calls):signal=KILL:when=\(number)")
             try after("call \(number) of \(total)")
@@ -144,7 +147,7 @@ final class Workbench {
         let path = samples + "/../../shared/corpora"
         return access(path + "/bib", F_OK) == 0 ? path : nil
     }()
-    static let isTorture = getenv("BACKUP_TOOL_TORTURE") != nil
+    static let isTorture = TestSupport.isTorture
     static let allKinds = "publications,notes,events,records,attachments,settings"
 
     /// A store with everything in samples/.

@@ -388,6 +388,7 @@ import Testing
     /// Killed somewhere in the middle, a run leaves nothing that the next one does not put right.
     @Test(arguments: Workbench.isTorture ? Array(1...60) : [3, 14, 27, 40])
     func aRunThatIsKilledIsMadeUpForByTheNext(number: Int) throws {
+        countRounds()
         guard (try? runProcess(["strace", "-V"]))?.status == 0 else { return }
         let bench = try bench()
         _ = try run(bench, exit: 0)

@@ -117,6 +117,7 @@ private func syncBench() throws -> Workbench {
     }
     var random = SeededGenerator(seed: testSeed())
     for round in 0..<(Workbench.isTorture ? 60 : 4) {
+        countRounds()
         try bench.shell(
             """
             rm -rf hub.db hub.db-* hub.db.assets A.db* B.db*

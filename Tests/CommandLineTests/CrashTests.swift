@@ -77,6 +77,7 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
     var seed = testSeed()
     let rounds = Workbench.isTorture ? 125 : 8
     for round in 0..<rounds {
+        countRounds()
         seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         let number = 1 + Int(seed >> 33) % total
         let place = "\(command.rawValue), call \(number) of \(total), round \(round)"

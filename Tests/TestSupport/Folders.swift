@@ -87,13 +87,6 @@ public final class TestClock: Sendable {
     public var clock: Clock { Clock { self.now } }
 }
 
-/// Where random tests begin: the same place each time, so that a change is judged by what it changed; anywhere under
-/// `make torture`, whose finds are replayed with BACKUP_TOOL_SEED. Tests print what they got.
-public func testSeed() -> UInt64 {
-    if let text = getenv("BACKUP_TOOL_SEED"), let seed = UInt64(String(cString: text)) { return seed }
-    return getenv("BACKUP_TOOL_TORTURE") == nil ? 20_261_121 : .random(in: .min ... .max)
-}
-
 /// Seconds that pass only while somebody sleeps.
 public final class TestTime: Sendable {
     private let time = Mutex(0.0)
