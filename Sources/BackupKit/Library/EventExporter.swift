@@ -69,7 +69,9 @@ public enum EventExporter {
         init(_ root: RootDirectory) { self.root = root }
 
         func write(_ day: CivilDate, _ lines: UnsafeRawBufferPointer) throws {
-            try root.create("\(day.text).jsonl").write(lines)
+            let file = try root.create("\(day.text).jsonl")
+            try file.write(lines)
+            try file.sync()
         }
     }
 

@@ -41,7 +41,7 @@ extension Store {
                 }
             } else {
                 // There was no such asset before, or its file was missing.
-                try Directory.removeTree(target)
+                try AtomicFile.remove([target])
                 removeEmptyFolders(above: path)
             }
             finished.insert(query.integer(0))

@@ -1,0 +1,118 @@
+import BackupKit
+import Glibc
+import TestSupport
+import Testing
+
+/// The order in which every command that writes does so, read from its system calls: what gets a name is whole and synced
+/// before, its folder is synced after, and nothing is removed while what replaces it could still be lost.
+@Suite struct OrderOfWriteTests {
+    /// Runs the tool and returns what it did to the bench's folder.
+    private func trace(_ bench: Workbench, _ line: String) throws -> (disk: DiskModel, status: Int32, said: String) {
+        let disk = try DiskModel(bench.folder)
+        let words = line.split(separator: " ").map(String.init)
+        let result = try runProcess(
+            ["strace", "-o", "trace"] + SystemCall.options + [try productsDirectory() + "/backup-tool"] + words,
+            environment: testEnvironment([
+                "TMPDIR": bench.path("tmp"), "HOME": bench.path("home"), "BACKUP_TOOL_STORE": "store.db",
+                "BACKUP_TOOL_VAULT": "v", "BACKUP_TOOL_PASSWORD_FILE": "pw",
+            ]), in: bench.folder, timeout: 120)
+        disk.play(SystemCall.parse(try bench.bytes("trace")))
+        return (disk, result.status, result.stderr)
+    }
+
+    /// Runs one command after the other; each has something to write.
+    private func expectOrder(_ bench: Workbench, _ lines: [String]) throws {
+        for line in lines {
+            let (disk, status, said) = try trace(bench, line)
+            #expect([0, 3].contains(status), "\(line): \(said)")
+            #expect(disk.count > 0, "\(line): wrote nothing")
+            #expect(disk.defects.isEmpty, "\(line)\n\(disk.defects.joined(separator: "\n"))")
+        }
+    }
+
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n")
+        try bench.write("b.bib", "@misc{c, title={C}}\n@misc{a, title={Another A}, author={Z}}\n")
+        try bench.write("in/x.jsonl", "{\"id\":\"1\",\"time\":\"2026-01-01T00:00Z\",\"type\":\"x\"}\n")
+        for name in ["a", "b"] { try bench.write("pdfs/\(name).pdf", String(repeating: name, count: 3000)) }
+        try bench.write("more/a.pdf", "another a")
+        try bench.write("more/c.pdf", "c")
+        for (name, text) in [("pw", "secret\n"), ("pw2", "another\n")] { try bench.write(name, text) }
+        try bench.shell("chmod 600 pw pw2; mkdir home")
+        return bench
+    }
+
+    @Test func whatWritesToAStore() throws {
+        let bench = try bench()
+        try expectOrder(
+            bench,
+            [
+                "store init", "import a.bib --attachments pdfs", "events import in", "export -o backup.tar.zst -q",
+                "import b.bib --attachments more", "store set-local 1", "store enable-cloud 1",
+                "store share --with bob --owner ann --user ann Library", "store delete 1",
+                "restore backup.tar.zst --mode replace", "undo", "undo", "import b.bib --store new.db",
+            ])
+        try bench.giveSecondNames()
+        try expectOrder(bench, ["dedup"])
+        try checkSound(bench.path("store.db"))
+    }
+
+    @Test func whatWritesExportsAndPlainFiles() throws {
+        let bench = try bench()
+        try bench.tool("import", "a.bib", "in", "--attachments", "pdfs")
+        try expectOrder(
+            bench,
+            [
+                "export -o out", "export -o out.tar.zst", "export -o out.zip", "export -o out.tar.gz",
+                "export -o i --format imbib", "export -o i.zip --format imbib", "export -o out --force",
+                "export -o out.zip --force", "restore out.zip --to plain", "restore out --to plain --force",
+                "events export -o days", "events export -o all.jsonl", "man --all pages",
+            ])
+        for name in ["out", "out.tar.zst", "out.zip", "out.tar.gz"] { try bench.tool(exit: 0, "verify", name) }
+    }
+
+    @Test func whatSyncs() throws {
+        let bench = try bench()
+        try bench.tool("import", "a.bib", "--attachments", "pdfs")
+        try expectOrder(bench, ["hub init hub.db", "sync --hub hub.db"])
+        try bench.tool("store", "init", "--store", "other.db")
+        try expectOrder(bench, ["sync --hub hub.db --store other.db"])
+        try bench.tool("import", "b.bib", "--attachments", "more", "--store", "other.db")
+        try expectOrder(bench, ["sync --hub hub.db --store other.db", "sync --hub hub.db"])
+        for name in ["store.db", "other.db"] { try checkSound(bench.path(name)) }
+    }
+
+    @Test func whatWritesToAVault() throws {
+        let bench = try bench()
+        try bench.tool("import", "a.bib", "--attachments", "pdfs")
+        try bench.makeCheapVault()
+        try bench.shell("mkdir saved")
+        try expectOrder(bench, ["vault init --vault w", "vault backup --time 2026-01-01T00:00:00Z"])
+        try bench.tool("import", "b.bib", "--attachments", "more")
+        try expectOrder(
+            bench,
+            [
+                "vault backup --time 2026-02-01T00:00:00Z", "vault copy --vault w --from v --from-password-file pw",
+                "vault key add --new-password-file pw2", "vault forget --keep-last 1",
+                "vault prune --max-unused 0",
+            ])
+        try bench.shell(
+            "p=$(ls -S v/data/*/* | head -1); chmod +w $p; printf xxxx | dd of=$p bs=1 seek=50 conv=notrunc")
+        try expectOrder(bench, ["vault repair --save saved", "vault backup"])
+        try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", "v", "--password-file", "pw")
+    }
+
+    @Test func whatTheNightsWrite() throws {
+        let bench = try bench()
+        try bench.tool("import", "a.bib", "--attachments", "pdfs")
+        try bench.makeCheapVault()
+        try bench.write(
+            "c/nightly.toml",
+            "store = '../store.db'\nvault = '../v'\npassword-file = '../pw'\nkeep.last = 1\nmetrics.file = '../m.prom'\n"
+        )
+        try expectOrder(bench, ["run --config c/nightly.toml", "drill --config c/nightly.toml"])
+        try bench.tool("import", "b.bib")
+        try expectOrder(bench, ["run --config c/nightly.toml"])
+    }
+}
