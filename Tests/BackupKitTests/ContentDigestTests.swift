@@ -107,6 +107,23 @@ import Testing
         }
     }
 
+    @Test func everyFactOfASettingAndOfAnAssetCounts() {
+        var digests: Set<String> = []
+        for (key, value) in [("k", "1"), ("l", "1"), ("k", "2")] {
+            var digest = ContentDigest()
+            #expect(throws: Never.self) { try digest.addSetting(key, value) }
+            digests.insert(digest.finish().hex)
+        }
+        for (path, size, text, isLocal) in [
+            ("a", 1, "x", false), ("b", 1, "x", false), ("a", 2, "x", false), ("a", 1, "y", false), ("a", 1, "x", true),
+        ] {
+            var digest = ContentDigest()
+            digest.add(Asset(path: path, size: Int64(size), digest: .of(text), isLocalOnly: isLocal))
+            digests.insert(digest.finish().hex)
+        }
+        #expect(digests.count == 8)
+    }
+
     // The recipe of docs/formats.md with other tools' arithmetic: one record, one line, two rounds of SHA-256.
     @Test func theDigestIsWhatSortAndSha256sumSay() throws {
         let line = """

@@ -50,6 +50,35 @@ private func entry(_ seconds: Int64, isOK: Bool = true) -> DrillEntry {
         }
     }
 
+    /// Another log behind this one: every line of it follows from the one before, but for its first.
+    @Test func aLogThatWasPutBehindAnotherIsFoundOut() throws {
+        try withLog { log in
+            for seconds in 0..<3 { try log.append(entry(Int64(seconds))) }
+            let whole = try readFile(log.path)
+            try writeFile(log.path, String(decoding: whole + whole, as: UTF8.self))
+            let history = try log.history()
+            #expect(history.findings.map(\.severity) == [.damage] && history.findings[0].subject.hasSuffix(":4"))
+        }
+    }
+
+    /// What a partial snapshot lacks no drill can miss.
+    @Test func aPartialSnapshotThatPassedADrillProvesNothing() throws {
+        try withLog { log in
+            for (seconds, name) in [(0, "whole"), (1, "partial")] {
+                let passed = DrillEntry(
+                    time: time(Int64(seconds)), path: "/v", snapshot: name, madeAt: nil, isOK: true, seconds: 1,
+                    files: 1,
+                    bytes: 1, contentDigest: nil, problems: [])
+                try log.append(passed)
+            }
+            let items = [
+                RetentionItem(id: "whole", time: SnapshotTime(time(0))),
+                RetentionItem(id: "partial", time: SnapshotTime(time(1)), isPartial: true),
+            ]
+            #expect(try log.history().proved(among: items, now: time(10)) == ["whole"])
+        }
+    }
+
     @Test func aLineThatACrashCutOffStays_andTheNextOneFollowsFromIt() throws {
         try withLog { log in
             try log.append(entry(0))

@@ -15,6 +15,20 @@ import Testing
         if case .update(let record, _) = try decide(existing, incoming) { record } else { nil }
     }
 
+    @Test(arguments: [1, 9]) func theOlderTimeOfCreationIsKept(mine: Int64) throws {
+        for (local, other) in [(10, 20), (20, 10)] as [(Int64, Int64)] {
+            var existing = record("a", "{\"x\":1}", at: local)
+            var incoming = record("a", "{\"x\":2,\"y\":1}", at: other, times: ["x": other])
+            (existing.createdAt, incoming.createdAt) = (time(mine), time(10 - mine))
+            let decision = try MergePolicy(now: time(100)).decide(existing: existing, incoming: incoming)
+            guard case .update(let merged, _) = decision else {
+                Issue.record("\(decision)")
+                return
+            }
+            #expect(merged.createdAt == time(1))
+        }
+    }
+
     @Test func aRecordNobodyKnowsIsAdded() throws {
         let new = record("a", "{\"x\":1}")
         #expect(try decide(nil, new) == .add(new))

@@ -146,6 +146,51 @@ import Testing
         }
     }
 
+    /// That a frame decodes proves nothing unless it carries a checksum.
+    @Test func aFrameWithoutItsChecksumIsDamage() throws {
+        try withScratch { folder in
+            let piece = Piece(path: "one", bytes: [1, 2, 3])
+            try writeCarrier("\(folder)/t", .tar, [piece])
+            let tar = try readFile("\(folder)/t")
+            let index = Self.index([(0, 3, "one")], end: 1024)
+            let frame = Self.storedFrame(tar)
+            let table = Self.seekTable([(frame.count, tar.count), (index.count, 0)])
+            try writeFile("\(folder)/a", frame + index + table)
+            let reader = try ArchiveReader(path: "\(folder)/a")
+            #expect(reader.findsEntriesQuickly)
+            let visited = try visitAll(reader)
+            #expect(visited.pieces.isEmpty && visited.findings.map(\.severity) == [.damage])
+            #expect(try reader.checkStructure().map(\.severity) == [.damage])
+            #expect(code { try reader.read("one") { _ in } } == .damaged)
+        }
+    }
+
+    /// A zstd frame without a checksum that stores its content (single segment, one raw block).
+    private static func storedFrame(_ content: [UInt8]) -> [UInt8] {
+        func little(_ number: Int, _ width: Int) -> [UInt8] { (0..<width).map { UInt8(number >> (8 * $0) & 255) } }
+        return [0x28, 0xB5, 0x2F, 0xFD, 0xA0] + little(content.count, 4) + little(content.count << 3 | 1, 3) + content
+    }
+
+    /// Whoever asks for a name that is there twice gets neither.
+    @Test func aNameThatIsThereTwiceIsNotRead() throws {
+        try withScratch { folder in
+            try writeCarrier("\(folder)/one", .tar, [Piece(path: "n", bytes: [1])])
+            try writeCarrier("\(folder)/two", .tar, [Piece(path: "n", bytes: [2])])
+            let tar = try readFile("\(folder)/one").prefix(1024) + readFile("\(folder)/two")
+            try writeFile("\(folder)/plain.tar", Array(tar))
+            #expect(code { _ = try ArchiveReader(path: "\(folder)/plain.tar").list() } == .refused)
+            #expect(code { _ = try visitAll("\(folder)/plain.tar") } == .refused)
+            let index = Self.index([(0, 1, "n"), (1024, 1, "n")], end: 2048)
+            let frame = Self.storedFrame(Array(tar))
+            let table = Self.seekTable([(frame.count, tar.count), (index.count, 0)])
+            try writeFile("\(folder)/a", frame + index + table)
+            let reader = try ArchiveReader(path: "\(folder)/a")
+            #expect(reader.findsEntriesQuickly)
+            #expect(code { _ = try reader.list() } == .refused && code { _ = try visitAll(reader) } == .refused)
+            #expect(code { try reader.read("n") { _ in } } == .refused)
+        }
+    }
+
     @Test func foreignZstandardIsReadToo() throws {
         guard hasTool("zstd"), hasTool("tar") else { return }
         try withScratch { folder in

@@ -219,6 +219,38 @@ import Testing
         }
     }
 
+    /// Also for a record that is known here: what was set back is newer news for the hub.
+    @Test func aKnownRecordFromTheFutureIsSetBack_onTheHubToo() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "r", "{\"x\":1}")
+            try devices.syncAll()
+            let future = Timestamp(milliseconds: devices.clock.now.milliseconds + 3_600_000)
+            var wrong = try #require(devices["A"].all().first)
+            (wrong.fields, wrong.modifiedAt) = ("{\"x\":2}", future)
+            let base = try #require(devices.hub.fetch([wrong.id], for: nil).records.first).version
+            let head = try devices.hub.fetch([], for: nil).head
+            _ = try devices.hub.push(HubPush(items: [HubPush.Item(wrong, base: base)], after: head), by: nil)
+            #expect(try devices.sync("B").clamped == 1)
+            let onHub = try #require(devices.hub.fetch([wrong.id], for: nil).records.first).record
+            #expect(onHub.modifiedAt <= devices.clock.now && onHub.fields == "{\"x\":2}")
+            try devices.syncAll()
+            #expect(try devices["A"].digest() == devices["B"].digest())
+        }
+    }
+
+    /// One sync is enough, also when another device writes between its pull and its push.
+    @Test func whatAnotherWritesDuringAPushIsPulledByTheSameSync() throws {
+        try withDevices("A", "B") { devices in
+            try devices.syncAll()
+            try devices.edit("A", "mine", "{\"x\":1}")
+            try devices.edit("B", "theirs", "{\"x\":2}")
+            let hub = BusyHub(devices.hub) { try devices.sync("B") }
+            try devices.sync("A", with: hub)
+            #expect(try devices.shown("A", "theirs") == "{\"x\":2}")
+            #expect(hub.pushes == 1)
+        }
+    }
+
     @Test func twoTypesUnderOneNameAreBothKept() throws {
         try withDevices("A", "B") { devices in
             try devices["A"].take(record("n", "{\"x\":1}", type: "Item"))
@@ -375,5 +407,37 @@ import Testing
             try devices.edit("eve", "r", "{\"x\":2}")
             #expect(try devices.sync("eve", user: "eve").held.isEmpty)
         }
+    }
+}
+
+/// A hub to which somebody else writes just before the first push arrives.
+private final class BusyHub: Hub {
+    private let real: any Hub
+    private let before: () throws -> Void
+    private(set) var pushes = 0
+
+    init(_ real: any Hub, _ before: @escaping () throws -> Void) { (self.real, self.before) = (real, before) }
+
+    func push(_ push: HubPush, by caller: String?) throws -> HubAnswer {
+        if pushes == 0 { try before() }
+        pushes += 1
+        return try real.push(push, by: caller)
+    }
+
+    func identity() throws -> HubIdentity { try real.identity() }
+    func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
+        try real.changes(after: token, limit: limit, for: caller)
+    }
+    func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String) {
+        try real.fetch(ids, for: caller)
+    }
+    func hasAsset(_ digest: SHA256Digest) throws -> Bool { try real.hasAsset(digest) }
+    func putAsset(
+        _ digest: SHA256Digest, size: Int64, _ write: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void
+    ) throws {
+        try real.putAsset(digest, size: size, write)
+    }
+    func getAsset(_ digest: SHA256Digest, _ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Bool {
+        try real.getAsset(digest, body)
     }
 }

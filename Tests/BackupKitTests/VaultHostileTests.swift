@@ -71,6 +71,36 @@ import Testing
         }
     }
 
+    /// Every blob can be read; only the pack's own header tells another story than the index.
+    @Test func aPackWhoseHeaderContradictsTheIndexIsDamage() throws {
+        try withVault { path, vault in
+            let id = try store([UInt8](repeating: 65, count: 50_000), .data, in: vault)
+            var node = TreeNode(name: utf8("a"), kind: .file)
+            (node.content, node.size) = ([id], 50_000)
+            try snapshot(store(try Tree(nodes: [node]).encoded(), .tree, in: vault), in: vault)
+            #expect(try vault.check(.all).isSound)
+            let loaded = try vault.loadIndex()
+            let packs = loaded.blobs.packs.map { pack in
+                var blobs = pack.blobs.map { loaded.blobs[$0] }
+                if blobs[0].type == .data {
+                    blobs[0] = PackedBlob(
+                        .tree, id, offset: blobs[0].offset, length: blobs[0].length, plainLength: blobs[0].plainLength)
+                }
+                return PackIndex.Pack(id: pack.id, blobs: blobs)
+            }
+            let honest = loaded.blobs.packs.map { pack in
+                PackIndex.Pack(id: pack.id, blobs: pack.blobs.map { loaded.blobs[$0] })
+            }
+            try vault.storeUnpacked(.index, PackIndex(packs: packs).encoded())
+            try vault.backend.remove(loaded.files.map { VaultFile(.index, $0) })
+            let messages = try vault.check(.all).findings.map(\.message)
+            #expect(messages.contains { $0.contains("it says something else than the index") }, "\(messages)")
+            try vault.backend.remove(vault.loadIndex().files.map { VaultFile(.index, $0) })
+            try vault.storeUnpacked(.index, PackIndex(packs: honest).encoded())
+            #expect(try vault.check(.all).isSound)
+        }
+    }
+
     /// Seventy folders, each twice in the next: more paths than there are numbers.
     @Test func foldersThatFanOutEndNowhere() throws {
         try withVault { path, vault in

@@ -23,7 +23,13 @@ func anAssetWithoutItsFile_isListedAsOmitted(_ format: String) throws {
     try bench.tool(exit: 0, "verify", "out")
     let text = try bench.tool(exit: 3, "export", "-o", "again")
     #expect(text.stderr.contains("Attachments/a.pdf: left out: ") && text.stdout == "", "\(text.stderr)")
-    #expect(try bench.tool(exit: 0, "show", "again").stdout.contains("left out:"))
+    #expect(try bench.tool(exit: 0, "show", "again").stdout.contains("left out:       1\n"))
+    // A quiet run says it too, and the backup itself remembers what it lacks.
+    let quiet = try bench.tool(exit: 3, "export", "-q", "-o", "quiet")
+    #expect(quiet.stderr.contains("Attachments/a.pdf: left out: "), "\(quiet.stderr)")
+    let manifest = try JSON(parsing: bench.text("again/manifest.json"))
+    #expect(manifest["omitted"]?.array?.compactMap { $0["path"]?.string } == ["Attachments/a.pdf"])
+    #expect(manifest["omitted"]?.array?.first?["reason"]?.string?.contains("No such file") == true)
 }
 
 /// As when the disk of the attachments is not mounted: the records are there, and kept.
