@@ -1,6 +1,7 @@
-import BackupKit
 import TestSupport
 import Testing
+
+@testable import BackupKit
 
 /// The entries of a file, as they stand there.
 private func entries(_ bytes: [UInt8]) -> [[UInt8]] {
@@ -10,6 +11,9 @@ private func entries(_ bytes: [UInt8]) -> [[UInt8]] {
     }
     return found
 }
+
+/// An export is in one encoding.
+private func inUTF8(_ bytes: [UInt8]) -> [UInt8] { Array(BibText.decode(bytes).text.utf8) }
 
 /// What each entry's fields say with the macros in force where it stands.
 private func values(_ bytes: [UInt8]) -> [String: [String: String]] {
@@ -44,8 +48,9 @@ private func bibliographies() -> [String] {
         try bench.tool("import", file)
         try bench.tool(exit: 0, "export", "-q", "-o", "out")
         let exported = try bench.bytes("out/library.bib")
-        let expected = entries(original)
-        #expect(Set(entries(exported)) == Set(expected), "\(file)")
+        let expected = entries(original).map(inUTF8)
+        let isSame = Set(entries(exported)) == Set(expected)
+        #expect(isSame, "\(file)")
         #expect(entries(exported).count == expected.count, "\(file)")
         // The export read again is what it was.
         try bench.tool("import", "out/library.bib", "--store", "again.db")
@@ -62,7 +67,7 @@ private func bibliographies() -> [String] {
 @Test func allFilesTogether_loseNoEntryAndNoMeaning() throws {
     let bench = try Workbench()
     var wanted: Set<[UInt8]> = []
-    for file in bibliographies() { wanted.formUnion(entries(try fileBytes(file))) }
+    for file in bibliographies() { wanted.formUnion(entries(try fileBytes(file)).map(inUTF8)) }
     try bench.tool(["import"] + bibliographies())
     try bench.tool(exit: 0, "export", "-q", "-o", "out")
     let exported = Set(entries(try bench.bytes("out/library.bib")))
@@ -75,14 +80,28 @@ private func bibliographies() -> [String] {
     #expect(try bench.state() == state)
 }
 
-@Test func encodingsAndLineEnds_areKept() throws {
+@Test func anExportIsInUTF8_andTheBytesComeBack() throws {
     let bench = try Workbench()
     let text = "@article{l1,\r\n title = {Caf\u{e9}},\r\n}\r\n\r\n@misc(l2, note = \"x\")\r\n"
     let latin1 = text.unicodeScalars.map { UInt8(truncatingIfNeeded: $0.value) }
     try bench.write("l.bib", [0xEF, 0xBB, 0xBF] + latin1)
     try bench.tool(exit: 0, "import", "l.bib")
     try bench.tool(exit: 0, "export", "-q", "-o", "out")
-    #expect(entries(try bench.bytes("out/library.bib")) == entries(latin1))
+    let exported = try bench.bytes("out/library.bib")
+    #expect(entries(exported) == entries(latin1).map(inUTF8))
+    #expect(
+        BibText.decode(exported).wasUTF8 && String(decoding: exported, as: UTF8.self).hasPrefix("% Encoding: UTF-8\n"))
+    #expect(try bench.json(exit: 0, "import", "out/library.bib")["writes"]?.integer == 0)
+    try bench.tool(exit: 0, "import", "out/library.bib", "--store", "again.db")
+    for store in ["store.db", "again.db"] {
+        let raw = try bench.shell("sqlite3 \(store) \"SELECT fields FROM records WHERE fields LIKE '%rawBase64%'\"")
+        #expect(raw.split(separator: "\n").count == 1)
+        #expect(raw.contains(BibBase64.encode(entries(latin1)[0])))
+    }
+    // Bytes of no encoding are named.
+    try bench.write("odd.bib", Array("@misc{odd, title={x".utf8) + [0x81, 0xFF] + Array("}}\n".utf8))
+    try bench.tool("import", "odd.bib")
+    #expect(try bench.tool(exit: 3, "export", "-o", "odd").stderr.contains("odd: holds bytes that are neither"))
 }
 
 @Test func macrosCommentsAndPreamble_areKept() throws {

@@ -115,7 +115,10 @@ public enum Publication {
         // An app that changed a field and not the text has left that to us.
         if same(bibTeX, other), text(of: other) != text(of: local) { return replaceRaw(in: merged, by: other) }
         var changes: [BibEditor.Change] = []
-        for name in Set(bibTeX.map(\.name) + local.map(\.name)).sorted() where isSource(name) {
+        // Where both texts are one, a macro has got another meaning: the entry names it as before.
+        let macroFields = text(of: other) == text(of: local) ? fieldsWithMacros(try bytes(of: local)) : []
+        for name in Set(bibTeX.map(\.name) + local.map(\.name)).sorted()
+        where isSource(name) && !macroFields.contains(name) {
             let before = Fields.string(name, in: local)
             let after = Fields.string(name, in: merged)
             guard before != after else { continue }
@@ -125,11 +128,27 @@ public enum Publication {
             default: changes.append(after.map { .set(field: name, value: $0) } ?? .remove(field: name))
             }
         }
+        if changes.isEmpty { return replaceRaw(in: merged, by: local) }
         let rest = merged.filter { $0.name != raw && $0.name != rawBase64 }
         // A text that cannot be edited (it came damaged) is written afresh from the fields at the next export.
         guard let edited = try? BibEditor.apply(changes, to: bytes(of: local)) else { return rest }
         let (text, isUTF8) = BibText.decode(edited)
         return rest + [isUTF8 ? Field(raw, .string(text)) : Field(rawBase64, .string(BibBase64.encode(edited)))]
+    }
+
+    private static func fieldsWithMacros(_ entry: [UInt8]) -> Set<String> {
+        var names: Set<String> = []
+        entry.withUnsafeBytes { raw in
+            BibParser.parse(raw) { block in
+                for field in block.fields where field.style == .bare || field.style == .joined {
+                    var pieces = BibValuePieces(block.rawValue(of: field))
+                    while let piece = pieces.next() {
+                        if piece.isMacro { names.insert(block.name(of: field).lowercased()) }
+                    }
+                }
+            }
+        }
+        return names
     }
 
     private static func text(of side: [Field]) -> String? {
@@ -183,13 +202,13 @@ public enum Publication {
     }
 
     /// The attachments that the entry's own fields name.
-    static func links(in fields: [Field]) -> [String] {
-        fields.flatMap { field -> [String] in
+    static func links(in fields: [Field]) -> [BibFileLink] {
+        fields.flatMap { field -> [BibFileLink] in
             guard isBibTeXField(field.name), mayLink(field.name), let value = Fields.string(field.name, in: fields)
             else {
                 return []
             }
-            return BibFileLinks.links(field: field.name, value: value).map(\.path)
+            return BibFileLinks.links(field: field.name, value: value)
         }
     }
 
@@ -202,6 +221,53 @@ public enum Publication {
 enum BibliographyPart {
     /// `kind` of the record that lists a file's keys and parts in their order.
     static let order = "order"
+    /// How the items of that list begin: a part's local id follows, or an entry's cite key.
+    static let item = "part:"
+    static let keyItem = "key:"
+
+    /// What a part of a file is the only one of there: the macros that it defines, the settings of JabRef or the groups of
+    /// BibDesk that it holds. Nil for all that stands for itself.
+    static func slot(of raw: [UInt8], kind: String) -> String? { raw.withUnsafeBytes { slot(of: $0, kind: kind) } }
+
+    static func slot(of raw: UnsafeRawBufferPointer, kind: String) -> String? {
+        switch kind {
+        case BibBlock.Kind.string.rawValue:
+            var names: [String] = []
+            BibParser.parse(raw) { block in names += block.fields.map { block.name(of: $0).lowercased() } }
+            return names.isEmpty ? nil : names.joined(separator: ",")
+        case BibBlock.Kind.comment.rawValue:
+            guard let open = raw.firstIndex(where: { $0 == BibByte.openBrace || $0 == BibByte.openParenthesis }) else {
+                return nil
+            }
+            let start = raw[(open + 1)...].drop { BibByte.isWhite($0) }.prefix(200)
+            return settingsName(BibText.decode(Array(start)).text)
+        default: return nil
+        }
+    }
+
+    /// "jabref-meta: grouping", "jabref-entrytype: software", "BibDesk Static Groups".
+    private static func settingsName(_ text: String) -> String? {
+        func name(_ prefix: String, upTo end: Character) -> String? {
+            guard text.lowercased().hasPrefix(prefix), let end = text.dropFirst(prefix.count).firstIndex(of: end) else {
+                return nil
+            }
+            let words = text[..<end].split { $0.isWhitespace }
+            return words.joined(separator: " ")
+        }
+        return name("jabref-meta:", upTo: ":") ?? name("jabref-entrytype:", upTo: ":")
+            ?? name("bibdesk ", upTo: "{")
+    }
+
+    /// What `library.bib` shows of a part: in UTF-8, and without the line that says which encoding its file had.
+    static func shown(_ raw: [UInt8], isText: Bool) -> [UInt8] {
+        let (text, isUTF8) = BibText.decode(raw)
+        let bytes = isUTF8 ? raw : Array(text.utf8)
+        guard isText, bytes.starts(with: encodingStart) else { return bytes }
+        let rest = bytes.drop { !BibByte.isBreak($0) }.drop { BibByte.isWhite($0) }
+        return Array(rest)
+    }
+
+    private static let encodingStart = Array("% Encoding:".utf8)
 
     static func write(kind: String, file: String, raw: UnsafeRawBufferPointer, with pen: inout JSONPen) {
         writeStart(kind, file, &pen)

@@ -63,8 +63,11 @@ struct AttachmentFolder {
 
     /// Returns the paths that the files have in the store.
     @discardableResult
-    func place(into intake: Intake) throws -> [String] {
-        try assets.compactMap { try intake.take($0.asset, from: $0.staged) }
+    func place(into intake: Intake) throws -> [String] { try places(into: intake).compactMap(\.self) }
+
+    /// The same for each file, in the order they were added; nil for one that has no place.
+    func places(into intake: Intake) throws -> [String?] {
+        try assets.map { try intake.take($0.asset, from: $0.staged) }
     }
 
     func take(into intake: Intake) throws {

@@ -1,60 +1,89 @@
-/// Finds the publication that an attachment belongs to: the one whose `file` or `Bdsk-File` names it, else the one whose
-/// cite key the file's name starts with.
+/// Finds the publication that an attachment belongs to: the one whose `file` or `Bdsk-File` names it, else the one that it
+/// is named after.
 struct AttachmentLinks {
     private let store: Store
     /// The last component of each named path → the paths and who names them.
-    private var named: [String: [(path: String, localID: String)]] = [:]
+    private var named: [String: [Named]] = [:]
     private var keys: [String: String] = [:]
-    private var longestKey = 0
+
+    private struct Named: Hashable {
+        let path: String
+        let localID: String
+    }
 
     init(_ store: Store) throws {
         self.store = store
         try store.forEachLive(type: RecordType.publication) { stored in
             let fields = try Fields.parse(stored.record.fields)
-            for link in Publication.links(in: fields) {
-                named[lastComponent(of: link), default: []].append((link, stored.record.localID))
+            for path in Publication.links(in: fields).flatMap(\.readings) {
+                named[lastComponent(of: path), default: []].append(
+                    Named(path: path, localID: stored.record.localID))
             }
             guard let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty, keys[key] == nil else {
                 return
             }
             keys[key] = stored.record.localID
-            longestKey = max(longestKey, key.count)
         }
     }
 
-    /// Local ids of the publications that `path` belongs to.
-    func owners(of path: String) -> [String] {
-        let name = lastComponent(of: path)
-        if let candidates = named[name] {
-            // A longer common end is a better match: "files/12/x.pdf" over another folder's "x.pdf".
-            let scored = candidates.map { ($0.localID, commonEnd($0.path, path)) }
-            let best = scored.map(\.1).max() ?? 0
-            var owners: [String] = []
-            for candidate in scored where candidate.1 == best && !owners.contains(candidate.0) {
-                owners.append(candidate.0)
-            }
-            return owners
+    /// Local ids of the publications that each of the paths belongs to.
+    func owners(of paths: [String]) -> [String: [String]] {
+        var owners: [String: [String]] = [:]
+        for (name, paths) in Dictionary(grouping: paths, by: { lastComponent(of: $0) }) {
+            Self.match(named[name] ?? [], paths, depth: 1, &owners)
+            guard let owner = ownerByKey(name) else { continue }
+            for path in paths where owners[path] == nil { owners[path] = [owner] }
         }
-        var prefix = name.prefix(longestKey)
-        while !prefix.isEmpty {
-            if let owner = keys[String(prefix)] { return [owner] }
-            prefix.removeLast()
-        }
-        return []
+        return owners
     }
 
-    private func commonEnd(_ left: String, _ right: String) -> Int {
-        zip(left.split(separator: "/").reversed(), right.split(separator: "/").reversed()).prefix { $0 == $1 }.count
+    /// Gives each path to who names it. `depth` names are the same at the ends of all. A longer common end is a better
+    /// match: "files/12/x.pdf" over another folder's "x.pdf"; and of several files the one that is named is that which
+    /// matches best.
+    private static func match(
+        _ candidates: [Named], _ paths: [String], depth: Int, _ owners: inout [String: [String]]
+    ) {
+        if candidates.isEmpty || paths.isEmpty { return }
+        let theirs = Dictionary(grouping: candidates) { FilePath.name(depth, fromTheEndOf: $0.path) }
+        let ours = Dictionary(grouping: paths) { FilePath.name(depth, fromTheEndOf: $0) }
+        for (name, candidates) in theirs {
+            if name != nil, let paths = ours[name] { match(candidates, paths, depth: depth + 1, &owners) }
+        }
+        let rest = theirs.filter { $0.key == nil || ours[$0.key] == nil }.flatMap(\.value)
+        let found = Set(rest.map(\.localID)).sorted()
+        if found.isEmpty { return }
+        for (name, paths) in ours where name == nil || theirs[name] == nil {
+            for path in paths { owners[path] = found }
+        }
+    }
+
+    /// Whose cite key a file is named after: the whole name ("Smith2020.pdf"), or its beginning where a sign ends the key
+    /// ("Smith2020-supplement.pdf"). "a" and "the" begin the names of too many files, so there a key counts from four
+    /// characters on.
+    private func ownerByKey(_ name: String) -> String? {
+        let dot = name.lastIndex(of: ".") ?? name.endIndex
+        if let owner = keys[String(name[..<dot])] ?? keys[name] { return owner }
+        var end = dot
+        while end > name.startIndex {
+            end = name.index(before: end)
+            guard !name[end].isLetter, !name[end].isNumber else { continue }
+            let key = String(name[..<end])
+            if key.count >= 4, let owner = keys[key] { return owner }
+        }
+        return nil
     }
 
     /// Adds each path to `linkedFiles` of its owners; returns the paths that have none. Must run inside `batch`.
     @discardableResult func link(_ paths: [String]) throws -> [String] {
         var unlinked: [String] = []
         var additions: [String: [String]] = [:]
+        let owners = owners(of: paths)
         for path in paths {
-            let owners = owners(of: path)
-            if owners.isEmpty { unlinked.append(path) }
-            for owner in owners { additions[owner, default: []].append(path) }
+            guard let found = owners[path] else {
+                unlinked.append(path)
+                continue
+            }
+            for owner in found { additions[owner, default: []].append(path) }
         }
         for (localID, paths) in additions.sorted(by: { $0.key < $1.key }) {
             try store.addToSet(Publication.linkedFiles, paths, localID: localID, type: RecordType.publication)

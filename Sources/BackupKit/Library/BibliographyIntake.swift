@@ -18,8 +18,9 @@ final class BibliographyIntake {
     var localIDs: Set<String> = []
     private var filesSeen: [String: Int] = [:]
     private var filesTaken = 0
-    /// Local ids of the live parts with each text.
-    private var knownParts: [String: [String]] = [:]
+    private var partIDs = BibliographyPartIDs()
+    /// Told of the files that entries name; nil when nobody wants to know.
+    var namedFiles: NamedFiles?
     /// What each file held, and in which order, when it was imported last.
     private var orders: [String: Set<String>] = [:]
 
@@ -31,8 +32,7 @@ final class BibliographyIntake {
             if kind == BibliographyPart.order {
                 orders[Fields.string("file", in: fields) ?? ""] = Set(Fields.strings("items", in: fields))
             } else {
-                let text = try Publication.bytes(of: fields).withUnsafeBytes(SHA256Digest.of).hex
-                knownParts[kind + text, default: []].append(stored.record.localID)
+                try partIDs.note(stored.record.localID, kind, fields)
             }
         }
         try store.forEachLive(type: RecordType.publication) { stored in
@@ -72,6 +72,11 @@ final class BibliographyIntake {
         /// Publications with other keys by now that entries of this file are.
         var renamed: Set<String> = []
         var links: [String] = []
+        /// What the next entry looked like before it was exported.
+        var marks: [String] = []
+        /// How often each slot was met, and the parts that blocks of this file are.
+        var slots: [String: Int] = [:]
+        var parts: Set<String> = []
     }
 
     typealias Wanted = (Record) -> Bool
@@ -146,6 +151,9 @@ final class BibliographyIntake {
             } else if block.kind != .byteOrderMark {
                 let raw = block.kind == .text ? Self.trimmed(block.raw) : block.raw
                 parts.insert([block.kind.rawValue, SHA256Digest.of(raw).hex])
+                if let slot = BibliographyPart.slot(of: raw, kind: block.kind.rawValue) {
+                    parts.insert([block.kind.rawValue, "slot \(slot)"])
+                }
             }
         }
         try FileHandle.openForReading(path).forEachChunk { reader.feed($0, emit: note) }
@@ -168,13 +176,30 @@ final class BibliographyIntake {
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         for problem in block.problems { report(problem, block, state) }
         switch block.kind {
-        case .entry: try takeEntry(block, &state, wanted)
+        case .entry: try takeOriginal(of: block, &state, wanted)
         case .byteOrderMark: break
         case .text: try takeText(block.raw, &state, wanted)
         case .string:
             state.macros.define(from: block)
             try takePart(kind: .string, block.raw, &state, wanted)
-        case .preamble, .comment, .unreadable: try takePart(kind: block.kind, block.raw, &state, wanted)
+        case .preamble, .comment, .unreadable:
+            if block.kind == .comment { namedFiles?.noteComment(block.raw, in: state.path) }
+            try takePart(kind: block.kind, block.raw, &state, wanted)
+        }
+    }
+
+    /// An entry of an export, as it was before it was exported.
+    private func takeOriginal(of block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
+        namedFiles?.note(block, in: state.path, state.macros)
+        let marks = state.marks
+        state.marks = []
+        guard !marks.isEmpty else { return try takeEntry(block, &state, wanted) }
+        let links = state.links.map { BibEntryView.Link(path: $0, place: $0) }
+        let original = BibEntryView.original(of: Array(block.raw), marks: marks, links: links)
+        try original.withUnsafeBytes { raw in
+            try BibParser.parse(raw) { block in
+                if block.kind == .entry { try takeEntry(block, &state, wanted) }
+            }
         }
     }
 
@@ -198,9 +223,15 @@ final class BibliographyIntake {
             let rest = UnsafeRawBufferPointer(rebasing: raw[lineStart...])
             let lineEnd = rest.firstIndex(of: 0x0A).map { lineStart + $0 + 1 } ?? raw.count
             if rest.starts(with: mark) {
-                try takePlainText(UnsafeRawBufferPointer(rebasing: raw[start..<lineStart]), &state, wanted)
                 let line = UnsafeRawBufferPointer(rebasing: raw[lineStart + mark.count..<lineEnd])
-                takeMark(String(decoding: Self.trimmed(line), as: UTF8.self), &state)
+                let text = String(decoding: Self.trimmed(line), as: UTF8.self)
+                let before = UnsafeRawBufferPointer(rebasing: raw[start..<lineStart])
+                // The line that stands before the first mark for JabRef is ours, too.
+                let isOurs =
+                    text.hasPrefix("publications")
+                    && Self.trimmed(before).elementsEqual(BibliographyWriter.encodingLine.utf8)
+                if !isOurs { try takePlainText(before, &state, wanted) }
+                takeMark(text, &state)
                 start = lineEnd
             }
             lineStart = lineEnd
@@ -209,8 +240,11 @@ final class BibliographyIntake {
     }
 
     private func takeMark(_ text: String, _ state: inout FileState) {
-        if text.hasPrefix("file = ") {
-            state.links.append(Self.unescaped(text.dropFirst("file = ".count)))
+        if text.hasPrefix(BibliographyWriter.fileMark) {
+            let path = BibMark.unescaped(text.dropFirst(BibliographyWriter.fileMark.count))
+            state.links.append(String(decoding: path, as: UTF8.self))
+        } else if BibEntryView.isMark(text) {
+            state.marks.append(text)
         } else if text.hasPrefix("publications"), state.items.isEmpty {
             state.isExport = true
             state.isKnown = true
@@ -223,11 +257,6 @@ final class BibliographyIntake {
     ) throws {
         let text = Self.trimmed(raw)
         if text.count > 0 { try takePart(kind: .text, text, &state, wanted) }
-    }
-
-    private static func unescaped(_ path: Substring) -> String {
-        path.split(separator: "%40", omittingEmptySubsequences: false).joined(separator: "@")
-            .split(separator: "%25", omittingEmptySubsequences: false).joined(separator: "%")
     }
 
     private static func trimmed(_ raw: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
@@ -244,20 +273,30 @@ final class BibliographyIntake {
         let text = hasher.finish().hex
         state.texts[text, default: 0] += 1
         let number = state.texts[text] ?? 1
+        var file = state.name
+        var localID = Self.partID(kind: kind.rawValue, file: file, text: text, number: number)
         if state.isExport {
             // An export repeats definitions where they are needed, and names no file that its parts came from.
-            let known = knownParts[kind.rawValue + text] ?? []
-            if let localID = known.dropFirst(kind == .string ? 0 : number - 1).first {
-                state.items.append("part:" + localID)
+            if let known = partIDs.shown(as: raw, kind, number: kind == .string ? 1 : number) {
+                state.items.append(BibliographyPart.item + known)
                 return intake.passKnown()
             }
+            if kind == .string, MacroMeanings.Writer.isUndefinition(raw) { return }
             state.hasNewParts = true
         }
-        let localID = Self.partID(kind: kind.rawValue, file: state.name, text: text, number: number)
-        state.items.append("part:" + localID)
-        if state.isExport { knownParts[kind.rawValue + text, default: []].append(localID) }
+        if let slot = BibliographyPart.slot(of: raw, kind: kind.rawValue), !partIDs.contains(localID) {
+            state.slots[slot, default: 0] += 1
+            localID = Self.partID(
+                kind: kind.rawValue, file: file, text: "slot \(slot)", number: state.slots[slot] ?? 1)
+            let known = partIDs.version(
+                of: raw, slot, kind, file: state.isExport ? nil : file, usual: localID, but: state.parts)
+            if let known { (localID, file) = known }
+        }
+        state.parts.insert(localID)
+        state.items.append(BibliographyPart.item + localID)
         pen.clear()
-        BibliographyPart.write(kind: kind.rawValue, file: state.name, raw: raw, with: &pen)
+        BibliographyPart.write(kind: kind.rawValue, file: file, raw: raw, with: &pen)
+        if state.isExport { partIDs.note(localID, kind.rawValue, Array(raw), file: file) }
         try takeWritten(localID: localID, state.time, wanted)
     }
 

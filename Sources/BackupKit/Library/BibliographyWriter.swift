@@ -1,13 +1,24 @@
-/// Writes `library.bib`: what stood between the entries first, then the entries by cite key.
+/// Writes `library.bib`: in UTF-8, what stood between the entries first, then the entries by cite key; or everything in
+/// the order of the files that it came from.
 ///
 /// BibTeX asks that an entry named by another's `crossref` comes after it, so those come last. A macro that means
 /// different things in different files is defined again before the entries that need another meaning (`MacroMeanings`).
 struct BibliographyWriter {
+    struct Options {
+        var order = ExportOptions.EntryOrder.key
+        /// Where a file of the store lies beside `library.bib`; nil where it is not there.
+        var place: (String) -> String? = { $0 }
+        /// Whether every file gets a `Bdsk-File-n`.
+        var namesFiles = false
+    }
+
+    /// JabRef looks for it in the first line, and nowhere else.
+    static let encodingLine = "% Encoding: UTF-8"
     /// Lines that begin like this are ours: an import reads them and does not keep them as text of the user's.
     static let mark = "% backup-tool: "
-    static let fileMark = mark + "file = "
+    static let fileMark = "file = "
 
-    private struct Entry {
+    struct Entry {
         let key: String
         /// Of the entries with one key, the one that the key itself identifies comes first.
         let isFirst: Bool
@@ -16,57 +27,55 @@ struct BibliographyWriter {
         let text: Range<Int64>
         /// What its macros mean, as a place in `choices`.
         let choice: Int
+        /// The key of the entry that it refers to by `crossref`, in lower case.
+        let parent: String?
     }
 
-    private struct Part {
-        let file: String
-        let place: Int
-        let localID: String
-        let fields: [Field]
-    }
-
-    private var entries: [Entry] = []
+    private let options: Options
+    private(set) var entries: [Entry] = []
     /// The entries' texts in the order they came; sorted, they are copied from here.
     private var texts: SpoolFile
-    private let parts: [Part]
-    private var macros: MacroMeanings
+    let parts: BibliographyParts
+    private(set) var macros: MacroMeanings
     /// What macros mean to entries; most entries share a few answers.
     private var choices: [MacroMeanings.Choice] = [[:]]
     private var placeOfChoice: [MacroMeanings.Choice: Int] = [[:]: 0]
-    private(set) var problems: [BackupError] = []
+    /// The same, but for what all entries agree on.
+    private(set) var contested: [MacroMeanings.Choice] = []
+    private(set) var problems: [Finding] = []
+    /// Entries that were converted to UTF-8.
+    private var converted = 0
+    /// Where the files lie that entries name.
+    private(set) var named: Set<String> = []
     private var parents: Set<String> = []
 
     /// `parts` are the live records of what stands between entries.
-    init(parts records: [Record]) throws {
+    init(parts records: [Record], _ options: Options = Options()) throws {
+        self.options = options
         texts = try SpoolFile(inMemory: 16 << 20)
-        var orders: [[String]] = []
-        var parts: [(file: String, localID: String, fields: [Field])] = []
-        for record in records {
-            let fields = try Fields.parse(record.fields)
-            if Fields.string("kind", in: fields) == BibliographyPart.order {
-                orders.append(Fields.strings("items", in: fields))
-            } else {
-                parts.append((Fields.string("file", in: fields) ?? "", record.localID, fields))
-            }
-        }
-        self.parts = Self.sorted(parts, orders)
-        macros = try MacroMeanings(self.parts.map(\.fields))
+        parts = try BibliographyParts(records)
+        macros = try MacroMeanings(parts.shown.map(\.fields))
     }
 
     /// Takes note of a live publication.
     mutating func note(_ record: Record) throws {
         let found = try Fields.strings(named: [Publication.citeKey, "crossref", Publication.raw], of: record.fields)
         let key = found[0] ?? ""
-        if let parent = found[1] { parents.insert(parent.lowercased()) }
+        let parent = found[1]?.lowercased()
+        if let parent { parents.insert(parent) }
         let start = texts.position
         var choice = MacroMeanings.Choice()
         do {
-            let bytes = try found[2].map { Array($0.utf8) } ?? Publication.bytes(of: Fields.parse(record.fields))
-            try append(bytes, links: links(of: record.fields))
-            if !macros.isEmpty { choice = macros.choice(for: try MacroUse.of(bytes, fields: record.fields)) }
+            var bytes = try found[2].map { Array($0.utf8) } ?? Publication.bytes(of: Fields.parse(record.fields))
+            if !macros.isEmpty {
+                let uses = try MacroUse.of(bytes, fields: record.fields)
+                var lost: [MacroUse] = []
+                choice = macros.choice(for: uses, lost: &lost)
+                bytes = Self.spelled(out: lost, in: bytes)
+            }
+            try append(bytes, key, links: links(of: record.fields))
         } catch let error as BackupError where error.code == .failed && error.subject == nil {
-            problems.append(
-                BackupError(.incomplete, "\(error.message); the entry is in records.jsonl only", at: key))
+            problems.append(Finding(.malformed, .warning, key, "\(error.message); the entry is in records.jsonl only"))
         }
         if placeOfChoice[choice] == nil {
             placeOfChoice[choice] = choices.count
@@ -75,77 +84,120 @@ struct BibliographyWriter {
         entries.append(
             Entry(
                 key: key, isFirst: record.localID == DeterministicID.make(RecordType.publication, key),
-                localID: record.localID, text: start..<texts.position, choice: placeOfChoice[choice] ?? 0))
+                localID: record.localID, text: start..<texts.position, choice: placeOfChoice[choice] ?? 0,
+                parent: parent))
     }
 
-    private func links(of fields: String) throws -> [String] {
+    /// With the values of macros that no definition gives any more, written out.
+    private static func spelled(out uses: [MacroUse], in bytes: [UInt8]) -> [UInt8] {
+        var bytes = bytes
+        for use in uses {
+            // A value that cannot be written so stays in records.jsonl.
+            bytes = (try? BibEditor.apply([.set(field: use.field, value: use.stored)], to: bytes)) ?? bytes
+        }
+        return bytes
+    }
+
+    private func links(of fields: String) throws -> [BibEntryView.Link] {
         var fields = fields
         // Most entries have none, and looking is cheaper than parsing.
         guard fields.withUTF8({ contains("\"linkedFiles\"", in: UnsafeRawBufferPointer($0)) }) else { return [] }
-        return Fields.strings(Publication.linkedFiles, in: try Fields.parse(fields))
+        return Fields.strings(Publication.linkedFiles, in: try Fields.parse(fields)).compactMap { path in
+            options.place(path).map { BibEntryView.Link(path: path, place: $0) }
+        }
     }
 
-    private mutating func append(_ bytes: [UInt8], links: [String]) throws {
+    private mutating func append(_ bytes: [UInt8], _ key: String, links: [BibEntryView.Link]) throws {
+        let view = BibEntryView(of: bytes, links: links, naming: options.namesFiles)
+        noteView(view, key)
+        if options.namesFiles { named.formUnion(links.map(\.place).filter { !view.unnamed.contains($0) }) }
         try texts.append { out in
-            for path in links {
-                out += Self.fileMark.utf8
-                out += Self.escaped(path)
-                out.append(0x0A)
+            for line in links.map({ Self.fileMark + BibMark.escaped(Array($0.place.utf8)) }) + view.marks {
+                out += "\(Self.mark)\(line)\n".utf8
             }
-            out += bytes
+            out += view.bytes
             out += "\n\n".utf8
         }
     }
 
-    /// Writes everything.
-    mutating func write(to sink: TextSink) throws {
-        try sink { out in
-            out += "\(Self.mark)publications, sorted by cite key. Text before the entries is kept as it was.\n\n".utf8
+    private mutating func noteView(_ view: BibEntryView, _ key: String) {
+        if view.isConverted { converted += 1 }
+        if view.isGuess {
+            problems.append(
+                Finding(
+                    .malformed, .warning, key,
+                    "holds bytes that are neither UTF-8 nor Windows-1252; library.bib shows a guess",
+                    remedy: "records.jsonl has the entry byte for byte"))
         }
-        macros.settle(choices)
-        let contested = choices.map { macros.contested($0) }
-        try appendHead(parts.map(\.fields), macros, to: sink)
-        var writer = macros.writer()
-        let sorted = sortedEntries()
-        for isParent in [false, true] {
-            var later: [MacroMeanings.Choice: [Entry]] = [:]
-            for entry in sorted where self.isParent(entry.key) == isParent {
-                let choice = contested[entry.choice]
-                if writer.isInForce(choice) {
-                    try copy(entry, to: sink)
-                } else {
-                    later[choice, default: []].append(entry)
-                }
-            }
-            for (choice, entries) in later.sorted(by: { MacroMeanings.precedes($0.key, $1.key) }) {
-                for definition in writer.definitions(for: choice) { try append(definition, to: sink) }
-                for entry in entries { try copy(entry, to: sink) }
-            }
-        }
-        for definition in writer.unwritten() { try append(definition, to: sink) }
     }
 
-    private func copy(_ entry: Entry, to sink: TextSink) throws {
+    /// What there is to say of the file, once it is written.
+    var findings: [Finding] {
+        guard converted > 0 else { return problems }
+        let what = converted == 1 ? "1 entry was" : "\(converted) entries were"
+        return problems + [
+            Finding(
+                .malformed, .note, Layout.bibliography,
+                "\(what) converted from Windows-1252 to UTF-8; records.jsonl has the bytes as they came")
+        ]
+    }
+
+    /// Writes everything.
+    mutating func write(to sink: TextSink) throws {
+        let order =
+            switch options.order {
+            case .key: "sorted by cite key. Text before the entries is kept as it was."
+            case .source: "in the order of the files that they came from."
+            }
+        try sink { $0 += "\(Self.encodingLine)\n\(Self.mark)publications, \(order)\n\n".utf8 }
+        macros.settle(choices, all: options.order == .source)
+        contested = choices.map { macros.contested($0) }
+        switch options.order {
+        case .key: try writeByKey(to: sink)
+        case .source: try writeAsInSources(to: sink)
+        }
+    }
+
+    private func writeByKey(to sink: TextSink) throws {
+        var head = BibliographyHead()
+        for part in parts.shown where !macros.holdsBack(part.bytes) { try head.append(part, to: sink) }
+        var writer = macros.writer()
+        let sorted = sortedEntries()
+        var isWritten = [Bool](repeating: false, count: sorted.count)
+        func write(_ wanted: (Entry) -> Bool) throws {
+            for (index, entry) in sorted.enumerated() where !isWritten[index] {
+                guard wanted(entry), writer.isInForce(contested[entry.choice]) else { continue }
+                try copy(entry, to: sink)
+                isWritten[index] = true
+            }
+        }
+        func writeLater(_ wanted: (Entry) -> Bool) throws {
+            try write(wanted)
+            let left = sorted.indices.filter { !isWritten[$0] && wanted(sorted[$0]) }
+            let groups = Dictionary(grouping: left) { contested[sorted[$0].choice] }
+            for (choice, group) in groups.sorted(by: { MacroMeanings.precedes($0.key, $1.key) }) {
+                for definition in writer.definitions(for: choice) { try Self.append(definition, to: sink) }
+                for index in group {
+                    try copy(sorted[index], to: sink)
+                    isWritten[index] = true
+                }
+            }
+        }
+        try write { !isParent($0.key) }
+        // What knew no definition of a macro has to stand before the first one, its children before it.
+        let waiting = Set(sorted.indices.compactMap { isWritten[$0] ? nil : sorted[$0].parent })
+        try write { contested[$0.choice].values.contains(nil) && !waiting.contains($0.key.lowercased()) }
+        try writeLater { !isParent($0.key) }
+        try writeLater { _ in true }
+        for definition in writer.unwritten() { try Self.append(definition, to: sink) }
+    }
+
+    func copy(_ entry: Entry, to sink: TextSink) throws {
         let bytes = try texts.read(entry.text)
         try sink { $0 += bytes }
     }
 
-    private func appendHead(_ parts: [[Field]], _ macros: MacroMeanings, to sink: TextSink) throws {
-        var endsInText = false
-        for part in parts {
-            let kind = Fields.string("kind", in: part)
-            if kind == BibBlock.Kind.unreadable.rawValue { continue }
-            let bytes = try Publication.bytes(of: part)
-            if macros.holdsBack(bytes) { continue }
-            let isText = kind == BibBlock.Kind.text.rawValue
-            // Without a line between them two texts would come back as one.
-            if isText, endsInText { try sink { $0 += "\(Self.mark)text\n\n".utf8 } }
-            try append(bytes, to: sink)
-            endsInText = isText
-        }
-    }
-
-    private func sortedEntries() -> [Entry] {
+    func sortedEntries() -> [Entry] {
         entries.sorted { left, right in
             if left.key != right.key { return BibKeyOrder.precedes(left.key, right.key) }
             if left.isFirst != right.isFirst { return left.isFirst }
@@ -155,36 +207,26 @@ struct BibliographyWriter {
 
     private func isParent(_ key: String) -> Bool { !parents.isEmpty && parents.contains(key.lowercased()) }
 
-    private static func sorted(
-        _ parts: [(file: String, localID: String, fields: [Field])], _ orders: [[String]]
-    ) -> [Part] {
-        var places: [String: Int] = [:]
-        for items in orders {
-            for (index, item) in items.enumerated() where item.hasPrefix("part:") { places[item] = index }
-        }
-        let placed = parts.map { part in
-            Part(
-                file: part.file, place: places["part:" + part.localID] ?? .max, localID: part.localID,
-                fields: part.fields)
-        }
-        return placed.sorted { ($0.file, $0.place, $0.localID) < ($1.file, $1.place, $1.localID) }
-    }
-
-    /// BibTeX would take an @ for the start of an entry, even here.
-    private static func escaped(_ path: String) -> [UInt8] {
-        path.utf8.flatMap { byte in
-            switch byte {
-            case UInt8(ascii: "@"): Array("%40".utf8)
-            case UInt8(ascii: "%"): Array("%25".utf8)
-            default: [byte]
-            }
-        }
-    }
-
-    private func append(_ bytes: [UInt8], to sink: TextSink) throws {
+    static func append(_ bytes: [UInt8], to sink: TextSink) throws {
         try sink { out in
             out += bytes
             out += "\n\n".utf8
         }
     }
+}
+
+/// Writes what stands between entries, one part after the other.
+struct BibliographyHead {
+    private var endsInText = false
+
+    mutating func append(_ part: BibliographyParts.Part, to sink: TextSink) throws {
+        // Without a line between them two texts would come back as one.
+        if part.isText, endsInText {
+            try BibliographyWriter.append(Array("\(BibliographyWriter.mark)text".utf8), to: sink)
+        }
+        try BibliographyWriter.append(part.bytes, to: sink)
+        endsInText = part.isText
+    }
+
+    mutating func passEntry() { endsInText = false }
 }

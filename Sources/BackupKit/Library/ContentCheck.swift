@@ -48,11 +48,12 @@ enum ContentCheck {
         }
     }
 
-    private static func weakness(_ layout: OpenedLayout) -> Finding {
+    static func weakness(_ layout: OpenedLayout) -> Finding {
         Finding(
             .weakChecksum, .warning, layout.prefix + Manifest.fileName,
-            "gives imbib's XOR checksums, which miss swapped blocks: that they agree proves little",
-            remedy: "restore this backup and export it again to have real ones")
+            "holds imbib's XOR sums. They do not notice blocks of 32 bytes that changed places, nor two changes that "
+                + "cancel each other out: that these files are whole is not proved",
+            remedy: "restore this backup and export it again to have SHA-256 checksums")
     }
 
     static func compare(_ manifest: ImbibManifest, _ folds: [String: String], _ layout: OpenedLayout) -> [Finding] {

@@ -7,7 +7,15 @@ public struct ExportOptions: Sendable {
         case imbib(CarrierFormat)
     }
 
+    /// How `library.bib` is put in order.
+    public enum EntryOrder: String, Sendable, CaseIterable {
+        case key
+        /// As the files had it that were imported.
+        case source
+    }
+
     public var form: Form
+    public var order = EntryOrder.key
     public var kinds: Set<Kind> = Set(Kind.allCases)
     public var level: Int?
     /// What to do with assets that the cloud would not take.

@@ -12,9 +12,11 @@ enum ImbibExport {
             try writer.add(path, size: finished.size, also: { fold.update($0) }) { try finished.forEachChunk($0) }
             checksums[path] = fold.hex
         }
+        let kinds = layout.options.kinds
+        let names = try ImbibNames(kinds.contains(.attachments) ? layout.store : nil)
+        layout.imbibNames = names
         try layout.gather()
         publications = layout.result.records[.publications] ?? 0
-        let kinds = layout.options.kinds
         if kinds.contains(.publications) { try add(Layout.bibliography) { try layout.writeBibliography(to: $0) } }
         if kinds.contains(.notes) {
             try add(Layout.notes) { sink in
@@ -25,16 +27,16 @@ enum ImbibExport {
             }
         }
         if kinds.contains(.settings) { try add(Layout.settings) { try layout.writeSettings(to: $0) } }
-        let names = Names()
         var attachments = 0
         var pending: [String: Fold] = [:]
-        try layout.addAssets(to: writer, path: { names.path(of: $0) }) { asset in
+        try layout.addAssets(to: writer, path: { names.place($0.path) ?? $0.path }) { asset in
             let fold = Fold()
-            pending[names.path(of: asset)] = fold
+            pending[names.place(asset.path) ?? asset.path] = fold
             attachments += 1
             return { fold.value.update($0) }
         }
         for (path, fold) in pending { checksums[path] = fold.value.hex }
+        if kinds.contains(.publications) { noteUnnamed(pending.keys.sorted(), &layout) }
         layout.result.contentDigest = try layout.finishDigest()
         let manifest = ImbibManifest(
             createdAt: layout.time, appVersion: layout.options.tool, schemaVersion: try layout.store.dataSchemaVersion,
@@ -42,26 +44,41 @@ enum ImbibExport {
         try writer.add(Manifest.fileName, text: manifest.text().utf8)
     }
 
+    /// imbib shows no file that no entry names.
+    private static func noteUnnamed(_ paths: [String], _ layout: inout StoreLayout) {
+        let unnamed = paths.filter { !layout.namedFiles.contains($0) }
+        guard let first = unnamed.first else { return }
+        let what = unnamed.count == 1 ? "belongs" : "and \(unnamed.count - 1) more belong"
+        layout.result.warnings.append(
+            Finding(
+                .unlinked, .warning, first,
+                "\(what) to no publication: the backup holds it, and imbib will not show it",
+                remedy: "name it after a cite key, or name it in an entry's file field, and import both again"))
+    }
+
     private final class Fold {
         var value = XORFold()
     }
+}
 
-    /// imbib knows one folder for attachments; where two of ours would meet in it, the older folder's name stays.
-    private final class Names {
-        private var taken: [String: String] = [:]
+/// imbib knows one folder for attachments; where two of ours would meet in it, the older folder's name stays.
+struct ImbibNames {
+    private var places: [String: String] = [:]
+
+    /// Nil: no attachments are exported.
+    init(_ store: Store?) throws {
         /// Folded, because two names that differ in case alone cannot lie side by side everywhere.
-        private var names: Set<String> = []
-
-        func path(of asset: Asset) -> String {
-            if let known = taken[asset.path] { return known }
+        var taken: Set<String> = []
+        try store?.forEachAsset { asset in
             let folder = Layout.attachmentFolders.first(where: asset.path.hasPrefix) ?? ""
             var name = "Attachments/" + asset.path.dropFirst(folder.count)
-            if !names.insert(name.lowercased()).inserted {
+            if !taken.insert(name.lowercased()).inserted {
                 name = "Attachments/" + asset.path
-                names.insert(name.lowercased())
+                taken.insert(name.lowercased())
             }
-            taken[asset.path] = name
-            return name
+            places[asset.path] = name
         }
     }
+
+    func place(_ path: String) -> String? { places[path] }
 }

@@ -50,15 +50,20 @@ public enum Importer {
             intake.keepsPlan = options.keepsPlan || options.dryRun
             intake.isEdit = options.overwrite
             let events = try scanEvents(sources, for: intake, in: folder, options)
+            let named =
+                try options.kinds.contains(.attachments)
+                ? NamedFiles(store, paths: paths, attachments: options.attachments) : nil
             let (_, batch) = try store.batch(
                 kind: "import", source: (paths + (options.attachments.map { [$0] } ?? [])).joined(separator: " "),
                 dryRun: options.dryRun
             ) {
                 for backup in backups { try Restorer.apply(backup.prepared, to: intake, restoreOptions(options)) }
-                try takeFiles(sources, named: Set(paths), intake, options)
+                try takeFiles(sources, named: Set(paths), naming: named, intake, options)
                 try events?.take()
-                noteLeftOut(sources, media: events?.found ?? [], intake)
+                try named?.take(into: intake, in: folder, dryRun: options.dryRun)
+                noteLeftOut(sources, taken: (events?.found ?? []).union(named?.taken ?? []), intake)
                 if let attachments { try attachments.take(into: intake) }
+                try named?.reportMissing(to: intake)
                 return ((), summary: intake.summary)
             }
             return intake.finished(batch)
@@ -84,7 +89,8 @@ public enum Importer {
     }
 
     private static func takeFiles(
-        _ sources: [Source], named: Set<String>, _ intake: Intake, _ options: ImportOptions
+        _ sources: [Source], named: Set<String>, naming namedFiles: NamedFiles?, _ intake: Intake,
+        _ options: ImportOptions
     ) throws {
         var bibliography: BibliographyIntake?
         let files = FileIntake(intake, options.limits)
@@ -93,6 +99,7 @@ public enum Importer {
             case .bibliography(let path) where options.kinds.contains(.publications):
                 let reader = try bibliography ?? BibliographyIntake(intake)
                 bibliography = reader
+                reader.namedFiles = namedFiles
                 try reader.take(path: path, name: lastComponent(of: path), time: try time(of: path))
             case .events(let path) where options.kinds.contains(.events) && !intake.takesBatches:
                 try files.takeEvents(path: path, name: path, rejects: options.rejected.map(RejectedLines.init))
@@ -113,10 +120,10 @@ public enum Importer {
         }
     }
 
-    /// `media` are files that were taken because event logs name them.
-    private static func noteLeftOut(_ sources: [Source], media: Set<String>, _ intake: Intake) {
+    /// `taken` are files that were taken because lines or entries name them.
+    private static func noteLeftOut(_ sources: [Source], taken: Set<String>, _ intake: Intake) {
         for case .leftOut(let path, let files) in sources {
-            let left = files.filter { !media.contains("\(path)/\($0)") }
+            let left = files.filter { !taken.contains("\(path)/\($0)") }
             guard let first = left.first else { continue }
             let count = left.count
             intake.note(

@@ -75,8 +75,9 @@ enum Layout {
             tar -xf NAME.tar.zst    (also .tar.gz, .tar.xz, .tar; .zst needs zstd)
             unzip NAME.zip
 
-        All text is UTF-8 and lines end in LF, but for BibTeX entries that came in
-        another encoding or with other line ends: they are kept byte for byte.
+        All text is UTF-8 and lines end in LF, but for BibTeX entries that came with
+        other line ends. records.jsonl keeps the bytes of entries that came in
+        another encoding.
 
         """
 }

@@ -46,6 +46,10 @@ struct OpenedLayout: Sendable {
                 manifest = try bytes.withUnsafeBytes { try parse($0) }
             } catch let error as BackupError where error.code == .damaged {
                 findings.append(Finding(.manifestInvalid, .damage, entry.path, error.message))
+            } catch let error as BackupError where error.code == .refused && error.subject == nil {
+                // Nothing is wrong with it: whoever wants to read it, in whatever way, hears the same.
+                throw BackupError(
+                    .failed, error.message, at: path, remedy: error.remedy ?? "use a newer backup-tool")
             }
             if case .own(let own) = manifest {
                 expected = own.files
@@ -56,13 +60,19 @@ struct OpenedLayout: Sendable {
         }
         if case .none = manifest {
             let known = Set(entries.map(\.path))
-            if findings.count == damage.count,
-                known.contains(prefix + ChecksumFile.fileName) || known.contains(prefix + Layout.records)
-            {
-                findings.append(
-                    Finding(
-                        .manifestMissing, .damage, prefix + Manifest.fileName,
-                        "is missing: nothing says when this was written and how much there should be"))
+            if findings.count == damage.count {
+                if known.contains(prefix + ChecksumFile.fileName) || known.contains(prefix + Layout.records) {
+                    findings.append(
+                        Finding(
+                            .manifestMissing, .damage, prefix + Manifest.fileName,
+                            "is missing: nothing says when this was written and how much there should be"))
+                } else if known.contains(prefix + Layout.bibliography) {
+                    findings.append(
+                        Finding(
+                            .manifestMissing, .warning, path,
+                            "has no manifest: nothing says which files belong to it, so completeness is not proved",
+                            remedy: "what is here was read for itself"))
+                }
             }
             expected = try expectedBySums(prefix, entries, reader)
         }

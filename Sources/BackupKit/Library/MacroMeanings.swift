@@ -21,7 +21,8 @@ struct MacroMeanings {
     private var contestedNames: Set<String> = []
     private var heldBack: Set<[UInt8]> = []
     /// What was found for uses seen before: thousands of entries say `month = mar`.
-    private var answers: [MacroUse: (names: [String], choice: Choice)] = [:]
+    private var answers: [MacroUse: Answer] = [:]
+    private typealias Answer = (names: [String], choice: Choice, isFound: Bool)
 
     /// `parts` are those of all files, each file's in their order.
     init(_ parts: [[Field]]) throws {
@@ -34,7 +35,7 @@ struct MacroMeanings {
                 macros = .standard
                 current = [:]
             }
-            let bytes = try Publication.bytes(of: part)
+            let bytes = BibliographyPart.shown(try Publication.bytes(of: part), isText: false)
             bytes.withUnsafeBytes { raw in
                 BibParser.parse(raw) { block in
                     guard block.kind == .string else { return }
@@ -61,13 +62,16 @@ struct MacroMeanings {
 
     var isEmpty: Bool { definitions.isEmpty }
 
-    /// Which definitions give an entry's fields the values that are stored.
-    mutating func choice(for uses: [MacroUse]) -> Choice {
+    /// Which definitions give an entry's fields the values that are stored. `lost` gets the uses for which none do: the
+    /// macro has another meaning by now.
+    mutating func choice(for uses: [MacroUse], lost: inout [MacroUse]) -> Choice {
         var choice = Choice()
         for use in uses {
-            let (names, alone) = answer(to: use)
-            if names.contains(where: choice.keys.contains) {
-                choose(use, names, &choice)
+            let (names, alone, isFound) = answer(to: use)
+            if !isFound {
+                lost.append(use)
+            } else if names.contains(where: choice.keys.contains) {
+                if !choose(use, names, &choice) { lost.append(use) }
             } else {
                 choice.merge(alone) { $1 }
             }
@@ -76,21 +80,23 @@ struct MacroMeanings {
     }
 
     /// The contested macros of a use, and what they mean where no other field has settled that.
-    private mutating func answer(to use: MacroUse) -> (names: [String], choice: Choice) {
+    private mutating func answer(to use: MacroUse) -> Answer {
         if let known = answers[use] { return known }
         let defined = Set(use.macros).filter { byName[$0] != nil }.sorted()
         let names = defined.count <= 4 ? defined : []
         var choice = Choice()
-        choose(use, names, &choice)
-        answers[use] = (names, choice)
-        return (names, choice)
+        // Too many to try all of them are left as they are.
+        let isFound = choose(use, names, &choice) || defined.count > names.count
+        answers[use] = (names, choice, isFound)
+        return (names, choice, isFound)
     }
 
-    private func choose(_ use: MacroUse, _ names: [String], _ choice: inout Choice) {
-        guard !names.isEmpty else { return }
+    /// Whether some meanings of the macros give the value.
+    private func choose(_ use: MacroUse, _ names: [String], _ choice: inout Choice) -> Bool {
         var trial = choice
         let isFound = use.written.withUnsafeBytes { find(use.stored, $0, names[...], &trial) }
         if isFound { choice = trial }
+        return isFound
     }
 
     /// Tries the meanings of one macro after the other; what an earlier field settled stays.
@@ -113,7 +119,13 @@ struct MacroMeanings {
     }
 
     /// Decides, once all entries have chosen, which macros are contested.
-    mutating func settle(_ choices: some Sequence<Choice>) {
+    /// `all`: every macro is, as where a file's definitions stand wherever they did.
+    mutating func settle(_ choices: some Sequence<Choice>, all: Bool = false) {
+        if all {
+            contestedNames = Set(byName.keys)
+            heldBack = Set(definitions.map(\.bytes))
+            return
+        }
         for (name, indices) in byName where Set(indices.map { definitions[$0].value }).count > 1 {
             contestedNames.insert(name)
         }
@@ -164,12 +176,23 @@ struct MacroMeanings {
                 if let index {
                     define(index, &out, depth: 0)
                 } else if current[name] != nil {
-                    // No definition can be taken back; this one says what an unknown macro is read as.
-                    out.append(Array("@string{\(name) = {\(name)}}".utf8))
+                    // No definition can be taken back.
+                    out.append(Self.undefined(name))
                     current[name] = nil
                 }
             }
             return out
+        }
+
+        /// A definition that says what an unknown macro is read as.
+        static func undefined(_ name: String) -> [UInt8] { Array("@string{\(name) = {\(name)}}".utf8) }
+
+        static func isUndefinition(_ raw: UnsafeRawBufferPointer) -> Bool {
+            guard let start = raw.firstIndex(of: BibByte.openBrace),
+                let end = raw.firstIndex(where: { BibByte.isWhite($0) }), start < end
+            else { return false }
+            let name = BibText.decode(Array(raw[(start + 1)..<end])).text
+            return raw.elementsEqual(undefined(name))
         }
 
         private mutating func define(_ index: Int, _ out: inout [[UInt8]], depth: Int) {
@@ -188,6 +211,15 @@ struct MacroMeanings {
             current[definition.name] = index
         }
 
+        /// Takes a definition that stands where it did; false when it is in force already.
+        mutating func define(_ bytes: [UInt8]) -> Bool {
+            let places = meanings.definitions.indices.filter { meanings.definitions[$0].bytes == bytes }
+            if !places.isEmpty, places.allSatisfy({ current[meanings.definitions[$0].name] == $0 }) { return false }
+            for place in places { current[meanings.definitions[place].name] = place }
+            written.insert(bytes)
+            return true
+        }
+
         /// What nothing needed, at the end: it is the user's all the same.
         func unwritten() -> [[UInt8]] {
             var seen = written
@@ -198,6 +230,7 @@ struct MacroMeanings {
 
 /// A field that is written with macros, and what it said where it came from.
 struct MacroUse: Hashable {
+    let field: String
     let written: [UInt8]
     let stored: String
     let macros: [String]
@@ -225,8 +258,10 @@ struct MacroUse: Hashable {
         }
         if names.isEmpty { return [] }
         let stored = try Fields.strings(named: names, of: fields)
-        return zip(found, stored).compactMap { use, stored in
-            stored.map { MacroUse(written: use.written, stored: $0, macros: use.macros) }
+        return names.indices.compactMap { index in
+            stored[index].map {
+                MacroUse(field: names[index], written: found[index].written, stored: $0, macros: found[index].macros)
+            }
         }
     }
 

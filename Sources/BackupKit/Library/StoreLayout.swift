@@ -8,6 +8,10 @@ struct StoreLayout {
 
     private var digest = ContentDigest()
     private var bibliography: BibliographyWriter?
+    /// Where imbib wants the files; nil for our own layout.
+    var imbibNames: ImbibNames?
+    /// Where the files lie that entries of `library.bib` name, of those that imbib has to find.
+    private(set) var namedFiles: Set<String> = []
     private var notes: [(key: String, localID: String, change: Int64)] = []
     private let damaged: DamagedRows
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
@@ -76,7 +80,12 @@ struct StoreLayout {
         guard options.kinds.contains(.publications) else { return nil }
         var parts: [Record] = []
         try store.forEachLive(type: RecordType.bibliographyPart) { parts.append($0.record) }
-        return try BibliographyWriter(parts: parts)
+        var bibliography = BibliographyWriter.Options(order: options.order)
+        if let imbibNames {
+            bibliography.place = imbibNames.place
+            bibliography.namesFiles = true
+        }
+        return try BibliographyWriter(parts: parts, bibliography)
     }
 
     /// When the export was made: one moment for all of it.
@@ -151,7 +160,8 @@ struct StoreLayout {
         // It holds all entries, and is done with.
         self.bibliography = nil
         try bibliography.write(to: sink)
-        result.warnings += bibliography.problems.map { Finding(.malformed, .warning, $0.subject ?? "", $0.message) }
+        result.warnings += bibliography.findings
+        namedFiles = bibliography.named
     }
 
     /// `notes.json`, by cite key; `text` writes one note.

@@ -18,7 +18,7 @@ public struct VerifyResult: Sendable {
     public var findings: [Finding] = []
     /// Whether something was found that is no damage and yet keeps the result from being a proof.
     public var needsAttention: Bool {
-        findings.contains { $0.severity == .warning && $0.code != .weakChecksum }
+        findings.contains { $0.severity == .warning }
     }
     public var isOK: Bool { !findings.contains { $0.severity == .damage } }
 }
@@ -43,12 +43,6 @@ public enum Verifier {
         result.bytes = layout.entries.reduce(0) { $0 &+ $1.size }
         result.findings = layout.findings
         if case .own(let manifest) = layout.manifest { result.contentDigest = manifest.contentDigest }
-        if case .none = layout.manifest, !layout.findings.contains(where: { $0.severity == .damage }) {
-            result.findings.append(
-                Finding(
-                    .manifestMissing, .warning, path, "has no manifest: nothing says what should be here",
-                    remedy: "what is here was checked for itself only"))
-        }
         let isNewer = isNewer(layout)
         if isNewer {
             result.findings.append(
@@ -62,7 +56,10 @@ public enum Verifier {
         case .full: result.findings += try ContentCheck.run(layout, limits, progress)
         case .deep:
             result.findings += try ContentCheck.run(layout, limits, progress)
-            if result.isOK, !isNewer { result.findings += try deep(path, layout, limits, progress) }
+            if result.isOK, !isNewer {
+                let found = try deep(path, layout, limits, progress)
+                result.findings += found.filter { !result.findings.contains($0) }
+            }
         }
         return result
     }
@@ -86,8 +83,9 @@ public enum Verifier {
     private static func quick(_ layout: OpenedLayout) throws -> [Finding] {
         if case .imbib(let manifest) = layout.manifest {
             let present = Set(layout.entries.map(\.path))
-            return manifest.checksums.keys.sorted().map { layout.prefix + $0 }.filter { !present.contains($0) }
-                .map { Finding(.entryMissing, .damage, $0, "is in the manifest and not here") }
+            let missing = manifest.checksums.keys.sorted().map { layout.prefix + $0 }.filter { !present.contains($0) }
+            return [ContentCheck.weakness(layout)]
+                + missing.map { Finding(.entryMissing, .damage, $0, "is in the manifest and not here") }
         }
         guard !layout.expected.isEmpty else { return [] }
         let tally = CarrierCheck.Tally(expected: layout.expected, progress: .none)

@@ -18,7 +18,11 @@ extension Command {
             .value(
                 "format", "FORMAT", "What to write",
                 .oneOf(CarrierFormat.allCases.map(\.rawValue) + ["imbib"])),
-            .only, .value("level", "N", "How hard to compress, 1 to 19; 3 is usual for zstd"),
+            .only,
+            .value(
+                "order", "ORDER", "Order of library.bib: by key (usual), or as in the source files",
+                .oneOf(ExportOptions.EntryOrder.allCases.map(\.rawValue))),
+            .value("level", "N", "How hard to compress, 1 to 19; 3 is usual for zstd"),
             .value(
                 "oversize", "WHAT", "What to do with attachments over 250 MB, which will not sync",
                 .oneOf(ExportOptions.Oversize.allCases.map(\.rawValue))),
@@ -46,8 +50,8 @@ extension Command {
 
 /// A vault takes what other forms take, as its next snapshot.
 private func snapshot(_ address: VaultAddress, _ options: ExportOptions, _ call: Invocation) throws -> ExitStatus {
-    guard call.value("format") == nil, call.value("level") == nil else {
-        throw call.usage("--format and --level do not go with a vault")
+    guard call.value("format") == nil, call.value("level") == nil, call.value("order") == nil else {
+        throw call.usage("--format, --level and --order do not go with a vault")
     }
     if let word = address.word {
         throw call.usage("a new snapshot takes its name itself: leave out '@\(printable(word))'")
@@ -85,6 +89,7 @@ private func exportOptions(_ call: Invocation, _ target: String) throws -> Expor
     }
     var options = ExportOptions(form: form)
     options.kinds = call.kinds()
+    options.order = call.value("order").flatMap(ExportOptions.EntryOrder.init(rawValue:)) ?? .key
     options.level = try call.integer("level", in: 1...19) ?? settings.integer("export.level")
     let oversize = call.value("oversize") ?? settings.text("export.oversize")
     options.oversize = oversize.flatMap(ExportOptions.Oversize.init(rawValue:)) ?? .include

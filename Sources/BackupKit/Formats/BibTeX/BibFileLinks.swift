@@ -8,6 +8,12 @@ public struct BibFileLink: Sendable, Equatable {
     public init(path: String, description: String? = nil, mediaType: String? = nil) {
         (self.path, self.description, self.mediaType) = (path, description, mediaType)
     }
+
+    /// What the path may mean: itself, and what it says where it was written in LaTeX (`{\_}`, `\&`, `{\"u}`).
+    public var readings: [String] {
+        let plain = LaTeXText.plain(path)
+        return sameBytes(plain, path) ? [path] : [path, plain]
+    }
 }
 
 /// What attachments an entry names, in the ways of BibDesk, JabRef, Zotero and plain paths.
@@ -63,70 +69,104 @@ public enum BibFileLinks {
 // MARK: - The `file` field
 
 extension BibFileLinks {
-    private struct Item {
-        var parts: [String] = [""]
+    /// A part between two colons: as written, and with its escapes taken away.
+    private struct Part {
+        var raw = ""
+        var text = ""
+    }
+
+    /// What an item says, and which of its parts are the path.
+    private struct Found {
+        let link: BibFileLink
+        let path: Range<Int>
     }
 
     /// `description:path:type;…`, `name:path:media/type;…`, or paths alone, with `\:`, `\;` and `\\` escaped.
-    private static func list(_ value: String) -> [BibFileLink] {
-        items(of: value).compactMap { link($0.parts.map(trimmed)) }
+    private static func list(_ value: String) -> [BibFileLink] { items(of: value).compactMap { find($0)?.link } }
+
+    /// The value with other paths: `place` gets what a link's path may mean, and says where the file lies. The rest stays
+    /// as it is written.
+    static func replacing(field name: String, value: String, place: ([String]) -> String?) -> String {
+        let name = name.lowercased()
+        if name != "file" {
+            guard let link = links(field: name, value: value).first, let path = place(link.readings),
+                !sameBytes(path, link.path)
+            else { return value }
+            return name.hasPrefix(bibDeskPrefix) ? bibDeskValue(relativePath: path) : path
+        }
+        return items(of: value).map { parts in
+            var written = parts.map(\.raw)
+            if let found = find(parts), let path = place(found.link.readings), !sameBytes(path, found.link.path) {
+                written.replaceSubrange(found.path, with: [escaped(path)])
+            }
+            return written.joined(separator: ":")
+        }.joined(separator: ";")
     }
 
     /// A backslash before anything else is a backslash: people write Windows paths unescaped.
-    private static func items(of value: String) -> [Item] {
-        var items = [Item()]
-        var text = ""
-        var isEscaped = false
-        func endPart() {
-            items[items.count - 1].parts[items[items.count - 1].parts.count - 1] = text
-            text = ""
+    private static func items(of value: String) -> [[Part]] {
+        var items = [[Part()]]
+        var escape: String?
+        var rest = value.unicodeScalars[...]
+        func add(_ raw: String, _ text: String) {
+            items[items.count - 1][items[items.count - 1].count - 1].raw += raw
+            items[items.count - 1][items[items.count - 1].count - 1].text += text
         }
-        for scalar in value.unicodeScalars {
-            if isEscaped {
-                if ![":", ";", "\\"].contains(scalar) { text.unicodeScalars.append("\\") }
-                text.unicodeScalars.append(scalar)
-                isEscaped = false
-                continue
-            }
-            switch scalar {
-            case "\\": isEscaped = true
-            case ":":
-                endPart()
-                items[items.count - 1].parts.append("")
-            case ";":
-                endPart()
-                items.append(Item())
-            default: text.unicodeScalars.append(scalar)
+        while let scalar = rest.first {
+            let backslash = spelledBackslash(rest)
+            let written = backslash ?? String(Character(scalar))
+            rest = rest.dropFirst(written.unicodeScalars.count)
+            if let before = escape {
+                let isEscaped = backslash != nil || scalar == ":" || scalar == ";"
+                add(before + written, (isEscaped ? "" : "\\") + (backslash == nil ? written : "\\"))
+                escape = nil
+            } else if backslash != nil {
+                escape = written
+            } else if scalar == ":" {
+                items[items.count - 1].append(Part())
+            } else if scalar == ";" {
+                items.append([Part()])
+            } else {
+                add(written, written)
             }
         }
-        if isEscaped { text += "\\" }
-        endPart()
+        if let escape { add(escape, "\\") }
         return items
     }
 
-    private static func link(_ parts: [String]) -> BibFileLink? {
+    private static func spelledBackslash(_ text: Substring.UnicodeScalarView) -> String? {
+        guard let first = text.first, first == "\\" || first == "{" || first == "$" else { return nil }
+        for spelling in LaTeXText.backslashes where text.starts(with: spelling.unicodeScalars) { return spelling }
+        return first == "\\" ? "\\" : nil
+    }
+
+    private static func find(_ written: [Part]) -> Found? {
+        let parts = written.map { trimmed($0.text) }
         let whole = parts.joined(separator: ":")
         if isRemote(whole) || whole.isEmpty { return nil }
         if parts.count == 1 || isDrive(parts[0], parts[1]) && !isType(parts[parts.count - 1])
             || whole.hasPrefix("file://")
         {
-            return BibFileLink(path: slashed(localPath(whole)))
+            return Found(link: BibFileLink(path: slashed(localPath(whole))), path: 0..<parts.count)
         }
         if parts.count == 2 {
             let isPathFirst = isType(parts[1])
             let (path, other) = isPathFirst ? (parts[0], parts[1]) : (parts[1], parts[0])
             guard !path.isEmpty else { return nil }
-            return BibFileLink(
+            let link = BibFileLink(
                 path: slashed(path), description: isPathFirst ? nil : some(other),
                 mediaType: isPathFirst ? some(other) : nil)
+            return Found(link: link, path: isPathFirst ? 0..<1 : 1..<2)
         }
         // Colons beyond the two that separate belong to the path ("C:/x.pdf"); without a description the drive is first.
         let noDescription = isDrive(parts[0], parts[1])
-        let path = parts[(noDescription ? 0 : 1)..<(parts.count - 1)].joined(separator: ":")
+        let place = (noDescription ? 0 : 1)..<(parts.count - 1)
+        let path = parts[place].joined(separator: ":")
         guard !path.isEmpty, !isRemote(path) else { return nil }
-        return BibFileLink(
+        let link = BibFileLink(
             path: slashed(localPath(path)), description: noDescription ? nil : some(parts[0]),
             mediaType: some(parts[parts.count - 1]))
+        return Found(link: link, path: place)
     }
 
     private static func some(_ text: String) -> String? { text.isEmpty ? nil : text }

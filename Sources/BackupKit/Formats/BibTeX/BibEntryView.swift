@@ -1,0 +1,227 @@
+/// How an entry stands in the `library.bib` of an export: in UTF-8, and naming its files where they lie beside it. Marks
+/// before the entry say what is different from what was imported, and give an import the entry back as it was.
+struct BibEntryView {
+    /// A file of the entry: its path in the store, and where it lies beside `library.bib`.
+    struct Link: Equatable {
+        let path: String
+        let place: String
+    }
+
+    private(set) var bytes: [UInt8]
+    /// Lines for before the entry, without their beginning.
+    private(set) var marks: [String] = []
+    private(set) var isConverted = false
+    /// Whether some bytes are of no encoding that is known, so that what they stand for was guessed.
+    private(set) var isGuess = false
+    /// Files that no field of the entry could be made to name.
+    private(set) var unnamed: [String] = []
+
+    private static let encoding = "encoding = windows-1252"
+    private static let was = "was "
+    private static let added = "added = "
+    private static let bibDesk = "Bdsk-File-"
+    /// Fields that hold paths. `Local-Url` is an address of one machine.
+    private static let pathFields = ["file", "pdf", "localfile", "file-path"]
+
+    /// `naming` gives every link a `Bdsk-File-n`, the only field by which imbib finds files.
+    init(of entry: [UInt8], links: [Link] = [], naming: Bool = false) {
+        let (text, isUTF8) = BibText.decode(entry)
+        bytes = isUTF8 ? entry : Array(text.utf8)
+        if !isUTF8 {
+            isConverted = true
+            marks.append(Self.encoding)
+            isGuess = text.unicodeScalars.contains { (0x80..<0xA0).contains($0.value) }
+        }
+        if links.isEmpty { return }
+        placeLinks(links)
+        if naming { nameLinks(links) }
+    }
+
+    /// The value that a field has where the files lie as `links` say; nil when it needs no other.
+    private static func value(
+        of field: BibField, in entry: BibEntryLayout, _ links: [Link]
+    ) -> [UInt8]? {
+        guard field.style == .braces || field.style == .quotes else { return nil }
+        return value(
+            name: entry.text(field.nameStart, field.nameEnd),
+            written: Array(entry.slice(Int(field.valueStart), Int(field.valueEnd))), links)
+    }
+
+    private static func value(name: String, written: [UInt8], _ links: [Link]) -> [UInt8]? {
+        let lower = name.lowercased()
+        guard written.count >= 2, lower.hasPrefix(bibDesk.lowercased()) || pathFields.contains(lower) else {
+            return nil
+        }
+        let inner = BibText.decode(Array(written[1..<written.count - 1])).text
+        let placed = BibFileLinks.replacing(field: name, value: inner) { place(of: $0, links) }
+        guard !sameBytes(placed, inner) else { return nil }
+        let style: BibField.Style = written[0] == BibByte.quote ? .quotes : .braces
+        // A name with a brace of its own cannot stand in a value.
+        return try? BibWriter.value(Array(placed.utf8), of: name, style: style)
+    }
+
+    /// Where the file lies that a link of the entry's means: the one whose path ends most like it.
+    private static func place(of readings: [String], _ links: [Link]) -> String? {
+        var best: (count: Int, place: String)?
+        for reading in readings {
+            for link in links {
+                let count = FilePath.commonEnd(reading, link.path)
+                if count > best?.count ?? 0 { best = (count, link.place) }
+            }
+        }
+        return best?.place
+    }
+
+    private mutating func placeLinks(_ links: [Link]) {
+        guard let entry = BibEntryLayout(bytes) else { return }
+        // From the last to the first, so that the places of the others stay.
+        for (index, field) in entry.fields.enumerated().reversed() {
+            guard let value = Self.value(of: field, in: entry, links) else { continue }
+            let written = entry.slice(Int(field.valueStart), Int(field.valueEnd))
+            let candidate = Array(bytes[..<Int(field.valueStart)]) + value + Array(bytes[Int(field.valueEnd)...])
+            guard BibEntryLayout(candidate)?.fields.count == entry.fields.count else { continue }
+            bytes = candidate
+            marks.append("\(Self.was)\(index + 1) = \(BibMark.escaped(Array(written)))")
+        }
+    }
+
+    private mutating func nameLinks(_ links: [Link]) {
+        guard let entry = BibEntryLayout(bytes) else { return unnamed = links.map(\.place) }
+        var names: Set<String> = []
+        var named: Set<String> = []
+        for field in entry.fields {
+            let name = entry.text(field.nameStart, field.nameEnd)
+            names.insert(name.lowercased())
+            guard name.hasPrefix(Self.bibDesk) else { continue }
+            let value = entry.value(of: field, macros: .standard)
+            named.formUnion(BibFileLinks.links(field: name, value: value).map(\.path))
+        }
+        var number = 1
+        for link in links where !named.contains(link.place) {
+            while names.contains("\(Self.bibDesk)\(number)".lowercased()) { number += 1 }
+            let name = "\(Self.bibDesk)\(number)"
+            names.insert(name.lowercased())
+            let change = BibEditor.Change.set(
+                field: name, value: BibFileLinks.bibDeskValue(relativePath: link.place))
+            guard let edited = try? BibEditor.apply([change], to: bytes) else {
+                unnamed.append(link.place)
+                continue
+            }
+            bytes = edited
+            marks.append("\(Self.added)\(name)")
+        }
+    }
+
+    // MARK: The way back
+
+    /// Whether a mark is one of an entry's view.
+    static func isMark(_ text: String) -> Bool {
+        text == encoding || text.hasPrefix(was) || text.hasPrefix(added)
+    }
+
+    /// The entry that a view was made of. What somebody has changed in it since stays changed.
+    static func original(of view: [UInt8], marks: [String], links: [Link]) -> [UInt8] {
+        var bytes = view
+        for mark in marks.reversed() {
+            if mark == encoding {
+                bytes = BibText.encode(BibText.decode(bytes).text, asUTF8: false)
+            } else if mark.hasPrefix(added) {
+                bytes = without(String(mark.dropFirst(added.count)), bytes) ?? bytes
+            } else if mark.hasPrefix(was) {
+                bytes = before(mark.dropFirst(was.count), bytes, links) ?? bytes
+            }
+        }
+        return bytes
+    }
+
+    /// Without a field that a view has added at its end, to the byte.
+    private static func without(_ name: String, _ bytes: [UInt8]) -> [UInt8]? {
+        guard let entry = BibEntryLayout(bytes), let field = entry.fields.last, entry.isNamed(field, name) else {
+            return nil
+        }
+        let value = entry.value(of: field, macros: .standard)
+        var start = Int(field.nameStart)
+        while start > 0, BibByte.isWhite(bytes[start - 1]) { start -= 1 }
+        let end = Int(field.itemEnd)
+        var candidates = [entry.replacing(start, end, with: [])]
+        // In an entry without fields a line end came with it.
+        let lineEnd = end + entry.lineBreak.count
+        if entry.slice(end, lineEnd).elementsEqual(entry.lineBreak) {
+            candidates.append(entry.replacing(start, lineEnd, with: []))
+        }
+        candidates += candidates.compactMap(withoutLastComma)
+        return candidates.first { (try? BibEditor.apply([.set(field: name, value: value)], to: $0)) == bytes }
+    }
+
+    /// Without the comma behind the last field, or the key, that may have come with another field.
+    private static func withoutLastComma(_ bytes: [UInt8]) -> [UInt8]? {
+        guard let entry = BibEntryLayout(bytes) else { return nil }
+        let (bare, end) =
+            entry.fields.last.map { (Int($0.valueEnd), Int($0.itemEnd)) }
+            ?? (Int(entry.head.keyEnd), Int(entry.head.keyItemEnd))
+        return end > bare ? entry.replacing(end - 1, end, with: []) : nil
+    }
+
+    /// With the value that a field had, unless somebody has given it another since. `mark` is "2 = {…}".
+    private static func before(_ mark: Substring, _ bytes: [UInt8], _ links: [Link]) -> [UInt8]? {
+        let parts = mark.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[1] == "=", let number = Int(parts[0]), let entry = BibEntryLayout(bytes),
+            entry.fields.indices.contains(number - 1)
+        else { return nil }
+        let field = entry.fields[number - 1]
+        let written = BibMark.unescaped(parts[2])
+        let now = entry.slice(Int(field.valueStart), Int(field.valueEnd))
+        guard let placed = value(name: entry.text(field.nameStart, field.nameEnd), written: written, links),
+            placed.elementsEqual(now)
+        else { return nil }
+        return entry.replacing(Int(field.valueStart), Int(field.valueEnd), with: written)
+    }
+}
+
+/// Text in a comment line of ours: BibTeX would take an `@` for the start of an entry, even here.
+enum BibMark {
+    private static let digits = Array("0123456789ABCDEF".utf8)
+
+    static func escaped(_ text: [UInt8]) -> String {
+        var out: [UInt8] = []
+        for byte in text {
+            switch byte {
+            case BibByte.at, BibByte.percent, BibByte.lineFeed, BibByte.carriageReturn:
+                out += [BibByte.percent, digits[Int(byte >> 4)], digits[Int(byte & 15)]]
+            default: out.append(byte)
+            }
+        }
+        return String(decoding: out, as: UTF8.self)
+    }
+
+    static func unescaped(_ text: some StringProtocol) -> [UInt8] {
+        let bytes = Array(text.utf8)
+        var out: [UInt8] = []
+        var index = 0
+        while index < bytes.count {
+            if bytes[index] == BibByte.percent, index + 2 < bytes.count,
+                let byte = UInt8(String(decoding: bytes[(index + 1)...(index + 2)], as: UTF8.self), radix: 16)
+            {
+                out.append(byte)
+                index += 3
+            } else {
+                out.append(bytes[index])
+                index += 1
+            }
+        }
+        return out
+    }
+}
+
+/// Paths as names joined by `/`.
+enum FilePath {
+    /// How many names two paths have in common at their ends. Names that differ in the form of their Unicode are the same.
+    static func commonEnd(_ left: String, _ right: String) -> Int {
+        zip(left.split(separator: "/").reversed(), right.split(separator: "/").reversed()).prefix { $0 == $1 }.count
+    }
+
+    /// The name so many places before the last; nil where there is none.
+    static func name(_ place: Int, fromTheEndOf path: String) -> String? {
+        path.split(separator: "/").dropLast(place).last.map(String.init)
+    }
+}

@@ -1,0 +1,92 @@
+/// What stood between the entries of all files, as `library.bib` shows it: in UTF-8, each file's in its order.
+struct BibliographyParts {
+    struct Part {
+        let file: String
+        let localID: String
+        let fields: [Field]
+        /// As it is written.
+        let bytes: [UInt8]
+        let isText: Bool
+        let isString: Bool
+        fileprivate let place: Int
+    }
+
+    /// All that is written. An entry that never ends would swallow what comes after it, so it is not; and neither is what a
+    /// file says in another way by now (`BibliographyPart.slot`).
+    private(set) var shown: [Part] = []
+    /// What stood in each file, in its order, the files by their names.
+    private(set) var orders: [[String]] = []
+
+    init(_ records: [Record]) throws {
+        var listed: [String: Set<String>] = [:]
+        var places: [String: Int] = [:]
+        var found: [(file: String, localID: String, fields: [Field], kind: String)] = []
+        var ordered: [(file: String, items: [String])] = []
+        for record in records {
+            let fields = try Fields.parse(record.fields)
+            let file = Fields.string("file", in: fields) ?? ""
+            let kind = Fields.string("kind", in: fields) ?? ""
+            guard kind == BibliographyPart.order else {
+                found.append((file, record.localID, fields, kind))
+                continue
+            }
+            let items = Fields.strings("items", in: fields)
+            ordered.append((file, items))
+            for (index, item) in items.enumerated() where item.hasPrefix(BibliographyPart.item) {
+                places[item] = index
+                listed[file, default: []].insert(item)
+            }
+        }
+        orders = ordered.sorted { $0.file < $1.file }.map(\.items)
+        var parts: [(part: Part, slot: String?)] = []
+        for (file, localID, fields, kind) in found where kind != BibBlock.Kind.unreadable.rawValue {
+            let raw = try Publication.bytes(of: fields)
+            let bytes = BibliographyPart.shown(raw, isText: kind == BibBlock.Kind.text.rawValue)
+            if bytes.isEmpty { continue }
+            let part = Part(
+                file: file, localID: localID, fields: fields, bytes: bytes, isText: kind == BibBlock.Kind.text.rawValue,
+                isString: kind == BibBlock.Kind.string.rawValue,
+                place: places[BibliographyPart.item + localID] ?? .max)
+            parts.append((part, BibliographyPart.slot(of: raw, kind: kind).map { "\(file)\n\(kind)\n\($0)" }))
+        }
+        func isListed(_ part: Part) -> Bool {
+            listed[part.file]?.contains(BibliographyPart.item + part.localID) == true
+        }
+        let current = Set(parts.compactMap { isListed($0.part) ? $0.slot : nil })
+        shown = parts.filter { part, slot in isListed(part) || !(slot.map(current.contains) ?? false) }.map(\.part)
+            .sorted { ($0.file, $0.place, $0.localID) < ($1.file, $1.place, $1.localID) }
+    }
+}
+
+/// The order of the files: each entry and part where it stood.
+extension BibliographyWriter {
+    func writeAsInSources(to sink: TextSink) throws {
+        var writer = macros.writer()
+        var head = BibliographyHead()
+        var parts = Dictionary(
+            self.parts.shown.map { (BibliographyPart.item + $0.localID, $0) }, uniquingKeysWith: { first, _ in first })
+        // The first of each key last, where it is taken from.
+        var entries = Dictionary(grouping: sortedEntries().reversed(), by: \.key)
+        func write(_ part: BibliographyParts.Part) throws {
+            if part.isString, !writer.define(part.bytes) { return }
+            try head.append(part, to: sink)
+        }
+        func write(_ entry: Entry) throws {
+            for definition in writer.definitions(for: contested[entry.choice]) { try Self.append(definition, to: sink) }
+            try copy(entry, to: sink)
+            head.passEntry()
+        }
+        for item in self.parts.orders.joined() {
+            if let part = parts.removeValue(forKey: item) {
+                try write(part)
+            } else if item.hasPrefix(BibliographyPart.keyItem),
+                let entry = entries[String(item.dropFirst(BibliographyPart.keyItem.count))]?.popLast()
+            {
+                try write(entry)
+            }
+        }
+        for part in self.parts.shown where parts[BibliographyPart.item + part.localID] != nil { try write(part) }
+        let left = Set(entries.values.joined().map(\.localID))
+        for entry in sortedEntries() where left.contains(entry.localID) { try write(entry) }
+    }
+}

@@ -1,0 +1,189 @@
+/// The files that entries of `.bib` files name and that lie beside them, as Zotero, JabRef and BibDesk export them.
+///
+/// A path that leads out of the folder of its `.bib` file is not followed, unless it lies in a folder that somebody named;
+/// and no link on the disk is.
+final class NamedFiles {
+    private struct Wish {
+        let key: String
+        let bibliography: String
+        let link: BibFileLink
+        /// Where the file lies in the store, once it is there.
+        var place: String?
+    }
+
+    private struct Found {
+        let bibliography: String
+        /// The file, and the path that it gets below the folder of attachments.
+        let file: String
+        let relative: String
+        var wishes: [Int]
+    }
+
+    private let hasher: RecordHasher
+    private let roots: [String]
+    /// What is taken whole, by itself.
+    private let attachments: String?
+    private var wishes: [Wish] = []
+    /// Which wishes an entry has, by a hash of its text.
+    private var wishesByText: [UInt64: [Int]] = [:]
+    private var files: [Found] = []
+    private var placeOfFile: [String: Int] = [:]
+    private var folders: [String: RootDirectory?] = [:]
+    /// Folders that a `.bib` file's JabRef settings name, relative to it.
+    private var jabRefFolders: [String: [String]] = [:]
+    /// The files that were found, for who counts what is left.
+    private(set) var taken: Set<String> = []
+
+    /// `paths` are those that somebody named, `attachments` the folder of `--attachments`.
+    init(_ store: Store, paths: [String], attachments: String?) throws {
+        hasher = store.hasher
+        self.attachments = attachments.flatMap(Directory.real)
+        roots = try (paths + [attachments].compactMap(\.self)).filter {
+            try FileStatus.ofTarget($0)?.isDirectory == true
+        }
+    }
+
+    /// Takes note of what an entry names.
+    func note(_ block: BibBlock, in bibliography: String, _ macros: BibMacros) {
+        let links = BibFileLinks.links(in: block, macros: macros)
+        if links.isEmpty { return }
+        let key = block.key
+        for link in links {
+            wishesByText[hasher.text(block.raw), default: []].append(wishes.count)
+            wishes.append(Wish(key: key, bibliography: bibliography, link: link))
+        }
+    }
+
+    /// `@comment{jabref-meta: fileDirectory:papers;}`
+    func noteComment(_ raw: UnsafeRawBufferPointer, in bibliography: String) {
+        guard let slot = BibliographyPart.slot(of: raw, kind: BibBlock.Kind.comment.rawValue)?.lowercased(),
+            slot.hasPrefix("jabref-meta: filedirectory")
+        else { return }
+        let text = BibText.decode(Array(raw)).text
+        guard let start = text.firstIndex(of: ":").flatMap({ text[text.index(after: $0)...].firstIndex(of: ":") }),
+            let end = text[start...].firstIndex(where: { $0 == ";" || $0 == "}" })
+        else { return }
+        let folder = text[text.index(after: start)..<end].filter { $0 != "\\" }
+        jabRefFolders[bibliography, default: []].append(folder)
+    }
+
+    // MARK: Finding them
+
+    /// Copies what is there into `folder`, and takes it into the store, inside the batch and after the entries.
+    func take(into intake: Intake, in folder: String, dryRun: Bool) throws {
+        for index in wishes.indices { try find(index) }
+        for (number, bibliography) in Set(files.map(\.bibliography)).sorted().enumerated() {
+            // Two files of one name beside two bibliographies must not meet before the store parts them.
+            let inner = "\(folder)/named-\(number)"
+            try Directory.create(inner)
+            var staged = try AttachmentFolder(inner)
+            let mine = files.filter { $0.bibliography == bibliography }
+            for file in mine { try staged.add(file.file, as: file.relative, for: intake.store, dryRun: dryRun) }
+            for (file, place) in zip(mine, try staged.places(into: intake)) {
+                for wish in file.wishes { wishes[wish].place = place }
+            }
+        }
+        try link(intake)
+    }
+
+    private func find(_ index: Int) throws {
+        let wish = wishes[index]
+        let beside = parent(of: wish.bibliography)
+        for reading in wish.link.readings {
+            if reading.hasPrefix("/") {
+                for root in roots {
+                    for spelled in [root, Directory.real(root)].compactMap(\.self)
+                    where reading.hasPrefix(spelled + "/") {
+                        let relative = String(reading.dropFirst(spelled.count + 1))
+                        if try take(relative, below: root, index) { return }
+                    }
+                }
+                continue
+            }
+            for inner in [""] + (jabRefFolders[wish.bibliography] ?? []).map({ $0 + "/" }) {
+                if try take(inner + reading, below: beside, index) { return }
+            }
+        }
+    }
+
+    private func take(_ relative: String, below root: String, _ wish: Int) throws -> Bool {
+        let path = "\(root)/\(relative)"
+        if let known = placeOfFile[path], files[known].bibliography == wishes[wish].bibliography {
+            files[known].wishes.append(wish)
+            return true
+        }
+        guard (try? EntryName.check(relative)) != nil else { return false }
+        if folders[root] == nil { folders[root] = try RootDirectory.ifThere(root) }
+        guard let folder = folders[root] ?? nil, let file = try? folder.openForReading(relative),
+            try file.status().isRegular
+        else { return false }
+        // What lies in the folder of attachments is taken there, and found by its name.
+        if let attachments, let real = Directory.real(path), real.hasPrefix(attachments + "/") { return true }
+        placeOfFile[path] = files.count
+        files.append(Found(bibliography: wishes[wish].bibliography, file: path, relative: relative, wishes: [wish]))
+        taken.insert(path)
+        return true
+    }
+
+    // MARK: Linking them
+
+    /// An entry that stands in the store as it was read gets its own files; one that was merged with another is known by its
+    /// key and by what it names.
+    private func link(_ intake: Intake) throws {
+        guard wishes.contains(where: { $0.place != nil }) else { return }
+        var open = Set(wishes.indices.filter { wishes[$0].place != nil })
+        var byKey: [String: [(localID: String, paths: [String])]] = [:]
+        var additions: [(localID: String, place: String)] = []
+        let keys = Set(open.map { wishes[$0].key })
+        try intake.store.forEachLive(type: RecordType.publication) { stored in
+            let fields = try Fields.parse(stored.record.fields)
+            let text = try Publication.bytes(of: fields).withUnsafeBytes { hasher.text($0) }
+            for wish in wishesByText[text] ?? [] {
+                guard let place = wishes[wish].place else { continue }
+                additions.append((stored.record.localID, place))
+                open.remove(wish)
+            }
+            if let key = Fields.string(Publication.citeKey, in: fields), keys.contains(key) {
+                byKey[key, default: []].append((stored.record.localID, Publication.links(in: fields).map(\.path)))
+            }
+        }
+        for wish in open.sorted() {
+            guard let place = wishes[wish].place else { continue }
+            for known in byKey[wishes[wish].key] ?? [] where known.paths.contains(wishes[wish].link.path) {
+                additions.append((known.localID, place))
+            }
+        }
+        for (localID, additions) in Dictionary(grouping: additions, by: \.localID).sorted(by: { $0.key < $1.key }) {
+            try intake.store.addToSet(
+                Publication.linkedFiles, additions.map(\.place), localID: localID, type: RecordType.publication)
+        }
+    }
+
+    /// Says which files entries name that the store has not got, one line for each bibliography.
+    func reportMissing(to intake: Intake) throws {
+        var missing = Set(wishes.indices.filter { wishes[$0].place == nil })
+        if missing.isEmpty { return }
+        let keys = Set(missing.map { wishes[$0].key })
+        var linked: [String: Set<String>] = [:]
+        try intake.store.forEachLive(type: RecordType.publication) { stored in
+            let fields = try Fields.parse(stored.record.fields)
+            guard let key = Fields.string(Publication.citeKey, in: fields), keys.contains(key) else { return }
+            let paths = Fields.strings(Publication.linkedFiles, in: fields)
+            linked[key, default: []].formUnion(paths.map { lastComponent(of: $0) })
+        }
+        missing = missing.filter { index in
+            !wishes[index].link.readings.contains { linked[wishes[index].key]?.contains(lastComponent(of: $0)) == true }
+        }
+        for (bibliography, indices) in Dictionary(grouping: missing, by: { wishes[$0].bibliography })
+            .sorted(by: { $0.key < $1.key })
+        {
+            guard let first = indices.min() else { continue }
+            let count = indices.count == 1 ? "1 file that is" : "\(indices.count) files that are"
+            intake.note(
+                Finding(
+                    .entryMissing, .warning, bibliography,
+                    "names \(count) not here, such as \(wishes[first].link.path) (entry '\(wishes[first].key)')",
+                    remedy: "--attachments DIR takes the files of a folder and links them by their names"))
+        }
+    }
+}
