@@ -155,7 +155,8 @@ def switched(number, after, before):
 def switch_condition(current, before, number, after):
     """`current` are the clauses as they are by now, `before` as they were."""
     if after == "false":
-        current[0] = f"!Mutant.on({number}), {current[0]}"
+        current[0] = (f"!Mutant.on({number}), {current[0]}" if is_binding(before[0])
+                      else switched(number, "false", current[0]))
         return
     wanted = split_clauses(after)
     steps = difflib.SequenceMatcher(None, before, wanted, autojunk=False).get_opcodes()
@@ -181,11 +182,32 @@ def switch_condition(current, before, number, after):
                 current[0] = ", ".join(more + [current[0]])
 
 
-HEADER = re.compile(r"^((?:\} )?(?:else )?(?:if|while|guard))\s+(.*?)(\s+else)?\s*\{(?:\s*(.*?)\s*\})?$")
+KEYWORD = re.compile(r"^((?:\} )?(?:else )?(?:if|while|guard))\s+(.*)$")
 LOOP = re.compile(r"^(for .*? in) (.*?)(?: where (.*))? \{$")
 DECLARATION = re.compile(r"^((?:(?:private|fileprivate|public|internal|static|lazy)\s+)*(?:let|var)\s+[^={]+?)\s*=\s+(.*)$")
 ONE_LINER = re.compile(r"^(.*?\b(?:func|var|init|subscript|get|defer)\b.*?)\{ (.*) \}$")
 CASE = re.compile(r"^((?:case .*?|default):)\s+(.*)$")
+
+
+Header = collections.namedtuple("Header", "keyword condition end body")
+
+
+def parse_header(line):
+    """The parts of `if a, b {`, `guard a else { return }` and their like; nothing for other lines."""
+    match = KEYWORD.match(line)
+    if not match or line[-1] not in "{}":
+        return None
+    rest, body = match[2], None
+    if rest.endswith("}"):
+        depth = 0
+        for index in range(len(rest) - 1, -1, -1):
+            depth += (rest[index] == "}") - (rest[index] == "{")
+            if depth == 0:
+                break
+        rest, body = rest[:index + 1], rest[index + 1:-1].strip()
+    condition = rest[:-1].strip()
+    end = " else" if condition.endswith(" else") else ""
+    return Header(match[1], condition.removesuffix(" else"), end, body)
 
 
 def statement(number, after, before):
@@ -209,12 +231,12 @@ def branch(before, bugs, in_string):
         first = bugs[0][1][0] if bugs[0][1] else ""
         if LOOP.match(line) and LOOP.match(first):
             return [switch_loop(LOOP.match(line), bugs)]
-        for pattern in (HEADER, CASE, DECLARATION, ONE_LINER):
+        if parse_header(line) and parse_header(first):
+            return [switch_header(parse_header(line), bugs)]
+        for pattern in (CASE, DECLARATION, ONE_LINER):
             match, other = pattern.match(line), pattern.match(first)
             if not match or not other or match[1] != other[1]:
                 continue
-            if pattern is HEADER:
-                return [switch_header(match, bugs)]
             inner = match[2]
             for number, after in bugs:
                 new = pattern.match(after[0])[2]
@@ -231,19 +253,19 @@ def branch(before, bugs, in_string):
     return lines[:-1] + ["} else {"] + before + ["}"]
 
 
-def switch_header(match, bugs):
-    clauses = split_clauses(match[2])
-    current, body = list(clauses), match[4]
+def switch_header(head, bugs):
+    clauses = split_clauses(head.condition)
+    current, body = list(clauses), head.body
     for number, after in bugs:
-        other = HEADER.match(after[0])
-        if not other or other[1] != match[1]:
+        other = parse_header(after[0])
+        if not other or other.keyword != head.keyword:
             raise Stale("the head of a block can only become another head of its kind")
-        if other[2] != match[2]:
-            switch_condition(current, clauses, number, other[2])
-        elif other[4] != match[4]:
-            body = statement(number, other[4] or "", body)
-    text = f"{match[1]} {', '.join(current)}{match[3] or ''} {{"
-    return text if match[4] is None else f"{text} {body} }}"
+        if other.condition != head.condition:
+            switch_condition(current, clauses, number, other.condition)
+        elif other.body != head.body:
+            body = statement(number, other.body or "", body)
+    text = f"{head.keyword} {', '.join(current)}{head.end} {{"
+    return text if head.body is None else f"{text} {body} }}"
 
 
 def switch_loop(match, bugs):
