@@ -38,8 +38,10 @@ import Testing
         for name in ["a", "b"] { try bench.write("pdfs/\(name).pdf", String(repeating: name, count: 3000)) }
         try bench.write("more/a.pdf", "another a")
         try bench.write("more/c.pdf", "c")
-        for (name, text) in [("pw", "secret\n"), ("pw2", "another\n")] { try bench.write(name, text) }
-        try bench.shell("chmod 600 pw pw2; mkdir home")
+        for (name, text) in [("pw", "secret\n"), ("pw2", "another\n"), ("pw3", "a third\n")] {
+            try bench.write(name, text)
+        }
+        try bench.shell("chmod 600 pw pw2 pw3; mkdir home")
         return bench
     }
 
@@ -49,7 +51,8 @@ import Testing
             bench,
             [
                 "store init", "import a.bib --attachments pdfs", "events import in", "export -o backup.tar.zst -q",
-                "import b.bib --attachments more", "store set-local 1", "store enable-cloud 1",
+                "import b.bib --attachments more", "conflicts resolve 1 --with keep-existing", "store set-local 1",
+                "store enable-cloud 1",
                 "store share --with bob --owner ann --user ann Library", "store delete 1",
                 "restore backup.tar.zst --mode replace", "undo", "undo", "import b.bib --store new.db",
             ])
@@ -70,6 +73,35 @@ import Testing
                 "events export -o days", "events export -o all.jsonl", "man --all pages",
             ])
         for name in ["out", "out.tar.zst", "out.zip", "out.tar.gz"] { try bench.tool(exit: 0, "verify", name) }
+    }
+
+    /// An export that was never read back is a hope. Reading comes after the last write and before the name.
+    @Test(arguments: ["dir", "tar.gz", "tar.zst", "zip"])
+    func whatIsExportedIsReadBackBeforeItGetsItsName(_ format: String) throws {
+        let bench = try bench()
+        try bench.tool("import", "a.bib", "--attachments", "pdfs")
+        for option in ["--no-verify", "--force"] {
+            _ = try runProcess(
+                ["strace", "-f", "-qq", "-y", "-o", "trace", "-e", "trace=write,pwrite64,pread64,renameat2"]
+                    + [try productsDirectory() + "/backup-tool", "export", "-o", "o", "--format", format, option],
+                environment: testEnvironment(["TMPDIR": bench.path("tmp"), "BACKUP_TOOL_STORE": "store.db"]),
+                in: bench.folder)
+            var (written, readBack): (Set<String>, Set<String>) = ([], [])
+            for line in try bench.text("trace").split(separator: "\n") {
+                if line.contains("renameat2(") { break }
+                guard let start = line.firstIndex(of: "<"), let end = line[start...].firstIndex(of: ">"),
+                    line[start..<end].contains("/.o.tmp-")
+                else { continue }
+                let path = String(line[start..<end])
+                if line.contains("pread64(") {
+                    readBack.insert(path)
+                } else {
+                    written.insert(path)
+                    readBack.remove(path)
+                }
+            }
+            #expect(!written.isEmpty && readBack == (option == "--force" ? written : []), "\(format) \(option)")
+        }
     }
 
     @Test func whatSyncs() throws {
@@ -94,13 +126,14 @@ import Testing
             bench,
             [
                 "vault backup --time 2026-02-01T00:00:00Z", "vault copy --vault w --from v --from-password-file pw",
-                "vault key add --new-password-file pw2", "vault forget --keep-last 1",
+                "vault key add --new-password-file pw3", "vault forget --keep-last 1",
                 "vault prune --max-unused 0",
             ])
         try bench.shell(
             "p=$(ls -S v/data/*/* | head -1); chmod +w $p; printf xxxx | dd of=$p bs=1 seek=50 conv=notrunc")
-        try expectOrder(bench, ["vault repair --save saved", "vault backup"])
-        try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", "v", "--password-file", "pw")
+        try expectOrder(
+            bench, ["vault repair --save saved", "vault backup", "vault key passwd --new-password-file pw2"])
+        try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", "v", "--password-file", "pw2")
     }
 
     @Test func whatTheNightsWrite() throws {
