@@ -28,7 +28,7 @@ extension TestStore {
     }
 
     fileprivate func publication(_ localID: String) throws -> [Field]? {
-        try ConflictDesk.publication(localID, in: store).map { try Fields.parse($0.record.fields) }
+        try store.livePublication(localID).map { try Fields.parse($0.record.fields) }
     }
 
     /// Two versions of one file, as a sync leaves them.
@@ -72,7 +72,7 @@ extension TestStore {
             let result = try test.resolve(choice)
             #expect(result.plan == plan.plan && result.settled == 1 && result.batch != nil)
             #expect(try test.store.conflicts().isEmpty)
-            #expect(try (test.store.digest() == before.0) == (choice == .keepBoth))
+            #expect(try test.store.digest() != before.0)
             let undone = try test.store.undoLast()
             #expect(undone.conflicts == 1 && undone.keptNewer.isEmpty)
             #expect(try test.store.digest() == before.0 && test.store.conflicts() == before.1)
@@ -177,7 +177,7 @@ extension TestStore {
             test.clock.advance()
             let decided = try test.store.digest()
             try test.store.take(
-                record("a", "{\"citeKey\":\"k\",\"title\":\"Older\"}", at: 3, type: "Publication", zone: "Library"),
+                record("a", "{\"citeKey\":\"k\",\"title\":\"Older\"}", at: 1, type: "Publication", zone: "Library"),
                 record("b", "{\"citeKey\":\"k\",\"title\":\"Older\"}", at: 3, type: "Publication", zone: "Library"))
             #expect(try test.store.digest() == decided)
         }
@@ -232,15 +232,72 @@ extension TestStore {
         }
     }
 
-    @Test func aConflictWhoseSideIsGoneCanOnlyBeTakenOffTheList() throws {
+    @Test func aConflictWhoseSideIsGoneGoesOffTheList_andComesBackWithIt() throws {
         try withStore { test in
             try test.bring(twins)
             let conflict = try #require(try test.store.conflicts().first)
+            let backup = try test.store.all()
             _ = try test.store.delete([conflict.existing])
+            #expect(try test.store.conflicts().isEmpty && test.store.info().conflicts == 0)
             #expect(try ConflictDesk.view(conflict.id, in: test.store).isMoot == "the existing one is gone")
-            #expect(throws: BackupError.self) { try test.resolve(.keepIncoming) }
-            _ = try test.resolve(.keepBoth)
-            #expect(try test.store.conflicts().isEmpty)
+            #expect(throws: BackupError.self) {
+                try ConflictResolver.resolve([conflict.id], with: .keepIncoming, in: test.store)
+            }
+            for record in backup { try test.store.take(record, resurrect: true) }
+            #expect(try test.store.conflicts() == [conflict])
+        }
+    }
+
+    @Test func aConflictIsNotCountedAsData_andComesBackWithARestore() throws {
+        try withStore { test in
+            let imported = try test.bring(twins)
+            #expect(imported.conflicts == 1)
+            let before = try (test.store.info(), test.store.conflicts(), test.store.digest())
+            #expect(before.0.records == [.publications: 3] && before.0.types.allSatisfy { $0.type != "Conflict" })
+            _ = try Exporter.export(
+                test.store, to: "\(test.folder)/out", ExportOptions(form: .layout(.directory)))
+            try withStore { other in
+                let restored = try Restorer.restore("\(test.folder)/out", into: other.store, RestoreOptions())
+                // Three publications, what stands between them, and their order.
+                #expect(restored.added == imported.added && restored.conflicts == 1)
+                #expect(try other.store.conflicts().map(\.existing) == before.1.map(\.existing))
+                #expect(try other.store.digest() == before.2 && other.store.info().records == before.0.records)
+                let again = try Restorer.restore("\(test.folder)/out", into: other.store, RestoreOptions())
+                #expect(again.writes == 0 && again.conflicts == 0)
+                let conflict = try #require(try other.store.conflicts().first)
+                _ = try ConflictResolver.resolve([conflict.id], with: .keepIncoming, in: other.store)
+                var replace = RestoreOptions()
+                replace.mode = .replace
+                replace.policy = .resurrect
+                #expect(try Restorer.restore("\(test.folder)/out", into: other.store, replace).conflicts == 0)
+                #expect(try other.store.conflicts().count == 1)
+            }
+        }
+    }
+
+    @Test func conflictsOfVersion01BecomeRecords_underTheirNumbers() throws {
+        try withStore { test in
+            try test.store.take(
+                record("a", "{\"citeKey\":\"k\"}", type: RecordType.publication, zone: "Library"),
+                record("b", "{\"citeKey\":\"k\"}", type: RecordType.publication, zone: "Library"))
+            let database = test.store.database
+            try database.execute(
+                """
+                DROP TABLE conflict_number;
+                CREATE TABLE conflict (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL,
+                    existing TEXT NOT NULL, incoming TEXT NOT NULL, detected_at INTEGER NOT NULL, batch INTEGER)
+                    STRICT;
+                INSERT INTO conflict VALUES (7, 'publication', 'k', 'b', 'a', 5, NULL),
+                    (9, 'asset', 'x.pdf', 'x.pdf', 'y.pdf', 5, NULL)
+                """)
+            try database.write { try Conflict.makeRecords(in: database) }
+            let found = try test.store.conflicts()
+            #expect(found.map(\.id) == [7] && found.map(\.subject) == ["k"] && found.map(\.existing) == ["b"])
+            #expect(try test.store.conflict(9)?.isAboutAssets == true)
+            try test.store.write {
+                try test.store.noteConflict(kind: "publication", subject: "k", existing: "a", incoming: "b")
+            }
+            #expect(try test.store.conflicts() == found)
         }
     }
 

@@ -52,7 +52,7 @@ extension World {
         where list.map(\.path) != assets[0].map(\.path) || list.map(\.digest) != assets[0].map(\.digest) {
             found.append("device\(number) has other files: \(list.map(\.path)), not \(assets[0].map(\.path))")
         }
-        return found + storyDefects(records.map(\.record))
+        return try found + storyDefects(records.map(\.record)) + libraryDefects()
     }
 
     /// Nothing is lost that nobody deleted, nothing deleted comes back unasked, and the newest value is there.
@@ -83,7 +83,7 @@ extension World {
 }
 
 /// In memory where there is such a place: these are many small databases.
-private func withQuickFolder(_ body: (String) throws -> Void) throws {
+func withQuickFolder(_ body: (String) throws -> Void) throws {
     guard access("/dev/shm", W_OK) == 0 else { return try withTemporaryFolder(body) }
     let folder = "/dev/shm/backup-tool-test-\(RandomID.make())"
     try Directory.create(folder)

@@ -42,6 +42,9 @@ final class World {
     var backups: [[Record]] = []
     private let hasUndo: Bool
     private let hasAssets: Bool
+    /// Whether there are publications under a few cite keys, and people who decide about them.
+    let hasLibrary: Bool
+    var library = Shelf()
     private(set) var log: [String] = []
 
     init(seed: UInt64, in folder: String, template: String) throws {
@@ -49,6 +52,7 @@ final class World {
         random = SeededGenerator(seed: seed)
         hasUndo = random.chance(2)
         hasAssets = random.chance(8)
+        hasLibrary = random.chance(2)
         try copyTree(template, to: folder)
         simulator = HubSimulator(try FileHub("\(folder)/hub.db"), .all, seed: random.next())
         let count = 3 + random.below(3)
@@ -89,6 +93,8 @@ final class World {
         let number = random.below(devices.count)
         let id = Self.ids[random.below(Self.ids.count)]
         let before = log.count
+        defer { if log.count > before { log[before] = "\(log.count): \(log[before])" } }
+        if hasLibrary, random.chance(3) { return try workOnLibrary(number) }
         switch random.below(hasUndo ? 23 : 20) {
         case 0..<5: try edit(number, id)
         case 5..<7: try delete(number, id)
@@ -103,7 +109,6 @@ final class World {
         case 21: try undo(number)
         default: try takeOut(number, id)
         }
-        if log.count > before { log[before] = "\(log.count): \(log[before])" }
     }
 
     func say(_ what: String, _ number: Int, _ more: String = "") {
@@ -235,6 +240,7 @@ final class World {
         }
         // Whatever this batch has touched in any way.
         for id in Self.ids { stories[id, default: Story()].isOpen = true }
+        library.isOpen = true
         let result = try store.undoLast()
         say("undoes batch \(last.id)", number, "\(result.removed) \(result.reverted) \(result.keptNewer)")
     }
@@ -286,6 +292,8 @@ final class World {
             backup = try readFile("\(folder)/hub.db")
         }
         hubs += 1
+        // Without the hub's memory only times decide: a merge that nobody has heard of loses against a later delete.
+        library.isOpen = true
     }
 
     private func drop(_ next: () throws -> FileHub, before: () throws -> Void) throws {

@@ -64,7 +64,7 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
         return try bench.shell(
             """
             sqlite3 store.db "SELECT zone, ifnull(name, local_id), local_id, fields, deleted_at IS NULL FROM record
-              ORDER BY 1, 2; SELECT path, sha256 FROM asset; SELECT * FROM conflict"
+              ORDER BY 1, 2; SELECT path, sha256 FROM asset; SELECT * FROM conflict_number"
             """)
     }
     let before = (digest: try state(), assets: try assets(bench))

@@ -126,16 +126,33 @@ public struct MergePolicy: Sendable {
     private func decideFields(
         _ existing: Record, _ incoming: Record, _ derive: ([Field], [Field], [Field]) throws -> [Field]
     ) throws -> Decision {
-        if sameBytes(existing.fields, incoming.fields) { return .unchanged }
+        if sameBytes(existing.fields, incoming.fields) { return try decideLifetime(existing, incoming) }
         let local = try Fields.parse(existing.fields)
         let other = try Fields.parse(incoming.fields)
         let merged = try merge(existing, local, incoming, other)
-        guard merged.differs else { return .unchanged }
+        guard merged.differs else { return try decideLifetime(existing, incoming) }
         guard merged.takes else { return .protect(.newer) }
         let fields = try derive(merged.fields, local, other)
         let changed = changes(from: local, to: fields)
         if changed.isEmpty { return .protect(.newer) }
         return .update(try record(existing, incoming, fields, merged.times), changed)
+    }
+
+    /// The fields are the same. A version that was kept alive on purpose, later than this one, brings that along, or a
+    /// tombstone that it outlives would delete the record here.
+    private func decideLifetime(_ existing: Record, _ incoming: Record) throws -> Decision {
+        guard incoming.modifiedAt > existing.latestTime, !incoming.fieldTimes.isEmpty, !existing.isLocalOnly,
+            try incoming.isKeptAlive()
+        else { return .unchanged }
+        var record = existing
+        for field in try Fields.parse(existing.fields) {
+            record.fieldTimes[field.name] = existing.fieldTimes[field.name] ?? existing.modifiedAt
+        }
+        record.fieldTimes.merge(incoming.fieldTimes) { max($0, $1) }
+        record.modifiedAt = incoming.modifiedAt
+        record.deviceID = incoming.deviceID
+        record.createdAt = min(existing.createdAt, incoming.createdAt)
+        return .update(record, [])
     }
 
     private struct Merged {

@@ -107,10 +107,16 @@ public enum RecordType {
     public static let bibliographyPart = "BibliographyPart"
     static let ofBibliography = [publication, bibliographyPart]
     public static let note = "Note"
+    /// Two works that wait for a decision (`Conflict`).
+    public static let conflict = "Conflict"
     public static let event = "PuppyEvent"
 
     public static let libraryZone = "Library"
     public static let eventZone = "OllieEvents"
+
+    /// Whether people count records of this type as their data. The text between the entries of a bibliography and the
+    /// conflicts of a library belong to the library.
+    static func isCounted(_ type: String) -> Bool { type != bibliographyPart && type != conflict }
 }
 
 /// What a person can choose to export or restore.
@@ -120,7 +126,7 @@ public enum Kind: String, Sendable, CaseIterable {
     /// The kind that a record of `type` counts as.
     public init(recordType type: String) {
         switch type {
-        case RecordType.publication, RecordType.bibliographyPart: self = .publications
+        case RecordType.publication, RecordType.bibliographyPart, RecordType.conflict: self = .publications
         case RecordType.note: self = .notes
         case RecordType.event: self = .events
         default: self = .records

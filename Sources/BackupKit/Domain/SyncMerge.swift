@@ -15,24 +15,20 @@ struct SyncMerge {
 
     var derive: Derivation = { merged, _, _ in merged }
 
-    /// The record as it is from now on; equal to `hub` when there is nothing to tell the hub.
-    func merge(_ local: Record, _ hub: Record, base: Ancestor?) throws -> Record {
+    /// The record as it is from now on; equal to `hub` when there is nothing to tell the hub. `knowsBase` is false where a
+    /// hub was reset, so that no base says nothing.
+    func merge(_ local: Record, _ hub: Record, base: Ancestor?, knowsBase: Bool = true) throws -> Record {
         switch (local.isDeleted, hub.isDeleted) {
-        case (true, true):
-            guard local.modifiedAt > hub.modifiedAt else { return hub }
-            return withIdentity(of: hub, local)
+        case (true, true): return local.modifiedAt > hub.modifiedAt ? local : hub
         // What was written after a delete is not lost by it; nothing else brings the dead back.
-        case (true, false): return local.modifiedAt >= hub.latestTime ? withIdentity(of: hub, local) : hub
-        case (false, true): return hub.modifiedAt >= local.latestTime ? hub : withIdentity(of: hub, local)
+        case (true, false):
+            if knowsBase, hub.hasTakenIn(since: base) { return try hub.outliving(local) }
+            return local.modifiedAt >= hub.latestTime ? local : hub
+        case (false, true):
+            if knowsBase, local.hasTakenIn(since: base) { return try local.outliving(hub) }
+            return hub.modifiedAt >= local.latestTime ? hub : local
         case (false, false): return try mergeFields(local, hub, base?.isDeleted == true ? nil : base)
         }
-    }
-
-    private func withIdentity(of hub: Record, _ record: Record) -> Record {
-        var record = record
-        record.id = hub.id
-        record.localID = hub.localID
-        return record
     }
 
     private struct Side {

@@ -20,6 +20,26 @@ extension Record {
         return record
     }
 
+    /// The name under which a record that took in another one notes when. A time only: no record has a field of this name.
+    private static let takenIn = "(merged)"
+
+    /// Notes that the record took in another one at `time`, which was deleted then.
+    mutating func noteTakenIn(at time: Timestamp) {
+        fieldTimes[Self.takenIn] = max(time, fieldTimes[Self.takenIn] ?? .distantPast)
+    }
+
+    /// Whether the record took in another one since both sides knew it as `base`. Who deleted it meanwhile did not know of
+    /// the other one, which would be lost with it.
+    func hasTakenIn(since base: Ancestor?) -> Bool {
+        guard !isDeleted, let time = fieldTimes[Self.takenIn] else { return false }
+        return time > base?.fieldTimes[Self.takenIn] ?? .distantPast
+    }
+
+    /// The record, alive later than a tombstone of it.
+    func outliving(_ tombstone: Record) throws -> Record {
+        try latestTime > tombstone.modifiedAt ? self : keptAlive(at: tombstone.modifiedAt.next)
+    }
+
     /// Alive for sure, and every field newer than all that is known.
     func restored(at now: Timestamp, known: Timestamp) throws -> Record {
         var record = self

@@ -9,13 +9,14 @@ public struct ResolveResult: Sendable {
 
 /// Carries out what a person decided about conflicts: one batch, whatever it takes.
 ///
-/// What is decided is as new as the decision, so it wins wherever older versions of the two come from; and a text that
-/// no publication has any more gets a tombstone under the id that its import would make of it, so that importing the
-/// same file again does not begin the conflict anew.
+/// A decision names works: the one that stays and the one that goes. It is the same on every device, whichever of the two
+/// was there first. The one that goes gets a tombstone, the one that stays is alive later than that (`Record.keptAlive`): of
+/// two different decisions the later one counts, and no two decisions leave both works deleted. Fields keep the times at
+/// which they were set. And a text that no publication has any more gets a tombstone under the id that its import would
+/// make of it, so that importing the same file again does not begin the conflict anew.
 public final class ConflictResolver {
     private let store: Store
     private var result = ResolveResult()
-    private var settled: [SettledConflict] = []
     private var wholeLibrary: LibraryIndex?
 
     private init(_ store: Store) { self.store = store }
@@ -31,16 +32,17 @@ public final class ConflictResolver {
             kind: "resolve", source: "\(names.prefix(3).joined(separator: ", "))\(more) (\(choice.rawValue))",
             dryRun: dryRun
         ) {
-            for id in ids {
+            let waiting = Set(try store.conflicts().map(\.id))
+            for (place, id) in ids.enumerated() {
+                let view = try ConflictDesk.view(of: ConflictDesk.conflict(id, in: store), in: store, nil)
                 // An earlier one of this very list may have settled it too.
-                if resolver.settled.contains(where: { $0.was.id == id && $0.became == nil }) { continue }
-                let conflict = try ConflictDesk.conflict(id, in: store)
-                try resolver.resolve(ConflictDesk.view(of: conflict, in: store, nil), choice, newKey)
+                if place > 0, view.isMoot != nil, waiting.contains(id) { continue }
+                try resolver.resolve(view, choice, newKey)
             }
-            return ((), summary: SettledConflict.summary(resolver.settled, resolver.summary(choice)))
+            resolver.result.settled = try waiting.count - store.conflicts().count
+            return ((), summary: resolver.summary(choice))
         }
         var result = resolver.result
-        result.settled = resolver.settled.count { $0.became == nil }
         result.batch = batch?.id
         return result
     }
@@ -51,8 +53,10 @@ public final class ConflictResolver {
         return index
     }
 
-    private func summary(_ choice: ConflictChoice) -> [JSON.Member] {
-        [JSON.Member("choice", .string(choice.rawValue)), JSON.Member("changed", JSON(result.plan.count))]
+    private func summary(_ choice: ConflictChoice) -> String {
+        JSON.object([
+            JSON.Member("choice", .string(choice.rawValue)), JSON.Member("changed", JSON(result.plan.count)),
+        ]).compact
     }
 
     private func resolve(_ view: ConflictView, _ choice: ConflictChoice, _ newKey: String?) throws {
@@ -63,35 +67,36 @@ public final class ConflictResolver {
                 .usage, "'\(choice.rawValue)' is no way to decide about two files", at: "conflict \(conflict.id)",
                 remedy: "choose one of: \(choices)")
         }
-        if let moot = view.isMoot, choice != .keepBoth {
+        if let moot = view.isMoot {
             throw BackupError(
                 .failed, "there is nothing left to decide: \(moot)", at: "conflict \(conflict.id)",
-                remedy: "'--with keep-both' takes it off the list")
+                remedy: "'backup-tool conflicts list' shows those that wait")
         }
-        if choice == .keepBoth { return settled += try store.settle(conflict, gone: nil, stays: nil) }
+        if choice == .keepBoth { return try store.keepBoth(conflict) }
         if conflict.isAboutAssets { return try resolveAssets(conflict, choice) }
-        guard let existing = try ConflictDesk.publication(conflict.existing, in: store),
-            let incoming = try ConflictDesk.publication(conflict.incoming, in: store)
+        guard let existing = try store.livePublication(conflict.existing),
+            let incoming = try store.livePublication(conflict.incoming)
         else { throw BackupError(.failed, "is gone", at: conflict.subject) }
         switch choice {
-        case .renameIncoming: try rekey(incoming, conflict, newKey)
-        case .renameExisting: try rekey(existing, conflict, newKey)
-        case .merge: try merge(incoming, into: existing)
+        case .renameIncoming: try rekey(incoming, conflict, other: existing, newKey)
+        case .renameExisting: try rekey(existing, conflict, other: incoming, newKey)
+        case .merge:
+            // Whichever was first on this device: all devices keep the same one.
+            let isInOrder = precedesBytewise(existing.record.localID, incoming.record.localID)
+            try isInOrder ? merge(incoming, into: existing) : merge(existing, into: incoming)
         case .keepExisting: try drop(incoming, for: existing)
         case .keepIncoming: try drop(existing, for: incoming)
         case .keepBoth: break
         }
-        let existingGoes = choice == .renameExisting || choice == .keepIncoming
-        settled += try store.settle(
-            conflict, gone: existingGoes ? conflict.existing : conflict.incoming,
-            stays: existingGoes ? conflict.incoming : conflict.existing)
     }
 }
 
 // MARK: - Publications
 
 extension ConflictResolver {
-    private func rekey(_ stored: Store.StoredRecord, _ conflict: Conflict, _ newKey: String?) throws {
+    private func rekey(
+        _ stored: Store.StoredRecord, _ conflict: Conflict, other: Store.StoredRecord, _ newKey: String?
+    ) throws {
         let index = try index()
         let key = newKey ?? index.freeKey(like: conflict.subject)
         guard !key.isEmpty else { throw BackupError(.usage, "the new cite key is empty") }
@@ -105,6 +110,7 @@ extension ConflictResolver {
         let after = before.map { $0.name == Publication.citeKey ? Field($0.name, .string(key)) : $0 }
         try edit(stored, try Publication.derive(merged: after, local: before, other: before))
         index.take(key)
+        try store.passOnConflicts(of: stored.record.localID, to: other.record.localID)
         // Who speaks of the old key cannot know that one of its two bearers has another name now.
         let mentions = index.mentions(of: conflict.subject)
         guard !mentions.isEmpty else { return }
@@ -121,60 +127,73 @@ extension ConflictResolver {
                 at: kept.record.id.description,
                 remedy: "'store enable-cloud' gives it back first, or choose another way")
         }
-        var incoming = other.record
-        incoming.id = kept.record.id
-        incoming.localID = kept.record.localID
-        let policy = MergePolicy(now: store.clock.now())
-        let decision = try policy.decide(existing: kept.record, incoming: incoming, derive: Publication.derive)
-        if case .update(let merged, _) = decision { try edit(kept, try Fields.parse(merged.fields)) }
-        try remove(other, for: kept)
+        let time = store.timeAfter(kept.record, other.record)
+        var union = try MergePolicy(now: time).union(other.record, into: kept.record, derive: Publication.derive)
+        union.noteTakenIn(at: time)
+        try keep(kept, as: union, over: other, time)
     }
 
     private func drop(_ other: Store.StoredRecord, for kept: Store.StoredRecord) throws {
+        let time = store.timeAfter(kept.record, other.record)
         let links = Fields.strings(Publication.linkedFiles, in: try Fields.parse(other.record.fields))
         var fields = try Fields.parse(kept.record.fields)
         let present = Fields.strings(Publication.linkedFiles, in: fields)
         // A file that only the dropped one links would belong to nobody.
-        if links.isEmpty { return try remove(other, for: kept) }
-        let index = try index()
-        let orphans = links.filter { index.owners(of: $0).count < 2 && !present.contains($0) }
-        for path in orphans { index.move(path, from: other.record.localID, to: kept.record.localID) }
-        if !orphans.isEmpty {
-            let union = Field(Publication.linkedFiles, .array((present + orphans).sorted().map { .string($0) }))
-            if let index = fields.firstIndex(where: { $0.name == union.name }) {
-                fields[index] = union
-            } else {
-                fields.append(union)
-            }
-            try edit(kept, fields)
-        }
-        try remove(other, for: kept)
+        let index = links.isEmpty ? nil : try index()
+        let orphans = links.filter { (index?.owners(of: $0).count ?? 0) < 2 && !present.contains($0) }
+        guard !orphans.isEmpty else { return try keep(kept, as: kept.record, over: other, time) }
+        for path in orphans { index?.move(path, from: other.record.localID, to: kept.record.localID) }
+        let union = Field(Publication.linkedFiles, .array((present + orphans).sorted().map { .string($0) }))
+        fields.removeAll { $0.name == union.name }
+        fields.append(union)
+        try keep(kept, as: edited(kept.record, fields, at: time), over: other, time)
     }
 
-    private func remove(_ stored: Store.StoredRecord, for kept: Store.StoredRecord) throws {
-        try buryText(of: stored.record)
-        try store.bury(stored)
+    /// The survivor is written first: a device that hears of half of this has both.
+    private func keep(
+        _ kept: Store.StoredRecord, as new: Record, over other: Store.StoredRecord, _ time: Timestamp
+    ) throws {
+        try plan(new, from: kept.record)
+        if !sameBytes(new.fields, kept.record.fields) { try buryText(of: kept.record) }
+        let isForAll = !new.isLocalOnly
+        if isForAll || new != kept.record {
+            try store.put(isForAll ? new.keptAlive(at: time.next) : new, replacing: kept)
+        }
+        try buryText(of: other.record)
+        try store.bury(other, at: time)
         result.plan.append(
             PlanItem(
-                action: .remove, subject: stored.record.id.description, label: RecordLabel.text(of: stored.record),
+                action: .remove, subject: other.record.id.description, label: RecordLabel.text(of: other.record),
                 changes: [], reason: "\(kept.record.id) stays"))
+        try store.passOnConflicts(of: other.record.localID, to: kept.record.localID)
     }
 
-    /// Writes fields that a person has decided on: what changed is as old as the decision, the rest as old as it was.
-    private func edit(_ stored: Store.StoredRecord, _ fields: [Field]) throws {
-        let before = try Fields.parse(stored.record.fields)
-        let changes = FieldChange.list(from: before, to: fields)
-        var record = stored.record
+    /// Fields that a person has decided on: what changed is as old as the decision, the rest as old as it was.
+    private func edited(_ old: Record, _ fields: [Field], at time: Timestamp) throws -> Record {
+        let before = try Fields.parse(old.fields)
+        var record = old
         record.fields = Fields.text(fields)
-        record.modifiedAt = store.timeAfter(stored.record)
-        for field in before {
-            record.fieldTimes[field.name] = stored.record.fieldTimes[field.name] ?? stored.record.modifiedAt
+        record.modifiedAt = time
+        for field in before { record.fieldTimes[field.name] = old.fieldTimes[field.name] ?? old.modifiedAt }
+        for change in FieldChange.list(from: before, to: fields) {
+            // A field that is there is as old as its record where nothing else is said.
+            record.fieldTimes[change.name] = change.after == nil ? time : nil
         }
-        // A field that is there is as old as its record where nothing else is said.
-        for change in changes { record.fieldTimes[change.name] = change.after == nil ? record.modifiedAt : nil }
+        return record
+    }
+
+    private func edit(_ stored: Store.StoredRecord, _ fields: [Field]) throws {
+        let changes = FieldChange.list(from: try Fields.parse(stored.record.fields), to: fields)
         guard !changes.isEmpty else { return }
         if changes.contains(where: { $0.name != Publication.linkedFiles }) { try buryText(of: stored.record) }
+        let record = try edited(stored.record, fields, at: store.timeAfter(stored.record))
         try store.put(record, replacing: stored)
+        try plan(record, from: stored.record)
+    }
+
+    private func plan(_ record: Record, from old: Record) throws {
+        let changes = FieldChange.list(from: try Fields.parse(old.fields), to: try Fields.parse(record.fields))
+        guard !changes.isEmpty else { return }
         result.plan.append(
             PlanItem(
                 action: .update, subject: record.id.description, label: RecordLabel.text(of: record), changes: changes,
@@ -209,7 +228,6 @@ extension ConflictResolver {
             try replace(existing, by: incoming)
         }
         try relink(from: incoming.path, to: existing.path)
-        settled += try store.settle(conflict, gone: incoming.path, stays: existing.path)
     }
 
     /// The incoming file takes the place, and the name, of the existing one.
@@ -239,7 +257,7 @@ extension ConflictResolver {
 
     private func relink(from old: String, to new: String) throws {
         for owner in try index().owners(of: old).sorted() {
-            guard let stored = try ConflictDesk.publication(owner, in: store) else { continue }
+            guard let stored = try store.livePublication(owner) else { continue }
             try index().move(new, from: owner, to: owner)
             var fields = try Fields.parse(stored.record.fields)
             guard let index = fields.firstIndex(where: { $0.name == Publication.linkedFiles }) else { continue }

@@ -35,7 +35,7 @@ public struct ConflictView: Sendable {
     /// Nil when it is not there any more.
     public let existing: Side?
     public let incoming: Side?
-    /// Why there is nothing left to decide; then `keepBoth` takes the conflict off the list.
+    /// Why there is nothing left to decide.
     public let isMoot: String?
     public let choices: [ConflictChoice]
     /// The cite key that a rename gives when none is named; only looked for when one conflict is shown.
@@ -76,45 +76,17 @@ public enum ConflictDesk {
     }
 
     static func view(of conflict: Conflict, in store: Store, _ index: LibraryIndex?) throws -> ConflictView {
-        if conflict.isAboutAssets { return try assets(conflict, in: store, index) }
-        let existing = try publication(conflict.existing, in: store)?.record
-        let incoming = try publication(conflict.incoming, in: store)?.record
-        var moot = gone(existing == nil, incoming == nil)
-        if let existing, let incoming {
-            let keys = try [existing, incoming].map {
-                try Fields.strings(named: [Publication.citeKey], of: $0.fields)[0]
-            }
-            if keys[0] != keys[1] { moot = "they have different cite keys by now" }
+        if conflict.isAboutAssets {
+            return ConflictView(
+                conflict: conflict, existing: try store.asset(conflict.existing).map { try side($0, store, index) },
+                incoming: try store.asset(conflict.incoming).map { try side($0, store, index) },
+                isMoot: try store.pointless(conflict), choices: ConflictChoice.forAssets, newKey: nil)
         }
         return ConflictView(
-            conflict: conflict, existing: try existing.map(side), incoming: try incoming.map(side), isMoot: moot,
-            choices: ConflictChoice.allCases, newKey: index?.freeKey(like: conflict.subject))
-    }
-
-    private static func assets(_ conflict: Conflict, in store: Store, _ index: LibraryIndex?) throws -> ConflictView {
-        let existing = try store.asset(conflict.existing)
-        let incoming = try store.asset(conflict.incoming)
-        var moot = gone(existing == nil, incoming == nil)
-        if let existing, let incoming, existing.digest == incoming.digest { moot = "both are the same by now" }
-        return ConflictView(
-            conflict: conflict, existing: try existing.map { try side($0, store, index) },
-            incoming: try incoming.map { try side($0, store, index) }, isMoot: moot,
-            choices: ConflictChoice.forAssets, newKey: nil)
-    }
-
-    private static func gone(_ existing: Bool, _ incoming: Bool) -> String? {
-        switch (existing, incoming) {
-        case (true, true): "both are gone"
-        case (true, false): "the existing one is gone"
-        case (false, true): "the incoming one is gone"
-        case (false, false): nil
-        }
-    }
-
-    /// The live publication with this local id.
-    static func publication(_ localID: String, in store: Store) throws -> Store.StoredRecord? {
-        try store.records(localID: localID)
-            .first { $0.record.type == RecordType.publication && !$0.record.isDeleted }
+            conflict: conflict, existing: try store.livePublication(conflict.existing).map { try side($0.record) },
+            incoming: try store.livePublication(conflict.incoming).map { try side($0.record) },
+            isMoot: try store.pointless(conflict), choices: ConflictChoice.allCases,
+            newKey: index?.freeKey(like: conflict.subject))
     }
 
     private static func side(_ record: Record) throws -> ConflictView.Side {

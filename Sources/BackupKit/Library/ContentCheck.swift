@@ -230,7 +230,7 @@ struct FormatParser {
             _ = try Fields.parse(record.fields)
             if record.isDeleted {
                 counts.tombstones += 1
-            } else if record.type != RecordType.bibliographyPart {
+            } else if RecordType.isCounted(record.type) {
                 counts.records[Kind(recordType: record.type), default: 0] += 1
             }
         } catch let error as BackupError {

@@ -13,17 +13,16 @@ public struct DedupResult: Sendable {
 /// fields merge as they would on the way in, the other names become tombstones. What is kept on this device only is
 /// left alone, and so is what lies in different zones, which may be shared with different people.
 ///
+/// The survivor is alive later than the tombstones of the other names: a device that chose another survivor meanwhile must
+/// not leave all names deleted.
+///
 /// A tombstone of a folded name is for that name alone. It gives up the record's local id: with it, whoever looks the
 /// record up by its local id would find it deleted (decision 021).
 public struct Deduplicator {
     private let store: Store
-    private let policy: MergePolicy
     private var result = DedupResult()
 
-    private init(_ store: Store) {
-        self.store = store
-        policy = MergePolicy(now: store.clock.now())
-    }
+    private init(_ store: Store) { self.store = store }
 
     public static func run(on store: Store, dryRun: Bool = false) throws -> DedupResult {
         var folding = Deduplicator(store)
@@ -72,17 +71,20 @@ public struct Deduplicator {
             ($0.record.createdAt, $0.record.id) < ($1.record.createdAt, $1.record.id)
         }
         guard let survivor = sorted.first, sorted.count > 1 else { return }
+        let time = sorted.reduce(store.now()) { max($0, store.timeAfter($1.record)) }
+        let policy = MergePolicy(now: time)
         var merged = survivor.record
-        for other in sorted.dropFirst() { merged = try merge(other.record, into: merged) }
-        result.records += 1
-        if merged != survivor.record {
-            try store.put(merged, replacing: survivor)
-            let changes = FieldChange.list(
-                from: try Fields.parse(survivor.record.fields), to: try Fields.parse(merged.fields))
-            plan(.update, merged, changes, nil)
-        }
         for other in sorted.dropFirst() {
-            var ghost = other.record.tombstone(at: store.timeAfter(other.record))
+            merged = try policy.union(other.record, into: merged) { try Intake.derive(survivor.record.type, $0, $1, $2) }
+        }
+        result.records += 1
+        let changes = FieldChange.list(
+            from: try Fields.parse(survivor.record.fields), to: try Fields.parse(merged.fields))
+        merged.noteTakenIn(at: time)
+        try store.put(merged.keptAlive(at: time.next), replacing: survivor)
+        if !changes.isEmpty { plan(.update, merged, changes, nil) }
+        for other in sorted.dropFirst() {
+            var ghost = other.record.tombstone(at: time)
             // Not even where it is the name itself.
             let name = ghost.id.name
             ghost.localID = sameBytes(name, ghost.localID) ? "folded:\(name)" : name
@@ -101,20 +103,31 @@ public struct Deduplicator {
                 action: action, subject: record.id.description, label: RecordLabel.text(of: record), changes: changes,
                 reason: reason))
     }
+}
 
-    private func merge(_ other: Record, into kept: Record) throws -> Record {
+extension MergePolicy {
+    /// One record of two, under the name of `kept`: of each field the value that was set last, with its time.
+    func union(
+        _ other: Record, into kept: Record,
+        derive: (_ merged: [Field], _ local: [Field], _ incoming: [Field]) throws -> [Field]
+    ) throws -> Record {
         var incoming = other
         incoming.id = kept.id
-        let isPublication = kept.type == RecordType.publication
-        let decision = try policy.decide(existing: kept, incoming: incoming) { merged, local, other in
-            isPublication ? try Publication.derive(merged: merged, local: local, other: other) : merged
+        incoming.localID = kept.localID
+        let decision = try decide(existing: kept, incoming: incoming, derive: derive)
+        guard case .update(var merged, let changes) = decision, !changes.isEmpty else {
+            return try Self.withTimes(of: incoming, kept)
         }
-        guard case .update(let merged, _) = decision else { return try withTimes(of: incoming, kept) }
+        // What was made of both, a text or a set, was made now: at its old time nobody would take it.
+        for change in changes {
+            let before = kept.fieldTimes[change.name] ?? (change.before == nil ? .distantPast : kept.modifiedAt)
+            if merged.fieldTimes[change.name] ?? merged.modifiedAt <= before { merged.fieldTimes[change.name] = now }
+        }
         return merged
     }
 
     /// Nothing of the other one was taken, but its times count: of two equal values the newer time is the truth.
-    private func withTimes(of other: Record, _ kept: Record) throws -> Record {
+    private static func withTimes(of other: Record, _ kept: Record) throws -> Record {
         let mine = Set(try Fields.parse(kept.fields).map(\.name))
         let theirs = Set(try Fields.parse(other.fields).map(\.name))
         var result = kept

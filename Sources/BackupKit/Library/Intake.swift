@@ -62,6 +62,8 @@ final class Intake {
     var result = IntakeResult()
     /// Identities that the source named; only kept where replace needs them.
     private var touched: Set<RecordID> = []
+    /// Conflicts of a backup that the store did not have.
+    private var conflictsAdded: Set<RecordID> = []
     private var assetNames: EntryNameSet?
     /// Gives records the defaults that they lack.
     var schema: DataSchema?
@@ -95,9 +97,10 @@ final class Intake {
 
     @discardableResult func take(_ record: Record) throws -> Outcome {
         try Interrupt.check()
-        result.read += 1
+        if RecordType.conflict != record.type { result.read += 1 }
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
         let record = try schema.map { try fill(record, $0) } ?? record
+        if record.type == RecordType.conflict { return try takeConflict(record) }
         if policy == .quarantine, record.type != Quarantine.type { return try putAside(record) }
         let outcome: Outcome
         do { outcome = try put(record) } catch let row as DamagedRow { return try refuse(record, row.inTheWay) }
@@ -110,6 +113,23 @@ final class Intake {
         count(record, outcome)
         try heard(record, outcome)
         return outcome
+    }
+
+    /// A conflict belongs to its works and is not counted. What is in quarantine conflicts with nothing.
+    private func takeConflict(_ record: Record) throws -> Outcome {
+        guard policy != .quarantine else {
+            return Outcome(id: record.id, localID: record.localID, decision: .unchanged)
+        }
+        let outcome = try put(record)
+        touched.insert(outcome.id)
+        if case .add = outcome.decision { conflictsAdded.insert(outcome.id) }
+        return outcome
+    }
+
+    /// Counts the conflicts that came with their works and wait here too. Must run inside the batch, last.
+    func countConflicts() throws {
+        guard !conflictsAdded.isEmpty else { return }
+        result.conflicts += try store.conflicts().count { conflictsAdded.contains($0.recordID) }
     }
 
     private func put(_ record: Record) throws -> Outcome {
@@ -300,6 +320,8 @@ final class Intake {
             others.append(record)
         }
         for record in others {
+            // It goes with its works, and one that was found just now is in no backup.
+            if record.type == RecordType.conflict { continue }
             if record.isLocalOnly {
                 result.protected += 1
                 plan(.protect, record, id: record.id, reason: Protection.localOnly.rawValue)
@@ -309,13 +331,16 @@ final class Intake {
             result.removed += 1
             plan(.remove, record, id: record.id)
         }
-        guard kinds.contains(.attachments) else { return }
-        var unwanted: [Asset] = []
-        try store.forEachAsset { if !assets.contains($0.path) { unwanted.append($0) } }
-        for asset in unwanted {
-            try store.removeAsset(asset)
-            result.removed += 1
+        if kinds.contains(.attachments) {
+            var unwanted: [Asset] = []
+            try store.forEachAsset { if !assets.contains($0.path) { unwanted.append($0) } }
+            for asset in unwanted {
+                try store.removeAsset(asset)
+                result.removed += 1
+            }
         }
+        guard kinds.contains(.publications) else { return }
+        for conflict in try store.pointlessConflicts() where !touched.contains(conflict) { try store.remove(conflict) }
     }
 
     /// The result with what the batch itself knows.
@@ -371,6 +396,8 @@ public enum RecordLabel {
                 return record.type
             }
             return text(of: inside)
+        case RecordType.conflict:
+            return "conflict of \(Fields.strings("works", in: fields).joined(separator: " and "))"
         default: return title ?? Fields.string("name", in: fields) ?? record.type
         }
     }

@@ -79,7 +79,7 @@ public final class Simulation {
         // The others know what the hub knows; this device knows what it knows now, unless there is no hub to know more.
         for device in devices.dropFirst(result.hub == nil ? 0 : 1) { try sync(device, hub) }
         if result.hub == nil { try sync(devices[0], hub) }
-        let conflicts = try devices[0].lastConflict()
+        let conflicts = Set(try devices[0].conflicts().map(\.id))
         try restore(path, options)
         let mark = try devices[0].token().change
         try settle(hub)
@@ -152,7 +152,7 @@ public final class Simulation {
         options.kinds.subtract([.attachments, .settings])
         let hasher = devices[0].hasher
         options.heard = { [self] record, outcome in
-            guard !record.isDeleted else { return }
+            guard !record.isDeleted, record.type != RecordType.conflict else { return }
             let fate: Fate =
                 switch outcome.decision {
                 case .add, .update: .changed
@@ -180,10 +180,11 @@ public final class Simulation {
 
     // MARK: The outcome
 
-    private func judge(_ lastConflict: Int64, _ mark: Int64) throws {
+    private func judge(_ known: Set<Int64>, _ mark: Int64) throws {
         let held = Dictionary(
             try devices[0].held().filter { $0.kind != .local }.map { ($0.id, $0.reason) }, uniquingKeysWith: { $1 })
-        let conflicting = try devices[0].conflictingRecords(after: lastConflict)
+        let conflicting = Set(
+            try devices[0].conflicts().filter { !known.contains($0.id) }.flatMap { [$0.existing, $0.incoming] })
         var (bad, other): ([SimulatedRecord], [SimulatedRecord]) = ([], [])
         try devices[0].forEachStored(order: .identity) { stored in
             let record = stored.record

@@ -110,8 +110,7 @@ struct StoreLayout {
             if record.isDeleted {
                 result.tombstones += 1
             } else {
-                // What stands between the entries of a bibliography is no publication.
-                if record.type != RecordType.bibliographyPart { result.records[kind, default: 0] += 1 }
+                if RecordType.isCounted(record.type) { result.records[kind, default: 0] += 1 }
                 try noteForViews(stored, kind)
             }
         }

@@ -86,7 +86,7 @@ public struct LibraryCensus: Sendable, Equatable {
             add(1, to: .tombstones)
             return count("\(Self.deleted)\(measure.rawValue)")
         }
-        guard record.type != RecordType.bibliographyPart else { return }
+        guard RecordType.isCounted(record.type) else { return }
         add(1, to: measure)
         var filled = 0
         var noteBytes = 0

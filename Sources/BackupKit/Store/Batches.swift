@@ -169,13 +169,15 @@ extension Store {
         var result = UndoResult(batch: batch)
         do {
             try write {
+                let waiting = Set(try conflicts().map(\.id))
                 try revertChanged(batch, &result)
                 try removeAdded(batch, &result)
                 try reinsertRemoved(batch, &result)
                 try revertSettings(batch, &result)
                 try revertAssetRows(batch, &result)
-                result.conflicts = try reviveConflicts(of: batch)
-                for table in ["conflict", "batch_record", "batch_added", "damaged"] {
+                try noteConflicts(settledBy: batch)
+                result.conflicts = try Set(conflicts().map(\.id)).subtracting(waiting).count
+                for table in ["batch_record", "batch_added", "damaged"] {
                     try database.statement("DELETE FROM \(table) WHERE batch = ?").bind(1, batch.id).run()
                 }
                 try database.statement("UPDATE batch SET undone_at = ? WHERE id = ?")
@@ -197,8 +199,8 @@ extension Store {
             let change = nextChange()
             if try overwrite(query.integer(13), with: before.record, change) {
                 try follow(before.change, to: change)
-                result.reverted += 1
-            } else {
+                if before.record.type != RecordType.conflict { result.reverted += 1 }
+            } else if before.record.type != RecordType.conflict {
                 result.keptNewer.append(before.record.id)
             }
         }
@@ -243,10 +245,12 @@ extension Store {
             WHERE batch = ?1 AND NOT edited AND hub_version IS NULL
             """
         ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
+        var isAnyRemoved = false
         while try added.step() {
+            isAnyRemoved = true
             let id = RecordID(zone: added.text(0), name: added.text(1))
             try noteRemoved(id, type: added.text(2), localID: added.text(3))
-            result.removed += 1
+            if added.text(2) != RecordType.conflict { result.removed += 1 }
         }
         try database.statement("DELETE FROM record WHERE change BETWEEN ? AND ? AND hub_version IS NULL")
             .bind(1, batch.firstChange).bind(2, batch.lastChange).run()
@@ -256,12 +260,15 @@ extension Store {
             AND hub_version IS NULL
             """
         ).bind(1, batch.id).run()
-        if result.removed > 0 {
+        if isAnyRemoved {
             try database.execute("DELETE FROM local_key WHERE change NOT IN (SELECT change FROM record)")
         }
         let edited = try database.prepare(
-            "SELECT zone, ifnull(name, local_id) FROM batch_added JOIN record USING (change) WHERE batch = ? AND edited"
-        ).bind(1, batch.id)
+            """
+            SELECT zone, ifnull(name, local_id) FROM batch_added JOIN record USING (change)
+            WHERE batch = ? AND edited AND type <> ?
+            """
+        ).bind(1, batch.id).bind(2, RecordType.conflict)
         while try edited.step() {
             result.keptNewer.append(RecordID(zone: edited.text(0), name: edited.text(1)))
         }
@@ -280,7 +287,7 @@ extension Store {
         while try query.step() { if let row = try ifSound({ try RowReader.record(query) }) { added.append(row) } }
         for old in added {
             try overwrite(old.change, with: old.record.tombstone(at: timeAfter(old.record)), nextChange())
-            result.removed += 1
+            if old.record.type != RecordType.conflict { result.removed += 1 }
         }
     }
 

@@ -1,138 +1,290 @@
-/// Something that nobody may decide silently; it waits for a person.
+/// Two works that wait for a decision of a person: two publications with one cite key, or two versions of one file.
+///
+/// A conflict is a record in the zone of its works, named after them. So several devices that find the same conflict make
+/// the same record, it travels with a sync, is in backups, and an undo treats it like any other record. It is never taken
+/// away: it waits as long as both works are there and still clash, and nobody has decided to keep both.
 public struct Conflict: Sendable, Equatable {
+    /// What people type; each device gives its own numbers.
     public let id: Int64
-    /// `publication`: two of them under one cite key. `attachment` or `asset`: two versions of one file.
     public let kind: String
     /// The cite key, or the path.
     public let subject: String
-    /// A local id, or a path.
-    public var existing: String
-    public var incoming: String
+    /// A local id, or a path. The device that found the conflict has said which one was there first.
+    public let existing: String
+    public let incoming: String
     public let detectedAt: Timestamp
-    /// The batch that found it, whose undo takes it away.
-    let batch: Int64?
+    /// Whether somebody has decided to keep both as they are.
+    public let isKept: Bool
+    let recordID: RecordID
 
-    public var isAboutAssets: Bool { kind == "attachment" || kind == "asset" }
-}
+    public var isAboutAssets: Bool { kind != Self.publication }
 
-/// The queue of conflicts. What a resolution takes off it is written into the summary of its batch, so that an undo
-/// can put it back.
-extension Store {
-    private static let conflictColumns = "id, kind, subject, existing, incoming, detected_at, batch"
+    static let publication = "publication"
+    private static let attachment = "attachment"
+    private static let (kindField, worksField, decisionField) = ("kind", "works", "decision")
+    static let keepBoth = "keep-both"
 
-    private static func conflict(_ row: Statement) -> Conflict {
-        Conflict(
-            id: row.integer(0), kind: row.text(1), subject: row.text(2), existing: row.text(3), incoming: row.text(4),
-            detectedAt: Timestamp(milliseconds: row.integer(5)), batch: row.optionalInteger(6))
+    /// Nil for a record that does not say what a conflict says.
+    fileprivate init?(_ record: Record, number: Int64, subject: (String, [String]) throws -> String) throws {
+        let fields: [Field]
+        do { fields = try Fields.parse(record.fields) } catch is BackupError { return nil }
+        let works = Fields.strings(Self.worksField, in: fields)
+        guard let kind = Fields.string(Self.kindField, in: fields), works.count == 2 else { return nil }
+        (id, self.kind, existing, incoming) = (number, kind, works[0], works[1])
+        self.subject = try subject(kind, works)
+        detectedAt = record.createdAt
+        isKept = Fields.string(Self.decisionField, in: fields) == Self.keepBoth
+        recordID = record.id
     }
 
-    /// Oldest first.
+    /// The same record for the same two works, whoever of them was there first.
+    static func record(
+        kind: String, existing: String, incoming: String, zone: String, isLocalOnly: Bool, at time: Timestamp
+    ) -> Record {
+        let kind = kind == publication ? kind : attachment
+        let name = "conflict-\(DeterministicName.of([kind] + [existing, incoming].sorted(by: precedesBytewise)))"
+        // The record of other devices, should there be one, is not ours to stand for.
+        let id = RecordID(zone: zone, name: isLocalOnly ? "local:\(name)" : name)
+        let fields = [
+            Field(kindField, .string(kind)), Field(worksField, .array([.string(existing), .string(incoming)])),
+        ]
+        return Record(
+            id: id, type: RecordType.conflict, localID: id.name, fields: Fields.text(fields), createdAt: time,
+            modifiedAt: time, isLocalOnly: isLocalOnly)
+    }
+
+    static func isUndecided(_ record: Record) -> Bool {
+        record.type == RecordType.conflict && !record.isDeleted && !record.fields.contains("\"\(decisionField)\"")
+    }
+
+    /// The record once somebody has decided to keep both.
+    fileprivate static func keptBoth(_ record: Record, at time: Timestamp) throws -> Record {
+        var (kept, fields) = (record, try Fields.parse(record.fields))
+        for field in fields { kept.fieldTimes[field.name] = record.fieldTimes[field.name] ?? record.modifiedAt }
+        fields.removeAll { $0.name == decisionField }
+        fields.append(Field(decisionField, .string(keepBoth)))
+        kept.fields = Fields.text(fields)
+        kept.fieldTimes[decisionField] = nil
+        kept.modifiedAt = time
+        return kept
+    }
+}
+
+private enum DeterministicName {
+    static func of(_ parts: [String]) -> String {
+        SHA256Digest.of(parts.map { "\($0.utf8.count):\($0)" }.joined()).hex.prefix(32).description
+    }
+}
+
+extension Store {
+    /// What waits for a decision, in the order of the numbers.
     public func conflicts() throws -> [Conflict] {
-        let query = try database.prepare("SELECT \(Self.conflictColumns) FROM conflict ORDER BY id")
+        let all = try knownConflicts()
+        // One of this device alone, and one that has come since, can speak of the same two works.
+        var seen = Set(all.filter(\.isKept).map(Pair.init))
+        return try all.filter { try !seen.contains(Pair($0)) && pointless($0) == nil && seen.insert(Pair($0)).inserted }
+    }
+
+    /// The conflict of this number, also one that is decided or pointless.
+    public func conflict(_ id: Int64) throws -> Conflict? { try knownConflicts().first { $0.id == id } }
+
+    /// Records of conflicts whose works are gone, or do not clash any more.
+    func pointlessConflicts() throws -> [RecordID] {
+        try knownConflicts().filter { try pointless($0) != nil }.map(\.recordID)
+    }
+
+    private struct Pair: Hashable {
+        let kind: String
+        let works: Set<String>
+
+        init(_ conflict: Conflict) { (kind, works) = (conflict.kind, [conflict.existing, conflict.incoming]) }
+    }
+
+    private func knownConflicts() throws -> [Conflict] {
+        let query = try database.prepare(
+            """
+            SELECT \(Self.recordColumns), id FROM record
+            JOIN conflict_number ON record_zone = zone AND record_name = ifnull(name, local_id)
+            WHERE type = ? AND type <> 'PuppyEvent' AND deleted_at IS NULL ORDER BY id
+            """
+        ).bind(1, RecordType.conflict)
         var found: [Conflict] = []
-        while try query.step() { found.append(Self.conflict(query)) }
+        while try query.step() {
+            guard let record = try ifSound({ try RowReader.record(query) })?.record,
+                let conflict = try Conflict(record, number: query.integer(13), subject: subject)
+            else { continue }
+            found.append(conflict)
+        }
         return found
     }
 
-    public func conflict(_ id: Int64) throws -> Conflict? {
-        let query = try database.statement("SELECT \(Self.conflictColumns) FROM conflict WHERE id = ?").bind(1, id)
-        defer { query.reset() }
-        return try query.step() ? Self.conflict(query) : nil
+    /// Not in the record: it would outlive what bore it.
+    private func subject(_ kind: String, _ works: [String]) throws -> String {
+        guard kind == Conflict.publication else { return works[0] }
+        for work in works {
+            if let key = try livePublication(work).flatMap({ try citeKey(of: $0.record) }) { return key }
+        }
+        return ""
     }
 
-    /// Takes conflicts off the queue: the one that was decided, and whatever its decision made pointless. In the others
-    /// `gone` stands no longer for the subject, `stays` does. Returns what the batch's summary must say. Must run inside
-    /// `batch`.
-    func settle(_ decided: Conflict, gone: String?, stays: String?) throws -> [SettledConflict] {
-        var settled = [SettledConflict(was: decided, became: nil)]
-        var known = try conflicts().filter { $0.kind == decided.kind && $0.subject == decided.subject }
-        known.removeAll { $0.id == decided.id }
-        if let gone, let stays {
-            for (index, other) in known.enumerated() where other.existing == gone || other.incoming == gone {
-                var moved = other
-                if moved.existing == gone { moved.existing = stays }
-                if moved.incoming == gone { moved.incoming = stays }
-                let isPointless =
-                    moved.existing == moved.incoming
-                    || known.contains { $0.existing == moved.existing && $0.incoming == moved.incoming }
-                settled.append(SettledConflict(was: other, became: isPointless ? nil : moved))
-                if !isPointless { known[index] = moved }
-            }
-        }
-        for entry in settled {
-            if let moved = entry.became {
-                try database.statement("UPDATE conflict SET existing = ?, incoming = ? WHERE id = ?")
-                    .bind(1, moved.existing).bind(2, moved.incoming).bind(3, moved.id).run()
-            } else {
-                try database.statement("DELETE FROM conflict WHERE id = ?").bind(1, entry.was.id).run()
-            }
-        }
-        // That somebody has decided is a change, though no record may show it.
-        _ = nextChange()
-        return settled
+    private func citeKey(of record: Record) throws -> String? {
+        try Fields.strings(named: [Self.citeKeyField], of: record.fields)[0]
     }
 
-    /// Puts back what a batch took off the queue; part of its undo.
-    func reviveConflicts(of batch: Batch) throws -> Int {
-        let settled = SettledConflict.read(batch.summary)
-        for entry in settled.reversed() {
-            let was = entry.was
-            if let moved = entry.became {
-                try database.statement(
-                    "UPDATE conflict SET existing = ?, incoming = ? WHERE id = ? AND existing = ? AND incoming = ?"
-                ).bind(1, was.existing).bind(2, was.incoming).bind(3, was.id).bind(4, moved.existing)
-                    .bind(5, moved.incoming).run()
-                if database.changes > 0 { continue }
+    /// Why there is nothing to decide; nil while there is.
+    func pointless(_ conflict: Conflict) throws -> String? {
+        func gone(_ existing: Bool, _ incoming: Bool) -> String? {
+            switch (existing, incoming) {
+            case (true, true): "both are gone"
+            case (true, false): "the existing one is gone"
+            case (false, true): "the incoming one is gone"
+            case (false, false): nil
             }
-            // Another conflict may have got the number meanwhile.
-            let isTaken = try conflict(was.id) != nil
-            try database.statement("INSERT INTO conflict (\(Self.conflictColumns)) VALUES (?, ?, ?, ?, ?, ?, ?)")
-                .bind(1, isTaken ? nil : was.id).bind(2, was.kind).bind(3, was.subject).bind(4, was.existing)
-                .bind(5, was.incoming).bind(6, was.detectedAt.milliseconds).bind(7, was.batch).run()
         }
-        return settled.count
+        guard !conflict.isAboutAssets else {
+            let (existing, incoming) = (try asset(conflict.existing), try asset(conflict.incoming))
+            guard let existing, let incoming else { return gone(existing == nil, incoming == nil) }
+            return existing.digest == incoming.digest ? "both are the same by now" : nil
+        }
+        let existing = try livePublication(conflict.existing)?.record
+        let incoming = try livePublication(conflict.incoming)?.record
+        guard let existing, let incoming else { return gone(existing == nil, incoming == nil) }
+        guard let key = try citeKey(of: existing), let other = try citeKey(of: incoming), sameBytes(key, other) else {
+            return "they have different cite keys by now"
+        }
+        return nil
+    }
+
+    /// The live publication with this local id.
+    func livePublication(_ localID: String) throws -> StoredRecord? {
+        try records(localID: localID).first { $0.record.type == RecordType.publication && !$0.record.isDeleted }
+    }
+
+    /// Notes that two works clash, unless that is noted already, be it decided or not. Must run inside `write`.
+    public func noteConflict(kind: String, subject: String, existing: String, incoming: String) throws {
+        guard !sameBytes(existing, incoming), try !hasConflict(kind: kind, existing, incoming) else { return }
+        let place = try conflictPlace(kind, existing, incoming)
+        var record = Conflict.record(
+            kind: kind, existing: existing, incoming: incoming, zone: place.zone, isLocalOnly: place.isLocalOnly,
+            at: now())
+        let before = try self.record(record.id)
+        if let before {
+            guard before.record.type == RecordType.conflict else { return }
+            record.modifiedAt = timeAfter(before.record)
+        }
+        try put(record, replacing: before)
+    }
+
+    /// Conflicts of works that not everybody may see stay on this device; others find their own.
+    private func conflictPlace(
+        _ kind: String, _ existing: String, _ incoming: String
+    ) throws -> (zone: String, isLocalOnly: Bool) {
+        guard kind == Conflict.publication else {
+            let isLocalOnly = try [existing, incoming].contains { try asset($0)?.isLocalOnly == true }
+            return (RecordType.libraryZone, isLocalOnly)
+        }
+        guard let first = try livePublication(existing)?.record, let second = try livePublication(incoming)?.record
+        else { return (RecordType.libraryZone, false) }
+        let isShared = sameBytes(first.id.zone, second.id.zone) && !first.isLocalOnly && !second.isLocalOnly
+        return (first.id.zone, !isShared)
+    }
+
+    /// Whether it is noted that two works clash, in whatever order.
+    func hasConflict(kind: String = Conflict.publication, _ first: String, _ second: String) throws -> Bool {
+        let zone = try conflictPlace(kind, first, second).zone
+        for isLocalOnly in [false, true] {
+            let id = Conflict.record(
+                kind: kind, existing: first, incoming: second, zone: zone, isLocalOnly: isLocalOnly, at: .distantPast
+            ).id
+            if let stored = try record(id)?.record, !stored.isDeleted, stored.type == RecordType.conflict {
+                return true
+            }
+        }
+        return false
+    }
+
+    func hasConflict(subject: String, _ first: String, _ second: String) throws -> Bool {
+        try hasConflict(first, second)
+    }
+
+    /// Decides that both stay as they are. Must run inside `batch`.
+    func keepBoth(_ conflict: Conflict) throws {
+        guard let stored = try record(conflict.recordID) else { return }
+        try put(Conflict.keptBoth(stored.record, at: timeAfter(stored.record)), replacing: stored)
+    }
+
+    /// Where a publication gave way to another one, those that it had a conflict with now have one with the other. Must
+    /// run inside `batch`.
+    func passOnConflicts(of gone: String, to other: String) throws {
+        for conflict in try knownConflicts() where !conflict.isAboutAssets {
+            guard sameBytes(conflict.existing, gone) || sameBytes(conflict.incoming, gone) else { continue }
+            let third = sameBytes(conflict.existing, gone) ? conflict.incoming : conflict.existing
+            guard let rival = try livePublication(third), let stays = try livePublication(other),
+                let key = try citeKey(of: rival.record), try sameBytes(key, citeKey(of: stays.record) ?? "")
+            else { continue }
+            try noteConflict(kind: conflict.kind, subject: key, existing: other, incoming: third)
+        }
+    }
+
+    /// Gives a conflict a number for people to type.
+    func number(_ id: RecordID) throws {
+        try database.statement("INSERT OR IGNORE INTO conflict_number (record_zone, record_name) VALUES (?, ?)")
+            .bind(1, id.zone).bind(2, id.name).run()
+    }
+
+    /// Version 0.1 wrote the conflicts that a decision settled into its batch. Must run inside `write`.
+    func noteConflicts(settledBy batch: Batch) throws {
+        for entry in (try? JSON(parsing: batch.summary))?["settled"]?.array ?? [] {
+            guard let kind = entry["kind"]?.string, let subject = entry["subject"]?.string,
+                let existing = entry["existing"]?.string, let incoming = entry["incoming"]?.string
+            else { continue }
+            try noteConflict(kind: kind, subject: subject, existing: existing, incoming: incoming)
+        }
     }
 }
 
-/// One line of the queue before a resolution, and after it where it is still there.
-struct SettledConflict: Equatable {
-    let was: Conflict
-    let became: Conflict?
+extension Conflict {
+    private static let place = Query(
+        """
+        SELECT zone, local_only \(Store.byKey) AND local_id = ?2 AND type = 'Publication' AND deleted_at IS NULL
+        """)
 
-    private static let member = "settled"
-
-    /// The summary of a batch that settled these.
-    static func summary(_ settled: [SettledConflict], _ more: [JSON.Member]) -> String {
-        JSON.object(more + [JSON.Member(member, .array(settled.map(\.json)))]).compact
-    }
-
-    private var json: JSON {
-        [
-            "id": JSON(was.id), "kind": .string(was.kind), "subject": .string(was.subject),
-            "existing": .string(was.existing), "incoming": .string(was.incoming),
-            "detectedAt": JSON(was.detectedAt.milliseconds), "batch": was.batch.map { JSON($0) } ?? .null,
-            "became": became.map { [.string($0.existing), .string($0.incoming)] } ?? .null,
-        ]
-    }
-
-    /// What a batch settled; nothing for batches of other kinds.
-    static func read(_ summary: String) -> [SettledConflict] {
-        guard let list = (try? JSON(parsing: summary))?[member]?.array else { return [] }
-        return list.compactMap { entry in
-            guard let id = entry["id"]?.integer, let kind = entry["kind"]?.string,
-                let subject = entry["subject"]?.string, let existing = entry["existing"]?.string,
-                let incoming = entry["incoming"]?.string, let time = entry["detectedAt"]?.integer
-            else { return nil }
-            let was = Conflict(
-                id: id, kind: kind, subject: subject, existing: existing, incoming: incoming,
-                detectedAt: Timestamp(milliseconds: time), batch: entry["batch"]?.integer)
-            var became: Conflict?
-            if let sides = entry["became"]?.array?.compactMap(\.string), sides.count == 2 {
-                became = was
-                became?.existing = sides[0]
-                became?.incoming = sides[1]
+    /// The step of the store's schema that turns the table of conflicts into records.
+    static func makeRecords(in database: SQLite) throws {
+        try database.execute(
+            """
+            -- Short numbers for records of type Conflict: what people type.
+            CREATE TABLE conflict_number (id INTEGER PRIMARY KEY AUTOINCREMENT, record_zone TEXT NOT NULL,
+                record_name TEXT NOT NULL, UNIQUE (record_zone, record_name)) STRICT
+            """)
+        let hasher = try RecordHasher(database)
+        var change = try database.integer("SELECT value FROM counter")
+        var names: Set<RecordID> = []
+        let old = try database.prepare("SELECT id, kind, existing, incoming, detected_at FROM conflict ORDER BY id")
+        while try old.step() {
+            let works = [old.text(2), old.text(3)]
+            let places = try works.compactMap { work -> (String, Bool)? in
+                let query = try database.statement(place).bind(1, hasher.key(work)).bind(2, work)
+                defer { query.reset() }
+                return try query.step() ? (query.text(0), query.integer(1) != 0) : nil
             }
-            return SettledConflict(was: was, became: became)
+            let isApart = places.count == 2 && (places[0].0 != places[1].0 || places.contains { $0.1 })
+            let record = record(
+                kind: old.text(1), existing: works[0], incoming: works[1],
+                zone: places.first?.0 ?? RecordType.libraryZone, isLocalOnly: isApart,
+                at: Timestamp(milliseconds: old.integer(4)))
+            guard names.insert(record.id).inserted else { continue }
+            change += 1
+            let row = try database.statement(Store.insert)
+            Store.bind(record, change: change, to: row)
+            try row.bind(14, hasher.row(record, change)).run()
+            try database.statement("INSERT INTO local_key VALUES (?, ?, ?)")
+                .bind(1, hasher.key(record.localID)).bind(2, change).bind(3, hasher.content(record)).run()
+            try database.statement("INSERT INTO conflict_number VALUES (?, ?, ?)")
+                .bind(1, old.integer(0)).bind(2, record.id.zone).bind(3, record.id.name).run()
         }
+        old.reset()
+        try database.statement("UPDATE counter SET value = ?").bind(1, change).run()
+        try database.execute("DROP TABLE conflict")
     }
 }

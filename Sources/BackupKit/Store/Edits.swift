@@ -50,12 +50,13 @@ extension Store {
         }
     }
 
-    /// Turns a live record into a tombstone.
-    func bury(_ stored: StoredRecord) throws {
+    /// Turns a live record into a tombstone, of `time` where nothing later is known of it.
+    func bury(_ stored: StoredRecord, at decided: Timestamp = .distantPast) throws {
         // Nobody else has heard of what is in quarantine, and nobody is to.
         if stored.record.type == Quarantine.type { return try removeRow(stored) }
         let known = stored.record.isLocalOnly ? try cloudTombstone(of: stored.record) : nil
-        let time = timeAfter(stored.record, known?.record)
+        let time =
+            known == nil && decided > stored.record.latestTime ? decided : timeAfter(stored.record, known?.record)
         if let known {
             // The cloud has its tombstone; a newer one keeps old backups from bringing the copy back.
             try removeRow(stored)
@@ -120,9 +121,9 @@ extension Store {
     }
 
     /// Now, but later than anything that is known of these.
-    func timeAfter(_ record: Record, _ other: Record? = nil) -> Timestamp {
-        let known = max(record.latestTime, other?.latestTime ?? record.latestTime)
-        return max(clock.now(), Timestamp(milliseconds: known.milliseconds + 1))
+    func timeAfter(_ record: Record, _ others: Record?...) -> Timestamp {
+        let known = others.reduce(record.latestTime) { max($0, $1?.latestTime ?? $0) }
+        return max(now(), known.next)
     }
 
     /// How much the store holds.
@@ -147,9 +148,9 @@ extension Store {
             """)
         while try query.step() {
             let live = Int(query.integer(1))
+            if query.text(0) == RecordType.conflict { continue }
             info.types.append((query.text(0), live))
-            // What stands between the entries of a bibliography is no publication.
-            if query.text(0) != RecordType.bibliographyPart {
+            if RecordType.isCounted(query.text(0)) {
                 info.records[Kind(recordType: query.text(0)), default: 0] += live
             }
             info.tombstones += Int(query.integer(2))
@@ -159,7 +160,7 @@ extension Store {
         info.assetBytes = try database.integer(
             "SELECT ifnull(sum(size), 0) FROM asset WHERE size BETWEEN 0 AND 1 << 50")
         info.settings = Int(try database.integer("SELECT count(*) FROM setting"))
-        info.conflicts = Int(try database.integer("SELECT count(*) FROM conflict"))
+        info.conflicts = try conflicts().count
         info.schemaVersion = try dataSchemaVersion
         return info
     }

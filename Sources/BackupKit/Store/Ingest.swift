@@ -25,10 +25,11 @@ extension Store {
     }
 
     private func take(_ record: Record, _ resurrect: Bool, _ derive: Derivation) throws -> Outcome {
-        let now = clock.now()
+        let now = self.now()
         let (incoming, clamped) = clamp(record, to: now)
         let look = try firstLook(incoming)
-        if look == .sameContent, !resurrect {
+        // Times of fields may say that it was kept alive since.
+        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty {
             return Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
         }
         let existing = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
@@ -44,7 +45,7 @@ extension Store {
                 .failed, "a copy of it is kept on this device only", at: record.id.description,
                 remedy: "give that back first, or delete it")
         }
-        let policy = try policy(true, clock.now(), existing.main)
+        let policy = try policy(true, now(), existing.main)
         let latest = max(policy.known, existing.main?.record.latestTime ?? .distantPast)
         return try settle(record.restored(at: policy.now, known: latest), existing, policy, derive, false)
     }
@@ -53,7 +54,7 @@ extension Store {
     /// is kept on this device only is protected all the same. Must run inside `write`.
     func edit(with record: Record, derive: Derivation) throws -> Outcome {
         guard !record.isDeleted else { return try ingest(record, derive: derive) }
-        let (incoming, _) = clamp(record, to: clock.now())
+        let (incoming, _) = clamp(record, to: now())
         switch try decision(on: incoming).decision {
         case .update, .protect(.newer), .protect(.newerTombstone): return try release(incoming, derive: derive)
         case .add, .unchanged, .protect: return try ingest(record, derive: derive)
@@ -156,7 +157,7 @@ extension Store {
         if resurrect, !record.isDeleted {
             // The same fields already: they may have to outlive a tombstone, and nothing else.
             if try Fields.same(existing.record.fields, record.fields) { return try ingest(record, resurrect: true) }
-            let policy = try policy(true, clock.now(), existing)
+            let policy = try policy(true, now(), existing)
             new = try new.restored(at: policy.now, known: max(policy.known, existing.record.latestTime))
         }
         if existing.record == new {
@@ -169,7 +170,7 @@ extension Store {
     /// What would be done with a record, and nothing more.
     func decision(on record: Record, resurrect: Bool = false) throws -> Outcome {
         let main = try match(record, among: try soundRecords(localID: record.localID)).main
-        let decision = try policy(resurrect, clock.now(), main).decide(existing: main?.record, incoming: record)
+        let decision = try policy(resurrect, now(), main).decide(existing: main?.record, incoming: record)
         return Outcome(id: main?.record.id ?? record.id, localID: record.localID, decision: decision)
     }
 

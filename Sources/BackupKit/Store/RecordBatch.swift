@@ -118,6 +118,7 @@ extension Store {
             }
         }
         changeCounter = change
+        for row in rows { see(batch.rows[row].modifiedAt) }
     }
 
     /// Whether there is no record yet, not even a deleted one.

@@ -53,7 +53,7 @@ extension Store {
     private static let byName = Query("SELECT \(recordColumns) FROM record WHERE name = ? AND zone = ?")
     private static let byImpliedName = Query(
         "SELECT \(recordColumns) \(byKey) AND local_id = ?2 AND name IS NULL AND zone = ?3")
-    private static let insert = Query(
+    static let insert = Query(
         "INSERT INTO record (\(recordColumns), row_hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
     private static let insertKey = Query("INSERT INTO local_key VALUES (?, ?, ?)")
     private static let updateKey = Query("UPDATE local_key SET change = ?, content = ? WHERE key = ? AND change = ?")
@@ -129,15 +129,23 @@ extension Store {
             let insert = try database.statement(Self.insert)
             Self.bind(record, change: change, to: insert)
             try insert.bind(14, hasher.row(record, change)).run()
-            return try addKey(of: record, change)
+            try addKey(of: record, change)
+            return try noteInserted(record)
         }
         try remember(old, becomes: change)
         try overwrite(old.change, with: record, change)
     }
 
+    /// A record that had no row so far.
+    func noteInserted(_ record: Record) throws {
+        see(record)
+        if record.type == RecordType.conflict { try number(record.id) }
+    }
+
     /// Whether there was a row of the old number.
     @discardableResult
     func overwrite(_ old: Int64, with record: Record, _ change: Int64) throws -> Bool {
+        see(record)
         let update = try database.statement(Self.update)
         Self.bind(record, change: change, to: update)
         try update.bind(14, hasher.row(record, change)).bind(15, old).run()

@@ -1,4 +1,4 @@
-/// Settings and feature flags (which travel as settings), and the queue of conflicts.
+/// Settings and feature flags, which travel as settings.
 extension Store {
     /// All settings, sorted by key; the values are JSON text. Rows that are damaged are handed to `damaged`.
     public func settings(damaged: ((DamagedRow) throws -> Void)? = nil) throws -> [Field] {
@@ -39,20 +39,5 @@ extension Store {
         guard let batch = currentBatch else { return }
         try database.statement("INSERT OR IGNORE INTO batch_setting VALUES (?, ?, ?, ?)")
             .bind(1, batch.id).bind(2, key).bind(3, before?.value).bind(4, before?.time).run()
-    }
-
-    /// Queues a conflict that nobody may decide silently; the same one is queued once.
-    public func noteConflict(kind: String, subject: String, existing: String, incoming: String) throws {
-        let query = try database.statement(
-            "SELECT 1 FROM conflict WHERE kind = ? AND subject = ? AND existing = ? AND incoming = ?")
-        query.bind(1, kind).bind(2, subject).bind(3, existing).bind(4, incoming)
-        let known = try query.step()
-        query.reset()
-        if known { return }
-        try database.statement(
-            "INSERT INTO conflict (kind, subject, existing, incoming, detected_at, batch) VALUES (?, ?, ?, ?, ?, ?)"
-        ).bind(1, kind).bind(2, subject).bind(3, existing).bind(4, incoming)
-            .bind(5, clock.now().milliseconds).bind(6, currentBatch?.id).run()
-        _ = nextChange()
     }
 }

@@ -37,16 +37,6 @@ extension Store {
             try database.execute("DELETE FROM local_key WHERE change NOT IN (SELECT change FROM record)")
         }
     }
-
-    /// Pairs of local ids that wait for a person since the conflict `last`.
-    func conflictingRecords(after last: Int64) throws -> Set<String> {
-        let query = try database.prepare("SELECT existing, incoming FROM conflict WHERE id > ?").bind(1, last)
-        var found: Set<String> = []
-        while try query.step() { found.formUnion([query.text(0), query.text(1)]) }
-        return found
-    }
-
-    func lastConflict() throws -> Int64 { try database.integer("SELECT ifnull(max(id), 0) FROM conflict") }
 }
 
 extension FileHub {

@@ -8,9 +8,13 @@ public final class Store {
     private(set) var database: SQLite
     let hasher: RecordHasher
     public let path: String
+    /// The device's own clock: for what people read. `now()` is for what is written.
     public let clock: Clock
     /// The damaged rows that were met, and left out.
     public var damage = DamageLog()
+    var hybridClock: HybridClock
+    /// The latest time that the database knows.
+    private(set) var savedTime: Timestamp?
     /// Held by a writer as long as it lives: the kernel lets go of it when the process ends, however it ends.
     private let writerLock: FileHandle?
     /// Where the database of a new store lies until its first transaction is done.
@@ -105,6 +109,7 @@ public final class Store {
     private init(_ path: String, at place: String? = nil, _ lock: FileHandle?, _ clock: Clock) throws {
         self.path = path
         self.clock = clock
+        hybridClock = HybridClock(clock)
         writerLock = lock
         let access: Access = lock == nil ? .read : .write
         var database = try place.map { try Store.connectAside($0, name: path) } ?? Store.connect(path, access)
@@ -118,6 +123,8 @@ public final class Store {
         try StoreSchema.migrate(database)
         hasher = try RecordHasher(database)
         if access == .write {
+            savedTime = try latestTimeSeen()
+            hybridClock = HybridClock(clock, seen: savedTime)
             try hasher.mendKeys(database)
             try removeLeftovers()
         }
@@ -226,15 +233,19 @@ public final class Store {
         if isWriting { return try body() }
         isWriting = true
         defer { isWriting = false }
+        var isNewer = false
         let result = try database.write {
             changeCounter = try safeLastChange()
             let before = changeCounter
             let result = try body()
             if changeCounter != before {
                 try database.statement("UPDATE counter SET value = ?").bind(1, changeCounter).run()
+                isNewer = hybridClock.latest != savedTime
+                if isNewer { try saveLatestTimeSeen() }
             }
             return result
         }
+        if isNewer { savedTime = hybridClock.latest }
         try publish()
         return result
     }

@@ -19,6 +19,8 @@ enum StoreSchema {
             try database.execute(soundness)
             try RecordHasher(database).sealRows(database)
         },
+        { try $0.execute(seenTime) },
+        { try Conflict.makeRecords(in: $0) },
     ]
 
     private static let first =
@@ -120,6 +122,13 @@ enum StoreSchema {
         -- brought it.
         CREATE TABLE damaged (line TEXT PRIMARY KEY, since INTEGER NOT NULL,
             batch INTEGER REFERENCES batch ON DELETE SET NULL) STRICT, WITHOUT ROWID;
+        """
+
+    /// The latest time that the store has seen: its clock never falls behind it.
+    private static let seenTime =
+        """
+        INSERT INTO meta SELECT 'latest_time', CAST(latest AS TEXT) FROM (SELECT max(modified_at) AS latest FROM record)
+            WHERE latest IS NOT NULL
         """
 
     static func isOld(_ database: SQLite) throws -> Bool { try database.integer("PRAGMA user_version") < version }

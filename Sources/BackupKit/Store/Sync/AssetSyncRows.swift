@@ -101,7 +101,6 @@ extension Store {
             try Directory.removeTree(keptFolder(of: batch.id) + Self.placedEnding)
             try Directory.removeTree(keptFolder(of: batch.id))
             try database.write {
-                try database.statement("UPDATE conflict SET batch = NULL WHERE batch = ?").bind(1, batch.id).run()
                 try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
             }
         }

@@ -36,6 +36,7 @@ extension Synchronizer {
         do { if !bare.isDeleted { try Fields.check(bare.fields) } } catch let error as BackupError {
             return try hold(bare.id, .damaged, "the hub's version \(error.message)")
         }
+        store.see(bare)
         do { try settle(bare, incoming) } catch let row as DamagedRow {
             try hold(row)
         }
@@ -57,7 +58,9 @@ extension Synchronizer {
             return try add(record, incoming, isClamped)
         }
         if look.hasCopy, !record.isDeleted, row.isDeleted {
-            if try row.isClean || store.record(change: row.change).modifiedAt < record.latestTime {
+            if try row.isClean || store.record(change: row.change).modifiedAt < record.latestTime
+                || record.hasTakenIn(since: store.ancestor(record.id))
+            {
                 try store.markClean(row.change)
                 return try protect(record)
             }
@@ -65,7 +68,7 @@ extension Synchronizer {
         if row.isClean {
             try replace(row, record, incoming, isClamped)
         } else {
-            try merge(row, record, incoming)
+            try merge(row, record, incoming, isClamped)
         }
     }
 
@@ -87,7 +90,23 @@ extension Synchronizer {
     private func add(_ record: Record, _ incoming: HubRecord, _ isClamped: Bool) throws {
         try store.insert(record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
+        if record.type == RecordType.conflict { newConflicts.insert(record.id) }
         try arrived(record)
+    }
+
+    /// Conflicts that other devices have found, once their two sides are here.
+    func reportConflicts() throws {
+        guard !newConflicts.isEmpty else { return }
+        for conflict in try store.conflicts() where newConflicts.contains(conflict.recordID) {
+            result.conflicts += 1
+            result.findings.append(
+                Finding(
+                    .conflict, .warning, conflict.subject,
+                    conflict.isAboutAssets
+                        ? "there are two versions of this file; both are kept"
+                        : "two different publications have this name; both are kept",
+                    remedy: "'backup-tool conflicts list' shows both"))
+        }
     }
 
     private func replace(
@@ -105,12 +124,20 @@ extension Synchronizer {
     }
 
     /// Both sides have changed the record.
-    private func merge(_ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord) throws {
+    private func merge(
+        _ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ isClamped: Bool
+    ) throws {
         let local = try store.record(change: row.change)
         let merge = SyncMerge { [derive] in
             try derive(record.type, $0, $1, $2)
         }
-        let merged = try merge.merge(local, record, base: try store.ancestor(record.id))
+        var merged = try merge.merge(
+            local, record, base: try store.ancestor(record.id), knowsBase: row.hubVersion != 0)
+        // Two clocks disagree, so their times do not tell whether somebody deleted it before or after it was brought back
+        // here. What was asked for on purpose stays, and can be deleted again.
+        if isClamped, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
+            merged = try local.keptAlive(at: store.now(), known: record.modifiedAt)
+        }
         let isClean = merged.isSame(as: incoming.record.withoutRemains())
         if merged.isSame(as: local) {
             try store.noteVersion(row.change, incoming.version, isClean: isClean)

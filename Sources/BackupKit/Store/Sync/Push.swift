@@ -39,8 +39,10 @@ extension Synchronizer {
                 try store.write {
                     for (index, reason) in reasons where batch.indices.contains(index) {
                         let row = batch[index]
-                        try hold(row.record.id, .permission, reason, size: row.record.hubBytes)
                         refused.insert(row.change)
+                        // Whoever may write there finds the same conflict, and nobody here can do anything about it.
+                        if Conflict.isUndecided(row.record) { continue }
+                        try hold(row.record.id, .permission, reason, size: row.record.hubBytes)
                     }
                     for conflict in conflicts { try apply(conflict) }
                     try hear(of: head)

@@ -49,7 +49,7 @@ extension Store {
         if let stored, !Share.isShare(stored.record) {
             throw BackupError(.exists, "has another record of the name 'share'", at: zone)
         }
-        let now = stored.map { timeAfter($0.record) } ?? clock.now()
+        let now = stored.map { timeAfter($0.record) } ?? self.now()
         var record = Record(
             id: Share.id(of: zone), type: Share.recordType, localID: "share:\(zone)", fields: share.fields,
             createdAt: now, modifiedAt: now)

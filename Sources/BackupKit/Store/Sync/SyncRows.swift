@@ -83,10 +83,12 @@ extension Store {
         Self.bind(record, change: change, to: insert)
         try insert.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change)).run()
         try addKey(of: record, change)
+        try noteInserted(record)
     }
 
     func replace(_ old: Int64, with record: Record, version: Int64, isClean: Bool) throws {
         let change = nextChange()
+        see(record)
         // What somebody changed since an import stays when that is undone, and so does what came from the hub.
         try noteEdit(of: old, becomes: change)
         let update = try database.statement(Self.updateRow)
@@ -122,16 +124,5 @@ extension Store {
         try replace(change, with: record, version: 0, isClean: false)
         try database.statement("UPDATE record SET hub_version = NULL WHERE change = ?").bind(1, changeCounter).run()
         try dropAncestor(old)
-    }
-
-    /// Whether a person has been asked already, in whatever order.
-    func hasConflict(subject: String, _ first: String, _ second: String) throws -> Bool {
-        let query = try database.statement(
-            """
-            SELECT 1 FROM conflict WHERE subject = ?1 AND (existing = ?2 AND incoming = ?3 OR existing = ?3 AND incoming = ?2)
-            """
-        ).bind(1, subject).bind(2, first).bind(3, second)
-        defer { query.reset() }
-        return try query.step()
     }
 }

@@ -56,6 +56,8 @@ public final class Synchronizer {
     var heldIDs: Set<RecordID> = []
     /// Publications by cite key; read when the first one comes.
     var citeKeys: [String: Set<RecordID>]?
+    /// Conflicts that arrived as records of others.
+    var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
     private var lastRequest: Double?
 
@@ -79,6 +81,7 @@ public final class Synchronizer {
                 try store.setHubLink(link)
             }
         } catch let error as HubError { throw describe(error) }
+        try reportConflicts()
         result.held = try store.held()
         return result
     }
