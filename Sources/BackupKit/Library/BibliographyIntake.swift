@@ -175,6 +175,7 @@ final class BibliographyIntake {
 
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         for problem in block.problems { report(problem, block, state) }
+        reportLongMacros(block, state)
         switch block.kind {
         case .entry: try takeOriginal(of: block, &state, wanted)
         case .byteOrderMark: break
@@ -211,6 +212,18 @@ final class BibliographyIntake {
             let severity: Finding.Severity = problem.code == .encoding ? .note : .warning
             intake.note(
                 Finding(.malformed, severity, place, problem.message, remedy: "what could be read was imported"))
+        }
+    }
+
+    private func reportLongMacros(_ block: BibBlock, _ state: FileState) {
+        guard block.kind == .entry || block.kind == .string else { return }
+        for field in block.fields where field.style == .bare || field.style == .joined {
+            guard state.macros.isTooLong(block.rawValue(of: field)) else { continue }
+            intake.note(
+                Finding(
+                    .malformed, .error, "\(state.path):\(block.line)",
+                    "the macros in '\(block.name(of: field))' say more than \(BibMacros.mostBytes) bytes; it keeps their names",
+                    remedy: "the entry's own text is kept as it was written"))
         }
     }
 
