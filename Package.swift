@@ -29,3 +29,8 @@ let package = Package(
     swiftLanguageModes: [.v6],
     cxxLanguageStandard: .cxx17
 )
+
+// Only for `scripts/fuzz.sh`: its program has no `main` of its own.
+if Context.environment["BACKUP_TOOL_FUZZ"] != nil {
+    package.targets.append(.executableTarget(name: "fuzz", dependencies: ["TestSupport"], path: "Tests/Fuzz"))
+}

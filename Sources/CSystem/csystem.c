@@ -12,6 +12,7 @@
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/syscall.h>
+#include <sys/vfs.h>
 #include <unistd.h>
 
 int csystem_open_beneath(int dirfd, const char *path, int flags, mode_t mode) {
@@ -35,6 +36,11 @@ int csystem_rename_new(const char *from, const char *to) {
 
 int csystem_rename_exchange(const char *from, const char *to) {
     return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_EXCHANGE);
+}
+
+int64_t csystem_filesystem_type(const char *path) {
+    struct statfs status;
+    return statfs(path, &status) == 0 ? (int64_t)(uint32_t)status.f_type : -1;
 }
 
 int csystem_fcntl(int fd, int command, int argument) { return fcntl(fd, command, argument); }

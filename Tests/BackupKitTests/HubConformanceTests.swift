@@ -235,16 +235,19 @@ extension HubAnswer {
                     }
                 }
             }
-            #expect(try !hub.hasAsset(digest))
+            #expect(try hub.missingAssets(of: [digest]) == [digest])
             #expect(try !hub.getAsset(digest) { _ in })
             #expect(throws: BackupError.self) { try send("hallo") }
             #expect(throws: BackupError.self) { try send("hello", 4) }
-            #expect(try !hub.hasAsset(digest))
+            #expect(try hub.missingAssets(of: [digest]) == [digest])
             try send("hello")
             try send("hello")
             var bytes: [UInt8] = []
             #expect(try hub.getAsset(digest) { bytes += $0 })
             #expect(bytes == Array("hello".utf8))
+            try hub.forgetDamagedAsset(digest)
+            let other = SHA256Digest.of("other")
+            #expect(try hub.missingAssets(of: [digest, other]) == [other])
         }
     }
 

@@ -343,10 +343,12 @@ private final class NoHub: Hub {
     func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
         throw HubError.noAnswer("")
     }
-    func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String) {
+    func fetch(_ ids: [RecordID], for caller: String?) throws -> HubFetch {
         throw HubError.noAnswer("")
     }
-    func hasAsset(_ digest: SHA256Digest) throws -> Bool { false }
+    func missingAssets(of digests: [SHA256Digest]) throws -> Set<SHA256Digest> { Set(digests) }
+
+    func forgetDamagedAsset(_ digest: SHA256Digest) throws {}
     func putAsset(
         _ digest: SHA256Digest, size: Int64, _ write: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void
     ) throws {}

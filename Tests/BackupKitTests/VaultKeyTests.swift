@@ -12,6 +12,19 @@ private func make(_ backend: any VaultBackend, _ password: String = "secret", re
         backend, password: utf8(password), polynomial: testPolynomial, cost: testCost, resume: resume)
 }
 
+@Test func keysThatAskForTooMuchWorkAreNotTried() {
+    #expect(ScryptCost(n: 1 << 19, r: 8, p: 64).refusal?.contains("times the usual work") == true)
+    #expect(ScryptCost(n: .max, r: .max, p: 1).refusal != nil)
+    #expect(ScryptCost(n: 1 << 17, r: 8, p: 10).refusal == nil)
+    var budget = ScryptCost.Budget()
+    let tried = (0..<20).filter { _ in budget.refusal(of: ScryptCost(n: 1 << 18, r: 8, p: 5)) == nil }
+    #expect(tried.count == 6)
+    // A cheap one that follows is tried all the same, and twenty usual ones are.
+    #expect(budget.refusal(of: .usual) == nil)
+    budget = ScryptCost.Budget()
+    #expect((0..<20).allSatisfy { _ in budget.refusal(of: .usual) == nil })
+}
+
 @Suite struct VaultKeyTests {
     @Test func aVaultOpensWithItsPasswordAndNoOther() throws {
         try withBackend { backend in

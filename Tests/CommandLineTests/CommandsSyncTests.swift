@@ -40,7 +40,9 @@ private func syncBench() throws -> Workbench {
     let again = try bench.tool(exit: 0, "sync", "--store", "A.db")
     #expect(again.stderr == "0 pulled, 0 pushed.\n" && again.stdout == "")
     let linked = try bench.json(exit: 0, "store", "info", "--store", "A.db")["sync"]
-    #expect(linked?["hub"]?.string == "hub.db" && linked?["pending"]?.integer == 0 && linked?["held"]?.array == [])
+    #expect(
+        linked?["hub"]?.string == bench.path("hub.db") && linked?["pending"]?.integer == 0
+            && linked?["held"]?.array == [])
 }
 
 @Test func sync_namesWhatIsHeld_andEndsWith3() throws {
@@ -71,6 +73,67 @@ private func syncBench() throws -> Workbench {
     try bench.tool(exit: 10, "sync", "--store", "A.db", "--hub", "B.db")
     try bench.tool(exit: 64, "sync", "--store", "A.db", environment: ["BACKUP_TOOL_HUB": ""])
     try bench.tool(exit: 1, "hub", "init", "hub.db")
+}
+
+@Test func sync_repeatsTheLastHubAndUser() throws {
+    let bench = try Workbench()
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.tool(exit: 0, "store", "init")
+    try bench.tool(exit: 64, "sync")
+    try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--user", "ann")
+    try bench.tool(exit: 0, "sync")
+    try bench.shell("mkdir elsewhere; cd elsewhere; $T sync --store ../store.db")
+    let refused = try bench.tool(exit: 1, "sync", "--user", "ben")
+    #expect(refused.stderr.contains("syncs as 'ann', not as 'ben'") && refused.stderr.contains("--change-user"))
+    try bench.tool(exit: 0, "sync", "--user", "ben", "--change-user")
+    try bench.tool(exit: 0, "sync", environment: ["BACKUP_TOOL_USER": "ben"])
+}
+
+/// The kernel's answer is changed on its way: the hub looks as if it lay on NFS.
+@Test func sync_refusesAHubOnANetworkFileSystem_unlessAllowed() throws {
+    let bench = try syncBench()
+    let tool = try productsDirectory() + "/backup-tool"
+    func run(_ words: String...) throws -> ProcessResult {
+        try runProcess(
+            ["strace", "-f", "-qq", "-o", "trace", "-e", "inject=statfs:poke_exit=@arg2=6969000000000000", tool]
+                + words,
+            environment: testEnvironment(), in: bench.folder)
+    }
+    for words in [["sync", "--store", "A.db", "--hub", "hub.db"], ["hub", "init", "new.db"]] {
+        let refused = try run(words[0], words[1], words[2], words.last == "hub.db" ? "--hub=hub.db" : "-q")
+        #expect(refused.status == 1, "\(refused.stderr)")
+        #expect(refused.stderr.contains("network file system (NFS)") && refused.stderr.contains("--allow-network"))
+    }
+    #expect(try run("sync", "--store", "A.db", "--hub", "hub.db", "--allow-network").status == 0)
+    #expect(try run("hub", "init", "new.db", "--allow-network").status == 0)
+}
+
+/// A row of 120 MB in a hub, and 400 MB of address space.
+@Test func sync_readsNoRowThatIsTooLarge() throws {
+    let bench = try syncBench()
+    try bench.write("e.jsonl", "{\"id\":\"e1\",\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"tuin\"}\n")
+    try bench.tool(exit: 0, "import", "--store", "A.db", "e.jsonl")
+    try bench.tool(exit: 0, "sync", "--store", "A.db")
+    try bench.shell(
+        """
+        sqlite3 hub.db "UPDATE record SET fields = printf('{\"x\":\"%.*c\"}', 120000000, 'x')"
+        r=0; (ulimit -v 400000; exec $T sync --store B.db) 2> said || r=$?; test $r = 3; grep 'too large to be read' said
+        """)
+}
+
+@Test func sync_printsNoEscapesOfAShare() throws {
+    let bench = try syncBench()
+    try bench.write("e.jsonl", "{\"id\":\"e1\",\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"tuin\"}\n")
+    try bench.tool(exit: 0, "import", "--store", "A.db", "e.jsonl")
+    let owner = "\u{1B}[31mann\u{1B}]0;x\u{07}"
+    let shared = try bench.tool(
+        exit: 0, "store", "share", "OllieEvents", "--store", "A.db", "--with", "\u{1B}[1mben", "--owner", owner)
+    try bench.tool(exit: 0, "sync", "--store", "A.db", "--user", owner)
+    try bench.tool(exit: 0, "import", "--store", "B.db", "e.jsonl")
+    let held = try bench.tool(exit: 3, "sync", "--store", "B.db", "--user", "eve")
+    let info = try bench.tool(exit: 0, "store", "info", "--store", "B.db")
+    for text in [shared.stdout, held.stderr, info.stderr, info.stdout] { #expect(!text.contains("\u{1B}")) }
+    #expect(held.stderr.contains("\\u{1b}[31mann"))
 }
 
 /// Many processes at one hub, each with a store of its own.

@@ -79,11 +79,17 @@ public final class HubSimulator: Hub {
         return page
     }
 
-    public func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String) {
+    public func fetch(_ ids: [RecordID], for caller: String?) throws -> HubFetch {
         try answer { try real.fetch(ids, for: caller) }
     }
 
-    public func hasAsset(_ digest: SHA256Digest) throws -> Bool { try answer { try real.hasAsset(digest) } }
+    public func missingAssets(of digests: [SHA256Digest]) throws -> Set<SHA256Digest> {
+        try answer { try real.missingAssets(of: digests) }
+    }
+
+    public func forgetDamagedAsset(_ digest: SHA256Digest) throws {
+        try answer { try real.forgetDamagedAsset(digest) }
+    }
 
     public func putAsset(
         _ digest: SHA256Digest, size: Int64, _ write: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void

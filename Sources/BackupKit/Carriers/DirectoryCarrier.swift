@@ -1,6 +1,7 @@
 import Glibc
 
-/// A folder as a carrier. Links are never followed, and nothing but files and folders may be in it.
+/// A folder as a carrier. Links are never followed, and nothing but files and folders may be in it, unless the limits say
+/// that such is left out: then `visit` names it.
 public struct DirectoryReader: CarrierReader {
     private let root: RootDirectory
     private let limits: ReadLimits
@@ -10,34 +11,48 @@ public struct DirectoryReader: CarrierReader {
         self.limits = limits
     }
 
-    public func list() throws -> [EntryInfo] {
+    public func list() throws -> [EntryInfo] { try contents().entries }
+
+    private func contents() throws -> (entries: [EntryInfo], findings: [Finding]) {
         var entries: [EntryInfo] = []
+        var findings: [Finding] = []
         var meter = LimitMeter(limits)
-        try Directory.walk(root.path) { path, status in
+        func leaveOut(_ path: String, _ reason: String) {
+            findings.append(Finding(.skipped, .warning, path, "was left out: \(reason)"))
+        }
+        try Directory.walk(root.path, obstacle: limits.leavesOutOddFiles ? leaveOut : nil) { path, status in
+            if limits.leavesOutOddFiles, let reason = oddity(path, status) { return leaveOut(path, reason) }
             guard status.isRegular || status.isDirectory else {
                 throw BackupError(
-                    .refused,
-                    "is a \(status.isLink ? "symbolic link" : "device or pipe"), which a backup does not hold",
-                    at: "\(root.path)/\(path)")
+                    .refused, "is \(status.kindText), which a backup does not hold", at: "\(root.path)/\(path)")
             }
             try EntryName.check(path)
             // Rounds down also before 1970.
-            let seconds =
-                (status.modifiedNanoseconds - (status.modifiedNanoseconds < 0 ? 999_999_999 : 0)) / 1_000_000_000
+            let seconds = floorDivide(status.modifiedNanoseconds, 1_000_000_000)
             let info = EntryInfo(path: path, size: status.isDirectory ? 0 : status.size, modified: seconds)
             try meter.admit(info, isFolder: status.isDirectory)
             if status.isRegular { entries.append(info) }
         }
-        return entries
+        return (entries, findings)
+    }
+
+    /// Why a name cannot be read as a file of a backup, or nil.
+    private func oddity(_ path: String, _ status: FileStatus) -> String? {
+        guard status.isRegular || status.isDirectory else { return "it is \(status.kindText)" }
+        do {
+            try EntryName.check(path)
+            if status.isRegular { _ = try root.openForReading(path) }
+            return nil
+        } catch { return (error as? BackupError)?.message ?? "it cannot be read" }
     }
 
     public func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
-        let entries = try list()
+        let (entries, findings) = try contents()
         try Parallel.forEach(entries.count, state: { ReadBuffer() }) { buffer, number in
             try Interrupt.check()
             try body(entries[number], FileBytes(root, entries[number], buffer))
         }
-        return []
+        return findings
     }
 
     public func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {

@@ -5,6 +5,17 @@ public enum EntryName {
     public static let pathBytes = 4096
     public static let depth = 64
 
+    /// The files that every layout has at its top, in lower case: no attachment may have their names, also where a file
+    /// system folds case.
+    static let reserved: Set<String> = [
+        "readme.txt", "library.bib", "notes.json", "settings.json", "records.jsonl", "manifest.json", "sha256sums",
+    ]
+
+    static func isReserved(_ path: String) -> Bool {
+        let top = path.utf8.prefix { $0 != slash }
+        return top.count <= 16 && reserved.contains(String(decoding: top, as: UTF8.self).lowercased())
+    }
+
     /// Throws `.refused` with the reason when `path` is no relative path of plain names.
     public static func check(_ path: String) throws {
         var path = path

@@ -15,6 +15,8 @@ public struct ReadLimits: Sendable, Equatable {
     public var ratioGrace: Int64 = 1 << 30
     /// The longest line of a JSONL file, and the largest JSON document held in memory.
     public var lineBytes = 64 << 20
+    /// Leave out what is no plain file in a folder, and name it, instead of refusing all of the folder.
+    public var leavesOutOddFiles = false
 
     public init() {}
 

@@ -37,7 +37,7 @@ struct AttachmentArchiver {
         let root = try RootDirectory.ifThere(folder)
         var start = Progress(outcomes: [Outcome?](repeating: nil, count: assets.count))
         start.status.totalFiles = assets.count
-        start.status.totalBytes = assets.reduce(0) { $0 + $1.size }
+        start.status.totalBytes = assets.reduce(0) { $0.plus(clamped: $1.size) }
         let progress = Mutex(start)
         let sum = Mutex<Sum?>(Sum(previous, time: time))
         let batches = Self.batches(assets)
@@ -74,7 +74,7 @@ struct AttachmentArchiver {
         mutating func add(_ new: [Outcome?], of assets: [Asset], at batch: Range<Int>) -> VaultBackupStatus {
             for (index, outcome) in zip(batch, new) {
                 outcomes[index] = outcome
-                status.bytes += assets[index].size
+                status.bytes = status.bytes.plus(clamped: assets[index].size)
                 if case .unchanged? = outcome { continue }
                 isUnchanged = false
             }

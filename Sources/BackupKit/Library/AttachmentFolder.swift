@@ -1,6 +1,9 @@
 /// The files of an `--attachments` folder, copied and hashed, waiting for the batch.
 struct AttachmentFolder {
-    private var assets: [(asset: Asset, staged: String?)] = []
+    /// In the order they were added; nil for one that could not be taken.
+    private var assets: [(asset: Asset, staged: String?)?] = []
+    /// What could not be taken, with the reason.
+    private var skipped: [(path: String, reason: String)] = []
     private let staging: String
     private let target: RootDirectory
 
@@ -18,26 +21,38 @@ struct AttachmentFolder {
             throw BackupError(.notFound, "is no folder", at: root)
         }
         var result = try AttachmentFolder(folder)
-        var done: Int64 = 0
-        try Directory.walk(root) { relative, status in
+        var done: UInt64 = 0
+        var obstacles: [(path: String, reason: String)] = []
+        try Directory.walk(root, obstacle: { obstacles.append(("\(root)/\($0)", $1)) }) { relative, status in
             guard !status.isDirectory, !Layout.isClutter(relative) else { return }
             guard status.isRegular else {
-                throw BackupError(.refused, "is a link or a special file", at: "\(root)/\(relative)")
+                return obstacles.append(("\(root)/\(relative)", "it is \(status.kindText)"))
             }
             try result.add("\(root)/\(relative)", as: relative, for: store, dryRun: dryRun)
-            done += status.size
-            progress.report(ProgressEvent("reading", done: UInt64(done), item: relative))
+            done = done.plus(clamped: UInt64(clamping: status.size))
+            progress.report(ProgressEvent("reading", done: done, item: relative))
         }
+        result.skipped += obstacles
         return result
     }
 
-    /// Copies and hashes one file, unless the store has it.
+    /// Takes one file; one that cannot be taken is noted, and the others go on.
     mutating func add(_ path: String, as relative: String, for store: Store, dryRun: Bool = false) throws {
+        do { try stage(path, as: relative, for: store, dryRun: dryRun) } catch let error as BackupError
+            where error.isVerdict && error.code != .destinationFull
+        {
+            skipped.append((path, error.message))
+            assets.append(nil)
+        }
+    }
+
+    /// Copies and hashes one file, unless the store has it.
+    private mutating func stage(_ path: String, as relative: String, for store: Store, dryRun: Bool) throws {
         let source = try FileHandle.openForReading(path)
         let status = try source.status()
         let inLayout = Layout.attachmentFolders.contains(where: relative.hasPrefix)
         let path = inLayout ? relative : "Attachments/" + relative
-        try EntryName.check(path)
+        try Store.check(path)
         // What the store has already is hashed where it lies; only what is new is copied.
         let known = try store.asset(path)
         var digest = known?.size == status.size ? try Self.hash(source) : nil
@@ -67,7 +82,13 @@ struct AttachmentFolder {
 
     /// The same for each file, in the order they were added; nil for one that has no place.
     func places(into intake: Intake) throws -> [String?] {
-        try assets.map { try intake.take($0.asset, from: $0.staged) }
+        for (path, reason) in skipped {
+            intake.note(
+                Finding(
+                    .skipped, .warning, path, "was left out: \(reason)",
+                    remedy: "mend what is named, and import it again"))
+        }
+        return try assets.map { file in try file.flatMap { try intake.take($0.asset, from: $0.staged) } }
     }
 
     func take(into intake: Intake) throws {

@@ -182,6 +182,7 @@ final class BibliographyIntake {
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         for problem in block.problems { report(problem, block, state) }
         if block.kind != .text, block.kind != .byteOrderMark { state.hasBlocks = true }
+        reportLongMacros(block, state)
         switch block.kind {
         case .entry: try takeOriginal(of: block, &state, wanted)
         case .byteOrderMark: break
@@ -217,6 +218,18 @@ final class BibliographyIntake {
         } else {
             intake.note(
                 Finding(.malformed, .warning, place, problem.message, remedy: "what could be read was imported"))
+        }
+    }
+
+    private func reportLongMacros(_ block: BibBlock, _ state: FileState) {
+        guard block.kind == .entry || block.kind == .string else { return }
+        for field in block.fields where field.style == .bare || field.style == .joined {
+            guard state.macros.isTooLong(block.rawValue(of: field)) else { continue }
+            intake.note(
+                Finding(
+                    .malformed, .error, "\(state.path):\(block.line)",
+                    "the macros in '\(block.name(of: field))' say more than \(BibMacros.mostBytes) bytes; it keeps their names",
+                    remedy: "the entry's own text is kept as it was written"))
         }
     }
 

@@ -32,6 +32,9 @@ extension Importer {
 
     /// `taken` are files that were taken because lines or entries name them.
     static func noteLeftOut(_ sources: [Source], taken: Set<String>, _ intake: Intake) {
+        for case .unreadable(let path, let reason) in sources {
+            intake.note(Finding(.skipped, .warning, path, "was left out: \(reason)"))
+        }
         for case .leftOut(let path, let files) in sources {
             let left = files.filter { !taken.contains("\(path)/\($0)") }
             guard let first = left.first else { continue }
@@ -50,7 +53,7 @@ extension Importer.Source {
         switch self {
         case .bibliography(let path), .events(let path), .notes(let path), .settings(let path), .records(let path):
             path
-        case .leftOut, .backup: nil
+        case .leftOut, .unreadable, .backup: nil
         }
     }
 
@@ -60,7 +63,7 @@ extension Importer.Source {
         case .events: .events
         case .notes: .notes
         case .settings: .settings
-        case .records, .leftOut, .backup: nil
+        case .records, .leftOut, .unreadable, .backup: nil
         }
     }
 }

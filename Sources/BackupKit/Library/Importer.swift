@@ -28,8 +28,17 @@ public enum Importer {
         case records(String)
         /// Files of a folder that are of no kind that an import takes.
         case leftOut(String, [String])
+        /// What a folder holds and cannot be read, with the reason.
+        case unreadable(String, String)
         /// A layout or an imbib backup, in a folder or an archive.
         case backup(String)
+
+        var isTaken: Bool {
+            switch self {
+            case .leftOut, .unreadable: false
+            default: true
+            }
+        }
     }
 
     public static func run(_ paths: [String], into store: Store, _ options: ImportOptions) throws -> IntakeResult {
@@ -79,6 +88,7 @@ public enum Importer {
         restore.kinds = options.kinds
         restore.dryRun = options.dryRun
         restore.limits = options.limits
+        restore.limits.leavesOutOddFiles = true
         restore.progress = options.progress
         return restore
     }
@@ -133,7 +143,7 @@ public enum Importer {
         if status.isDirectory {
             if try isBackupFolder(path) { return [.backup(path)] }
             let found = try sourcesBelow(path, attachments)
-            guard found.contains(where: { if case .leftOut = $0 { false } else { true } }) else {
+            guard found.contains(where: \.isTaken) else {
                 throw BackupError(
                     .failed, "holds nothing that can be imported", at: path,
                     remedy: "import takes .bib files, .jsonl event logs, imbib backups and exported libraries")
@@ -172,18 +182,24 @@ public enum Importer {
         var leftOut: [String] = []
         let taken = try attachments.flatMap { try FileStatus.ofTarget($0) }
         var takenFolder: String?
-        try Directory.walk(root) { relative, status in
+        func leaveOut(_ path: String, _ reason: String) { sources.append(.unreadable(path, reason)) }
+        try Directory.walk(root, obstacle: { leaveOut("\(root)/\($0)", $1) }) { relative, status in
             let path = "\(root)/\(relative)"
             if backups.contains(where: { path.hasPrefix($0 + "/") }) || Layout.isClutter(relative) { return }
             if let takenFolder, path.hasPrefix(takenFolder + "/") { return }
             if status.isDirectory, taken.map(status.isSame) == true {
                 takenFolder = path
-            } else if status.isDirectory, try isBackupFolder(path) {
+            } else if status.isDirectory {
+                // A folder that cannot be read is met again by the walk, which names it.
+                guard (try? isBackupFolder(path)) == true else { return }
                 backups.append(path)
                 sources.append(.backup(path))
             } else if status.isRegular, let source = fileSource(path) {
-                sources.append(source)
-            } else if !status.isDirectory {
+                do {
+                    _ = try FileHandle.openForReading(path)
+                    sources.append(source)
+                } catch let error as BackupError where error.isVerdict { leaveOut(path, error.message) }
+            } else {
                 leftOut.append(relative)
             }
         }

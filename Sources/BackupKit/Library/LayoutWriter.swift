@@ -46,7 +46,7 @@ final class LayoutWriter {
         also?(chunk)
         bytes += Int64(chunk.count)
         try sink(chunk)
-        progress.report(ProgressEvent("exporting", done: UInt64(bytes), of: UInt64(total), item: path))
+        progress.report(ProgressEvent("exporting", done: UInt64(bytes), of: UInt64(max(0, total)), item: path))
     }
 
     func add(_ path: String, text: some Sequence<UInt8>) throws {

@@ -171,7 +171,7 @@ public enum Restorer {
             let asset = Asset(
                 path: name, size: facts.size, digest: facts.digest,
                 isLocalOnly: prepared.layout.expected[path]?.isLocalOnly ?? false,
-                modifiedNanoseconds: (prepared.staged.modified[path] ?? 0) &* 1_000_000_000)
+                modifiedNanoseconds: (prepared.staged.modified[path] ?? 0).times(clamped: 1_000_000_000))
             try intake.take(asset, from: dryRun ? nil : "\(prepared.folder)/\(path)")
         }
         return present

@@ -120,7 +120,7 @@ public final class Simulation {
                 throw BackupError(.notFound, "there is no hub here", at: location)
             }
             try Store.copyDatabase(location, to: place)
-            let hub = try FileHub(place)
+            let hub = try FileHub(place, allowingNetwork: true)
             try hub.standIn()
             result.hub = location
             return hub
@@ -135,7 +135,7 @@ public final class Simulation {
 
     private func emptyHub(_ place: String) throws -> FileHub {
         try Directory.removeTree(place)
-        let hub = try FileHub.create(place)
+        let hub = try FileHub.create(place, allowingNetwork: true)
         try hub.standIn()
         return hub
     }

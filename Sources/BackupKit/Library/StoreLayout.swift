@@ -260,7 +260,7 @@ struct StoreLayout {
             }
             var problem: BackupError?
             let found = try writer.add(
-                name, size: status.size, modified: asset.modifiedNanoseconds / 1_000_000_000,
+                name, size: status.size, modified: floorDivide(asset.modifiedNanoseconds, 1_000_000_000),
                 isLocalOnly: asset.isLocalOnly, also: also?(asset)
             ) { sink in problem = try copy(file, size: status.size, sink) }
             let exported = Asset(path: name, size: status.size, digest: found, isLocalOnly: asset.isLocalOnly)

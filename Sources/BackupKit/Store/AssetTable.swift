@@ -156,8 +156,13 @@ extension Store {
         return true
     }
 
-    /// Whether a path stays below the assets' folder and out of what the store keeps there for itself.
+    /// Whether a path stays below the assets' folder, out of what the store keeps there for itself, and off the names that
+    /// every export has for files of its own.
     static func check(_ path: String) throws {
+        try EntryName.check(path)
+        if EntryName.isReserved(path) {
+            throw BackupError(.refused, "is the name of a file that every export has", at: path)
+        }
         let parts = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Array($0) }
         let refused: [[UInt8]] = [[], Array(".".utf8), Array("..".utf8)]
         let own = [incomingFolder, keptFolder].map { Array($0.utf8) }

@@ -135,6 +135,11 @@ enum StoreSchema {
 
     static func migrate(_ database: SQLite) throws {
         let found = try database.integer("PRAGMA user_version")
+        guard found >= 0 else {
+            throw BackupError(
+                .damaged, "is of store version \(found), which was never one", at: database.path,
+                remedy: "restore a backup into a new store")
+        }
         guard found <= version else {
             throw BackupError(
                 .refused, "was written by a newer backup-tool (store version \(found), this one knows \(version))",

@@ -35,7 +35,7 @@ public enum RandomID {
 
 /// Sleeps for so many seconds, or less when a signal comes.
 func pause(_ seconds: Double) {
-    if seconds > 0 { usleep(UInt32(seconds * 1e6)) }
+    if seconds > 0 { usleep(UInt32(min(seconds, 4000) * 1e6)) }
 }
 
 /// Seconds of a clock that nobody sets.

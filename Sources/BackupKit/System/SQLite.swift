@@ -79,6 +79,14 @@ public final class SQLite {
         sqlite3_close_v2(handle)
     }
 
+    /// No value of more bytes is read or written: whoever meets one gets an error that `isTooLarge`.
+    /// https://www.sqlite.org/c3ref/c_limit_attached.html
+    func limitValues(to bytes: Int) {
+        sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bytes))
+    }
+
+    fileprivate static let tooLarge = "holds a value that is too large to be read"
+
     /// Runs statements that return nothing of interest.
     public func execute(_ sql: String) throws {
         try beforeStep?()
@@ -162,6 +170,8 @@ public final class SQLite {
             return BackupError(
                 .destinationFull, "No space left on device", at: path,
                 remedy: "free some space and run the command again")
+        case SQLITE_TOOBIG:
+            return BackupError(.damaged, Self.tooLarge, at: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return BackupError(
                 .damaged, text, at: path,
@@ -170,6 +180,11 @@ public final class SQLite {
             return BackupError(.failed, text, at: path)
         }
     }
+}
+
+extension BackupError {
+    /// Whether a row was met with a value above `SQLite.limitValues`.
+    var isTooLarge: Bool { code == .damaged && message == SQLite.tooLarge }
 }
 
 /// The text of a statement that lives as long as the program.
@@ -297,6 +312,9 @@ public final class Statement {
 
     public func text(_ column: Int32) -> String { String(decoding: bytes(column), as: UTF8.self) }
     public func optionalText(_ column: Int32) -> String? { isNull(column) ? nil : text(column) }
+
+    /// Whether the column is valid UTF-8: `text` would repair it, and a repaired name is another name.
+    func isUTF8(_ column: Int32) -> Bool { isNull(column) || String(validating: bytes(column), as: UTF8.self) != nil }
 
     /// Whether the column holds exactly this text.
     func equals(_ column: Int32, _ text: String) -> Bool {

@@ -21,6 +21,9 @@ int csystem_rename_new(const char *from, const char *to);
 /// Swaps two existing names in one step.
 int csystem_rename_exchange(const char *from, const char *to);
 
+/// The magic number of the file system that `path` lies on (statfs(2)), or -1 with errno set.
+int64_t csystem_filesystem_type(const char *path);
+
 /// fcntl(2) with an integer argument.
 int csystem_fcntl(int fd, int command, int argument);
 

@@ -33,23 +33,17 @@ enum ProcessInput {
 
 /// The bytes of a file that is expected to be small, or nil when there is none.
 func readSmallFile(_ path: String) throws -> [UInt8]? {
-    let file = open(path, O_RDONLY | O_CLOEXEC)
-    guard file >= 0 else {
-        if errno == ENOENT || errno == ENOTDIR { return nil }
-        throw BackupError(.failed, "cannot be read: \(String(cString: strerror(errno)))", at: path)
+    let file: FileHandle
+    do { file = try FileHandle.openForReadingOnce(path) } catch let error as BackupError where error.code == .notFound {
+        return nil
     }
-    defer { close(file) }
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65536)
     // One byte over what TOML.read accepts is enough for it to refuse a file that does not end.
     while bytes.count <= TOML.maximumBytes {
-        let count = read(file, &buffer, buffer.count)
-        if count == 0 { break }
-        if count < 0 {
-            if errno == EINTR { continue }
-            throw BackupError(.failed, "cannot be read: \(String(cString: strerror(errno)))", at: path)
-        }
+        let count = try buffer.withUnsafeMutableBytes { try file.readNext(into: $0) }
         bytes += buffer[..<count]
+        if count < buffer.count { break }
     }
     return bytes
 }

@@ -25,7 +25,7 @@ extension Command {
             guard let user = call.value("with"), !user.isEmpty else { throw call.usage("--with needs a name") }
             let permission = call.value("permission").flatMap(Share.Permission.init(rawValue:)) ?? .read
             let store = try call.store(.write)
-            let owner = try call.value("owner") ?? call.user()
+            let owner = try (call.value("owner") ?? call.user()).flatMap { $0.isEmpty ? nil : $0 }
             call.report(try store.share(zone, with: user, permission, owner: owner), zone, "store-share")
             return .done
         })

@@ -1,23 +1,27 @@
 import BackupKit
 
 extension Option {
-    static let user = Option.value("user", "NAME", "Who you are to the hub")
+    static let user = Option.value("user", "NAME", "Who you are to the hub (default: who you were last time)")
+    fileprivate static let allowNetwork = Option.flag(
+        "allow-network", "Allow a hub file on NFS, SMB, FUSE or the like")
 }
 
 extension Invocation {
-    /// `--user`, else what the environment and the configuration say.
+    /// `--user`, else what the environment and the configuration say. Empty only where `--user ''` asks for nobody.
     func user() throws -> String? {
-        if let named = value(Option.user.name) ?? environment["BACKUP_TOOL_USER"] { return named.isEmpty ? nil : named }
+        if let named = value(Option.user.name) { return named }
+        if let named = environment["BACKUP_TOOL_USER"], !named.isEmpty { return named }
         return try configuration().text("user")
     }
 
-    fileprivate func hubPath() throws -> String {
-        if let named = value("hub") ?? environment["BACKUP_TOOL_HUB"] {
+    /// The named hub, else the one that the store synced with last.
+    fileprivate func hubPath(of store: Store) throws -> String {
+        if let named = value("hub") ?? environment["BACKUP_TOOL_HUB"], !named.isEmpty {
             try LocalPath.check(named)
             return named
         }
-        if let named = try configuration().text("hub") { return named }
-        throw usage("no hub is named: give --hub PATH")
+        if let named = try configuration().text("hub") ?? store.syncState()?.location { return named }
+        throw usage("this store has no hub yet: give --hub PATH")
     }
 
     func show(_ sync: SyncState) {
@@ -65,18 +69,22 @@ extension Command {
             What cannot go (too large for the hub, or no permission) stays here, is named, and blocks nothing else.
             """,
         options: [
-            .store, .value("hub", "PATH", "The hub, as 'hub init' made it", .file), .user, .dryRun,
+            .store, .value("hub", "PATH", "The hub, as 'hub init' made it (default: the last one)", .file), .user,
+            .flag("change-user", "Sync as another user than last time"), .allowNetwork, .dryRun,
         ],
         examples: [
-            Example("backup-tool sync --hub /mnt/shared/hub.db", "Bring this store and the hub together"),
-            Example("backup-tool sync --hub hub.db --dry-run", "See how much waits on both sides"),
+            Example("backup-tool sync --hub /srv/hub.db --user ann", "Bring this store and the hub together"),
+            Example("backup-tool sync", "The same again: the store remembers the hub and the user"),
+            Example("backup-tool sync --dry-run", "See how much waits on both sides"),
         ],
         reports: true,
         run: { call in
             let dryRun = call.flag("dry-run")
-            let hub = try FileHub(try call.hubPath())
             let store = try call.store(dryRun ? .read : .write)
-            let options = SyncOptions(user: try call.user(), dryRun: dryRun)
+            let hub = try FileHub(
+                try call.hubPath(of: store), allowingNetwork: call.flag(Option.allowNetwork.name))
+            var options = SyncOptions(user: try call.user(), dryRun: dryRun)
+            options.changesUser = call.flag("change-user")
             let result = try Synchronizer.sync(store, with: hub, options)
             call.report(result, dryRun: dryRun)
             return result.needsAttention ? .incomplete : .done
@@ -84,17 +92,22 @@ extension Command {
 
     static let hub = Command(
         "hub", "Make the place where stores meet", in: .store,
-        discussion: "A hub is one file with a folder of attachments beside it, on a disk that all stores can reach.",
+        discussion: """
+            A hub is one file with a folder of attachments beside it. It is for stores of one machine, or on a disk that is \
+            carried from one to the next: network file systems are refused, because their locks cannot be relied on.
+            """,
         subcommands: [hubInit])
 
     private static let hubInit = Command(
         "init", "Make a new, empty hub", in: .store,
         discussion: "What is there already is never touched.",
+        options: [.allowNetwork],
         arguments: [Argument("PATH", "Where the hub is to be", .file)],
-        examples: [Example("backup-tool hub init /mnt/shared/hub.db", "A hub on a shared disk")],
+        examples: [Example("backup-tool hub init /srv/hub.db", "A hub for all stores of this machine")],
         reports: true,
         run: { call in
-            let hub = try FileHub.create(try call.argument("PATH"))
+            let hub = try FileHub.create(
+                try call.argument("PATH"), allowingNetwork: call.flag(Option.allowNetwork.name))
             if call.output.isJSON {
                 call.output.report([
                     "message_type": "hub-init", "path": .string(hub.path), "hubId": .string(try hub.identity().id),

@@ -75,7 +75,7 @@ final class Output: Sendable {
     func warn(_ message: String, at subject: String? = nil) {
         guard !isJSON else { return }
         let place = subject.map { printable($0) + ": " } ?? ""
-        say(err.style.warning("warning:") + " " + place + message)
+        say(err.style.warning("warning:") + " " + place + printable(message))
     }
 
     /// A line to standard error in any case.

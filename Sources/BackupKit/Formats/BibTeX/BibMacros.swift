@@ -25,15 +25,31 @@ public struct BibMacros: Sendable, Equatable {
 
     public func value(of name: String) -> String? { values[name.lowercased()] }
 
-    /// The text of a value as written. An unknown macro stands for its own name.
-    func resolve(_ written: UnsafeRawBufferPointer) -> String {
+    /// How many bytes the macros of one value may come to. Macros of macros double with every line: 27 of them make 700
+    /// bytes into gigabytes, and no name of a journal is as long as this.
+    public static let mostBytes = 16 << 10
+
+    /// The text of a value as written. A macro that is unknown, or one too many, stands for its own name.
+    func resolve(_ written: UnsafeRawBufferPointer) -> String { expand(written).text }
+
+    /// Whether a value says more than its macros may.
+    func isTooLong(_ written: UnsafeRawBufferPointer) -> Bool { expand(written).isCut }
+
+    private func expand(_ written: UnsafeRawBufferPointer) -> (text: String, isCut: Bool) {
         var pieces = BibValuePieces(written)
-        var text = ""
+        var (text, left, isCut) = ("", Self.mostBytes, false)
         while let piece = pieces.next() {
             let own = BibText.decode(piece.bytes).text
-            text += piece.isMacro ? value(of: own) ?? own : own
+            guard piece.isMacro, let meaning = value(of: own) else {
+                text += own
+                continue
+            }
+            let fits = meaning.utf8.count <= left
+            text += fits ? meaning : own
+            left -= fits ? meaning.utf8.count : 0
+            isCut = isCut || !fits
         }
-        return text
+        return (text, isCut)
     }
 }
 

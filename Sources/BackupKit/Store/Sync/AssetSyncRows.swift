@@ -22,6 +22,18 @@ extension Store {
             + database.integer("SELECT count(*) \(Self.goneAssetRows)").asInt
     }
 
+    /// Assets whose files this store and the hub have alike.
+    func agreedAssets() throws -> [Asset] {
+        var found: [Asset] = []
+        let query = try database.prepare(
+            """
+            SELECT \(Self.assetColumnNames.map { "asset.\($0)" }.joined(separator: ", ")) FROM asset JOIN asset_sync USING (path)
+            WHERE asset.sha256 = asset_sync.sha256 AND base = asset.sha256 AND wanted = 0 ORDER BY path
+            """)
+        while try query.step() { if let asset = try ifSound({ try RowReader.asset(query) }) { found.append(asset) } }
+        return found
+    }
+
     struct PendingAsset {
         let path: String
         /// Nil: it is gone.
@@ -63,7 +75,7 @@ extension Store {
 
     private static func hubAsset(_ row: Statement) -> HubAsset {
         HubAsset(
-            path: row.text(0), version: row.integer(1), size: row.integer(2),
+            path: row.text(0), version: row.integer(1), size: max(0, row.integer(2)),
             digest: row.optionalText(3).flatMap { SHA256Digest(hex: $0) }, modifiedNanoseconds: row.integer(4),
             base: row.optionalText(5), isWanted: row.integer(6) != 0)
     }
@@ -115,6 +127,16 @@ extension Asset {
         else { return nil }
         self.init(
             path: record.id.name, size: size, digest: digest, modifiedNanoseconds: fields["modified_ns"]?.integer ?? 0)
+    }
+
+    /// Why a record of the hub is no asset that a store can keep, or nil.
+    static func problem(_ record: Record) -> String? {
+        do {
+            try Store.check(record.id.name)
+            if record.isDeleted { return nil }
+            guard let asset = try Asset(record), asset.size >= 0 else { return "names no file" }
+            return nil
+        } catch { return (error as? BackupError)?.message ?? "cannot be read" }
     }
 
     func record(at time: Timestamp) -> Record {

@@ -13,6 +13,8 @@ public final class FileHub {
     let database: SQLite
     public let path: String
     let id: String
+    /// What the file says, and what of it can be worked with.
+    private let declared: HubLimits
     let limits: HubLimits
 
     private static let schema = """
@@ -38,12 +40,15 @@ public final class FileHub {
         """
 
     /// Makes a new, empty hub; what is there already is never touched.
-    public static func create(_ path: String, limits: HubLimits = .file) throws -> FileHub {
+    public static func create(
+        _ path: String, limits: HubLimits = .file, allowingNetwork: Bool = false
+    ) throws -> FileHub {
         if try FileStatus.ofName(path) != nil {
             throw BackupError(.exists, "already exists", at: path, remedy: "choose another path, or use this hub")
         }
         try LocalPath.check(path)
         try Directory.createAll(parent(of: path))
+        if !allowingNetwork { try refuseNetwork(parent(of: path), for: path) }
         AtomicFile.removeLeftovers(of: path)
         let temporary = AtomicFile.temporaryName(for: path)
         do {
@@ -56,7 +61,16 @@ public final class FileHub {
             for ending in ["", "-journal"] { unlink(temporary + ending) }
             throw error
         }
-        return try FileHub(path)
+        return try FileHub(path, allowingNetwork: allowingNetwork)
+    }
+
+    /// SQLite relies on locks that every machine sees at once, which these file systems do not promise: two machines that
+    /// write at the same time would damage the hub. https://www.sqlite.org/howtocorrupt.html
+    private static func refuseNetwork(_ place: String, for path: String) throws {
+        guard let name = try FileSystem.networkName(of: place) else { return }
+        throw BackupError(
+            .refused, "lies on a network file system (\(name)), whose locks cannot be relied on", at: path,
+            remedy: "keep the hub on a local disk, or add --allow-network if only one machine at a time uses it")
     }
 
     private static func fill(_ path: String, _ limits: HubLimits) throws {
@@ -72,7 +86,8 @@ public final class FileHub {
         try FileHandle.openForReading(path).sync()
     }
 
-    public init(_ path: String) throws {
+    /// `allowingNetwork`: whoever calls knows that nobody else uses the hub at the same time.
+    public init(_ path: String, allowingNetwork: Bool = false) throws {
         guard try FileStatus.ofTarget(path) != nil else {
             throw BackupError(
                 .notFound, "there is no hub here", at: path, remedy: "make one with 'backup-tool hub init'")
@@ -80,8 +95,11 @@ public final class FileHub {
         guard Self.isHub(path) else {
             throw BackupError(.notFound, "is not a hub of backup-tool and was not touched", at: path)
         }
+        if !allowingNetwork { try Self.refuseNetwork(path, for: path) }
         self.path = path
         database = try SQLite(path, .readWrite)
+        // Whatever somebody wrote into a row, no more of it is read into memory.
+        database.limitValues(to: HubLimits.largestRecord)
         let found = try database.integer("PRAGMA user_version")
         guard found <= Self.schemaVersion else {
             throw BackupError(
@@ -98,13 +116,23 @@ public final class FileHub {
         let query = try database.prepare("SELECT key, value FROM meta")
         while try query.step() { meta[query.text(0)] = query.text(1) }
         id = meta["hub_id"] ?? ""
-        limits = HubLimits(meta)
+        // Its tokens are parted by colons.
+        guard !id.isEmpty, !id.contains(":") else {
+            throw BackupError(
+                .damaged, "the hub is damaged: it has no id", at: path,
+                remedy: "make a new hub with 'backup-tool hub init' and sync every store with it")
+        }
+        declared = HubLimits(meta)
+        limits = declared.usable().limits
     }
 
     /// Whether `path` is a hub; never changes the file.
     static func isHub(_ path: String) -> Bool { SQLite.applicationID(of: path) == applicationID }
 
-    public func identity() throws -> HubIdentity { HubIdentity(id: id, location: path, limits: limits) }
+    public func identity() throws -> HubIdentity {
+        // Absolute: a store remembers it, and is not always used from the same folder.
+        HubIdentity(id: id, location: Directory.real(path) ?? path, limits: declared)
+    }
 
     /// Somebody else at work is nothing to give up for.
     func busyIsTemporary<Result>(_ body: () throws -> Result) throws -> Result {
@@ -133,11 +161,12 @@ extension HubLimits {
 
     fileprivate init(_ meta: [String: String]) {
         self = .file
-        recordsPerPush = meta["records_per_push"].flatMap { Int($0) } ?? recordsPerPush
-        recordsPerPage = meta["records_per_page"].flatMap { Int($0) } ?? recordsPerPage
-        recordBytes = meta["record_bytes"].flatMap { Int($0) } ?? recordBytes
-        assetBytes = meta["asset_bytes"].flatMap { Int64($0) } ?? assetBytes
-        requestsPerSecond = meta["requests_per_second"].flatMap { Int($0) }
+        // What is no number is no limit: `usable` names it.
+        recordsPerPush = meta["records_per_push"].map { Int($0) ?? 0 } ?? recordsPerPush
+        recordsPerPage = meta["records_per_page"].map { Int($0) ?? 0 } ?? recordsPerPage
+        recordBytes = meta["record_bytes"].map { Int($0) ?? 0 } ?? recordBytes
+        assetBytes = meta["asset_bytes"].map { Int64($0) ?? 0 } ?? assetBytes
+        requestsPerSecond = meta["requests_per_second"].map { Int($0) ?? 0 }
     }
 }
 

@@ -5,8 +5,18 @@ extension FileHub {
         return "\(path).assets/\(name.prefix(2))/\(name)"
     }
 
-    public func hasAsset(_ digest: SHA256Digest) throws -> Bool {
+    public func missingAssets(of digests: [SHA256Digest]) throws -> Set<SHA256Digest> {
+        Set(try digests.filter { try !hasAsset($0) })
+    }
+
+    private func hasAsset(_ digest: SHA256Digest) throws -> Bool {
         try FileStatus.ofName(assetPath(digest))?.isRegular == true
+    }
+
+    public func forgetDamagedAsset(_ digest: SHA256Digest) throws {
+        let path = assetPath(digest)
+        guard try hasAsset(digest), try Store.digest(ofFile: path) != digest else { return }
+        try Directory.removeTree(path)
     }
 
     public func putAsset(

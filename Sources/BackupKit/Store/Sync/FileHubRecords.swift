@@ -13,7 +13,7 @@ extension FileHub: Hub {
         return try busyIsTemporary {
             try database.write {
                 if let answer = try answer(to: push.id) { return answer }
-                let start = try database.integer("SELECT value FROM counter")
+                let start = try last()
                 if let token = push.token { _ = try position(of: token) }
                 let before = try token(at: start)
                 if let answer = try judge(push, caller, head: before) { return answer }
@@ -26,13 +26,24 @@ extension FileHub: Hub {
         }
     }
 
+    /// The last number that was given out. The counter is not believed alone: a number that is given out twice would be a
+    /// version that nobody notices.
+    private func last() throws -> Int64 {
+        try Self.numbers.map { try database.integer($0) }.filter { 0...HubRecord.versions.upperBound / 2 ~= $0 }.max()
+            ?? 0
+    }
+
+    private static let numbers = [
+        "SELECT value FROM counter", "SELECT max(last) FROM push", "SELECT max(change) FROM record",
+    ]
+
     /// What was answered to a push that was done already.
     private func answer(to id: String) throws -> HubAnswer? {
         let query = try database.statement("SELECT first, last FROM push WHERE id = ?").bind(1, id)
         defer { query.reset() }
         guard try query.step() else { return nil }
         let (first, last) = (query.integer(0), query.integer(1))
-        return .accepted(first: first, before: try token(at: first - 1), after: try token(at: last))
+        return .accepted(first: first, before: try token(at: first &- 1), after: try token(at: last))
     }
 
     /// Nil when nothing speaks against the push.
@@ -51,9 +62,13 @@ extension FileHub: Hub {
             } else {
                 let known = try place(of: item.record.id)?.version
                 if known == item.base { continue }
-                // A hub never forgets a record, so the base is of another history.
-                guard known != nil, let current = try record(item.record.id) else { throw HubError.tokenUnknown }
-                conflicts.append(current)
+                do {
+                    // A hub never forgets a record, so the base is of another history.
+                    guard known != nil, let current = try record(item.record.id) else { throw HubError.tokenUnknown }
+                    conflicts.append(current)
+                } catch let error as BackupError where error.code == .damaged {
+                    refused[index] = "the hub's version of it \(error.message)"
+                }
             }
         }
         return conflicts.isEmpty && refused.isEmpty
@@ -103,13 +118,20 @@ extension FileHub: Hub {
     }
 
     private func place(of id: RecordID) throws -> (change: Int64, version: Int64)? {
-        try find(id, Self.place) { ($0.integer(0), $0.integer(1)) }
+        // A row whose name is too large to be read is not this one.
+        do { return try find(id, Self.place) { ($0.integer(0), $0.integer(1)) } } catch let error as BackupError
+            where error.isTooLarge
+        { return nil }
     }
 
     private func record(_ id: RecordID) throws -> HubRecord? {
-        try find(id, Self.record) {
-            HubRecord(try Store.storedRecord($0).record, version: $0.integer(13))
-        }
+        try find(id, Self.record, Self.hubRecord)
+    }
+
+    /// Throws `.damaged` when the row cannot be read as it is.
+    private static func hubRecord(_ row: Statement) throws -> HubRecord {
+        guard [1, 2, 3, 4, 5, 6, 9].allSatisfy(row.isUTF8) else { throw BackupError(.damaged, "is not UTF-8") }
+        return HubRecord(try Store.storedRecord(row).record, version: row.integer(13))
     }
 
     private func find<Result>(_ id: RecordID, _ query: Query, _ read: (Statement) throws -> Result) throws -> Result? {
@@ -147,21 +169,30 @@ extension FileHub: Hub {
 
     // MARK: Shares
 
+    /// A zone whose share cannot be read is closed to everybody.
     private func share(of zone: String) throws -> Share? {
-        guard let found = try record(Share.id(of: zone))?.record, Share.isShare(found), !found.isDeleted else {
-            return nil
-        }
-        return try Share(fields: found.fields)
+        do {
+            guard let found = try record(Share.id(of: zone))?.record, Share.isShare(found), !found.isDeleted else {
+                return nil
+            }
+            return try Share(fields: found.fields)
+        } catch let error as BackupError where error.code == .damaged { return Self.unreadable }
     }
+
+    /// No caller has this name.
+    private static let unreadable = Share(owner: "\0")
 
     private func refusal(of record: Record, _ share: Share?, _ caller: String?) throws -> String? {
         if Share.isShare(record) {
             let new = record.isDeleted ? nil : try? Share(fields: record.fields)
             if new == nil, !record.isDeleted { return "is a share that cannot be read" }
-            let owner = share?.owner ?? (new?.owner ?? caller)
+            // Whoever owns the new share may put it in the place of one that cannot be read.
+            let known = share == Self.unreadable ? nil : share?.owner
+            let owner = known ?? (new?.owner ?? caller)
             return owner == caller ? nil : "only the owner of the zone may share it"
         }
         guard let share, !share.mayWrite(caller) else { return nil }
+        if share == Self.unreadable { return "the hub's share of its zone cannot be read" }
         return "\(caller.map { "'\($0)'" } ?? "who gives no name") may not write to the zone of '\(share.owner)'"
     }
 
@@ -175,11 +206,11 @@ extension FileHub: Hub {
 
     /// Puts a zone's records behind every token that was given out.
     private func bringForward(_ zone: String, after start: Int64) throws -> Int64 {
-        let query = try database.prepare(
-            "SELECT change, ifnull(name, local_id) FROM record WHERE zone = ? ORDER BY change"
-        ).bind(1, zone)
         var places: [(change: Int64, name: String)] = []
-        while try query.step() { places.append((query.integer(0), query.text(1))) }
+        try forEachRow(Self.names) { place, row in
+            if let row, row.equals(1, zone) { places.append((place, row.text(2))) }
+            return true
+        }
         var last = start
         for (change, name) in places {
             last += 1
@@ -189,46 +220,99 @@ extension FileHub: Hub {
         return last
     }
 
+    private static let names = Query(
+        "SELECT change, zone, ifnull(name, local_id) FROM record WHERE change >= ? ORDER BY change")
+
     // MARK: Reading
 
     public func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
         try busyIsTemporary {
             try database.read {
-                let head = try database.integer("SELECT value FROM counter")
-                let start = try token.map { try position(of: $0) } ?? 0
-                let query = try database.statement(Self.changesAfter).bind(1, start)
-                defer { query.reset() }
+                let head = try last()
+                let start = try token.map { try position(of: $0) }
                 var readable: [String: Bool] = [:]
-                var found: [HubRecord] = []
-                var (last, bytes) = (start, 0)
-                while try query.step() {
-                    if found.count >= limit || bytes > Self.pageBytes {
-                        return HubPage(records: found, token: try self.token(at: last), more: true)
+                var page = HubPage(records: [], token: "", more: false)
+                var (last, bytes) = (start ?? 0, 0)
+                try forEachRow(Self.changes, from: start.map { $0 + 1 } ?? .min) { place, row in
+                    if place > 0, page.records.count + page.defects.count >= max(1, limit) || bytes > Self.pageBytes {
+                        page.more = true
+                        return false
                     }
-                    last = query.integer(0)
-                    let zone = query.text(1)
+                    last = max(last, place)
+                    let id = try row == nil ? identity(at: place) : nil
+                    let zone = id?.zone ?? row?.text(1) ?? ""
                     let mayRead = try readable[zone] ?? (try share(of: zone)?.mayRead(caller) ?? true)
                     readable[zone] = mayRead
-                    guard mayRead else { continue }
-                    bytes += query.bytes(5).count + 200
-                    found.append(HubRecord(try Store.storedRecord(query).record, version: query.integer(13)))
+                    guard mayRead else { return true }
+                    bytes += (row?.bytes(5).count ?? 0) + 200
+                    do {
+                        guard let row else { throw BackupError(.damaged, "is too large to be read") }
+                        page.records.append(try Self.hubRecord(row))
+                    } catch let error as BackupError where error.code == .damaged {
+                        page.defects.append(HubDefect(id: try id ?? identity(at: place), reason: error.message))
+                    }
+                    return true
                 }
-                return HubPage(records: found, token: try self.token(at: head), more: false)
+                page.token = try self.token(at: page.more ? last : head)
+                return page
             }
         }
     }
 
-    private static let changesAfter = Query(
-        "SELECT \(Store.recordColumns), version FROM record WHERE change > ? ORDER BY change")
+    private static let changes = Query(
+        "SELECT \(Store.recordColumns), version FROM record WHERE change >= ? ORDER BY change")
 
-    public func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String) {
+    /// Visits the rows in the order of their places, until `body` says false. Instead of a row that is too large to be read
+    /// it gets nil, and the others come all the same.
+    private func forEachRow(
+        _ query: Query, from first: Int64 = .min, _ body: (_ place: Int64, Statement?) throws -> Bool
+    ) throws {
+        var next = first
+        while true {
+            let rows = try database.statement(query).bind(1, next)
+            defer { rows.reset() }
+            do {
+                while try rows.step() {
+                    let place = rows.integer(0)
+                    guard try body(place, rows), place < .max else { return }
+                    next = place + 1
+                }
+                return
+            } catch let error as BackupError where error.isTooLarge {
+                let culprit = try database.statement(
+                    "SELECT change FROM record WHERE change >= ? ORDER BY change LIMIT 1"
+                )
+                .bind(1, next)
+                defer { culprit.reset() }
+                guard try culprit.step() else { return }
+                let place = culprit.integer(0)
+                guard try body(place, nil), place < .max else { return }
+                next = place + 1
+            }
+        }
+    }
+
+    /// Which record a row is that cannot be read as a whole.
+    private func identity(at place: Int64) throws -> RecordID {
+        let query = try database.statement("SELECT zone, ifnull(name, local_id) FROM record WHERE change = ?")
+            .bind(1, place)
+        defer { query.reset() }
+        do {
+            guard try query.step(), query.isUTF8(0), query.isUTF8(1) else { return HubDefect.row(place) }
+            return RecordID(zone: query.text(0), name: query.text(1))
+        } catch let error as BackupError where error.isTooLarge { return HubDefect.row(place) }
+    }
+
+    public func fetch(_ ids: [RecordID], for caller: String?) throws -> HubFetch {
         try busyIsTemporary {
             try database.read {
-                let records: [HubRecord] = try ids.compactMap { id in
-                    guard try share(of: id.zone)?.mayRead(caller) != false else { return nil }
-                    return try record(id)
+                var answer = HubFetch(records: [], head: try token(at: try last()))
+                for id in ids where try share(of: id.zone)?.mayRead(caller) != false {
+                    do { if let found = try record(id) { answer.records.append(found) } } catch let error as BackupError
+                        where error.code == .damaged
+                    { answer.defects.append(HubDefect(id: id, reason: error.message)) }
                 }
-                return (records, try token(at: try database.integer("SELECT value FROM counter")))
+                return answer
             }
         }
     }
@@ -239,15 +323,16 @@ extension FileHub: Hub {
 
     private func mark(at place: Int64) throws -> String? {
         guard place > 0 else { return "0" }
-        let query = try database.statement("SELECT id FROM push WHERE last >= ? ORDER BY last LIMIT 1").bind(1, place)
+        let query = try database.statement("SELECT substr(id, 1, 8) FROM push WHERE last >= ? ORDER BY last LIMIT 1")
+            .bind(1, place)
         defer { query.reset() }
-        return try query.step() ? String(query.text(0).prefix(8)) : nil
+        return try query.step() ? query.text(0) : nil
     }
 
     private func position(of token: String) throws -> Int64 {
         let parts = token.split(separator: ":", omittingEmptySubsequences: false)
         guard parts.count == 3, parts[0] == id, let place = Int64(parts[1]), place >= 0,
-            let mark = try mark(at: place), parts[2] == mark
+            place < HubRecord.versions.upperBound, try parts[2] == mark(at: place) ?? ""
         else { throw HubError.tokenUnknown }
         return place
     }

@@ -30,9 +30,13 @@ public protocol Hub: AnyObject {
 
     /// The current versions of those of these records that the hub has and the caller may read, and a token of the place
     /// where the hub is now.
-    func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String)
+    func fetch(_ ids: [RecordID], for caller: String?) throws -> HubFetch
 
-    func hasAsset(_ digest: SHA256Digest) throws -> Bool
+    /// Which of these assets the hub does not have the bytes of.
+    func missingAssets(of digests: [SHA256Digest]) throws -> Set<SHA256Digest>
+
+    /// Looks at the bytes kept under a digest, and forgets them if they are others.
+    func forgetDamagedAsset(_ digest: SHA256Digest) throws
 
     /// Keeps an asset's bytes under their digest, durably and whole or not at all. `write` hands out the bytes in order.
     func putAsset(
@@ -104,12 +108,36 @@ public enum HubAnswer: Sendable, Equatable {
 
 public struct HubPage: Sendable, Equatable {
     public var records: [HubRecord]
+    /// What lies there too and cannot be handed out.
+    public var defects: [HubDefect]
     public var token: String
     public var more: Bool
 
-    public init(records: [HubRecord], token: String, more: Bool) {
-        (self.records, self.token, self.more) = (records, token, more)
+    public init(records: [HubRecord], defects: [HubDefect] = [], token: String, more: Bool) {
+        (self.records, self.defects, self.token, self.more) = (records, defects, token, more)
     }
+}
+
+public struct HubFetch: Sendable, Equatable {
+    public var records: [HubRecord]
+    public var defects: [HubDefect]
+    public var head: String
+
+    public init(records: [HubRecord], defects: [HubDefect] = [], head: String) {
+        (self.records, self.defects, self.head) = (records, defects, head)
+    }
+}
+
+/// A record of a hub that nobody can take.
+public struct HubDefect: Sendable, Equatable {
+    /// A record whose name cannot be read goes by its row, in a zone without a name.
+    public var id: RecordID
+    /// What is wrong, as the end of a sentence: "is not UTF-8".
+    public var reason: String
+
+    public init(id: RecordID, reason: String) { (self.id, self.reason) = (id, reason) }
+
+    static func row(_ number: Int64) -> RecordID { RecordID(zone: "", name: "row \(number) of the hub") }
 }
 
 public enum HubError: Error, Sendable, Equatable {

@@ -36,7 +36,7 @@ public struct Held: Sendable, Equatable {
         case damaged
         /// An asset whose bytes are not here, or not on the hub.
         case missing
-        /// Of a newer schema than this tool knows.
+        /// The hub's version is of a newer schema than this tool knows; `size` is its number.
         case newer
         /// The row of the store is damaged.
         case broken

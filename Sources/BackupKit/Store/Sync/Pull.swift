@@ -3,11 +3,12 @@ extension Synchronizer {
     func pull() throws {
         while true {
             let page = try ask {
-                try hub.changes(after: link.token, limit: identity.limits.recordsPerPage, for: options.user)
+                try hub.changes(after: link.token, limit: identity.limits.recordsPerPage, for: link.user)
             }
-            if page.records.isEmpty && page.token == link.token { return }
+            if page.records.isEmpty && page.defects.isEmpty && page.token == link.token { return }
             try store.write {
                 let before = store.changeCounter
+                for defect in page.defects { try hold(defect.id, .damaged, "the hub's version \(defect.reason)") }
                 for record in page.records { try apply(record) }
                 try notePublications(page.records)
                 if link.pushedThrough == before, try store.pendingRecords(after: before) == 0 {
@@ -29,12 +30,8 @@ extension Synchronizer {
         }
         var bare = incoming.record.withoutRemains()
         bare.fields = Store.oneLine(bare.fields)
-        if let finding = SchemaVersion.finding(about: bare) {
-            return try hold(bare.id, .newer, finding.message, size: bare.schemaVersion)
-        }
-        // What is merged later must be readable later, so it is read once now. What is not blocks nobody else.
-        do { if !bare.isDeleted { try Fields.check(bare.fields) } } catch let error as BackupError {
-            return try hold(bare.id, .damaged, "the hub's version \(error.message)")
+        if let (kind, reason) = Self.problem(with: bare) {
+            return try hold(bare.id, kind, "the hub's version \(reason)", size: bare.schemaVersion)
         }
         store.see(bare)
         do { try settle(bare, incoming) } catch let row as DamagedRow {
@@ -70,6 +67,22 @@ extension Synchronizer {
         } else {
             try merge(row, record, incoming, isClamped)
         }
+    }
+
+    /// Why the hub's version of a record cannot be taken, or nil. What is merged later must be readable later, so it is read
+    /// once now.
+    private static func problem(with record: Record) -> (Held.Kind, String)? {
+        guard !record.isDeleted else { return nil }
+        switch SchemaVersion.check(record.schemaVersion) {
+        case .current, .needsMigration: break
+        case .newerThanApp(let version):
+            return (.newer, "is of schema \(version), this backup-tool knows \(SchemaVersion.current): use a newer one")
+        case .incompatible(let version): return (.damaged, "is of schema \(version), which was never one")
+        }
+        do { try Fields.check(record.fields) } catch {
+            return (.damaged, (error as? BackupError)?.message ?? "cannot be read")
+        }
+        return nil
     }
 
     private func clamped(_ record: Record) -> (Record, Bool) {
@@ -161,14 +174,22 @@ extension Synchronizer {
         let waiting = try store.held().filter(mayComeIn)
         for start in stride(from: 0, to: waiting.count, by: identity.limits.recordsPerPush) {
             let group = waiting[start..<min(waiting.count, start + identity.limits.recordsPerPush)]
-            let (found, head) = try ask { try hub.fetch(group.map(\.id), for: options.user) }
+            let answer = try ask { try hub.fetch(group.map(\.id), for: link.user) }
             try store.write {
                 for held in group {
+                    switch held.kind {
                     // What was passed over on the way to the hub has to go there now.
-                    if held.kind == .broken { try retry(held.id) } else { try release(held.id) }
+                    case .broken: try retry(held.id)
+                    case .local: try release(held.id)
+                    // It stays held unless it comes whole: a row with a broken name is not found by it.
+                    default: break
+                    }
                 }
-                for record in found { try apply(record) }
-                try hear(of: head)
+                for found in answer.records where Self.problem(with: found.record) == nil {
+                    try release(found.record.id)
+                    try apply(found)
+                }
+                try hear(of: answer.head)
             }
         }
     }
@@ -178,7 +199,8 @@ extension Synchronizer {
         case .local: try !store.hasLocalCopy(for: held.id)
         case .newer: SchemaVersion.refusal(of: Int(clamping: held.size), at: nil) == nil
         case .broken: try store.isAsWritten(held.id)
-        case .size, .permission, .damaged, .missing: false
+        case .damaged: !held.id.zone.isEmpty
+        case .size, .permission, .missing: false
         }
     }
 

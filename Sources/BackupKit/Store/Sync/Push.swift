@@ -1,8 +1,30 @@
 /// From the store to the hub.
 extension Synchronizer {
     /// Sends what waits. False when somebody else wrote meanwhile, so that there is something to pull.
-    func push() throws -> Bool {
-        do { return try pushAll() } catch let error as HubError where error != .tokenUnknown {
+    func push() throws -> Bool { try keepingAcknowledgements { try pushAll() } }
+
+    /// Sends the shares that wait, before anything of their zones. The result is that of `push`.
+    func pushShares() throws -> Bool {
+        try keepingAcknowledgements {
+            var isAlone = true
+            var refused: Set<Int64> = []
+            for _ in 0..<Self.roundsMax {
+                let batch = try store.pendingShares().filter { !refused.contains($0.change) }
+                    .prefix(identity.limits.recordsPerPush)
+                guard !batch.isEmpty else { return isAlone }
+                switch try send(Array(batch)) {
+                case .accepted(let alone):
+                    isAlone = isAlone && alone
+                    try acknowledge()
+                case .rejected(let rows): refused.formUnion(rows)
+                }
+            }
+            throw HubError.busy(retryAfter: 1)
+        }
+    }
+
+    private func keepingAcknowledgements(_ body: () throws -> Bool) throws -> Bool {
+        do { return try body() } catch let error as HubError where error != .tokenUnknown {
             try acknowledge()
             throw error
         }
@@ -13,46 +35,76 @@ extension Synchronizer {
         // Rows that the hub refuses stay behind while the others of their batch go.
         var refused: Set<Int64> = []
         var rejections = 0
+        let open = try store.zonesWithoutTheirShare()
         while true {
-            let (batch, last, isAll) = try nextBatch(without: refused)
+            let (batch, last, isAll) = try nextBatch(without: refused, notIn: open)
             guard !batch.isEmpty else {
                 try acknowledge()
                 try passOver(through: last, isAll)
                 if isAll { return isAlone }
                 continue
             }
-            let items = batch.map { HubPush.Item($0.record, base: $0.base) }
-            let push = HubPush(items: items, after: link.newest)
-            switch try ask({ try hub.push(push, by: options.user) }) {
-            case .accepted(let first, let before, let after):
-                if !link.pushed(from: before, to: after) { isAlone = false }
-                unwritten += batch.enumerated().map { Acknowledgement($1, version: first + Int64($0)) }
+            switch try send(batch) {
+            case .accepted(let alone):
+                isAlone = isAlone && alone
                 link.pushedThrough = last
                 refused = []
                 rejections = 0
                 // What is killed before this is written is pulled again, and seen to be the same.
                 if unwritten.count >= Self.rowsAtOnce { try acknowledge() }
-            case .rejected(let conflicts, let reasons, let head):
+            case .rejected(let rows):
                 rejections += 1
                 guard rejections < Self.roundsMax else { throw HubError.busy(retryAfter: 1) }
-                try acknowledge()
-                try store.write {
-                    for (index, reason) in reasons where batch.indices.contains(index) {
-                        let row = batch[index]
-                        refused.insert(row.change)
-                        // Whoever may write there finds the same conflict, and nobody here can do anything about it.
-                        if Conflict.isUndecided(row.record) { continue }
-                        try hold(row.record.id, .permission, reason, size: row.record.hubBytes)
-                    }
-                    for conflict in conflicts { try apply(conflict) }
-                    try hear(of: head)
-                    // One that could not be taken in keeps its record here, and the others go on.
-                    for row in batch where conflicts.contains(where: { $0.record.id == row.record.id }) {
-                        if try store.isStill(row.change, onVersion: row.base) { refused.insert(row.change) }
-                    }
-                }
+                refused.formUnion(rows)
             }
         }
+    }
+
+    private enum Sent {
+        /// Whether nobody else wrote meanwhile.
+        case accepted(isAlone: Bool)
+        /// Nothing of it; these rows stay here.
+        case rejected(Set<Int64>)
+    }
+
+    private func send(_ batch: [PendingRow]) throws -> Sent {
+        let push = HubPush(items: batch.map { .init($0.record, base: $0.base) }, after: link.newest)
+        switch try ask({ try hub.push(push, by: link.user) }) {
+        case .accepted(let first, let before, let after):
+            let isAlone = link.pushed(from: before, to: after)
+            unwritten += batch.enumerated().map { Acknowledgement($1, version: first + Int64($0)) }
+            return .accepted(isAlone: isAlone)
+        case .rejected(let conflicts, let reasons, let head):
+            try acknowledge()
+            return .rejected(try takeIn(conflicts, reasons, head, of: batch))
+        }
+    }
+
+    /// Takes in what speaks against a batch, and returns the rows of it that have to stay.
+    private func takeIn(
+        _ conflicts: [HubRecord], _ reasons: [Int: String], _ head: String, of batch: [PendingRow]
+    ) throws -> Set<Int64> {
+        var refused: Set<Int64> = []
+        let versions = Dictionary(conflicts.map { ($0.record.id, $0.version) }, uniquingKeysWith: max)
+        try store.write {
+            for (index, reason) in reasons where batch.indices.contains(index) {
+                let row = batch[index]
+                refused.insert(row.change)
+                // Whoever may write there finds the same conflict, and nobody here can do anything about it.
+                if Conflict.isUndecided(row.record) { continue }
+                try hold(row.record.id, .permission, reason, size: row.record.hubBytes)
+            }
+            for conflict in conflicts { try apply(conflict) }
+            try hear(of: head)
+            for row in batch {
+                guard let version = versions[row.record.id] else { continue }
+                // A hub's numbers grow: one that is behind what it gave out has another history.
+                if let base = row.base, version < base { throw HubError.tokenUnknown }
+                // One that could not be taken in keeps its record here, and the others go on.
+                if try store.isStill(row.change, onVersion: row.base) { refused.insert(row.change) }
+            }
+        }
+        return refused
     }
 
     /// So many acknowledgements are written in one transaction: each costs a wait for the disk.
@@ -85,7 +137,9 @@ extension Synchronizer {
         """)
 
     /// The next rows to push; `last` is how far the mark may go when they are on the hub.
-    private func nextBatch(without refused: Set<Int64>) throws -> (rows: [PendingRow], last: Int64, isAll: Bool) {
+    private func nextBatch(
+        without refused: Set<Int64>, notIn open: Set<String>
+    ) throws -> (rows: [PendingRow], last: Int64, isAll: Bool) {
         let newest = try store.lastChange()
         guard link.pushedThrough < newest else { return ([], newest, true) }
         let limit = identity.limits.recordsPerPush
@@ -93,31 +147,32 @@ extension Synchronizer {
             .bind(2, Int64(limit + refused.count))
         defer { query.reset() }
         var rows: [PendingRow] = []
-        var oversize: [PendingRow] = []
+        var kept: [(PendingRow, Held.Kind, String)] = []
         var broken: [DamagedRow] = []
         var (last, count) = (link.pushedThrough, 0)
         while rows.count < limit, try query.step() {
             count += 1
-            guard let stored = try store.ifSound({ broken.append($0) }, { try store.rowToPush(query) }) else {
+            guard let row = try store.ifSound({ broken.append($0) }, { try store.pendingRow(query) }) else {
                 // A number that is out of range must not move the mark beyond what this store has given out.
                 last = min(max(last, query.integer(0)), newest)
                 continue
             }
-            last = stored.change
-            if refused.contains(stored.change) { continue }
-            let base = query.optionalInteger(13).flatMap { $0 > 0 ? $0 : nil }
-            let row = PendingRow(change: stored.change, record: stored.record, base: base)
-            if stored.record.hubBytes > identity.limits.recordBytes { oversize.append(row) } else { rows.append(row) }
+            last = row.change
+            if refused.contains(row.change) { continue }
+            if let (kind, reason) = problem(with: row.record, open) {
+                kept.append((row, kind, reason))
+            } else {
+                rows.append(row)
+            }
         }
         query.reset()
         let isAll = count < limit + refused.count && rows.count < limit
-        if !oversize.isEmpty || !broken.isEmpty {
+        if !kept.isEmpty || !broken.isEmpty {
             try store.write {
                 for row in broken { try hold(row) }
-                for row in oversize {
-                    let size = row.record.hubBytes
-                    let reason = "has \(size) bytes; the hub takes \(identity.limits.recordBytes) a record"
-                    try hold(row.record.id, .size, reason, size: size)
+                for (row, kind, reason) in kept {
+                    let size = row.record.nameProblem == nil ? row.record.hubBytes : .max
+                    try hold(row.record.id, kind, reason, size: size)
                 }
             }
         }
@@ -137,6 +192,16 @@ extension Synchronizer {
             for row in unreachable { try hold(row) }
         }
     }
+
+    /// Why a record has to stay on this device, or nil.
+    private func problem(with record: Record, _ open: Set<String>) -> (Held.Kind, String)? {
+        if let reason = record.nameProblem { return (.size, reason) }
+        let (size, most) = (record.hubBytes, identity.limits.recordBytes)
+        if size > most { return (.size, "has \(size) bytes; the hub takes \(most) a record") }
+        return open.contains(record.id.zone) ? (.permission, Self.lacksShare) : nil
+    }
+
+    static let lacksShare = "the hub does not have the share of its zone, so everybody could read it there"
 
     private func passOver(through last: Int64, _ isAll: Bool) throws {
         guard last > link.pushedThrough else { return }

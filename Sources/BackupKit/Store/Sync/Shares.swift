@@ -44,6 +44,37 @@ extension Store {
         }
     }
 
+    /// Shares that the hub does not have as they are, deleted ones included.
+    func pendingShares(damaged: (DamagedRow) -> Void = { _ in }) throws -> [Synchronizer.PendingRow] {
+        let query = try database.prepare(
+            """
+            SELECT \(Self.recordColumns), hub_version, row_hash FROM record
+            WHERE type = '\(Share.recordType)' AND type <> 'PuppyEvent' AND \(Self.isPending) ORDER BY change
+            """)
+        var found: [Synchronizer.PendingRow] = []
+        while try query.step() {
+            let row = try ifSound(damaged) { try pendingRow(query) }
+            if let row, Share.isShare(row.record) { found.append(row) }
+        }
+        return found
+    }
+
+    /// From a row of the record's columns, `hub_version` and `row_hash`.
+    func pendingRow(_ row: Statement) throws -> Synchronizer.PendingRow {
+        let stored = try rowToPush(row)
+        let base = row.optionalInteger(13).flatMap { $0 > 0 ? $0 : nil }
+        return Synchronizer.PendingRow(change: stored.change, record: stored.record, base: base)
+    }
+
+    /// Zones that are shared here, while the hub has no share of them: whatever lay there would be everybody's.
+    func zonesWithoutTheirShare() throws -> Set<String> {
+        var broken: [RecordID] = []
+        let shares = try pendingShares { broken.append($0.id) }
+        // One that cannot be read may say anything.
+        let waiting = shares.map(\.record).filter { !$0.isDeleted }.map(\.id) + broken
+        return Set(try waiting.filter { try ancestor($0)?.isDeleted ?? true }.map(\.zone))
+    }
+
     private func put(_ share: Share, _ zone: String) throws {
         let stored = try record(Share.id(of: zone))
         if let stored, !Share.isShare(stored.record) {

@@ -1,8 +1,10 @@
 import Glibc
 
 public struct SyncOptions: Sendable {
-    /// Who asks; the hub's shares are about names.
+    /// Who asks; the hub's shares are about names. Nil: who the store synced as before. Empty: nobody.
     public var user: String?
+    /// Whether `user` may be another one than before.
+    public var changesUser = false
     public var dryRun = false
     /// How often a busy hub, or one that does not answer, is asked again.
     public var patience = 8
@@ -34,7 +36,9 @@ public struct SyncResult: Sendable {
     public var held: [Held] = []
     public var findings: [Finding] = []
 
-    public var needsAttention: Bool { !held.allSatisfy { $0.kind == .local } || conflicts > 0 }
+    public var needsAttention: Bool {
+        !held.allSatisfy { $0.kind == .local } || conflicts > 0 || findings.contains { $0.code == .malformed }
+    }
 }
 
 /// Brings a store and a hub together: pulls, merges, pushes, until nothing waits. Each page and each batch is one
@@ -46,7 +50,7 @@ public final class Synchronizer {
     static let roundsMax = 100
 
     let store: Store
-    let hub: any Hub
+    let hub: CheckedHub
     let options: SyncOptions
     let derive: Store.Derivation
     var identity = HubIdentity(id: "", location: "", limits: HubLimits())
@@ -59,18 +63,19 @@ public final class Synchronizer {
     /// Conflicts that arrived as records of others.
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
+    var hasReturnedAssets = false
     private var lastRequest: Double?
 
     public init(
         _ store: Store, _ hub: any Hub, _ options: SyncOptions = SyncOptions(),
         derive: @escaping Store.Derivation = { _, merged, _, _ in merged }
     ) {
-        (self.store, self.hub, self.options, self.derive) = (store, hub, options, derive)
+        (self.store, self.hub, self.options, self.derive) = (store, CheckedHub(hub), options, derive)
     }
 
     public func run() throws -> SyncResult {
         do {
-            identity = try ask { try hub.identity() }
+            (identity, result.findings) = try ask { try hub.identity() }
             if options.dryRun { return try rehearse() }
             try store.forgetSyncBatches()
             try meet()
@@ -93,7 +98,8 @@ public final class Synchronizer {
                 try pull()
                 try fetchWhatWaited()
                 try fetchAssets()
-                let alone = try pushAssets()
+                var alone = try pushShares()
+                alone = try pushAssets() && alone
                 if try push() && alone { return }
             } catch HubError.tokenUnknown {
                 result.resynced = true
@@ -111,7 +117,7 @@ public final class Synchronizer {
     /// of ours or gives their numbers out again, and we would not notice by `token`.
     private func confirmHistory() throws {
         guard let head = link.head, head != link.token else { return }
-        _ = try ask { try hub.changes(after: head, limit: 1, for: options.user) }
+        _ = try ask { try hub.changes(after: head, limit: 1, for: link.user) }
     }
 
     /// Must run inside the `write` that takes in what the hub's answer showed.
@@ -122,16 +128,17 @@ public final class Synchronizer {
 
     private func meet() throws {
         heldIDs = Set(try store.held().map(\.id))
-        guard let known = try store.hubLink() else { return try startAgain(forgetting: false) }
+        guard let known = try store.hubLink() else {
+            link.user = Self.name(options.user)
+            return try startAgain(forgetting: false)
+        }
         guard known.hubID == identity.id else {
+            link.user = options.user == nil ? known.user : Self.name(options.user)
             result.resynced = true
             return try startAgain()
         }
-        link = known
-        let otherUser = link.user != options.user
+        let otherUser = try recall(known)
         let limits = identity.limits
-        link.location = identity.location
-        link.user = options.user
         try retry {
             switch $0.kind {
             case .permission: otherUser
@@ -141,10 +148,28 @@ public final class Synchronizer {
         }
     }
 
+    /// Goes on where this store and its hub were. A token passes over what its user could not read, so another user
+    /// begins at the beginning. Returns whether the user is another one.
+    private func recall(_ known: HubLink) throws -> Bool {
+        link = known
+        link.location = identity.location
+        guard let named = options.user, Self.name(named) != known.user else { return false }
+        if let before = known.user, !options.changesUser {
+            throw BackupError(
+                .refused, "this store syncs as '\(before)', not as '\(named)'", at: identity.location,
+                remedy:
+                    "leave out the user to sync as '\(before)', or add --change-user to sync as '\(named)' from now on")
+        }
+        (link.user, link.token, link.head) = (Self.name(named), nil, nil)
+        return true
+    }
+
+    private static func name(_ user: String?) -> String? { user == "" ? nil : user }
+
     private func startAgain(forgetting: Bool = true) throws {
         try store.write {
             if forgetting { try store.forgetHub() }
-            link = HubLink(hubID: identity.id, location: identity.location, user: options.user)
+            link = HubLink(hubID: identity.id, location: identity.location, user: link.user)
             try store.setHubLink(link)
         }
         heldIDs = []
@@ -228,16 +253,17 @@ public final class Synchronizer {
         let known = try store.syncState() == nil ? nil : store.hubLink()
         var isKnown = known?.hubID == identity.id
         if let known, isKnown {
-            link = known
+            _ = try recall(known)
             do { try confirmHistory() } catch HubError.tokenUnknown { isKnown = false }
         }
-        var token = isKnown ? known?.token : nil
+        if known == nil { link.user = Self.name(options.user) }
+        var token = isKnown ? link.token : nil
         result.resynced = known != nil && !isKnown
         while true {
             let page: HubPage
             do {
                 page = try ask {
-                    try hub.changes(after: token, limit: identity.limits.recordsPerPage, for: options.user)
+                    try hub.changes(after: token, limit: identity.limits.recordsPerPage, for: link.user)
                 }
             } catch HubError.tokenUnknown where token != nil {
                 result.resynced = true
@@ -246,6 +272,9 @@ public final class Synchronizer {
                 continue
             }
             result.pulled += page.records.count
+            result.findings += page.defects.map {
+                Finding(.malformed, .warning, "\($0.id)", "the hub's version \($0.reason)")
+            }
             token = page.token
             if !page.more { break }
         }

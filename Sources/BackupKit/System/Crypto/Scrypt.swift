@@ -24,7 +24,30 @@ public struct ScryptCost: Sendable, Equatable {
         guard n > 1, n & (n - 1) == 0 else { return "N is no power of two" }
         guard r > 0, r <= 1 << 16, p > 0, p <= 64, n <= 1 << 26 else { return "its cost is out of all bounds" }
         guard 128 * n * r <= 512 << 20 else { return "it asks for more than 512 MiB of memory" }
+        guard work <= Self.mostWork else {
+            return "it asks for more than \(Self.mostWork / Self.usual.work) times the usual work"
+        }
         return nil
+    }
+
+    /// What time goes by; what `refusal` refused before is the most there is.
+    var work: UInt64 { n.times(clamped: r).times(clamped: p) }
+
+    /// Of one key: some seconds.
+    private static let mostWork: UInt64 = 1 << 25
+
+    /// What may be spent on all keys that are tried for one password: twenty of twice the usual cost. Whoever can write to
+    /// the vault can add keys that cost much.
+    struct Budget {
+        private var left: UInt64 = 1 << 26
+
+        /// Why a key is not tried, or nil when its cost was taken off.
+        mutating func refusal(of cost: ScryptCost) -> String? {
+            if let refusal = cost.refusal { return refusal }
+            guard cost.work <= left else { return "it and the keys before it ask for too much work" }
+            left -= cost.work
+            return nil
+        }
     }
 
     /// 64 bytes.

@@ -50,8 +50,9 @@ public enum Directory {
         return overflow ? .max : Int64(clamping: bytes)
     }
 
-    /// The names in a folder, sorted, without "." and "..". A name that is not UTF-8 is an error unless such are skipped.
-    public static func names(in path: String, skippingForeign: Bool = false) throws -> [String] {
+    /// The names in a folder, sorted, without "." and "..". A name that is not UTF-8 is an error, unless `foreign` takes it:
+    /// with each byte that is not ASCII escaped.
+    public static func names(in path: String, foreign: ((String) throws -> Void)? = nil) throws -> [String] {
         guard let stream = opendir(path) else { throw BackupError.fromErrno("cannot be listed", at: path) }
         defer { closedir(stream) }
         var names: [String] = []
@@ -61,29 +62,65 @@ public enum Directory {
                 guard errno == 0 else { throw BackupError.fromErrno("cannot be listed", at: path) }
                 return names.sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }
             }
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
-                pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) { String(validatingCString: $0) }
+            let (name, escaped) = withUnsafePointer(to: &entry.pointee.d_name) { pointer in
+                pointer.withMemoryRebound(to: CChar.self, capacity: Int(NAME_MAX) + 1) {
+                    (String(validatingCString: $0), escapedName($0))
+                }
             }
             guard let name else {
-                if skippingForeign { continue }
+                if let foreign {
+                    try foreign(escaped())
+                    continue
+                }
                 throw BackupError(
-                    .refused, "holds a name that is not UTF-8", at: path, remedy: "rename that file and run again")
+                    .refused, "the name of a file is not UTF-8", at: "\(path)/\(escaped())",
+                    remedy: "rename that file and run again")
             }
             if name != "." && name != ".." { names.append(name) }
         }
     }
 
+    private static func escapedName(_ name: UnsafePointer<CChar>) -> () -> String {
+        {
+            UnsafeRawBufferPointer(start: name, count: strlen(name)).reduce(into: "") { text, byte in
+                let hex = String(byte, radix: 16)
+                text += 0x20..<0x7F ~= byte ? String(Unicode.Scalar(byte)) : "\\x" + (byte < 16 ? "0" : "") + hex
+            }
+        }
+    }
+
     /// Visits what lies below `root` in sorted order, with paths relative to it. Links are reported, never followed.
-    public static func walk(_ root: String, _ body: (_ relativePath: String, FileStatus) throws -> Void) throws {
+    ///
+    /// What cannot be visited, a name that is not UTF-8 or a folder that cannot be read, goes to `obstacle` with the reason,
+    /// and is an error where there is none. The root itself must be readable.
+    public static func walk(
+        _ root: String, obstacle: ((_ relativePath: String, _ reason: String) throws -> Void)? = nil,
+        _ body: (_ relativePath: String, FileStatus) throws -> Void
+    ) throws {
+        func names(below folder: String) throws -> [String] {
+            let foreign = obstacle.map { report in
+                { name in try report(folder + name, "its name is not UTF-8") }
+            }
+            return try Self.names(in: folder.isEmpty ? root : "\(root)/\(folder)", foreign: foreign).reversed()
+                .map { folder + $0 }
+        }
+        /// Nil when `relative` was reported.
+        func unlessInTheWay<Result>(_ relative: String, _ look: () throws -> Result) throws -> Result? {
+            do { return try look() } catch let error as BackupError where error.isVerdict {
+                guard let obstacle else { throw error }
+                try obstacle(relative, error.message)
+                return nil
+            }
+        }
         // A stack of our own: a folder a million levels deep must not exhaust the thread's.
-        var stack = try names(in: root).reversed().map { $0 }
+        var stack = try names(below: "")
         while let relative = stack.popLast() {
             try Interrupt.check()
-            guard let status = try FileStatus.ofName("\(root)/\(relative)") else { continue }
+            let found = try unlessInTheWay(relative) { try FileStatus.ofName("\(root)/\(relative)") }
+            guard let status = found ?? nil else { continue }
             try body(relative, status)
-            if status.isDirectory {
-                stack += try names(in: "\(root)/\(relative)").reversed().map { "\(relative)/\($0)" }
-            }
+            guard status.isDirectory else { continue }
+            stack += try unlessInTheWay(relative) { try names(below: relative + "/") } ?? []
         }
     }
 

@@ -27,6 +27,27 @@ public final class FileHandle: Sendable {
         return file
     }
 
+    /// Opens a file that is read once, from its start to its end. What is no regular file is refused, for nobody knows
+    /// whether anything ever comes out of a pipe, unless whoever started this program has handed it over as an open file:
+    /// `/dev/fd/3`, `<(command)`, `/dev/stdin`.
+    public static func openForReadingOnce(_ path: String) throws -> FileHandle {
+        let isHandedOver = ["/dev/fd/", "/proc/self/fd/", "/dev/stdin"].contains(where: path.hasPrefix)
+        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
+        let file = FileHandle(owning: descriptor, path: path)
+        let status = try file.status()
+        guard status.isRegular || isHandedOver && !status.isDirectory else {
+            throw BackupError(
+                .refused, status.isDirectory ? "is a folder" : "is a pipe or a device, not a file", at: path,
+                remedy: status.isDirectory ? nil : "name a file, or hand an open one over as /dev/fd/3")
+        }
+        // Now that it is open, waiting for what comes is right.
+        guard csystem_fcntl(descriptor, F_SETFL, 0) == 0 else {
+            throw BackupError.fromErrno("cannot be read", at: path)
+        }
+        return file
+    }
+
     /// What a pipe behind this program reads.
     public static func standardOutput() throws -> FileHandle {
         let descriptor = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3)
@@ -85,7 +106,11 @@ public final class FileHandle: Sendable {
             let count = Glibc.read(descriptor, buffer.baseAddress?.advanced(by: done), buffer.count - done)
             if count == 0 { break }
             if count < 0 {
-                if errno == EINTR { continue }
+                if errno == EINTR {
+                    // A pipe may stay silent for ever, and somebody may have had enough of that.
+                    try Interrupt.check()
+                    continue
+                }
                 throw BackupError.fromErrno("cannot be read", at: path)
             }
             done += count
@@ -164,7 +189,7 @@ public struct FileStatus: Sendable, Equatable {
     }
 
     private static func nanoseconds(_ time: timespec) -> Int64 {
-        Int64(time.tv_sec) &* 1_000_000_000 &+ Int64(time.tv_nsec)
+        Int64(time.tv_sec).times(clamped: 1_000_000_000).plus(clamped: Int64(time.tv_nsec))
     }
 
     /// Whether both are of one file or folder, under whatever names.
@@ -173,6 +198,9 @@ public struct FileStatus: Sendable, Equatable {
     public var isRegular: Bool { mode & S_IFMT == S_IFREG }
     public var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
     public var isLink: Bool { mode & S_IFMT == S_IFLNK }
+
+    /// What it is, where it is neither a file nor a folder.
+    var kindText: String { isLink ? "a symbolic link" : "a device or a pipe" }
 
     /// The status of the name itself, links not followed; nil when there is nothing of that name.
     public static func ofName(_ path: String) throws -> FileStatus? { try of(path, lstat) }
@@ -199,6 +227,8 @@ extension BackupError {
         case ENOSPC, EDQUOT, EFBIG:
             return BackupError(
                 .destinationFull, "\(what): \(reason)", at: path, remedy: "free some space and run the command again")
+        case EINTR where Interrupt.signal != nil:
+            return BackupError(.interrupted, "stopped on request", at: path)
         case ENOENT, ENOTDIR:
             return BackupError(.notFound, "\(what): \(reason)", at: path)
         case EEXIST:

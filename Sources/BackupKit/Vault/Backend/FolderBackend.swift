@@ -124,7 +124,7 @@ public final class FolderBackend: VaultBackend {
     /// What is not there holds nothing: a copy made without empty folders is still a vault.
     private func names(in inner: String) throws -> [String] {
         do {
-            return try Directory.names(in: "\(folder)/\(inner)", skippingForeign: true)
+            return try Directory.names(in: "\(folder)/\(inner)", foreign: { _ in })
         } catch let error as BackupError where error.code == .notFound {
             return []
         }

@@ -15,9 +15,8 @@ public struct GoTime: Sendable, Equatable {
 
     /// Nanoseconds since 1970, rounded down to whole seconds before it.
     public init(nanosecondsSince1970 time: Int64) {
-        let rest = time % 1_000_000_000
-        let nanoseconds = rest < 0 ? rest + 1_000_000_000 : rest
-        self.init(seconds: (time - rest) / 1_000_000_000 - (rest < 0 ? 1 : 0), nanoseconds: nanoseconds)
+        let seconds = floorDivide(time, 1_000_000_000)
+        self.init(seconds: seconds, nanoseconds: time &- seconds &* 1_000_000_000)
     }
 
     public init(_ time: Timestamp) {

@@ -36,10 +36,15 @@ public struct KeyRing: Sendable {
         }
         var findings: [Finding] = []
         var unreadable: BackupError?
+        var budget = ScryptCost.Budget()
         for id in ids.prefix(most) {
             try Interrupt.check()
             do {
-                if let key = try read(id).open(password: password) {
+                let file = try read(id)
+                if let refusal = budget.refusal(of: file.cost) {
+                    throw BackupError(.refused, "the key is refused: \(refusal)")
+                }
+                if let key = try file.open(password: password) {
                     return Opened(id: id, key: key, findings: findings)
                 }
             } catch let error as BackupError where error.isVerdict {

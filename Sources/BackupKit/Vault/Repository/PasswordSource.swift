@@ -72,15 +72,13 @@ public enum PasswordSource: Sendable, Equatable {
     }
 
     private static func readFile(_ path: String, isSecret: Bool = true) throws -> [UInt8] {
-        let descriptor = open(path, O_RDONLY | O_CLOEXEC | O_NOCTTY)
-        guard descriptor >= 0 else {
+        let file: FileHandle
+        do { file = try FileHandle.openForReadingOnce(path) } catch let error as BackupError where error.isVerdict {
             let what = isSecret ? "password" : "repository"
-            let failure = BackupError.fromErrno("the \(what) cannot be read", at: path)
             throw BackupError(
-                .failed, failure.message, at: path,
-                remedy: isSecret && failure.code == .notFound ? Self.makeOne : failure.remedy)
+                .failed, "the \(what) file \(error.message)", at: path,
+                remedy: isSecret && error.code == .notFound ? Self.makeOne : error.remedy)
         }
-        let file = FileHandle(owning: descriptor, path: path)
         if isSecret { try mustBePrivate(file.status(), path) }
         var bytes = [UInt8](repeating: 0, count: limit)
         let count = try bytes.withUnsafeMutableBytes { try file.readNext(into: $0) }

@@ -1,0 +1,118 @@
+/// Assets to the hub.
+extension Synchronizer {
+    /// Sends new and changed assets. False when something has to be pulled first.
+    func pushAssets() throws -> Bool {
+        try returnLostAssets()
+        guard try store.pendingAssets(after: link.pushedThrough) > 0 else { return true }
+        var isAlone = true
+        var ready: [Store.PendingAsset] = []
+        let isOpen = try store.zonesWithoutTheirShare().contains(Store.assetZone)
+        var broken: [DamagedRow] = []
+        let waiting = try store.pendingAssets { broken.append($0) }
+        if !broken.isEmpty { try store.write { for row in broken { try hold(row) } } }
+        for pending in waiting {
+            if isOpen {
+                let id = RecordID(zone: Store.assetZone, name: pending.path)
+                try store.write { try hold(id, .permission, Self.lacksShare) }
+                continue
+            }
+            if let asset = pending.asset, try !send(asset) { continue }
+            ready.append(pending)
+            if ready.count == identity.limits.recordsPerPush { isAlone = try announce(&ready) && isAlone }
+        }
+        return try (ready.isEmpty || announce(&ready)) && isAlone
+    }
+
+    /// The bytes; false when the asset has to stay here.
+    private func send(_ asset: Asset) throws -> Bool {
+        let id = RecordID(zone: Store.assetZone, name: asset.path)
+        func stays(_ kind: Held.Kind, _ reason: String) throws -> Bool {
+            try store.write { try hold(id, kind, reason, size: Int(clamping: asset.size)) }
+            return false
+        }
+        if asset.size > identity.limits.assetBytes {
+            return try stays(.size, "has \(asset.size) bytes; the hub takes \(identity.limits.assetBytes) an asset")
+        }
+        // What was refused waits until the share says otherwise.
+        if heldIDs.contains(id), try store.held().contains(where: { $0.id == id && $0.kind == .permission }) {
+            return false
+        }
+        if try ask({ try hub.missingAssets(of: [asset.digest]) }).isEmpty { return true }
+        guard try store.isInPlace(asset) else { return try stays(.missing, "its file is not in the store's folder") }
+        return try sendBytes(of: asset) ? true : stays(.missing, "its file is not what the store remembers")
+    }
+
+    /// False when the file has other bytes by now.
+    private func sendBytes(of asset: Asset) throws -> Bool {
+        do {
+            try ask {
+                let file = try FileHandle.openForReading("\(store.assetFolder)/\(asset.path)")
+                try hub.putAsset(asset.digest, size: asset.size) { write in try file.forEachChunk(write) }
+            }
+        } catch let error as BackupError where error.code == .damaged { return false }
+        result.assetsSent += 1
+        return true
+    }
+
+    /// Gives the hub again what it has lost of the files that this store and the hub had agreed on. Once a sync.
+    private func returnLostAssets() throws {
+        guard !hasReturnedAssets else { return }
+        hasReturnedAssets = true
+        let agreed = try store.agreedAssets().filter { $0.size <= identity.limits.assetBytes }
+        for start in stride(from: 0, to: agreed.count, by: identity.limits.recordsPerPush) {
+            let some = agreed[start..<min(agreed.count, start + identity.limits.recordsPerPush)]
+            let lost = try ask { try hub.missingAssets(of: some.map(\.digest)) }
+            // One that is not here either is somebody else's to send; `store check` and `export` name it.
+            for asset in some where lost.contains(asset.digest) {
+                if try store.isInPlace(asset) { _ = try sendBytes(of: asset) }
+            }
+        }
+    }
+
+    private func announce(_ assets: inout [Store.PendingAsset]) throws -> Bool {
+        defer { assets = [] }
+        var left = assets
+        for _ in 0...assets.count where !left.isEmpty {
+            let now = store.clock.now()
+            let items = left.map { pending in
+                let id = RecordID(zone: Store.assetZone, name: pending.path)
+                let gone = Record(
+                    id: id, type: Store.assetType, localID: pending.path, fields: "{}", createdAt: now, modifiedAt: now)
+                return HubPush.Item(
+                    pending.asset?.record(at: now) ?? gone.tombstone(at: now), base: pending.base)
+            }
+            let push = HubPush(items: items, after: link.newest)
+            switch try ask({ try hub.push(push, by: link.user) }) {
+            case .accepted(let first, let before, let after):
+                let isAlone = link.pushed(from: before, to: after)
+                try store.write {
+                    for (index, pending) in left.enumerated() {
+                        let asset = pending.asset
+                        try store.setHubAsset(
+                            Store.HubAsset(
+                                path: pending.path, version: first + Int64(index), size: asset?.size ?? 0,
+                                digest: asset?.digest, modifiedNanoseconds: asset?.modifiedNanoseconds ?? 0,
+                                base: asset?.digest.hex, isWanted: false))
+                        try release(items[index].record.id)
+                    }
+                    try store.setHubLink(link)
+                }
+                result.pushed += left.count
+                return isAlone
+            case .rejected(let conflicts, let refused, let head):
+                try store.write {
+                    for (index, reason) in refused where left.indices.contains(index) {
+                        try hold(items[index].record.id, .permission, reason)
+                    }
+                    for conflict in conflicts { try apply(conflict) }
+                    try hear(of: head)
+                }
+                let settled = Set(conflicts.map(\.record.id.name))
+                left = left.enumerated().filter { refused[$0.offset] == nil && !settled.contains($0.element.path) }
+                    .map(\.element)
+                if !settled.isEmpty { return false }
+            }
+        }
+        return true
+    }
+}
