@@ -72,6 +72,22 @@ extension Store {
         return settled
     }
 
+    /// Takes a conflict off the queue that an undo had put back on it; part of a redo.
+    func settleAgain(_ entry: SettledConflict) throws -> [SettledConflict] {
+        let waiting = try conflicts().last {
+            ($0.kind, $0.subject, $0.existing, $0.incoming)
+                == (entry.was.kind, entry.was.subject, entry.was.existing, entry.was.incoming)
+        }
+        guard let waiting else { return [] }
+        if let moved = entry.became {
+            try database.statement("UPDATE conflict SET existing = ?, incoming = ? WHERE id = ?")
+                .bind(1, moved.existing).bind(2, moved.incoming).bind(3, waiting.id).run()
+        } else {
+            try database.statement("DELETE FROM conflict WHERE id = ?").bind(1, waiting.id).run()
+        }
+        return [SettledConflict(was: waiting, became: entry.became)]
+    }
+
     /// Puts back what a batch took off the queue; part of its undo.
     func reviveConflicts(of batch: Batch) throws -> Int {
         let settled = SettledConflict.read(batch.summary)
@@ -86,9 +102,12 @@ extension Store {
             }
             // Another conflict may have got the number meanwhile.
             let isTaken = try conflict(was.id) != nil
+            // What a redo finds again belongs to it, for the batch that found it first is undone.
+            let isUndone = try batches().contains { $0.id == was.batch && $0.undoneAt != nil }
             try database.statement("INSERT INTO conflict (\(Self.conflictColumns)) VALUES (?, ?, ?, ?, ?, ?, ?)")
                 .bind(1, isTaken ? nil : was.id).bind(2, was.kind).bind(3, was.subject).bind(4, was.existing)
-                .bind(5, was.incoming).bind(6, was.detectedAt.milliseconds).bind(7, was.batch).run()
+                .bind(5, was.incoming).bind(6, was.detectedAt.milliseconds)
+                .bind(7, isUndone ? currentBatch?.id : was.batch).run()
         }
         return settled.count
     }
@@ -100,13 +119,15 @@ struct SettledConflict: Equatable {
     let became: Conflict?
 
     private static let member = "settled"
+    /// What an undo has put back on the queue, in its summary.
+    static let revived = "revived"
 
     /// The summary of a batch that settled these.
     static func summary(_ settled: [SettledConflict], _ more: [JSON.Member]) -> String {
         JSON.object(more + [JSON.Member(member, .array(settled.map(\.json)))]).compact
     }
 
-    private var json: JSON {
+    var json: JSON {
         [
             "id": JSON(was.id), "kind": .string(was.kind), "subject": .string(was.subject),
             "existing": .string(was.existing), "incoming": .string(was.incoming),
@@ -116,7 +137,7 @@ struct SettledConflict: Equatable {
     }
 
     /// What a batch settled; nothing for batches of other kinds.
-    static func read(_ summary: String) -> [SettledConflict] {
+    static func read(_ summary: String, member: String = member) -> [SettledConflict] {
         guard let list = (try? JSON(parsing: summary))?[member]?.array else { return [] }
         return list.compactMap { entry in
             guard let id = entry["id"]?.integer, let kind = entry["kind"]?.string,
