@@ -76,7 +76,7 @@ private func replace(_ path: String, _ text: String, in store: Store) throws {
     }
 
     @Test(arguments: [
-        "", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".kept/1/a", ".incoming/a", "a\u{0}b",
+        "", "/a", "a/", "a//b", ".", "..", "../a", "a/../b", "a/./b", ".kept/1/a", ".incoming/a", ".blobs/a", "a\u{0}b",
     ])
     func noPathLeadsOutOfTheFolderOrIntoTheStoresOwn(path: String) throws {
         try withStore { test in
@@ -111,7 +111,7 @@ private func replace(_ path: String, _ text: String, in store: Store) throws {
                 try place("kept/a.pdf", "A", in: $0)
                 try place("kept/b.pdf", "B", in: $0)
             }
-            let files = try contents(of: test.store.assetFolder)
+            let files = try visibleFiles(of: test.store)
             let digest = try test.store.digest()
             try test.batch {
                 try replace("kept/a.pdf", "new A", in: $0)
@@ -125,7 +125,7 @@ private func replace(_ path: String, _ text: String, in store: Store) throws {
             #expect(test.file("gone.pdf") == nil)
             let result = try test.store.undoLast()
             #expect(result.assets == 4)
-            #expect(try contents(of: test.store.assetFolder) == files)
+            #expect(try visibleFiles(of: test.store) == files)
             #expect(try test.store.digest() == digest)
         }
     }
@@ -170,143 +170,4 @@ private func replace(_ path: String, _ text: String, in store: Store) throws {
 /// A store, and a folder for copies of it.
 private func withStoreAndRoom(_ body: (TestStore, String) throws -> Void) throws {
     try withTemporaryFolder { room in try withStore { try body($0, room) } }
-}
-
-/// What a killed process leaves is a copy of the folder at that instant. The next writer makes it the old state or the
-/// new one.
-@Suite struct AssetsKillTests {
-    @Test func killedAnywhereInABatchTheOldStateComesBack() throws {
-        try withStoreAndRoom { test, room in
-            try test.batch {
-                try place("a.pdf", "A", in: $0)
-                try place("d/b.pdf", "B", in: $0)
-            }
-            let digest = try test.store.digest()
-            let files = try contents(of: test.store.assetFolder)
-            var copies = 0
-            func kill() throws {
-                copies += 1
-                try copyTree(test.folder, to: "\(room)/\(copies)")
-            }
-            try test.batch { store in
-                _ = try store.ingest(record("r"))
-                for (path, text) in [("a.pdf", "new A"), ("d/b.pdf", "new B")] {
-                    try store.removeAsset(try #require(try store.asset(path)))
-                    try kill()
-                    try store.withIncomingFolder { folder in
-                        try writeFile("\(folder)/file", text)
-                        try kill()
-                        _ = try store.placeAsset(
-                            Asset(path: path, size: Int64(text.utf8.count), digest: .of(text)), from: "\(folder)/file")
-                        try kill()
-                    }
-                }
-                try place("new/c.pdf", "C", in: store)
-                try kill()
-                // Its name was noted, the rename was not reached; and a line cut short.
-                try store.notePlaced("never.pdf")
-                try kill()
-                try store.placedFiles?.write("d/b.p")
-                try kill()
-            }
-            for number in 1...copies {
-                let folder = "\(room)/\(number)"
-                let store = try Store("\(folder)/store.db", .write)
-                #expect(try store.digest() == digest)
-                #expect(try contents(of: store.assetFolder) == files, "copy \(number)")
-                try checkSound(store.path)
-            }
-        }
-    }
-
-    @Test func killedAnywhereInTheRecoveryTheNextOneFinishesIt() throws {
-        try withStoreAndRoom { test, room in
-            try test.batch {
-                try place("a.pdf", "A", in: $0)
-                try place("b.pdf", "B", in: $0)
-            }
-            let files = try contents(of: test.store.assetFolder)
-            let copy = "\(room)/copy"
-            try test.batch {
-                try replace("a.pdf", "new A", in: $0)
-                try replace("b.pdf", "new B", in: $0)
-                try copyTree(test.folder, to: copy)
-            }
-            // The new files are gone with their list, one of the old ones is back.
-            let assets = "\(copy)/store.db.assets"
-            for name in ["a.pdf", "b.pdf", ".kept/2.placed"] { unlink("\(assets)/\(name)") }
-            try AtomicFile.publish("\(assets)/.kept/2/a.pdf", as: "\(assets)/a.pdf", replace: false)
-            let store = try Store("\(copy)/store.db", .write)
-            #expect(try contents(of: store.assetFolder) == files)
-        }
-    }
-
-    // The undo is committed first; then its files move, in any number of steps.
-    @Test(arguments: 0...4)
-    func killedAnywhereInAnUndoTheNextWriterFinishesIt(step: Int) throws {
-        try withStoreAndRoom { test, room in
-            try test.batch {
-                try place("a.pdf", "A", in: $0)
-                try place("d/b.pdf", "B", in: $0)
-            }
-            let digest = try test.store.digest()
-            let files = try contents(of: test.store.assetFolder)
-            try test.batch {
-                try replace("a.pdf", "new A", in: $0)
-                try $0.removeAsset(try #require(try $0.asset("d/b.pdf")))
-                try place("c/c.pdf", "C", in: $0)
-            }
-            let copy = "\(room)/copy"
-            try copyTree(test.store.assetFolder, to: "\(copy)/store.db.assets")
-            _ = try test.store.undoLast()
-            // The database of after the undo with the files of before it; the log's index is rebuilt.
-            try copyTree(test.folder, to: "\(copy)/all")
-            for name in ["store.db", "store.db-wal"] {
-                guard rename("\(copy)/all/\(name)", "\(copy)/\(name)") == 0 else { throw BackupError(.failed, name) }
-            }
-            let database = try SQLite("\(copy)/store.db", .readWrite)
-            // finishUndoneAssets had not yet cleared its list.
-            try database.execute(
-                """
-                INSERT INTO batch_asset VALUES
-                (2, 'a.pdf', 1, '\(SHA256Digest.of("A").hex)', 0, 0, '.kept/2/a.pdf'),
-                (2, 'd/b.pdf', 1, '\(SHA256Digest.of("B").hex)', 0, 0, '.kept/2/d/b.pdf'),
-                (2, 'c/c.pdf', NULL, NULL, NULL, NULL, NULL)
-                """)
-            let assets = "\(copy)/store.db.assets"
-            if step >= 1 { rename("\(assets)/.kept/2/a.pdf", "\(assets)/a.pdf") }
-            if step >= 2 { try Directory.removeTree("\(assets)/c") }
-            if step >= 3 { rename("\(assets)/.kept/2/d/b.pdf", "\(assets)/d/b.pdf") }
-            if step >= 4 { try database.execute("DELETE FROM batch_asset WHERE batch = 2") }
-            try Directory.removeTree("\(copy)/all")
-            let store = try Store("\(copy)/store.db", .write)
-            #expect(try store.digest() == digest)
-            let found = try contents(of: store.assetFolder)
-            #expect(found == files)
-        }
-    }
-
-    @Test func whatForgottenBatchesKeptIsSweptAway() throws {
-        try withTemporaryFolder { folder in
-            let path = "\(folder)/s.db"
-            do {
-                let store = try Store.create(path)
-                for name in ["a", "b"] {
-                    _ = try store.batch(kind: "import", source: "") { (try place(name, name, in: store), summary: "") }
-                }
-                try store.write { try store.database.execute("DELETE FROM batch WHERE id = 1") }
-                try writeFile("\(store.assetFolder)/.kept/1/old", "x")
-                try writeFile("\(store.assetFolder)/.kept/2.placed", "b\0")
-                try writeFile("\(store.assetFolder)/.incoming/0123/file", "x")
-                _ = try checkedFailure { try checkSound(path) }
-            }
-            let store = try Store(path, .write)
-            try checkSound(path)
-            #expect(try Directory.names(in: store.assetFolder) == ["a", "b"])
-        }
-    }
-
-    private func checkedFailure(_ body: () throws -> Void) throws -> BackupError? {
-        #expect(throws: BackupError.self) { try body() }
-    }
 }

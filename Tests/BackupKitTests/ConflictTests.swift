@@ -304,7 +304,7 @@ extension TestStore {
     @Test func ofTwoFilesOneOrBothAreKeptAndAnUndoBringsBothBack() throws {
         try withStore { test in
             try test.queueAssets()
-            let before = (try test.store.digest(), try contents(of: test.store.assetFolder))
+            let before = (try test.store.digest(), try visibleFiles(of: test.store))
             func links() throws -> [String] {
                 Fields.strings("linkedFiles", in: try #require(try test.publication("p")))
             }
@@ -314,14 +314,14 @@ extension TestStore {
                 (.keepIncoming, "two", nil, ["Attachments/x.pdf"]), (.keepBoth, "one", "two" as String?, [second]),
             ] {
                 let plan = try test.resolve(choice, dryRun: true)
-                #expect(try test.store.digest() == before.0 && contents(of: test.store.assetFolder) == before.1)
+                #expect(try test.store.digest() == before.0 && visibleFiles(of: test.store) == before.1)
                 #expect(try test.resolve(choice).plan == plan.plan)
                 #expect(test.file("Attachments/x.pdf") == first && test.file(second) == other)
                 #expect(try links() == linked)
                 #expect(try test.store.conflicts().isEmpty)
                 try checkSound(test.store.path)
                 _ = try test.store.undoLast()
-                #expect(try test.store.digest() == before.0 && contents(of: test.store.assetFolder) == before.1)
+                #expect(try test.store.digest() == before.0 && visibleFiles(of: test.store) == before.1)
                 #expect(try test.store.conflicts().count == 1)
             }
             for choice in [ConflictChoice.merge, .renameIncoming, .renameExisting] {

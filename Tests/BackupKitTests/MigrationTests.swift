@@ -46,4 +46,38 @@ private func oldStore(in folder: String) throws -> String {
             try checkSound(path)
         }
     }
+
+    /// 0.1.0 kept what an undo needs in `.kept/<batch>/`, and moved files before it committed.
+    @Test func filesThatTheFirstVersionKeptAreFoundByAnUndo_andItsKilledBatchesAreTakenBack() throws {
+        try withTemporaryFolder { folder in
+            let path = "\(folder)/s.db"
+            let assets = "\(path).assets"
+            do {
+                let store = try Store.create(path)
+                for text in ["A", "new A"] {
+                    _ = try store.batch(kind: "import", source: "") {
+                        if let old = try store.asset("a.pdf") { try store.removeAsset(old) }
+                        return (try place("a.pdf", text, in: store), summary: "")
+                    }
+                }
+                try store.database.execute(
+                    "UPDATE batch_asset SET kept = '.kept/2/a.pdf' WHERE batch = 2; PRAGMA user_version = 5; DROP TABLE asset_pending"
+                )
+                try Directory.removeTree("\(assets)/.blobs")
+                try writeFile("\(assets)/.kept/2/a.pdf", "A")
+                // A batch that was killed had moved a file, put another in its place, and was about to place a third.
+                try writeFile("\(assets)/.kept/3/a.pdf", "new A")
+                try writeFile("\(assets)/a.pdf", "newer A")
+                try writeFile("\(assets)/.kept/3.placed", "a.pdf\0b.p")
+                try writeFile("\(assets)/.incoming/0123/file", "x")
+            }
+            let store = try Store(path, .write)
+            try checkSound(path)
+            #expect(try readFile("\(assets)/a.pdf") == Array("new A".utf8))
+            #expect(try Directory.names(in: assets) == [".blobs", "a.pdf"])
+            _ = try store.undoLast()
+            #expect(try readFile("\(assets)/a.pdf") == Array("A".utf8))
+            try checkSound(path)
+        }
+    }
 }

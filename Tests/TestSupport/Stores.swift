@@ -61,12 +61,28 @@ private func checkAssets(_ path: String, _ database: SQLite) throws {
         known.insert(assets.text(0))
     }
     let kept = try database.prepare("SELECT kept FROM batch_asset WHERE kept IS NOT NULL")
-    while try kept.step() { known.insert(kept.text(0)) }
+    while try kept.step() { known.insert(".blobs/" + kept.text(0)) }
+    // Those that nobody needs may wait for a writer that finds no reader at work.
+    for name in try Directory.names(in: "\(folder)/.blobs") {
+        let bytes = try readFile("\(folder)/.blobs/\(name)")
+        guard bytes.withUnsafeBytes({ SHA256Digest.of($0) }).hex == name else {
+            throw BackupError(.damaged, "is not what its name says", at: "\(folder)/.blobs/\(name)")
+        }
+        known.insert(".blobs/" + name)
+    }
+    guard try database.integer("SELECT count(*) FROM asset_pending") == 0 else {
+        throw BackupError(.damaged, "files are not in line with their rows", at: path)
+    }
     try Directory.walk(folder) { relative, status in
         if !status.isDirectory && !known.contains(relative) {
             throw BackupError(.damaged, "is a leftover", at: "\(folder)/\(relative)")
         }
     }
+}
+
+/// The files under their paths, without what a store keeps for itself beside them.
+public func visibleFiles(of store: Store) throws -> [String: [UInt8]] {
+    try contents(of: store.assetFolder).filter { !$0.key.hasPrefix(".") }.compactMapValues { $0 }
 }
 
 extension Store {

@@ -20,7 +20,7 @@ struct AttachmentArchiver {
 
     private enum Outcome: Sendable {
         case unchanged(ParentTree.Place, modified: GoTime)
-        indirect case stored(SnapshotFiles.Stored, isSteady: Bool)
+        indirect case stored(SnapshotFiles.Stored, isSteady: Bool, isRemoved: Bool)
         case omitted(String)
     }
 
@@ -32,9 +32,8 @@ struct AttachmentArchiver {
     /// Nothing is put together when all are unchanged and `unlessUnchanged` says that this is all that the caller needs to
     /// know.
     func archive(
-        _ assets: [Asset], in folder: String, time: Timestamp, unlessUnchanged: Bool
+        _ assets: [Asset], from source: AssetFiles?, time: Timestamp, unlessUnchanged: Bool
     ) throws -> (SnapshotFiles, Archived) {
-        let root = try RootDirectory.ifThere(folder)
         var start = Progress(outcomes: [Outcome?](repeating: nil, count: assets.count))
         start.status.totalFiles = assets.count
         start.status.totalBytes = assets.reduce(0) { $0.plus(clamped: $1.size) }
@@ -46,7 +45,7 @@ struct AttachmentArchiver {
             batches.count, workers: min(Parallel.cores, 4), state: { Hand(writer, chunker) }
         ) { hand, number in
             let batch = batches[number]
-            let outcomes = try outcomes(assets[batch], root, hand)
+            let outcomes = try outcomes(assets[batch], source, hand)
             options.report(progress.withLock { $0.add(outcomes, of: assets, at: batch) })
             if unlessUnchanged { return }
             // Whoever finds another thread at this goes on with the next batch: what is left to the end is done by one alone.
@@ -112,8 +111,9 @@ struct AttachmentArchiver {
                 archived.omitted.append(Omission(path: asset.path, reason: reason))
                 return
             case .unchanged(let place, let modified): files.add(asset.path, (place, modified, facts))
-            case .stored(let stored, let isSteady):
+            case .stored(let stored, let isSteady, let isRemoved):
                 if !isSteady { archived.unsteady.append(asset.path) }
+                if isRemoved { archived.warnings.append(StoreLayout.removed(asset.path)) }
                 facts = stored.facts
                 files.add(asset.path, stored)
             }
@@ -169,17 +169,17 @@ struct AttachmentArchiver {
     }
 
     /// What became of neighbours; the small of them are stored together.
-    private func outcomes(_ batch: ArraySlice<Asset>, _ root: RootDirectory?, _ hand: Hand) throws -> [Outcome?] {
+    private func outcomes(_ batch: ArraySlice<Asset>, _ files: AssetFiles?, _ hand: Hand) throws -> [Outcome?] {
         var outcomes: [Outcome?] = []
         var waiting: [(place: Int, asset: Asset, source: Source)] = []
         for asset in batch {
             try Interrupt.check()
-            if let unchanged = unchanged(asset, root) {
+            if let unchanged = unchanged(asset, files) {
                 outcomes.append(unchanged)
                 continue
             }
             var content: FileLane.Content?
-            let found = try read(asset, root) { file, size in
+            let found = try read(asset, files) { file, size in
                 // What an earlier try found may be another file by now.
                 content = nil
                 hand.small.keep(waiting.count)
@@ -208,7 +208,7 @@ struct AttachmentArchiver {
         let node = TreeNode(source.status, content.blobs, size: content.size)
         let facts = FileFacts(size: content.size, digest: content.digest, isLocalOnly: asset.isLocalOnly)
         let stored = SnapshotFiles.Stored(asset.path, node, facts, before: previous.tree.node(asset.path))
-        return .stored(stored, isSteady: source.isSteady)
+        return .stored(stored, isSteady: source.isSteady, isRemoved: source.isRemoved)
     }
 
     private enum Reading {
@@ -220,29 +220,32 @@ struct AttachmentArchiver {
     private struct Source {
         let status: FileStatus
         let isSteady: Bool
+        let isRemoved: Bool
     }
 
     /// Has `body` read a file, up to three times when it does not hold still. `body` gets its size and returns how much it
     /// found.
     private func read(
-        _ asset: Asset, _ root: RootDirectory?, _ body: (FileHandle, Int64) throws -> Int64
+        _ asset: Asset, _ files: AssetFiles?, _ body: (FileHandle, Int64) throws -> Int64
     ) throws -> Reading {
-        guard let root else { return .omitted(StoreLayout.noFolder) }
+        guard let files else { return .omitted(StoreLayout.noFolder) }
         var tries = 0
         while true {
             tries += 1
-            let file: FileHandle
+            let opened: AssetFiles.Opened
             let before: FileStatus
             do {
-                file = try root.openForReading(asset.path)
-                before = try file.status()
+                opened = try files.open(asset)
+                before = try opened.file.status()
             } catch let error as BackupError where error.code != .interrupted {
                 return .omitted(error.message)
             }
             do {
-                let count = try body(file, before.size)
-                let isSteady = try file.status() == before && count == before.size
-                if isSteady || tries == 3 { return .read(Source(status: before, isSteady: isSteady)) }
+                let count = try body(opened.file, before.size)
+                let isSteady = try opened.file.status().hasSameContent(as: before) && count == before.size
+                if isSteady || tries == 3 {
+                    return .read(Source(status: before, isSteady: isSteady, isRemoved: opened.isRemoved))
+                }
                 pause(0.1)
             } catch let failure as SourceFailure {
                 if tries == 3 { return .omitted(failure.error.message) }
@@ -258,11 +261,11 @@ struct AttachmentArchiver {
         return FileLane.Known(blobs: blobs, digest: digest)
     }
 
-    private func unchanged(_ asset: Asset, _ root: RootDirectory?) -> Outcome? {
-        guard !options.force, let root, let place = previous.tree.find(asset.path),
+    private func unchanged(_ asset: Asset, _ files: AssetFiles?) -> Outcome? {
+        guard !options.force, let files, let place = previous.tree.find(asset.path),
             let node = previous.tree.node(place),
             previous.digests[asset.path] == asset.digest,
-            let status = try? root.status(of: asset.path),
+            let status = try? files.root.status(of: asset.path),
             status.size == asset.size, node.isUnchanged(status), PreviousLayout.holds(node, in: writer)
         else { return nil }
         return .unchanged(place, modified: node.modified)

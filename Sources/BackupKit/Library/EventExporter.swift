@@ -82,13 +82,15 @@ public enum EventExporter {
         guard let asset = known ?? nil else { return }
         do {
             try EntryName.check(path)
-            let file = try RootDirectory(store.assetFolder).openForReading(asset.path)
-            let digest = try root.copy(file, to: path)
+            guard let files = try AssetFiles(of: store) else {
+                throw BackupError(.notFound, StoreLayout.noFolder, at: path)
+            }
+            let opened = try files.open(asset)
+            if opened.isRemoved { result.warnings.append(StoreLayout.removed(asset.path)) }
+            let digest = try root.copy(opened.file, to: path)
             result.media += 1
             guard digest != asset.digest else { return }
-            result.warnings.append(
-                Finding(
-                    .digestMismatch, .warning, path, "is not what the store remembers; it was exported as it is now"))
+            result.warnings.append(StoreLayout.mismatch(asset.path))
         } catch let error as BackupError where error.code != .interrupted && error.code != .destinationFull {
             result.omitted.append(Omission(path: path, reason: error.message))
         }

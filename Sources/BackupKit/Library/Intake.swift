@@ -225,8 +225,12 @@ final class Intake {
             note(
                 Finding(.oversize, .warning, asset.path, "is larger than 250 MB: it was stored, and will never sync"))
         }
-        if overwrite, let existing = try store.asset(asset.path), existing.digest != asset.digest, staged != nil {
-            try store.removeAsset(existing)
+        if overwrite, let existing = try store.asset(asset.path) {
+            if try store.isAsIt(existing, asset) {
+                result.attachmentsUnchanged += 1
+                return asset.path
+            }
+            return try replace(existing, by: asset, from: staged)
         }
         guard let asset = try separated(asset) else { return nil }
         if try hasChanged(asset) {
@@ -235,7 +239,9 @@ final class Intake {
         }
         // The store remembers it, so when it is added its file was lost.
         let isKnown = try store.asset(asset.path)?.digest == asset.digest
-        let outcome = try staged.map { try store.placeAsset(asset, from: $0) } ?? store.planAsset(asset)
+        // In a dry run the rows are written, too, and rolled back: what comes later depends on them.
+        let isPlaced = staged != nil || store.rehearsal
+        let outcome = try isPlaced ? store.placeAsset(asset, from: staged) : store.planAsset(asset)
         switch outcome {
         case .added where isKnown: result.attachmentsMended += 1
         case .added: result.attachmentsAdded += 1
@@ -248,6 +254,18 @@ final class Intake {
                     .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(path)")
             )
             return path
+        }
+        return asset.path
+    }
+
+    /// `--mode replace`: the file of the backup takes the place of the store's.
+    private func replace(_ existing: Asset, by asset: Asset, from staged: String?) throws -> String {
+        try store.removeAsset(existing)
+        try store.placeAsset(asset, from: staged)
+        if existing.digest == asset.digest {
+            result.attachmentsMended += 1
+        } else {
+            result.attachmentsAdded += 1
         }
         return asset.path
     }
@@ -287,12 +305,13 @@ final class Intake {
     private func hasChanged(_ asset: Asset) throws -> Bool {
         let path = "\(store.assetFolder)/\(asset.path)"
         guard !overwrite, let known = try store.asset(asset.path), known.digest == asset.digest,
-            let status = try FileStatus.ofName(path), status.isRegular
+            try store.pending(asset.path) == nil, let status = try FileStatus.ofName(path), status.isRegular
         else { return false }
         let what: String
         if status.size > known.size {
             what = "has \(status.size) bytes in the store's folder instead of \(known.size)"
-        } else if status.size == known.size, looksInside || status.modifiedNanoseconds != known.modifiedNanoseconds,
+        } else if status.size == known.size,
+            looksInside || !Store.isSameTime(status.modifiedNanoseconds, known.modifiedNanoseconds),
             try Store.digest(ofFile: path) != known.digest
         {
             what = "is not in the store's folder what the store remembers"
@@ -302,7 +321,10 @@ final class Intake {
         note(
             Finding(
                 .sizeMismatch, .warning, asset.path, "\(what); it was left as it is",
-                remedy: "move it away and run this again to get back what the store remembers"))
+                remedy: """
+                    'backup-tool store adopt' takes the change into the store; to get back what the store remembers \
+                    move it away and run this again
+                    """))
         return true
     }
 
@@ -310,8 +332,21 @@ final class Intake {
         if try store.putSetting(key, value, at: time) { result.settingsChanged += 1 }
     }
 
-    /// The second half of `--mode replace`: what the backup does not have goes. Local-only records stay.
-    func removeOthers(kinds: Set<Kind>, assets: Set<String>) throws {
+    /// `--mode replace`: attachments that the backup does not have go, before others take names that may fall together
+    /// with theirs. What is in quarantine stays.
+    func removeOtherAssets(than wanted: Set<String>) throws {
+        var unwanted: [Asset] = []
+        try store.forEachAsset { asset in
+            if !wanted.contains(asset.path), !asset.path.hasPrefix(Self.quarantined("")) { unwanted.append(asset) }
+        }
+        for asset in unwanted {
+            try store.removeAsset(asset)
+            result.removed += 1
+        }
+    }
+
+    /// The second half of `--mode replace`: records that the backup does not have go. Local-only records stay.
+    func removeOthers(kinds: Set<Kind>) throws {
         var others: [Record] = []
         try store.forEachRecord { record in
             guard kinds.contains(Kind(recordType: record.type)), !record.isDeleted, !touched.contains(record.id) else {
@@ -330,14 +365,6 @@ final class Intake {
             try store.remove(record.id)
             result.removed += 1
             plan(.remove, record, id: record.id)
-        }
-        if kinds.contains(.attachments) {
-            var unwanted: [Asset] = []
-            try store.forEachAsset { if !assets.contains($0.path) { unwanted.append($0) } }
-            for asset in unwanted {
-                try store.removeAsset(asset)
-                result.removed += 1
-            }
         }
         guard kinds.contains(.publications) else { return }
         for conflict in try store.pointlessConflicts() where !touched.contains(conflict) { try store.remove(conflict) }
@@ -358,6 +385,7 @@ final class Intake {
             result.findings.append(
                 Finding(.schemaNoDefault, .warning, field, "is missing in \(count) records and has no default"))
         }
+        result.findings += store.editFindings
         result.batch = batch?.id
         result.writes = batch.map { Int($0.lastChange - $0.firstChange + 1) } ?? 0
         return result
@@ -369,13 +397,6 @@ final class Intake {
             JSON.Member("removed", JSON(result.removed)), JSON.Member("attachments", JSON(result.attachmentsAdded)),
             JSON.Member("settings", JSON(result.settingsChanged)),
         ]).compact
-    }
-}
-
-extension Asset {
-    fileprivate func renamed(_ path: String) -> Asset {
-        Asset(
-            path: path, size: size, digest: digest, isLocalOnly: isLocalOnly, modifiedNanoseconds: modifiedNanoseconds)
     }
 }
 

@@ -41,9 +41,9 @@ struct LayoutArchiver {
         let last = views == nil ? nil : lastTree(layout)
         // On all cores, while this one turns records into files.
         let attachments = AttachmentArchiver(writer: writer, chunker: chunker, previous: previous, options: options)
-        let (folder, time) = (store.assetFolder, layout.time)
+        let (source, time) = (try AssetFiles(of: store), layout.time)
         let aside = Aside {
-            try attachments.archive(assets, in: folder, time: time, unlessUnchanged: last != nil)
+            try attachments.archive(assets, from: source, time: time, unlessUnchanged: last != nil)
         }
         let made = try views == nil ? makeViews(&layout, known) : nil
         var files: SnapshotFiles

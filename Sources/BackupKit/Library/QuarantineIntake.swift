@@ -110,7 +110,7 @@ extension Quarantine {
 
     private static func releaseFile(_ path: String, in store: Store, _ folder: String) throws {
         guard let kept = try store.asset(Intake.quarantined(path)), try store.isInPlace(kept) else { return }
-        let source = "\(store.assetFolder)/\(kept.path)"
+        let source = try store.place(of: kept)
         let copy = "file-\(RandomID.make())"
         guard try RootDirectory(folder).copy(FileHandle.openForReading(source), to: copy) == kept.digest else {
             throw BackupError(.damaged, "is not what the store remembers", at: source)

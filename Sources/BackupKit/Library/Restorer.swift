@@ -149,32 +149,32 @@ public enum Restorer {
             }
         }
         if options.match == nil, options.policy != .quarantine { try views.takeDamaged(into: intake) }
-        var present: Set<String> = []
-        if options.kinds.contains(.attachments) {
-            present = try takeAssets(prepared, unsound, &wanted, intake, dryRun: options.dryRun)
-        }
+        if options.kinds.contains(.attachments) { try takeAssets(prepared, unsound, &wanted, intake, options) }
         for finding in wanted.unmatched { intake.note(finding) }
-        if options.mode == .replace, options.match == nil {
-            try intake.removeOthers(kinds: options.kinds, assets: present)
-        }
+        if options.mode == .replace, options.match == nil { try intake.removeOthers(kinds: options.kinds) }
     }
 
     private static func takeAssets(
-        _ prepared: Prepared, _ unsound: Set<String>, _ wanted: inout WantedFiles, _ intake: Intake, dryRun: Bool
-    ) throws -> Set<String> {
-        var present: Set<String> = []
-        let paths = prepared.staged.files.keys.filter { prepared.layout.role(of: $0) == .attachment }
+        _ prepared: Prepared, _ unsound: Set<String>, _ wanted: inout WantedFiles, _ intake: Intake,
+        _ options: RestoreOptions
+    ) throws {
+        let prefix = prepared.layout.prefix.count
+        let paths = Set(prepared.staged.files.keys).union(unsound).filter {
+            prepared.layout.role(of: $0) == .attachment
+        }
+        if options.mode == .replace, options.match == nil {
+            // What is damaged in the backup is not missing from it: the store's file stays.
+            try intake.removeOtherAssets(than: Set(paths.map { String($0.dropFirst(prefix)) }))
+        }
         for path in paths.sorted() where !unsound.contains(path) {
-            let name = String(path.dropFirst(prepared.layout.prefix.count))
+            let name = String(path.dropFirst(prefix))
             guard let facts = prepared.staged.files[path], wanted.takesFile(name) else { continue }
-            present.insert(name)
             let asset = Asset(
                 path: name, size: facts.size, digest: facts.digest,
                 isLocalOnly: prepared.layout.expected[path]?.isLocalOnly ?? false,
                 modifiedNanoseconds: (prepared.staged.modified[path] ?? 0).times(clamped: 1_000_000_000))
-            try intake.take(asset, from: dryRun ? nil : "\(prepared.folder)/\(path)")
+            try intake.take(asset, from: options.dryRun ? nil : "\(prepared.folder)/\(path)")
         }
-        return present
     }
 
     /// Writes the files of a backup into a new folder, every digest checked.

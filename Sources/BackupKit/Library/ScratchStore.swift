@@ -71,7 +71,7 @@ extension Store {
             return result
         } catch {
             for ending in ["", "-wal", "-shm"] { unlink(path + ending) }
-            if !hadFolder { rmdir(assetFolder(of: path)) }
+            if !hadFolder { removeEmptyAssetFolder(of: path) }
             throw error
         }
     }

@@ -239,7 +239,7 @@ struct StoreLayout {
         also: ((Asset) -> ((UnsafeRawBufferPointer) -> Void))? = nil
     ) throws {
         guard options.kinds.contains(.attachments) else { return }
-        let root = try RootDirectory.ifThere(store.assetFolder)
+        let files = try AssetFiles(of: store)
         var names = EntryNameSet()
         for name in writer.files.keys { try names.insert(name) }
         try store.forEachAsset { asset in
@@ -251,9 +251,11 @@ struct StoreLayout {
             do {
                 try EntryName.check(name)
                 try names.insert(name)
-                guard let root else { throw BackupError(.notFound, Self.noFolder, at: asset.path) }
-                file = try root.openForReading(asset.path)
+                guard let files else { throw BackupError(.notFound, Self.noFolder, at: asset.path) }
+                let opened = try files.open(asset)
+                file = opened.file
                 status = try file.status()
+                if opened.isRemoved { result.warnings.append(Self.removed(asset.path)) }
             } catch let error as BackupError where error.code != .interrupted {
                 result.omitted.append(Omission(path: asset.path, reason: error.message))
                 return
@@ -317,9 +319,17 @@ struct StoreLayout {
     static func mismatch(_ path: String) -> Finding {
         Finding(
             .digestMismatch, .warning, path, "is not what the store remembers; it was exported as it is now",
-            remedy:
-                "look whether the file was damaged; 'backup-tool restore BACKUP --match NAME' tells how an older one comes back"
-        )
+            remedy: """
+                'backup-tool store adopt' takes a change of yours into the store; if the file is damaged, \
+                'backup-tool restore BACKUP --match NAME' says how an older one comes back
+                """)
+    }
+
+    static func removed(_ path: String) -> Finding {
+        Finding(
+            .entryMissing, .warning, path,
+            "is not in the store's folder; it was exported from what the store keeps for an undo",
+            remedy: "'backup-tool store adopt' puts it back")
     }
 
     private mutating func leaveOutOversize(_ asset: Asset) throws -> Bool {

@@ -21,16 +21,11 @@ public struct Asset: Sendable, Equatable {
     }
 }
 
-/// Rows of the table `asset`, and the files they speak of.
-///
-/// A database rolls back, a folder does not. So, before the commit, new files are put in place after their names were
-/// written to `.kept/<batch>.placed`, and files that go are moved to `.kept/<batch>/`. When the batch fails, or the next
-/// writer finds these without their batch, the new files go and the old ones come back. An undo moves files after its
-/// commit, and the next writer finishes what was cut short.
+/// Rows of the table `asset`. Their files lie under their paths; `AssetFiles` tells how rows and files change together.
 extension Store {
     /// Incoming assets wait here for their transaction.
     static let incomingFolder = ".incoming"
-    /// Replaced assets wait here for an undo.
+    /// Where 0.1.0 kept replaced assets for an undo.
     static let keptFolder = ".kept"
     private static let columns = assetColumnNames.joined(separator: ", ")
 
@@ -78,12 +73,17 @@ extension Store {
         guard let existing = try asset(incoming.path) else { return .added }
         // A file that is gone or cut short is brought back, though its row is known.
         if existing.digest == incoming.digest { return try isInPlace(existing) ? .unchanged : .added }
+        return try conflictPath(for: incoming).map { .conflict(keptAs: $0) } ?? .unchanged
+    }
+
+    /// A free name beside another version of a file; nil when this version has such a name already.
+    private func conflictPath(for incoming: Asset) throws -> String? {
         let (stem, ending) = Self.conflictName(of: incoming.path)
         let query = try database.statement(
             "SELECT sha256 FROM asset WHERE path >= ?1 AND path < ?1 || x'f48fbfbf' AND sha256 = ?2")
         query.bind(1, stem).bind(2, incoming.digest.hex)
         defer { query.reset() }
-        if try query.step() { return .unchanged }
+        if try query.step() { return nil }
         let date = String(clock.now().iso8601.prefix(10))
         var path = "\(stem)\(date)\(ending)"
         var number = 2
@@ -91,10 +91,12 @@ extension Store {
             path = "\(stem)\(date)-\(number)\(ending)"
             number += 1
         }
-        return .conflict(keptAs: path)
+        return path
     }
 
     func isInPlace(_ asset: Asset) throws -> Bool {
+        // The running batch has brought it.
+        if try pending(asset.path) != nil { return true }
         guard let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)") else { return false }
         return status.isRegular && status.size == asset.size
     }
@@ -107,8 +109,10 @@ extension Store {
         return (path.dropLast(ending.count) + "_conflict_", ending)
     }
 
-    /// Takes a durable file from the incoming folder into the store; must run inside `batch`.
-    public func placeAsset(_ incoming: Asset, from staged: String) throws -> AssetOutcome {
+    /// Takes a durable file from the incoming folder into the store; must run inside `batch`. Without a file its bytes
+    /// are known already, or nothing is to be written.
+    @discardableResult
+    public func placeAsset(_ incoming: Asset, from staged: String?) throws -> AssetOutcome {
         let outcome = try planAsset(incoming)
         switch outcome {
         case .unchanged: break
@@ -116,43 +120,48 @@ extension Store {
             if let broken = try asset(incoming.path) { try removeAsset(broken) }
             try insert(incoming, from: staged)
         case .conflict(let path):
-            let kept = Asset(
-                path: path, size: incoming.size, digest: incoming.digest, isLocalOnly: incoming.isLocalOnly,
-                modifiedNanoseconds: incoming.modifiedNanoseconds)
-            try insert(kept, from: staged)
+            try insert(incoming.renamed(path), from: staged)
             try noteConflict(kind: "attachment", subject: incoming.path, existing: incoming.path, incoming: path)
         }
         return outcome
     }
 
-    private func insert(_ asset: Asset, from staged: String) throws {
+    func insert(_ asset: Asset, from staged: String?) throws {
         guard let batch = currentBatch else { throw Self.needsBatch(asset.path) }
         try Self.check(asset.path)
-        let inTheWay = try !rehearsal && !place(asset, from: staged)
+        let isFound = try isThere(asset)
+        if !rehearsal {
+            if isFound {
+                try FileHandle.openForReading("\(assetFolder)/\(asset.path)").sync()
+            } else if let staged {
+                try addBlob(asset, from: staged)
+            } else if try FileStatus.ofName(blobPath(asset.digest)) == nil {
+                throw BackupError(.incomplete, "its bytes are not in the store's folder", at: asset.path)
+            }
+        }
+        if !isFound { try setPending(asset.path, was: nil) }
+        try putRow(asset)
+        // When this batch removed an asset of that path before, what it was stays remembered.
+        try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path, kept) VALUES (?, ?, ?)")
+            .bind(1, batch.id).bind(2, asset.path).bind(3, isFound ? asset.path : nil).run()
+    }
+
+    func putRow(_ asset: Asset) throws {
         try database.statement("INSERT INTO asset (\(Self.columns), change) VALUES (?, ?, ?, ?, ?, ?)")
             .bind(1, asset.path).bind(2, asset.size).bind(3, asset.digest.hex)
             .bind(4, asset.isLocalOnly ? Int64(1) : 0).bind(5, asset.modifiedNanoseconds).bind(6, nextChange()).run()
-        // When this batch removed an asset of that path before, what it was stays remembered.
-        try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path, kept) VALUES (?, ?, ?)")
-            .bind(1, batch.id).bind(2, asset.path).bind(3, inTheWay ? asset.path : nil).run()
     }
 
-    /// Gives a staged file its name. False when the same bytes have that name already, put there by somebody else: they
-    /// are adopted, and an undo leaves them.
-    private func place(_ asset: Asset, from staged: String) throws -> Bool {
+    /// Whether somebody else has put the same bytes under that path: they are adopted, and an undo leaves them. Other
+    /// bytes are never overwritten.
+    private func isThere(_ asset: Asset) throws -> Bool {
         let target = "\(assetFolder)/\(asset.path)"
-        if try FileStatus.ofName(target) != nil {
-            guard try Store.digest(ofFile: target) == asset.digest else {
-                throw BackupError(
-                    .exists, "is in the way: the store does not know this file", at: target,
-                    remedy: "move it away, or import it with --attachments")
-            }
-            try FileHandle.openForReading(target).sync()
-            return false
+        guard try pending(asset.path) == nil, try FileStatus.ofName(target) != nil else { return false }
+        guard try Store.digest(ofFile: target) == asset.digest else {
+            throw BackupError(
+                .exists, "is in the way: the store does not know this file", at: target,
+                remedy: "move it away, or import it with --attachments")
         }
-        try notePlaced(asset.path)
-        try Directory.createAll(parent(of: target))
-        try AtomicFile.publish(staged, as: target, replace: false)
         return true
     }
 
@@ -165,7 +174,7 @@ extension Store {
         }
         let parts = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Array($0) }
         let refused: [[UInt8]] = [[], Array(".".utf8), Array("..".utf8)]
-        let own = [incomingFolder, keptFolder].map { Array($0.utf8) }
+        let own = [incomingFolder, keptFolder, blobFolder].map { Array($0.utf8) }
         guard !path.utf8.contains(0), !parts.contains(where: refused.contains), let first = parts.first,
             !own.contains(first)
         else { throw BackupError(.refused, "is no path for an attachment", at: path) }
@@ -175,36 +184,39 @@ extension Store {
         BackupError(.failed, "an asset can only be added or removed by a batch", at: path)
     }
 
-    /// Takes an asset out of the store; its bytes are kept for an undo. Must run inside `batch`.
-    public func removeAsset(_ asset: Asset) throws {
+    /// Takes an asset out of the store; its bytes are kept for an undo. When an app has changed its file since, that
+    /// version stays as an attachment under a name of its own, unless `keepsEdit` is false. Must run inside `batch`.
+    public func removeAsset(_ asset: Asset, keepsEdit: Bool = true) throws {
         guard let batch = currentBatch else { throw Self.needsBatch(asset.path) }
         let query = try database.statement("SELECT 1 FROM batch_asset WHERE batch = ? AND path = ?")
             .bind(1, batch.id).bind(2, asset.path)
+        // Put there by this very batch; what was before is remembered already.
         let isOurs = try query.step()
         query.reset()
-        let kept = "\(Self.keptFolder)/\(batch.id)/\(asset.path)"
-        let source = "\(assetFolder)/\(asset.path)"
-        let isThere = try FileStatus.ofName(source) != nil
-        if isOurs {
-            // Put there by this very batch; what was before is remembered already.
-            if !rehearsal { try Directory.removeTree(source) }
-        } else {
-            if isThere && !rehearsal {
-                try Directory.createAll(parent(of: "\(assetFolder)/\(kept)"))
-                try AtomicFile.publish(source, as: "\(assetFolder)/\(kept)", replace: false)
-            }
+        let kept = try isOurs ? nil : keepBytes(of: asset)
+        if !isOurs {
             try database.statement("INSERT INTO batch_asset VALUES (?, ?, ?, ?, ?, ?, ?)")
                 .bind(1, batch.id).bind(2, asset.path).bind(3, asset.size).bind(4, asset.digest.hex)
-                .bind(5, asset.isLocalOnly ? Int64(1) : 0).bind(6, asset.modifiedNanoseconds)
-                .bind(7, isThere ? kept : nil).run()
+                .bind(5, asset.isLocalOnly ? Int64(1) : 0).bind(6, asset.modifiedNanoseconds).bind(7, kept?.hex).run()
         }
+        try setPending(asset.path, was: kept)
         try database.statement("DELETE FROM asset WHERE path = ?").bind(1, asset.path).run()
         _ = nextChange()
+        guard keepsEdit, let kept, kept != asset.digest,
+            let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)"), status.size >= asset.size
+        else { return }
+        let edited = Asset(
+            path: asset.path, size: status.size, digest: kept, isLocalOnly: asset.isLocalOnly,
+            modifiedNanoseconds: status.modifiedNanoseconds)
+        guard let path = try conflictPath(for: edited) else { return }
+        try insert(edited.renamed(path), from: nil)
+        keptEdits.append((asset.path, path))
     }
+}
 
-    static func digest(ofFile path: String) throws -> SHA256Digest {
-        let hasher = SHA256Hasher()
-        try FileHandle.openForReading(path).forEachChunk { hasher.update($0) }
-        return hasher.finish()
+extension Asset {
+    func renamed(_ path: String) -> Asset {
+        Asset(
+            path: path, size: size, digest: digest, isLocalOnly: isLocalOnly, modifiedNanoseconds: modifiedNanoseconds)
     }
 }

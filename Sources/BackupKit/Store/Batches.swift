@@ -23,6 +23,8 @@ public struct UndoResult: Sendable, Equatable {
     public var conflicts = 0
     /// Records that somebody changed after the batch: they stay as they are.
     public var keptNewer: [RecordID] = []
+    /// Files that an app had changed since: their versions stay, under these names.
+    public var keptEdits: [Finding] = []
 }
 
 /// Ends a transaction that wrote nothing worth keeping, or that was a rehearsal.
@@ -41,9 +43,7 @@ extension Store {
     ) throws -> (result: Result, batch: Batch?) {
         var outcome: Result?
         var recorded: Batch?
-        var forgotten: [Int64] = []
-        // Left only when taking back the files of a batch before this one failed.
-        try takeBackFiles(of: try database.integer(Self.nextBatch))
+        keptEdits = []
         do {
             try write {
                 var batch = try begin(kind, source)
@@ -60,22 +60,19 @@ extension Store {
                 batch.summary = summary
                 try database.statement("UPDATE batch SET last_change = ?, summary = ? WHERE id = ?")
                     .bind(1, changeCounter).bind(2, summary).bind(3, batch.id).run()
-                forgotten = try forgetOldBatches()
+                try forgetOldBatches()
+                if hasNewBlobs { try Directory.sync("\(assetFolder)/\(Self.blobFolder)") }
                 recorded = batch
             }
         } catch {
-            // The rows are back. Files that cannot come back now do so when the next writer opens the store.
-            placedFiles = nil
-            let id = try database.integer(Self.nextBatch)
-            guard error is NothingToKeep else {
-                try? takeBackFiles(of: id)
-                throw error
-            }
-            try takeBackFiles(of: id)
+            hasNewBlobs = false
+            // The rows are back, and their files were not touched. The next writer collects what this one cannot.
+            if !dryRun { try? collectBlobs() }
+            guard error is NothingToKeep else { throw error }
         }
-        // The batch is done, whatever happens here; the next writer sweeps what is left.
-        try? dropJournal()
-        for id in forgotten { try? Directory.removeTree(keptFolder(of: id)) }
+        hasNewBlobs = false
+        // The batch is done, whatever happens here: readers need nothing of it, and the next writer finishes it.
+        if recorded != nil { try? settleFiles() }
         guard let outcome else { throw BackupError(.failed, "the batch ended without a result", at: path) }
         return (outcome, recorded)
     }
@@ -137,7 +134,7 @@ extension Store {
     }
 
     /// Follows a row that a batch added to its new number.
-    private func noteAdded(_ old: Int64, becomes change: Int64, edited: Bool) throws {
+    func noteAdded(_ old: Int64, becomes change: Int64, edited: Bool) throws {
         try database.statement(
             """
             INSERT INTO batch_added (change, edited, batch) SELECT ?1, ?2, id FROM batch
@@ -161,157 +158,12 @@ extension Store {
         return found
     }
 
-    /// Takes back the last batch that was not undone yet. What was changed since by somebody else stays, and is listed.
-    public func undoLast(dryRun: Bool = false) throws -> UndoResult {
-        guard let batch = try batches().last(where: { $0.undoneAt == nil && $0.kind != Self.syncBatch }) else {
-            throw BackupError(.failed, "there is nothing to undo", at: path)
+    /// Only so many batches can be taken back.
+    private func forgetOldBatches() throws {
+        for isUndo in ["=", "<>"] {
+            try database.statement(
+                "DELETE FROM batch WHERE id IN (SELECT id FROM batch WHERE kind \(isUndo) ? ORDER BY id DESC LIMIT -1 OFFSET ?)"
+            ).bind(1, Self.undoBatch).bind(2, Int64(Self.undoDepth)).run()
         }
-        var result = UndoResult(batch: batch)
-        do {
-            try write {
-                let waiting = Set(try conflicts().map(\.id))
-                try revertChanged(batch, &result)
-                try removeAdded(batch, &result)
-                try reinsertRemoved(batch, &result)
-                try revertSettings(batch, &result)
-                try revertAssetRows(batch, &result)
-                try noteConflicts(settledBy: batch)
-                result.conflicts = try Set(conflicts().map(\.id)).subtracting(waiting).count
-                for table in ["batch_record", "batch_added", "damaged"] {
-                    try database.statement("DELETE FROM \(table) WHERE batch = ?").bind(1, batch.id).run()
-                }
-                try database.statement("UPDATE batch SET undone_at = ? WHERE id = ?")
-                    .bind(1, clock.now().milliseconds).bind(2, batch.id).run()
-                if dryRun { throw NothingToKeep() }
-            }
-        } catch is NothingToKeep { return result }
-        try finishUndoneAssets()
-        return result
-    }
-
-    /// Rows that the batch changed get their old content under a new number, unless somebody changed them since.
-    private func revertChanged(_ batch: Batch, _ result: inout UndoResult) throws {
-        let query = try database.prepare(
-            "SELECT \(Self.recordColumns), after FROM batch_record WHERE batch = ? AND after IS NOT NULL ORDER BY rowid"
-        ).bind(1, batch.id)
-        while try query.step() {
-            guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
-            let change = nextChange()
-            if try overwrite(query.integer(13), with: before.record, change) {
-                try follow(before.change, to: change)
-                if before.record.type != RecordType.conflict { result.reverted += 1 }
-            } else if before.record.type != RecordType.conflict {
-                result.keptNewer.append(before.record.id)
-            }
-        }
-    }
-
-    /// Rows that the batch took out come back, unless somebody has put another in their place.
-    private func reinsertRemoved(_ batch: Batch, _ result: inout UndoResult) throws {
-        let query = try database.prepare(
-            "SELECT \(Self.recordColumns) FROM batch_record WHERE batch = ? AND after IS NULL ORDER BY rowid"
-        ).bind(1, batch.id)
-        while try query.step() {
-            guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
-            if try ifSound({ try record(before.record.id) }).map({ $0 != nil }) ?? true {
-                result.keptNewer.append(before.record.id)
-                continue
-            }
-            try put(before.record, replacing: nil)
-            try follow(before.change, to: changeCounter)
-            result.reverted += 1
-        }
-    }
-
-    /// An earlier batch may have written what this undo has just brought back: its own undo must find it.
-    func follow(_ old: Int64, to change: Int64) throws {
-        for table in [
-            "UPDATE batch_record SET after = ? WHERE after = ?", "UPDATE batch_added SET change = ? WHERE change = ?",
-        ] {
-            try database.statement(table).bind(1, change).bind(2, old).run()
-            if database.changes > 0 { return }
-        }
-        try noteAdded(old, becomes: change, edited: false)
-    }
-
-    private func removeAdded(_ batch: Batch, _ result: inout UndoResult) throws {
-        try buryAdded(batch, &result)
-        // Rows of the batch that replaced none are those it added; the others have newer numbers by now.
-        let added = try database.prepare(
-            """
-            SELECT zone, ifnull(name, local_id), type, local_id FROM record
-            WHERE change BETWEEN ?2 AND ?3 AND hub_version IS NULL
-            UNION ALL SELECT zone, ifnull(name, local_id), type, local_id FROM batch_added JOIN record USING (change)
-            WHERE batch = ?1 AND NOT edited AND hub_version IS NULL
-            """
-        ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
-        var isAnyRemoved = false
-        while try added.step() {
-            isAnyRemoved = true
-            let id = RecordID(zone: added.text(0), name: added.text(1))
-            try noteRemoved(id, type: added.text(2), localID: added.text(3))
-            if added.text(2) != RecordType.conflict { result.removed += 1 }
-        }
-        try database.statement("DELETE FROM record WHERE change BETWEEN ? AND ? AND hub_version IS NULL")
-            .bind(1, batch.firstChange).bind(2, batch.lastChange).run()
-        try database.statement(
-            """
-            DELETE FROM record WHERE change IN (SELECT change FROM batch_added WHERE batch = ? AND NOT edited)
-            AND hub_version IS NULL
-            """
-        ).bind(1, batch.id).run()
-        if isAnyRemoved {
-            try database.execute("DELETE FROM local_key WHERE change NOT IN (SELECT change FROM record)")
-        }
-        let edited = try database.prepare(
-            """
-            SELECT zone, ifnull(name, local_id) FROM batch_added JOIN record USING (change)
-            WHERE batch = ? AND edited AND type <> ?
-            """
-        ).bind(1, batch.id).bind(2, RecordType.conflict)
-        while try edited.step() {
-            result.keptNewer.append(RecordID(zone: edited.text(0), name: edited.text(1)))
-        }
-    }
-
-    /// What a hub has got since becomes a tombstone: it must go from the other devices too.
-    private func buryAdded(_ batch: Batch, _ result: inout UndoResult) throws {
-        let query = try database.prepare(
-            """
-            SELECT \(Self.recordColumns) FROM record
-            WHERE hub_version IS NOT NULL AND deleted_at IS NULL AND local_only = 0 AND (change BETWEEN ?2 AND ?3
-            OR change IN (SELECT change FROM batch_added WHERE batch = ?1 AND NOT edited))
-            """
-        ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
-        var added: [StoredRecord] = []
-        while try query.step() { if let row = try ifSound({ try RowReader.record(query) }) { added.append(row) } }
-        for old in added {
-            try overwrite(old.change, with: old.record.tombstone(at: timeAfter(old.record)), nextChange())
-            if old.record.type != RecordType.conflict { result.removed += 1 }
-        }
-    }
-
-    private func revertSettings(_ batch: Batch, _ result: inout UndoResult) throws {
-        let query = try database.prepare("SELECT key, value, modified_at FROM batch_setting WHERE batch = ?")
-            .bind(1, batch.id)
-        while try query.step() {
-            if let value = query.optionalText(1) {
-                try database.statement("INSERT OR REPLACE INTO setting VALUES (?, ?, ?)")
-                    .bind(1, query.text(0)).bind(2, value).bind(3, query.integer(2)).run()
-            } else {
-                try database.statement("DELETE FROM setting WHERE key = ?").bind(1, query.text(0)).run()
-            }
-            result.settings += 1
-        }
-    }
-
-    /// Returns the batches whose kept files may go once this is committed.
-    private func forgetOldBatches() throws -> [Int64] {
-        let query = try database.prepare("SELECT id FROM batch ORDER BY id DESC LIMIT -1 OFFSET ?")
-            .bind(1, Int64(Self.undoDepth))
-        var old: [Int64] = []
-        while try query.step() { old.append(query.integer(0)) }
-        for id in old { try database.statement("DELETE FROM batch WHERE id = ?").bind(1, id).run() }
-        return old
     }
 }

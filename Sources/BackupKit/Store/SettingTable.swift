@@ -13,11 +13,9 @@ extension Store {
 
     /// Returns whether the value was new. Must run inside `batch`.
     public func putSetting(_ key: String, _ value: String, at time: Timestamp) throws -> Bool {
-        let query = try database.statement("SELECT value, modified_at FROM setting WHERE key = ?").bind(1, key)
-        let before = try query.step() ? (query.text(0), query.integer(1)) : nil
-        query.reset()
+        let before = try storedSetting(key)
         // What is damaged is replaced, and an undo brings it back as it was.
-        if let before, try ifReadable({ try Fields.same(before.0, value) }) ?? false { return false }
+        if let before, try ifReadable({ try Fields.same(before.value, value) }) ?? false { return false }
         try rememberSetting(key, before)
         try database.statement("INSERT OR REPLACE INTO setting VALUES (?, ?, ?)")
             .bind(1, key).bind(2, value).bind(3, time.milliseconds).run()
@@ -25,17 +23,20 @@ extension Store {
         return true
     }
 
-    public func removeSetting(_ key: String) throws {
+    func storedSetting(_ key: String) throws -> (value: String, time: Int64)? {
         let query = try database.statement("SELECT value, modified_at FROM setting WHERE key = ?").bind(1, key)
-        let before = try query.step() ? (query.text(0), query.integer(1)) : nil
-        query.reset()
-        guard let before else { return }
+        defer { query.reset() }
+        return try query.step() ? (query.text(0), query.integer(1)) : nil
+    }
+
+    public func removeSetting(_ key: String) throws {
+        guard let before = try storedSetting(key) else { return }
         try rememberSetting(key, before)
         try database.statement("DELETE FROM setting WHERE key = ?").bind(1, key).run()
         _ = nextChange()
     }
 
-    private func rememberSetting(_ key: String, _ before: (value: String, time: Int64)?) throws {
+    func rememberSetting(_ key: String, _ before: (value: String, time: Int64)?) throws {
         guard let batch = currentBatch else { return }
         try database.statement("INSERT OR IGNORE INTO batch_setting VALUES (?, ?, ?, ?)")
             .bind(1, batch.id).bind(2, key).bind(3, before?.value).bind(4, before?.time).run()

@@ -26,8 +26,12 @@ public final class Store {
     var currentBatch: Batch?
     /// Whether that batch is a dry run: rows come and go, files stay where they are.
     var rehearsal = false
-    /// The list of the files that the batch has put in place so far.
-    var placedFiles: FileHandle?
+    /// Whether `.blobs` has names that are not durable yet.
+    var hasNewBlobs = false
+    /// Files that apps had changed and that the running batch, or the last one, replaced: where their versions are now.
+    var keptEdits: [(path: String, keptAs: String)] = []
+    /// Keeps writers from collecting bytes that this reader may need.
+    private let readerLock: FileHandle?
 
     public static func assetFolder(of path: String) -> String { path + ".assets" }
     public var assetFolder: String { Store.assetFolder(of: path) }
@@ -50,6 +54,7 @@ public final class Store {
         try Directory.createAll(parent(of: path))
         AtomicFile.removeLeftovers(of: path)
         let lock = try lock(path, 100)
+        try makeBlobFolder(of: path)
         // Somebody else was faster.
         if try FileStatus.ofName(path) != nil { return try Store(path, lock, clock) }
         let temporary = AtomicFile.temporaryName(for: path)
@@ -112,12 +117,15 @@ public final class Store {
         hybridClock = HybridClock(clock)
         writerLock = lock
         let access: Access = lock == nil ? .read : .write
+        var readerLock = try access == .read ? Store.lockBlobs(of: path) : nil
         var database = try place.map { try Store.connectAside($0, name: path) } ?? Store.connect(path, access)
         if access == .read, try StoreSchema.isOld(database) {
             // Readers know the newest tables only, so a store of an older version is brought up to date first.
             _ = try Store(path, .write, clock: clock)
+            readerLock = try Store.lockBlobs(of: path)
             database = try Store.connect(path, access)
         }
+        self.readerLock = readerLock
         self.database = database
         if access == .write, place == nil { try Store.refuseNewerData(database) }
         try StoreSchema.migrate(database)
@@ -128,6 +136,24 @@ public final class Store {
             try hasher.mendKeys(database)
             try removeLeftovers()
         }
+    }
+
+    /// Under the writer's lock: whoever left these things is gone.
+    private func removeLeftovers() throws {
+        try Directory.removeTree("\(assetFolder)/\(Self.incomingFolder)")
+        try Store.makeBlobFolder(of: path)
+        try bringKeptFilesForward()
+        try settleFiles()
+    }
+
+    private static func makeBlobFolder(of path: String) throws {
+        try Directory.createAll("\(assetFolder(of: path))/\(blobFolder)")
+    }
+
+    /// Removes the folder of assets where nothing is in it.
+    static func removeEmptyAssetFolder(of path: String) {
+        rmdir("\(assetFolder(of: path))/\(blobFolder)")
+        rmdir(assetFolder(of: path))
     }
 
     private static func refuseNewerData(_ database: SQLite) throws {

@@ -21,6 +21,12 @@ enum StoreSchema {
         },
         { try $0.execute(seenTime) },
         { try Conflict.makeRecords(in: $0) },
+        // Paths whose files are not what their rows say yet. was: the digest of what lies there, NULL: nothing. place: the
+        // digest of what shall lie there where it is not the row's, empty for nothing.
+        {
+            try $0.execute(
+                "CREATE TABLE asset_pending (path TEXT PRIMARY KEY, was TEXT, place TEXT) STRICT, WITHOUT ROWID")
+        },
     ]
 
     private static let first =

@@ -46,7 +46,7 @@ extension Synchronizer {
     private func sendBytes(of asset: Asset) throws -> Bool {
         do {
             try ask {
-                let file = try FileHandle.openForReading("\(store.assetFolder)/\(asset.path)")
+                let file = try FileHandle.openForReading(store.place(of: asset))
                 try hub.putAsset(asset.digest, size: asset.size) { write in try file.forEachChunk(write) }
             }
         } catch let error as BackupError where error.code == .damaged { return false }

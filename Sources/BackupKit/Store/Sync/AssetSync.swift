@@ -77,7 +77,6 @@ extension Synchronizer {
     }
 
     private func settle(_ wanted: Store.HubAsset, _ staged: String?, in folder: String) throws {
-        var forgotten: [String] = []
         _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
             let mine = try store.asset(wanted.path)
             // A file that this side has changed too stays: beside the hub's, or alone when the hub has none.
@@ -87,7 +86,7 @@ extension Synchronizer {
                 try store.removeAsset(mine)
             }
             // The undo of an earlier import leaves alone what came from the hub since.
-            forgotten = try store.forgetAsset(wanted.path)
+            try store.forgetAsset(wanted.path)
             if let staged, let digest = wanted.digest {
                 let asset = Asset(
                     path: wanted.path, size: wanted.size, digest: digest,
@@ -100,7 +99,7 @@ extension Synchronizer {
             _ = store.nextChange()
             return ((), summary: "{}")
         }
-        for kept in forgotten { try Directory.removeTree("\(store.assetFolder)/\(kept)") }
+        result.findings += store.editFindings
         try store.forgetSyncBatches()
     }
 
@@ -116,7 +115,7 @@ extension Synchronizer {
     /// A copy of the store's file; nil when it is not there.
     private func setAside(_ asset: Asset, in folder: String) throws -> String? {
         guard try store.isInPlace(asset) else { return nil }
-        let source = try FileHandle.openForReading("\(store.assetFolder)/\(asset.path)")
+        let source = try FileHandle.openForReading(store.place(of: asset))
         guard try RootDirectory(folder).copy(source, to: "ours") == asset.digest else { return nil }
         return "\(folder)/ours"
     }

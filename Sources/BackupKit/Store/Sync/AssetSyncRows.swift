@@ -106,16 +106,14 @@ extension Store {
             .bind(1, digest?.hex).bind(2, path).run()
     }
 
-    /// Forgets the batches that put a sync's files in place: a sync is not undone. The files first: kept ones without
-    /// their batch would look like those of a batch that was never committed.
+    /// Forgets the batches that put a sync's files in place: a sync is not undone.
     func forgetSyncBatches() throws {
         for batch in try batches() where batch.kind == Self.syncBatch {
-            try Directory.removeTree(keptFolder(of: batch.id) + Self.placedEnding)
-            try Directory.removeTree(keptFolder(of: batch.id))
             try database.write {
                 try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
             }
         }
+        try collectBlobs()
     }
 }
 
@@ -151,15 +149,9 @@ extension Asset {
 }
 
 extension Store {
-    /// Takes a path out of the memory of earlier batches, and returns where they kept what it was.
-    func forgetAsset(_ path: String) throws -> [String] {
-        let query = try database.prepare(
-            "SELECT kept FROM batch_asset WHERE path = ? AND batch <> ? AND kept IS NOT NULL AND kept <> path"
-        ).bind(1, path).bind(2, currentBatch?.id)
-        var kept: [String] = []
-        while try query.step() { kept.append(query.text(0)) }
+    /// Takes a path out of the memory of earlier batches.
+    func forgetAsset(_ path: String) throws {
         try database.statement("DELETE FROM batch_asset WHERE path = ? AND batch <> ?")
             .bind(1, path).bind(2, currentBatch?.id).run()
-        return kept
     }
 }

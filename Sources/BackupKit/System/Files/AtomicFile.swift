@@ -56,8 +56,11 @@ public enum AtomicFile {
         }
     }
 
-    /// Gives a finished file or folder its name.
-    public static func publish(_ temporary: String, as path: String, replace: Bool) throws {
+    /// Gives a finished file or folder its name. Whoever publishes many files into one folder makes that durable once,
+    /// afterwards.
+    public static func publish(
+        _ temporary: String, as path: String, replace: Bool, syncsFolder: Bool = true
+    ) throws {
         var status = replace ? rename(temporary, path) : csystem_rename_new(temporary, path)
         if status != 0, !replace, errno == EINVAL, try FileStatus.ofName(path) == nil {
             // Some network file systems cannot promise to find the name free; then it was free a moment ago.
@@ -66,7 +69,25 @@ public enum AtomicFile {
         guard status == 0 else {
             throw errno == EEXIST ? existing(path) : BackupError.fromErrno("cannot be put in place", at: path)
         }
-        try Directory.sync(parent(of: path))
+        if syncsFolder { try Directory.sync(parent(of: path)) }
+    }
+
+    /// Gives a file a second name, which must be free. Where the file system has no links, the second name gets a copy
+    /// that shares its blocks if possible. `isCopy` asks for a copy everywhere. The folder is not made durable.
+    static func duplicate(_ source: String, as path: String, isCopy: Bool = false) throws {
+        if !isCopy, link(source, path) == 0 { return }
+        if !isCopy, errno == EEXIST { throw existing(path) }
+        let file = try FileHandle.openForReading(source)
+        let status = try file.status()
+        let temporary = temporaryName(for: path)
+        do {
+            let folder = try RootDirectory(parent(of: path))
+            _ = try folder.copy(file, to: lastComponent(of: temporary), modifiedNanoseconds: status.modifiedNanoseconds)
+            try publish(temporary, as: path, replace: false, syncsFolder: false)
+        } catch {
+            unlink(temporary)
+            throw error
+        }
     }
 
     /// Tells this process from an earlier one with the same number, of which containers have many.

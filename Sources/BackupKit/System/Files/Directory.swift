@@ -125,10 +125,13 @@ public enum Directory {
     }
 
     /// Makes a folder's entries durable.
-    public static func sync(_ path: String) throws {
-        let descriptor = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
+    public static func sync(_ path: String) throws { try open(path).sync() }
+
+    /// A folder as something that can be locked or made durable.
+    static func open(_ path: String) throws -> FileHandle {
+        let descriptor = Glibc.open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: path) }
-        try FileHandle(owning: descriptor, path: path).sync()
+        return FileHandle(owning: descriptor, path: path)
     }
 
     /// Makes every folder below and including `root` durable; the files are those of whoever wrote them.
@@ -194,6 +197,13 @@ public final class RootDirectory: Sendable {
         return file
     }
 
+    /// Nil when there is nothing of that name.
+    func openIfThere(_ relativePath: String) throws -> FileHandle? {
+        do { return try openForReading(relativePath) } catch let error as BackupError where error.code == .notFound {
+            return nil
+        }
+    }
+
     /// The status of the name itself; nil when there is nothing of that name.
     func status(of relativePath: String) throws -> FileStatus? {
         try .of(relativePath) { [root] in fstatat(root.descriptor, $0, $1, AT_SYMLINK_NOFOLLOW) }
@@ -210,8 +220,11 @@ public final class RootDirectory: Sendable {
     }
 
     /// Copies a file below the root, sharing its blocks where the file system can, and returns the digest of the copy's
-    /// bytes; the copy is durable.
-    public func copy(_ source: FileHandle, to relativePath: String) throws -> SHA256Digest {
+    /// bytes; the copy is durable. It is as old as the source when `modifiedNanoseconds` says so.
+    @discardableResult
+    public func copy(
+        _ source: FileHandle, to relativePath: String, modifiedNanoseconds: Int64? = nil
+    ) throws -> SHA256Digest {
         let target = try create(relativePath)
         let hasher = SHA256Hasher()
         let isClone = csystem_clone_file(target.descriptor, source.descriptor) == 0
@@ -219,6 +232,7 @@ public final class RootDirectory: Sendable {
             hasher.update(chunk)
             if !isClone { try target.write(chunk) }
         }
+        if let modifiedNanoseconds { try target.setModified(nanoseconds: modifiedNanoseconds) }
         try target.sync()
         return hasher.finish()
     }

@@ -143,7 +143,17 @@ public final class FileHandle: Sendable {
 
     /// Gives the file the modification time that it had where it came from.
     public func setModified(seconds: Int64) throws {
-        let time = timespec(tv_sec: Int(seconds), tv_nsec: 0)
+        try setModified(timespec(tv_sec: Int(seconds), tv_nsec: 0))
+    }
+
+    func setModified(nanoseconds: Int64) throws {
+        let (seconds, rest) = nanoseconds.quotientAndRemainder(dividingBy: 1_000_000_000)
+        // A time before 1970 counts forward from the second before it.
+        let (whole, part) = rest < 0 ? (seconds - 1, rest + 1_000_000_000) : (seconds, rest)
+        try setModified(timespec(tv_sec: Int(whole), tv_nsec: Int(part)))
+    }
+
+    private func setModified(_ time: timespec) throws {
         let status = withUnsafePointer(to: (time, time)) { pair in
             pair.withMemoryRebound(to: timespec.self, capacity: 2) { futimens(descriptor, $0) }
         }
@@ -194,6 +204,11 @@ public struct FileStatus: Sendable, Equatable {
 
     /// Whether both are of one file or folder, under whatever names.
     public func isSame(as other: FileStatus) -> Bool { device == other.device && inode == other.inode }
+
+    /// Whether both are of one file, in which nobody has written between them. A second name changes only the attributes.
+    func hasSameContent(as other: FileStatus) -> Bool {
+        isSame(as: other) && size == other.size && modifiedNanoseconds == other.modifiedNanoseconds
+    }
 
     public var isRegular: Bool { mode & S_IFMT == S_IFREG }
     public var isDirectory: Bool { mode & S_IFMT == S_IFDIR }

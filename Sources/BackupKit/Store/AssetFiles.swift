@@ -1,0 +1,176 @@
+import Glibc
+
+/// Finds the bytes that one state of the store means, whatever a writer does to the folder meanwhile, and wherever one was
+/// killed.
+///
+/// As long as a file lies under its path, that is where its bytes are. Before a commit that replaces or removes it, the
+/// writer gives these bytes a second name, `.blobs/<sha256>`; the new ones wait under such a name, too. Only after the
+/// commit does it change the folder. So whoever opens the file first and then finds no blob of the wanted digest has
+/// opened the right file.
+public final class AssetFiles: Sendable {
+    /// What was opened for an asset.
+    public struct Opened: Sendable {
+        public let file: FileHandle
+        /// Its file was removed from the folder; the undo history still has its bytes.
+        public let isRemoved: Bool
+    }
+
+    let root: RootDirectory
+    private let store: String
+
+    /// Nil when the folder of the store is not there.
+    init?(of store: Store) throws {
+        guard let root = try RootDirectory.ifThere(store.assetFolder) else { return nil }
+        self.root = root
+        self.store = store.path
+    }
+
+    public func open(_ asset: Asset) throws -> Opened {
+        while true {
+            let inTree: FileHandle?
+            var problem: BackupError?
+            do { inTree = try root.openForReading(asset.path) } catch let error as BackupError {
+                inTree = nil
+                problem = error
+            }
+            guard let blob = try root.openIfThere(Store.blob(asset.digest)) else {
+                guard let inTree else { throw problem ?? BackupError(.notFound, "is not there", at: asset.path) }
+                return Opened(file: inTree, isRemoved: false)
+            }
+            let found = try inTree?.status()
+            if let inTree, let found, try Store.isSameFile(found, blob.status()) {
+                return Opened(file: inTree, isRemoved: false)
+            }
+            // Either a writer is on its way between two states, or somebody changed the folder.
+            guard try isSettled(asset) else { return Opened(file: blob, isRemoved: false) }
+            let now = try root.status(of: asset.path)
+            guard let inTree, let found else {
+                if now == nil || problem?.code != .notFound { return Opened(file: blob, isRemoved: true) }
+                continue
+            }
+            // Unless a writer has come by since it was opened.
+            if let now, now.isSame(as: found) { return Opened(file: inTree, isRemoved: false) }
+        }
+    }
+
+    /// Whether the newest state of the store has the same asset, and no writer has still to bring its file in line.
+    private func isSettled(_ asset: Asset) throws -> Bool {
+        let database = try Store.connectReader(store)
+        // A store that nothing can write to may be of a version that has no such table.
+        guard try !StoreSchema.isOld(database) else { return true }
+        let query = try database.prepare(
+            """
+            SELECT 1 FROM asset WHERE path = ?1 AND sha256 = ?2
+            AND NOT EXISTS (SELECT 1 FROM asset_pending WHERE path = ?1)
+            """
+        ).bind(1, asset.path).bind(2, asset.digest.hex)
+        return try query.step()
+    }
+}
+
+/// Bytes under their digest: those that a commit brings in or takes out, and those that an undo needs.
+extension Store {
+    static let blobFolder = ".blobs"
+    static func blob(_ digest: SHA256Digest) -> String { "\(blobFolder)/\(digest.hex)" }
+
+    func blobPath(_ digest: SHA256Digest) -> String { "\(assetFolder)/\(Self.blob(digest))" }
+
+    /// Where the bytes of an asset are for the running batch.
+    func place(of asset: Asset) throws -> String {
+        try pending(asset.path) != nil ? blobPath(asset.digest) : "\(assetFolder)/\(asset.path)"
+    }
+
+    /// Whether two names are of one file, or of a file and the copy that was made of it.
+    static func isSameFile(_ one: FileStatus, _ other: FileStatus) -> Bool {
+        one.isSame(as: other)
+            || one.isRegular && other.isRegular && one.size == other.size
+                && one.modifiedNanoseconds == other.modifiedNanoseconds
+    }
+
+    /// Takes a durable file from the incoming folder in under its digest.
+    func addBlob(_ asset: Asset, from staged: String) throws {
+        let path = blobPath(asset.digest)
+        if try FileStatus.ofName(path) != nil {
+            // Somebody may have written into it through another name.
+            if try Self.digest(ofFile: path) == asset.digest { return }
+        }
+        try FileHandle.openForReading(staged).setModified(nanoseconds: asset.modifiedNanoseconds)
+        try AtomicFile.publish(staged, as: path, replace: true, syncsFolder: false)
+        hasNewBlobs = true
+    }
+
+    /// Gives the bytes that lie under a path a second name, before that path is given away. Returns their digest, which is
+    /// another one when an app has changed the file; nil when there are none.
+    func keepBytes(of asset: Asset) throws -> SHA256Digest? {
+        let waits = try FileStatus.ofName(blobPath(asset.digest)) != nil
+        if try pending(asset.path) != nil { return waits || rehearsal ? asset.digest : nil }
+        let source = "\(assetFolder)/\(asset.path)"
+        guard let status = try FileStatus.ofName(source), status.isRegular else { return waits ? asset.digest : nil }
+        let isAsRemembered =
+            status.size == asset.size && Self.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
+        let digest = isAsRemembered ? asset.digest : try Self.digest(ofFile: source)
+        if !rehearsal, try FileStatus.ofName(blobPath(digest)) == nil {
+            try AtomicFile.duplicate(source, as: blobPath(digest))
+            hasNewBlobs = true
+        }
+        return digest
+    }
+
+    /// Whether the store has exactly this asset already, and its bytes, too.
+    func isAsIt(_ known: Asset, _ incoming: Asset) throws -> Bool {
+        guard known.digest == incoming.digest, known.isLocalOnly == incoming.isLocalOnly else { return false }
+        if try pending(known.path) != nil { return true }
+        let path = "\(assetFolder)/\(known.path)"
+        guard let status = try FileStatus.ofName(path), status.isRegular, status.size == known.size else {
+            return false
+        }
+        return try Self.isSameTime(status.modifiedNanoseconds, known.modifiedNanoseconds)
+            || Self.digest(ofFile: path) == known.digest
+    }
+
+    /// Archives keep whole seconds.
+    static func isSameTime(_ one: Int64, _ other: Int64) -> Bool {
+        one == other || other % 1_000_000_000 == 0 && one / 1_000_000_000 == other / 1_000_000_000
+    }
+
+    static func digest(ofFile path: String) throws -> SHA256Digest {
+        let hasher = SHA256Hasher()
+        try FileHandle.openForReading(path).forEachChunk { hasher.update($0) }
+        return hasher.finish()
+    }
+
+    /// A reader holds this as long as it lives: what it may need is not collected. Nil where there is nothing to hold, as
+    /// on a medium that nobody can write to.
+    static func lockBlobs(of path: String) throws -> FileHandle? {
+        let folder = "\(assetFolder(of: path))/\(blobFolder)"
+        guard try FileStatus.ofName(folder) != nil else { return nil }
+        let handle = try Directory.open(folder)
+        // A writer that collects is done in a moment.
+        while flock(handle.descriptor, LOCK_SH) != 0 {
+            guard errno == EINTR else { return nil }
+            try Interrupt.check()
+        }
+        return handle
+    }
+
+    /// Removes the blobs that no undo and no unfinished change needs, unless a reader is at work. Not inside a batch.
+    func collectBlobs() throws {
+        let folder = "\(assetFolder)/\(Self.blobFolder)"
+        var loose = Set(try Directory.names(in: folder))
+        guard !loose.isEmpty else { return }
+        let needed = try database.prepare(
+            """
+            SELECT kept FROM batch_asset WHERE kept IS NOT NULL
+            UNION SELECT sha256 FROM asset JOIN asset_pending USING (path)
+            UNION SELECT place FROM asset_pending WHERE place IS NOT NULL
+            UNION SELECT was FROM asset_pending WHERE was IS NOT NULL
+            """)
+        while try needed.step() { loose.remove(needed.text(0)) }
+        guard !loose.isEmpty else { return }
+        let lock = try Directory.open(folder)
+        guard flock(lock.descriptor, LOCK_EX | LOCK_NB) == 0 else { return }
+        for name in loose.sorted() where unlink("\(folder)/\(name)") != 0 && errno != ENOENT {
+            throw BackupError.fromErrno("cannot be removed", at: "\(folder)/\(name)")
+        }
+    }
+}

@@ -1,0 +1,125 @@
+import Glibc
+
+/// Brings the files under their paths in line with a commit. Nobody needs it to have happened: until then the bytes of
+/// both states lie in `.blobs`. What was cut short is finished by the next writer.
+extension Store {
+    /// A path whose file is not what the newest state says.
+    struct PendingPath {
+        let path: String
+        /// The digest of what lies there; nil when it was nothing.
+        let was: String?
+        /// The digest of what shall lie there where the asset's row says another, empty for nothing: an undo gives back
+        /// also a file that had been changed or lost.
+        let place: String?
+    }
+
+    func pending(_ path: String) throws -> PendingPath? {
+        let query = try database.statement("SELECT was, place FROM asset_pending WHERE path = ?").bind(1, path)
+        defer { query.reset() }
+        guard try query.step() else { return nil }
+        return PendingPath(path: path, was: query.optionalText(0), place: query.optionalText(1))
+    }
+
+    /// Says that the running batch changes what lies under a path. What lay there when it began stays noted.
+    func setPending(_ path: String, was: SHA256Digest?, place: String? = nil) throws {
+        try database.statement(
+            """
+            INSERT INTO asset_pending (path, was, place) VALUES (?1, ?2, ?3)
+            ON CONFLICT (path) DO UPDATE SET place = ?3
+            """
+        ).bind(1, path).bind(2, was?.hex).bind(3, place).run()
+    }
+
+    /// Leaves what lies under a path to whoever put it there.
+    func forgetPending(_ path: String) throws {
+        try database.statement("DELETE FROM asset_pending WHERE path = ?").bind(1, path).run()
+    }
+
+    /// Not inside a batch. What cannot be brought in line stays noted, and its bytes stay in `.blobs`.
+    func settleFiles() throws {
+        let all = try pendingPaths()
+        if !all.isEmpty {
+            var folders: Set<String> = []
+            var done: [String] = []
+            // What goes makes room: a file's name may have become a folder's.
+            for (pending, digest) in all where digest == nil {
+                try clear(pending, &folders)
+                done.append(pending.path)
+            }
+            for (pending, digest) in all {
+                if let digest, try fill(pending, digest, &folders) { done.append(pending.path) }
+            }
+            rmdir("\(assetFolder)/\(Self.incomingFolder)")
+            for folder in folders.sorted() where try FileStatus.ofName(folder)?.isDirectory == true {
+                try Directory.sync(folder)
+            }
+            try database.write { for path in done { try forgetPending(path) } }
+        }
+        try collectBlobs()
+    }
+
+    private func pendingPaths() throws -> [(pending: PendingPath, digest: SHA256Digest?)] {
+        let query = try database.prepare(
+            "SELECT path, was, place, ifnull(place, sha256) FROM asset_pending LEFT JOIN asset USING (path) ORDER BY path"
+        )
+        var found: [(pending: PendingPath, digest: SHA256Digest?)] = []
+        while try query.step() {
+            let pending = PendingPath(path: query.text(0), was: query.optionalText(1), place: query.optionalText(2))
+            found.append((pending, query.optionalText(3).flatMap { SHA256Digest(hex: $0) }))
+        }
+        return found
+    }
+
+    /// Removes a file that no row names any more, unless it is not the one that was there.
+    private func clear(_ pending: PendingPath, _ folders: inout Set<String>) throws {
+        let target = "\(assetFolder)/\(pending.path)"
+        guard let status = try FileStatus.ofName(target), try isKnown(status, at: target, pending) else { return }
+        guard unlink(target) == 0 || errno == ENOENT else {
+            throw BackupError.fromErrno("cannot be removed", at: target)
+        }
+        var folder = parent(of: pending.path)
+        // rmdir refuses a folder that is not empty, which is the test.
+        while folder != ".", rmdir("\(assetFolder)/\(folder)") == 0 { folder = parent(of: folder) }
+        folders.insert(folder == "." ? assetFolder : "\(assetFolder)/\(folder)")
+    }
+
+    /// Puts the right bytes under a path. False when a file is in the way that somebody has put there since.
+    private func fill(_ pending: PendingPath, _ digest: SHA256Digest, _ folders: inout Set<String>) throws -> Bool {
+        let target = "\(assetFolder)/\(pending.path)"
+        let blob = blobPath(digest)
+        guard let waiting = try FileStatus.ofName(blob) else { return true }
+        folders.insert(parent(of: target))
+        if let status = try FileStatus.ofName(target) {
+            if status.isSame(as: waiting) { return true }
+            guard try isKnown(status, at: target, pending) else {
+                return try status.isRegular && Self.digest(ofFile: target) == digest
+            }
+        }
+        try Directory.createAll(parent(of: target))
+        let incoming = "\(assetFolder)/\(Self.incomingFolder)"
+        try Directory.createAll(incoming)
+        let temporary = "\(incoming)/\(RandomID.make())"
+        do {
+            // Apps write into the files of the folder, and an undo shall not find that.
+            try AtomicFile.duplicate(blob, as: temporary, isCopy: isNeededByUndo(digest))
+            try AtomicFile.publish(temporary, as: target, replace: true, syncsFolder: false)
+        } catch {
+            unlink(temporary)
+            throw error
+        }
+        return true
+    }
+
+    /// Whether a file is the one that was there when the batch began.
+    private func isKnown(_ status: FileStatus, at path: String, _ pending: PendingPath) throws -> Bool {
+        guard status.isRegular, let was = pending.was.flatMap({ SHA256Digest(hex: $0) }) else { return false }
+        if let blob = try FileStatus.ofName(blobPath(was)), Self.isSameFile(status, blob) { return true }
+        return try Self.digest(ofFile: path) == was
+    }
+
+    private func isNeededByUndo(_ digest: SHA256Digest) throws -> Bool {
+        let query = try database.statement("SELECT 1 FROM batch_asset WHERE kept = ? LIMIT 1").bind(1, digest.hex)
+        defer { query.reset() }
+        return try query.step()
+    }
+}

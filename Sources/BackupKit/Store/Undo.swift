@@ -1,0 +1,238 @@
+/// Takes batches back, the last one first. An undo is a batch, too, so that it can be taken back itself: a redo.
+extension Store {
+    static let undoBatch = "undo"
+    static let redoBatch = "redo"
+
+    /// Takes back the last batch that was not undone yet. What was changed since by somebody else stays, and is listed.
+    public func undoLast(dryRun: Bool = false) throws -> UndoResult {
+        guard let batch = try undoable() else { throw BackupError(.failed, "there is nothing to undo", at: path) }
+        return try revert(batch, as: Self.undoBatch, dryRun: dryRun)
+    }
+
+    /// Takes back the last undo. What was changed since by somebody else stays, and is listed.
+    public func redoLast(dryRun: Bool = false) throws -> UndoResult {
+        // What was redone is no newer work.
+        let newest = try batches().last { $0.undoneAt == nil && ![Self.syncBatch, Self.redoBatch].contains($0.kind) }
+        guard let newest else { throw BackupError(.failed, "there is nothing to redo", at: path) }
+        guard newest.kind == Self.undoBatch else {
+            throw BackupError(
+                .failed, "there is nothing to redo: the last change is the \(newest.kind) of \(newest.source)",
+                at: path,
+                remedy: "'backup-tool undo --list' shows what was done")
+        }
+        return try revert(newest, as: Self.redoBatch, dryRun: dryRun)
+    }
+
+    /// The batch that an undo takes back.
+    public func undoable() throws -> Batch? {
+        try batches().last { $0.undoneAt == nil && ![Self.syncBatch, Self.undoBatch].contains($0.kind) }
+    }
+
+    private func revert(_ batch: Batch, as kind: String, dryRun: Bool) throws -> UndoResult {
+        var result = UndoResult(batch: batch)
+        // Both an undo and its redo are of the work itself.
+        let isOfWork = ![Self.undoBatch, Self.redoBatch].contains(batch.kind)
+        _ = try self.batch(
+            kind: kind, source: isOfWork ? "\(batch.kind) of \(batch.source)" : batch.source, dryRun: dryRun
+        ) {
+            let waiting = Set(try conflicts().map(\.id))
+            try revertChanged(batch, &result)
+            try removeAdded(batch, &result)
+            try reinsertRemoved(batch, &result)
+            try revertSettings(batch, &result)
+            try revertAssets(batch, &result)
+            try noteConflicts(settledBy: batch)
+            result.conflicts = try Set(conflicts().map(\.id)).subtracting(waiting).count
+            let rows = try revertSetAside(batch)
+            let summary = JSON.object([JSON.Member(Self.damagedRows, .array(rows.map { .string($0) }))]).compact
+            for table in ["batch_record", "batch_added", "batch_setting", "batch_asset"] {
+                try database.statement("DELETE FROM \(table) WHERE batch = ?").bind(1, batch.id).run()
+            }
+            try database.statement("UPDATE batch SET undone_at = ? WHERE id = ?")
+                .bind(1, clock.now().milliseconds).bind(2, batch.id).run()
+            // Also an undo that finds everything changed since is one.
+            _ = nextChange()
+            return ((), summary: summary)
+        }
+        result.keptEdits = editFindings
+        return result
+    }
+
+    /// What the last batch kept of files that apps had changed.
+    var editFindings: [Finding] {
+        keptEdits.map { path, keptAs in
+            Finding(
+                .conflict, .warning, path, "was changed in the store's folder since; that version is kept as \(keptAs)",
+                remedy: "look at both, and remove the one that you do not need")
+        }
+    }
+
+    /// Rows that the batch changed get their old content under a new number, unless somebody changed them since.
+    private func revertChanged(_ batch: Batch, _ result: inout UndoResult) throws {
+        let query = try database.prepare(
+            "SELECT \(Self.recordColumns), after FROM batch_record WHERE batch = ? AND after IS NOT NULL ORDER BY rowid"
+        ).bind(1, batch.id)
+        while try query.step() {
+            guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
+            let (after, change) = (query.integer(13), nextChange())
+            if let now = try ifSound({ try stored(change: after) }) ?? nil { try remember(now, becomes: change) }
+            if try overwrite(after, with: before.record, change) {
+                try follow(before.change, to: change)
+                if before.record.type != RecordType.conflict { result.reverted += 1 }
+            } else if before.record.type != RecordType.conflict {
+                result.keptNewer.append(before.record.id)
+            }
+        }
+    }
+
+    private func stored(change: Int64) throws -> StoredRecord? {
+        let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)
+        defer { query.reset() }
+        return try query.step() ? try RowReader.record(query) : nil
+    }
+
+    /// Rows that the batch took out come back, unless somebody has put another in their place.
+    private func reinsertRemoved(_ batch: Batch, _ result: inout UndoResult) throws {
+        let query = try database.prepare(
+            "SELECT \(Self.recordColumns) FROM batch_record WHERE batch = ? AND after IS NULL ORDER BY rowid"
+        ).bind(1, batch.id)
+        while try query.step() {
+            guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
+            if try ifSound({ try record(before.record.id) }).map({ $0 != nil }) ?? true {
+                result.keptNewer.append(before.record.id)
+                continue
+            }
+            try put(before.record, replacing: nil)
+            try follow(before.change, to: changeCounter)
+            result.reverted += 1
+        }
+    }
+
+    /// An earlier batch may have written what this undo has just brought back: its own undo must find it.
+    func follow(_ old: Int64, to change: Int64) throws {
+        var isNoted = false
+        for table in [
+            "UPDATE batch_record SET after = ? WHERE after = ?", "UPDATE batch_added SET change = ? WHERE change = ?",
+        ] {
+            try database.statement(table).bind(1, change).bind(2, old).run()
+            isNoted = isNoted || database.changes > 0
+        }
+        if isNoted { return }
+        try noteAdded(old, becomes: change, edited: false)
+    }
+
+    private static let rowsAdded = """
+        FROM record WHERE hub_version IS NULL AND (change BETWEEN ?2 AND ?3
+        OR change IN (SELECT change FROM batch_added WHERE batch = ?1 AND NOT edited))
+        """
+
+    /// Rows of the batch that replaced none are those it added; the others have newer numbers by now.
+    private func removeAdded(_ batch: Batch, _ result: inout UndoResult) throws {
+        try buryAdded(batch, &result)
+        func bound(_ sql: String) throws -> Statement {
+            try database.prepare(sql).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
+        }
+        let added = try bound("SELECT zone, ifnull(name, local_id), type, local_id \(Self.rowsAdded)")
+        var isAnyRemoved = false
+        while try added.step() {
+            isAnyRemoved = true
+            let id = RecordID(zone: added.text(0), name: added.text(1))
+            try noteRemoved(id, type: added.text(2), localID: added.text(3))
+            if added.text(2) != RecordType.conflict { result.removed += 1 }
+        }
+        if isAnyRemoved {
+            try bound(
+                """
+                INSERT INTO batch_record (batch, after, \(Self.recordColumns))
+                SELECT ?4, NULL, \(Self.recordColumns) \(Self.rowsAdded)
+                """
+            ).bind(4, currentBatch?.id).run()
+            try bound("DELETE \(Self.rowsAdded)").run()
+            try database.execute("DELETE FROM local_key WHERE change NOT IN (SELECT change FROM record)")
+        }
+        let edited = try database.prepare(
+            """
+            SELECT zone, ifnull(name, local_id) FROM batch_added JOIN record USING (change)
+            WHERE batch = ? AND edited AND type <> ?
+            """
+        ).bind(1, batch.id).bind(2, RecordType.conflict)
+        while try edited.step() {
+            result.keptNewer.append(RecordID(zone: edited.text(0), name: edited.text(1)))
+        }
+    }
+
+    /// What a hub has got since becomes a tombstone: it must go from the other devices too.
+    private func buryAdded(_ batch: Batch, _ result: inout UndoResult) throws {
+        let query = try database.prepare(
+            """
+            SELECT \(Self.recordColumns) FROM record
+            WHERE hub_version IS NOT NULL AND deleted_at IS NULL AND local_only = 0 AND (change BETWEEN ?2 AND ?3
+            OR change IN (SELECT change FROM batch_added WHERE batch = ?1 AND NOT edited))
+            """
+        ).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
+        var added: [StoredRecord] = []
+        while try query.step() { if let row = try ifSound({ try RowReader.record(query) }) { added.append(row) } }
+        for old in added {
+            try put(old.record.tombstone(at: timeAfter(old.record)), replacing: old)
+            if old.record.type != RecordType.conflict { result.removed += 1 }
+        }
+    }
+
+    private func revertSettings(_ batch: Batch, _ result: inout UndoResult) throws {
+        let query = try database.prepare("SELECT key, value, modified_at FROM batch_setting WHERE batch = ?")
+            .bind(1, batch.id)
+        var before: [(key: String, value: String?, time: Int64)] = []
+        while try query.step() { before.append((query.text(0), query.optionalText(1), query.integer(2))) }
+        for (key, value, time) in before {
+            try rememberSetting(key, try storedSetting(key))
+            if let value {
+                try database.statement("INSERT OR REPLACE INTO setting VALUES (?, ?, ?)")
+                    .bind(1, key).bind(2, value).bind(3, time).run()
+            } else {
+                try database.statement("DELETE FROM setting WHERE key = ?").bind(1, key).run()
+            }
+            result.settings += 1
+        }
+    }
+
+    /// The rows are put back as they were before the batch, and what lay under their paths.
+    private func revertAssets(_ batch: Batch, _ result: inout UndoResult) throws {
+        let query = try database.prepare(
+            "SELECT path, size, sha256, local_only, modified_ns, kept FROM batch_asset WHERE batch = ?"
+        ).bind(1, batch.id)
+        var before: [(path: String, asset: Asset?, kept: String?)] = []
+        while try query.step() {
+            guard let asset = try ifSound({ query.isNull(1) ? nil : try RowReader.asset(query) }) else { continue }
+            before.append((query.text(0), asset, query.optionalText(5)))
+        }
+        for (path, asset, kept) in before {
+            if let now = try self.asset(path) { try removeAsset(now) }
+            if let asset {
+                try putRow(asset)
+                try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path) VALUES (?, ?)")
+                    .bind(1, currentBatch?.id).bind(2, path).run()
+                try setPending(path, was: nil, place: kept == asset.digest.hex ? nil : kept ?? "")
+            } else {
+                // One that is gone is a change too, which a hub has to hear of.
+                _ = nextChange()
+                // The batch found the file in place.
+                if kept == path { try forgetPending(path) }
+            }
+            result.assets += 1
+        }
+    }
+
+    private static let damagedRows = "damaged"
+
+    /// Damaged rows that the batch had set aside go. Returns them: a redo brings them back from the undo's summary.
+    private func revertSetAside(_ batch: Batch) throws -> [String] {
+        let query = try database.prepare("SELECT line FROM damaged WHERE batch = ? ORDER BY line").bind(1, batch.id)
+        var lines: [String] = []
+        while try query.step() { lines.append(query.text(0)) }
+        try database.statement("DELETE FROM damaged WHERE batch = ?").bind(1, batch.id).run()
+        for line in (try? JSON(parsing: batch.summary))?[Self.damagedRows]?.array?.compactMap(\.string) ?? [] {
+            _ = try setAside(DamagedRow(line: line))
+        }
+        return lines
+    }
+}
