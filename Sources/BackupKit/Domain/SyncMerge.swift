@@ -15,24 +15,18 @@ struct SyncMerge {
 
     var derive: Derivation = { merged, _, _ in merged }
 
-    /// The record as it is from now on; equal to `hub` when there is nothing to tell the hub.
+    /// The record as it is from now on; equal to `hub` when there is nothing to tell the hub. Both have one identity; their
+    /// local ids may differ, since a tombstone may be called after what was deleted.
     func merge(_ local: Record, _ hub: Record, base: Ancestor?) throws -> Record {
         switch (local.isDeleted, hub.isDeleted) {
         case (true, true):
             guard local.modifiedAt > hub.modifiedAt else { return hub }
-            return withIdentity(of: hub, local)
+            return local
         // What was written after a delete is not lost by it; nothing else brings the dead back.
-        case (true, false): return local.modifiedAt >= hub.latestTime ? withIdentity(of: hub, local) : hub
-        case (false, true): return hub.modifiedAt >= local.latestTime ? hub : withIdentity(of: hub, local)
+        case (true, false): return local.modifiedAt >= hub.latestTime ? local : hub
+        case (false, true): return hub.modifiedAt >= local.latestTime ? hub : local
         case (false, false): return try mergeFields(local, hub, base?.isDeleted == true ? nil : base)
         }
-    }
-
-    private func withIdentity(of hub: Record, _ record: Record) -> Record {
-        var record = record
-        record.id = hub.id
-        record.localID = hub.localID
-        return record
     }
 
     private struct Side {

@@ -64,6 +64,7 @@ public enum Importer {
                 noteLeftOut(sources, taken: (events?.found ?? []).union(named?.taken ?? []), intake)
                 if let attachments { try attachments.take(into: intake) }
                 try named?.reportMissing(to: intake)
+                try intake.noteCiteKeys()
                 return ((), summary: intake.summary)
             }
             return intake.finished(batch)

@@ -279,7 +279,8 @@ extension Store {
         var added: [StoredRecord] = []
         while try query.step() { if let row = try ifSound({ try RowReader.record(query) }) { added.append(row) } }
         for old in added {
-            try overwrite(old.change, with: old.record.tombstone(at: timeAfter(old.record)), nextChange())
+            let tombstone = WorkLineage.tombstone(of: old.record, at: timeAfter(old.record))
+            try overwrite(old.change, with: tombstone, nextChange())
             result.removed += 1
         }
     }

@@ -43,6 +43,7 @@ extension Synchronizer {
                         refused.insert(row.change)
                     }
                     for conflict in conflicts { try apply(conflict) }
+                    try notePublications(conflicts)
                     try hear(of: head)
                     // One that could not be taken in keeps its record here, and the others go on.
                     for row in batch where conflicts.contains(where: { $0.record.id == row.record.id }) {
