@@ -101,7 +101,8 @@ public struct MergePolicy: Sendable {
             back.isLocalOnly = incoming.isLocalOnly
         }
         let changed = changes(from: [], to: try Fields.parse(incoming.fields))
-        return isCopy ? .add(back) : .update(withIdentity(of: tombstone, back), changed)
+        // A tombstone may be called after the work that it was; the record knows its own local id.
+        return isCopy ? .add(back) : .update(withName(of: tombstone, back), changed)
     }
 
     private func decideDelete(_ existing: Record, _ tombstone: Record) -> Decision {
@@ -117,10 +118,10 @@ public struct MergePolicy: Sendable {
         return record
     }
 
-    /// A tombstone of this very name knows best what it is called: when the name was folded into another record, it has
-    /// given up that record's local id.
-    private func withName(of known: Record, _ tombstone: Record) -> Record {
-        known.id == tombstone.id ? tombstone : withIdentity(of: known, tombstone)
+    /// What arrives under this very name knows best what it is called: a tombstone may be called after the work that was
+    /// deleted, or after its own name when that was folded into another record.
+    private func withName(of known: Record, _ record: Record) -> Record {
+        known.id == record.id ? record : withIdentity(of: known, record)
     }
 
     private func decideFields(

@@ -81,6 +81,14 @@ public struct Record: Sendable, Equatable {
 
     public var isDeleted: Bool { deletedAt != nil }
 
+    /// The same record under an id: both its local id and its name.
+    func identified(as localID: String) -> Record {
+        var record = self
+        record.localID = localID
+        record.id = RecordID(zone: id.zone, name: localID)
+        return record
+    }
+
     /// What is left of a deleted record: identity and times, nothing personal. It keeps its creation time out too.
     public func tombstone(at time: Timestamp) -> Record {
         Record(

@@ -15,8 +15,9 @@ struct SyncMerge {
 
     var derive: Derivation = { merged, _, _ in merged }
 
-    /// The record as it is from now on; equal to `hub` when there is nothing to tell the hub. `knowsBase` is false where a
-    /// hub was reset, so that no base says nothing.
+    /// The record as it is from now on; equal to `hub` when there is nothing to tell the hub. Both have one identity; their
+    /// local ids may differ, since a tombstone may be called after what was deleted. `knowsBase` is false where a hub was
+    /// reset, so that no base says nothing.
     func merge(_ local: Record, _ hub: Record, base: Ancestor?, knowsBase: Bool = true) throws -> Record {
         switch (local.isDeleted, hub.isDeleted) {
         case (true, true): return local.modifiedAt > hub.modifiedAt ? local : hub

@@ -64,13 +64,3 @@ public enum EventLine {
         return !path.isEmpty && (parts.first == "" || parts.contains("..") || parts.first?.hasSuffix(":") == true)
     }
 }
-
-extension Record {
-    /// The same record under an id: both its local id and its name.
-    func identified(as localID: String) -> Record {
-        var record = self
-        record.localID = localID
-        record.id = RecordID(zone: id.zone, name: localID)
-        return record
-    }
-}

@@ -3,20 +3,21 @@ extension BibliographyIntake {
     func takeEntry(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         let key = block.key
         state.items.append("key:" + key)
-        if state.isKnown { state.keys[key, default: 0] += 1 }
         let text = store.hasher.text(block.raw)
+        state.entries[text, default: 0] += 1
         pen.clear()
         Publication.write(block, with: &pen) { block.value(of: block.fields[$0], macros: state.macros) }
         if lane != nil, pen.written.count > CloudLimits.recordBytes { intake.noteOversize(key) }
-        if let lane, !key.isEmpty, known[key] == nil, localIDs.isEmpty, state.links.isEmpty {
-            // Neither the key nor the id that belongs to it can be known.
-            let id = DeterministicID.make(hasher, RecordType.publication, key)
-            known[key] = [Candidate(localID: id, text: text, file: state.number)]
-            return try lane.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
+        if lane != nil, !key.isEmpty, known[key] == nil, state.links.isEmpty, let id = try newID() {
+            // Neither the key nor the work can be known.
+            used.insert(store.hasher.key(id))
+            noteKey(key, Candidate(localID: id, text: text, file: state.number))
+            try lane?.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
                 $0 += id.utf8
             } fields: {
                 $0 += pen.written
             }
+            return
         }
         if !state.links.isEmpty {
             let links = JSON.array(state.links.map { .string($0) })
@@ -25,33 +26,23 @@ extension BibliographyIntake {
             pen.write(json: Fields.text(all))
             state.links = []
         }
-        guard lane == nil else { return try takeFast(key, text, &state) }
-        try takeSlow(key, &state, wanted)
+        try takeSlow(key, number: state.entries[text] ?? 1, &state, wanted)
     }
 
-    /// What is neither of a known key nor of a known text is new, and goes into a batch.
-    private func takeFast(_ key: String, _ text: UInt64, _ state: inout FileState) throws {
-        func add(_ id: String) throws {
-            known[key, default: []].append(Candidate(localID: id, text: text, file: state.number))
-            try lane?.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
-                $0 += id.utf8
-            } fields: {
-                $0 += pen.written
-            }
+    /// The id of the entry that the pen has written, where no publication can be the same work; else nil.
+    private func newID() throws -> String? {
+        func isFree(_ id: String) -> Bool { !used.contains(store.hasher.key(id)) }
+        if wasEmpty, let id = try WorkID.first(scanning: pen.written, hasher) { return isFree(id) ? id : nil }
+        let work = WorkID(try Fields.parse(pen.written))
+        return (work.all + work.listings + [work.legacy, work.twin()]).allSatisfy(isFree) ? work.first : nil
+    }
+
+    /// Two keys that differ only in case have to be looked at, too.
+    private func noteKey(_ key: String, _ candidate: Candidate) {
+        if known[key] != nil || !folded.insert(store.hasher.text(key.lowercased())).inserted {
+            intake.citeKeys.insert(key)
         }
-        guard let candidates = known[key], !key.isEmpty else {
-            let id = DeterministicID.make(hasher, RecordType.publication, key)
-            if key.isEmpty || localIDs.contains(id) { return try takeSlow(key, &state, nil) }
-            return try add(id)
-        }
-        // Somebody may have renamed the twin that the store had. One that another entry of this file is, this is not.
-        let file = state.number
-        if state.isKnown || !localIDs.isEmpty || candidates.contains(where: { $0.text == text && $0.file != file }) {
-            return try takeSlow(key, &state, nil)
-        }
-        let id = twinID(key, pen.written, &state)
-        if let first = candidates.first { conflicts.append((key, first.localID, id)) }
-        try add(id)
+        known[key, default: []].append(candidate)
     }
 
     /// A hash of the entry's text that a record holds.
@@ -61,94 +52,92 @@ extension BibliographyIntake {
         return bytes.withUnsafeBytes { store.hasher.text($0) }
     }
 
-    private func takeSlow(_ key: String, _ state: inout FileState, _ wanted: Wanted?) throws {
+    private func takeSlow(
+        _ key: String, number: Int, _ state: inout FileState, _ wanted: Wanted?
+    ) throws {
         let record = Record(
             id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
             fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
         guard wanted?(record) != false else { return }
         try flush()
         let incoming = try Fields.parse(record.fields)
-        if known[key] == nil, !key.isEmpty {
-            let usual = DeterministicID.make(hasher, RecordType.publication, key)
-            // A publication of that id and another key was renamed since; it is no other entry's to become.
-            if !localIDs.contains(usual) {
-                return try takeNew(record.identified(as: usual), incoming, key: key, &state)
-            }
-        }
-        if let match = try match(key, incoming, state) {
+        let work = WorkID(bibTeX(incoming))
+        if let match = try match(key, incoming, work, state) {
             known[key]?[match.index].file = state.number
             try intake.take(carryLinks(from: match.fields, to: record, incoming).identified(as: match.localID))
-        } else {
-            try takeTwin(record, incoming, key: key, &state)
+            return
         }
-    }
-
-    private func takeNew(_ record: Record, _ incoming: [Field], key: String, _ state: inout FileState) throws {
-        let outcome = try intake.take(record)
-        if case .protect = outcome.decision { return }
-        let text = text(of: incoming)
-        known[key, default: []].append(Candidate(localID: record.localID, text: text, file: state.number))
-    }
-
-    /// Another work under a known key, or an entry without a key: its id is made from its text.
-    private func takeTwin(_ record: Record, _ incoming: [Field], key: String, _ state: inout FileState) throws {
-        var text = Fields.text(bibTeX(incoming))
-        let id = text.withUTF8 { twinID(key, UnsafeRawBufferPointer($0), &state) }
-        for known in [DeterministicID.make(hasher, RecordType.publication, key), id]
-        where try isRenamed(known, incoming, state) {
-            state.renamed.insert(known)
+        guard let id = try number > 1 ? work.twin(number) : id(of: work, record, incoming, &state) else {
             return intake.passKnown()
         }
         let outcome = try intake.take(record.identified(as: id))
-        guard case .add = outcome.decision else { return }
-        let first = known[key]?.first
-        known[key, default: []].append(
-            Candidate(localID: id, text: self.text(of: incoming), file: state.number))
-        if let first, !key.isEmpty {
-            try intake.conflict(kind: "publication", subject: key, existing: first.localID, incoming: id)
-        }
+        if case .protect = outcome.decision { return }
+        used.insert(store.hasher.key(outcome.localID))
+        noteKey(key, Candidate(localID: outcome.localID, text: self.text(of: incoming), file: state.number))
     }
 
-    private func twinID(_ key: String, _ fields: UnsafeRawBufferPointer, _ state: inout FileState) -> String {
-        hasher.update(fields)
-        let text = hasher.finish().hex
-        state.texts[text, default: 0] += 1
-        return Publication.twinID(key: key, textDigest: text, number: state.texts[text] ?? 1)
-    }
-
-    /// The store's publication that an entry is: the same text, else, for the first entry of that key in its file, the
-    /// same work. One that another entry of the file was already is nobody else's.
+    /// The store's publication of that key that an entry is: the same text, else the same work. One that another entry of
+    /// the file was already is nobody else's.
     private func match(
-        _ key: String, _ incoming: [Field], _ state: FileState
+        _ key: String, _ incoming: [Field], _ work: WorkID, _ state: FileState
     ) throws -> (index: Int, localID: String, fields: [Field])? {
         guard let candidates = known[key] else { return nil }
         let mine = bibTeX(incoming)
-        var work: (index: Int, localID: String, fields: [Field])?
+        var found: (index: Int, localID: String, fields: [Field])?
         for (index, candidate) in candidates.enumerated() where candidate.file != state.number {
-            guard
-                let existing = try store.records(localID: candidate.localID)
-                    .first(where: { $0.record.type == RecordType.publication && !$0.record.isDeleted })
-            else { continue }
-            let fields = try Fields.parse(existing.record.fields)
+            guard let existing = try live(candidate.localID) else { continue }
+            let fields = try Fields.parse(existing.fields)
             if bibTeX(fields) == mine { return (index, candidate.localID, fields) }
-            if work == nil, state.isKnown, !key.isEmpty, state.keys[key] == 1, Publication.isSameWork(fields, incoming)
+            if found == nil, !key.isEmpty,
+                WorkIdentity(fields).verdict(work.identity, isRelated: state.isKnown) == .same
             {
-                work = (index, candidate.localID, fields)
+                found = (index, candidate.localID, fields)
             }
         }
-        return work
+        return found
+    }
+
+    private func live(_ localID: String) throws -> Record? {
+        try store.soundRecords(localID: localID).map(\.record)
+            .first { $0.type == RecordType.publication && !$0.isDeleted }
+    }
+
+    /// The id of an entry that is none of the publications with its key; nil where it is one that has another key by now.
+    private func id(
+        of work: WorkID, _ record: Record, _ incoming: [Field], _ state: inout FileState
+    ) throws -> String? {
+        for id in work.all + work.listings + [work.legacy, work.twin()]
+        where try isRenamed(id, work, incoming, state) {
+            state.renamed.insert(id)
+            return nil
+        }
+        // What was deleted since stays so, whichever of its ids it had.
+        for id in work.listings + [work.legacy, work.twin()] {
+            let dead = try store.soundRecords(localID: id).map(\.record)
+                .first { $0.isDeleted && $0.type == RecordType.publication }
+            if let dead, dead.modifiedAt >= record.latestTime { return id }
+        }
+        for id in work.all {
+            guard let holder = try live(id) else { return id }
+            let identity = WorkIdentity(try Fields.parse(holder.fields))
+            guard identity.verdict(work.identity) == .same else { continue }
+            // One work under two keys is two publications; a second entry of one key is one more by its text.
+            if identity.key != work.identity.key, try live(work.listing) == nil { return work.listing }
+            break
+        }
+        return work.twin()
     }
 
     /// Whether a publication is an entry that has got another key since: nobody's file takes the new key back.
-    private func isRenamed(_ localID: String, _ incoming: [Field], _ state: FileState) throws -> Bool {
-        guard localIDs.contains(localID), !state.renamed.contains(localID) else { return false }
-        let known = try store.records(localID: localID)
-            .first { $0.record.type == RecordType.publication && !$0.record.isDeleted }
-        guard let known else { return false }
-        let fields = try Fields.parse(known.record.fields)
-        let key = Fields.string(Publication.citeKey, in: fields)
-        return key != Fields.string(Publication.citeKey, in: incoming)
-            && Publication.withoutKey(fields) == Publication.withoutKey(incoming)
+    private func isRenamed(_ localID: String, _ work: WorkID, _ incoming: [Field], _ state: FileState) throws -> Bool {
+        guard !state.renamed.contains(localID), let known = try live(localID) else { return false }
+        let fields = try Fields.parse(known.fields)
+        guard Fields.string(Publication.citeKey, in: fields) != work.identity.key,
+            Publication.withoutKey(fields) == Publication.withoutKey(incoming)
+        else { return false }
+        // Its id was made of the old key, its key is newer than the rest of it, or a decision has buried the old text.
+        if localID == work.legacy || localID == work.twin() || known.isKeyNewest(among: fields) { return true }
+        return try store.soundRecords(localID: work.twin()).contains { $0.record.isDeleted }
     }
 
     func bibTeX(_ fields: [Field]) -> [Field] { fields.filter { $0.name != Publication.linkedFiles } }
@@ -161,5 +150,14 @@ extension BibliographyIntake {
         var record = record
         record.fields = Fields.text(incoming + [links])
         return record
+    }
+}
+
+extension Record {
+    /// Whether its cite key was set after all that the entry says.
+    fileprivate func isKeyNewest(among fields: [Field]) -> Bool {
+        let key = fieldTimes[Publication.citeKey] ?? modifiedAt
+        let others = fields.filter { Publication.isBibTeXField($0.name) }
+        return !others.isEmpty && others.allSatisfy { fieldTimes[$0.name] ?? modifiedAt < key }
     }
 }

@@ -1,21 +1,21 @@
 /// Takes `.bib` files into a store: entries as publications, and what stands between them, in its order.
 ///
-/// An entry is matched by its cite key. Where the store's publication of that key is another work, both are kept and a
-/// conflict is queued: nobody's reference is merged into somebody else's.
+/// An entry is matched by its cite key and its work. Where the store's publication of that key is another work, both are
+/// kept and a conflict is queued: nobody's reference is merged into somebody else's.
 final class BibliographyIntake {
     let intake: Intake
     var store: Store { intake.store }
     /// The live publications with each cite key.
     var known: [String: [Candidate]] = [:]
     var lane: IntakeLane?
-    /// Conflicts with publications that may not be in the store yet, and those that were not added after all.
-    var conflicts: [(key: String, existing: String, incoming: String)] = []
-    var notAdded: Set<String> = []
     let hasher = SHA256Hasher()
     /// The fields of the entry or part at hand.
     var pen = JSONPen()
-    /// Local ids of the publications that the store had before.
-    var localIDs: Set<String> = []
+    /// Hashes of the ids that publications have, or had, and of all cite keys in lower case.
+    var used: Set<Int64> = []
+    var folded: Set<UInt64> = []
+    /// Whether the store had no publication before, not even a deleted one.
+    let wasEmpty: Bool
     private var filesSeen: [String: Int] = [:]
     private var filesTaken = 0
     private var partIDs = BibliographyPartIDs()
@@ -26,6 +26,9 @@ final class BibliographyIntake {
 
     init(_ intake: Intake) throws {
         self.intake = intake
+        let store = intake.store
+        used = try store.localIDs(type: RecordType.publication)
+        wasEmpty = used.isEmpty
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in
             let fields = try Fields.parse(stored.record.fields)
             let kind = Fields.string("kind", in: fields) ?? ""
@@ -37,9 +40,9 @@ final class BibliographyIntake {
         }
         try store.forEachLive(type: RecordType.publication) { stored in
             let fields = try Fields.parse(stored.record.fields)
-            known[Fields.string(Publication.citeKey, in: fields) ?? "", default: []]
-                .append(Candidate(localID: stored.record.localID, text: text(of: fields)))
-            localIDs.insert(stored.record.localID)
+            let key = Fields.string(Publication.citeKey, in: fields) ?? ""
+            known[key, default: []].append(Candidate(localID: stored.record.localID, text: text(of: fields)))
+            folded.insert(store.hasher.text(key.lowercased()))
         }
     }
 
@@ -56,8 +59,8 @@ final class BibliographyIntake {
         var name: String
         /// Written by us: what it holds came from elsewhere, and most of it is known.
         var isExport = false
-        /// The same library as the store's at another time: a backup, or a file that was imported before. Only here can
-        /// an entry be another version of a known one; elsewhere another text under a known key is somebody else's.
+        /// The same library as the store's at another time: a backup, or a file that was imported before. Only here may
+        /// volume and pages of a work have been corrected; elsewhere they tell one "Editorial" from the next.
         var isKnown = false
         var hasNewParts = false
         let path: String
@@ -66,8 +69,8 @@ final class BibliographyIntake {
         var items: [String] = []
         /// The how manieth file of this import.
         let number: Int
-        /// How often each key was met, in a file that is known, and how often each text.
-        var keys: [String: Int] = [:]
+        /// How often each text was met, of entries by a hash.
+        var entries: [UInt64: Int] = [:]
         var texts: [String: Int] = [:]
         /// Publications with other keys by now that entries of this file are.
         var renamed: Set<String> = []
@@ -118,8 +121,6 @@ final class BibliographyIntake {
         let zone = RecordType.libraryZone
         return IntakeLane(intake, sorts: [(zone, RecordType.publication), (zone, RecordType.bibliographyPart)]) {
             [unowned self] record, decision in
-            if case .add = decision { return }
-            notAdded.insert(record.localID)
             guard case .protect = decision, record.type == RecordType.publication else { return }
             let key = try Fields.strings(named: [Publication.citeKey], of: record.fields)[0] ?? ""
             known[key]?.removeAll { $0.localID == record.localID }
@@ -129,12 +130,6 @@ final class BibliographyIntake {
     /// Until this is done, the store must not be asked: it may be at work on another thread.
     func flush() throws {
         try lane?.flush()
-        for conflict in conflicts where !notAdded.contains(conflict.incoming) {
-            try intake.conflict(
-                kind: "publication", subject: conflict.key, existing: conflict.existing, incoming: conflict.incoming)
-        }
-        conflicts = []
-        notAdded = []
     }
 
     /// Two files of one name in one import are two files.

@@ -20,9 +20,6 @@ struct BibliographyWriter {
 
     struct Entry {
         let key: String
-        /// Of the entries with one key, the one that the key itself identifies comes first.
-        let isFirst: Bool
-        let localID: String
         /// Where what is written for it lies in `texts`; empty when it cannot be written as BibTeX.
         let text: Range<Int64>
         /// What its macros mean, as a place in `choices`.
@@ -83,9 +80,7 @@ struct BibliographyWriter {
         }
         entries.append(
             Entry(
-                key: key, isFirst: record.localID == DeterministicID.make(RecordType.publication, key),
-                localID: record.localID, text: start..<texts.position, choice: placeOfChoice[choice] ?? 0,
-                parent: parent))
+                key: key, text: start..<texts.position, choice: placeOfChoice[choice] ?? 0, parent: parent))
     }
 
     /// With the values of macros that no definition gives any more, written out.
@@ -162,7 +157,7 @@ struct BibliographyWriter {
         var head = BibliographyHead()
         for part in parts.shown where !macros.holdsBack(part.bytes) { try head.append(part, to: sink) }
         var writer = macros.writer()
-        let sorted = sortedEntries()
+        let sorted = try sortedEntries()
         var isWritten = [Bool](repeating: false, count: sorted.count)
         func write(_ wanted: (Entry) -> Bool) throws {
             for (index, entry) in sorted.enumerated() where !isWritten[index] {
@@ -197,11 +192,11 @@ struct BibliographyWriter {
         try sink { $0 += bytes }
     }
 
-    func sortedEntries() -> [Entry] {
-        entries.sorted { left, right in
+    /// Entries of one key by their bytes: ids may differ from store to store.
+    func sortedEntries() throws -> [Entry] {
+        try entries.sorted { left, right in
             if left.key != right.key { return BibKeyOrder.precedes(left.key, right.key) }
-            if left.isFirst != right.isFirst { return left.isFirst }
-            return left.localID < right.localID
+            return try texts.read(left.text).lexicographicallyPrecedes(texts.read(right.text))
         }
     }
 

@@ -76,6 +76,7 @@ public enum Importer {
                 noteLeftOut(sources, taken: (events?.found ?? []).union(named?.taken ?? []), intake)
                 if let attachments { try attachments.take(into: intake) }
                 try named?.reportMissing(to: intake)
+                try intake.noteCiteKeys()
                 try intake.countConflicts()
                 return ((), summary: intake.summary)
             }

@@ -60,6 +60,9 @@ final class Intake {
     /// Whether the plan lists what is added, too, record by record.
     var keepsPlan = false
     var result = IntakeResult()
+    /// Cite keys of publications that came or changed, and which of these were here before.
+    var citeKeys: Set<String> = []
+    private var changed: Set<RecordID> = []
     /// Identities that the source named; only kept where replace needs them.
     private var touched: Set<RecordID> = []
     /// Conflicts of a backup that the store did not have.
@@ -111,6 +114,7 @@ final class Intake {
         if record.hubBytes > CloudLimits.recordBytes { noteOversize(outcome.id.description) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
         count(record, outcome)
+        if record.type == RecordType.publication { try notePublication(record, outcome) }
         try heard(record, outcome)
         return outcome
     }
@@ -130,6 +134,38 @@ final class Intake {
     func countConflicts() throws {
         guard !conflictsAdded.isEmpty else { return }
         result.conflicts += try store.conflicts().count { conflictsAdded.contains($0.recordID) }
+    }
+
+    private func notePublication(_ record: Record, _ outcome: Outcome) throws {
+        let taken: Record
+        switch outcome.decision {
+        case .add(let new): taken = new
+        case .update(let new, _):
+            taken = new
+            changed.insert(new.id)
+        case .unchanged, .protect: return
+        }
+        guard !taken.isDeleted, let key = CiteKeys.key(of: taken) else { return }
+        citeKeys.insert(key)
+        // Of one key a conflict is queued.
+        guard let other = outcome.otherWork, let known = try store.record(other)?.record,
+            CiteKeys.key(of: known) != key
+        else { return }
+        note(
+            Finding(
+                .conflict, .warning, "\(record.id)",
+                "is the id of another publication here; this one is kept as \(outcome.id)",
+                remedy: "'backup-tool show' shows both; the other one is \(other)"))
+    }
+
+    /// Queues a conflict for each cite key that two publications have since this batch. Comes last in it.
+    func noteCiteKeys() throws {
+        guard let batch = store.currentBatch, !citeKeys.isEmpty else { return }
+        let report = try CiteKeys(store).report(on: citeKeys) { stored in
+            stored.change < batch.firstChange ? .known : changed.contains(stored.record.id) ? .changed : .new
+        }
+        result.conflicts += report.conflicts
+        result.findings += report.findings
     }
 
     private func put(_ record: Record) throws -> Outcome {
@@ -191,15 +227,6 @@ final class Intake {
             PlanItem(
                 action: action, subject: id.description, label: RecordLabel.text(of: record), changes: changes,
                 reason: reason))
-    }
-
-    func conflict(kind: String, subject: String, existing: String, incoming: String) throws {
-        result.conflicts += 1
-        try store.noteConflict(kind: kind, subject: subject, existing: existing, incoming: incoming)
-        note(
-            Finding(
-                .conflict, .warning, subject, "two different \(kind)s have this name; both are kept",
-                remedy: "'backup-tool conflicts list' shows what waits for you"))
     }
 
     /// Takes an attachment that waits, durable, in the incoming folder; nil in a dry run. Returns the path that it has in

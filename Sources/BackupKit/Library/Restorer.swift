@@ -44,6 +44,7 @@ public enum Restorer {
                 kind: options.kindOfBatch, source: path, dryRun: options.dryRun
             ) {
                 try apply(prepared, to: intake, options)
+                try intake.noteCiteKeys()
                 try intake.countConflicts()
                 return ((), summary: intake.summary)
             }

@@ -62,7 +62,7 @@ extension Store {
             try removeRow(stored)
             try put(known.record.tombstone(at: time), replacing: known)
         } else {
-            try put(stored.record.tombstone(at: time), replacing: stored)
+            try put(WorkLineage.tombstone(of: stored.record, at: time), replacing: stored)
         }
     }
 

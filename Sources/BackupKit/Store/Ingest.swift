@@ -5,6 +5,8 @@ public struct Outcome: Sendable, Equatable {
     public let decision: Decision
     /// The incoming time lay in the future and was set back.
     public var clamped = false
+    /// The record of another work that has the id which this one came with.
+    public var otherWork: RecordID?
 }
 
 /// Takes records from outside into the store by the rules of identity and merging.
@@ -17,14 +19,21 @@ extension Store {
     public func ingest(_ record: Record, resurrect: Bool = false, derive: Derivation = { _, merged, _, _ in merged })
         throws -> Outcome
     {
+        try ingest(record, resurrect, keepsID: false, derive)
+    }
+
+    /// `keepsID`: the record is taken under its id, whatever work the store has there.
+    private func ingest(
+        _ record: Record, _ resurrect: Bool, keepsID: Bool, _ derive: Derivation = { _, merged, _, _ in merged }
+    ) throws -> Outcome {
         do {
-            return try take(record, resurrect, derive)
+            return try take(record, resurrect, keepsID, derive)
         } catch let error as BackupError where error.subject == nil {
             throw BackupError(error.code, error.message, at: record.id.description, remedy: error.remedy)
         }
     }
 
-    private func take(_ record: Record, _ resurrect: Bool, _ derive: Derivation) throws -> Outcome {
+    private func take(_ record: Record, _ resurrect: Bool, _ keepsID: Bool, _ derive: Derivation) throws -> Outcome {
         let now = self.now()
         let (incoming, clamped) = clamp(record, to: now)
         let look = try firstLook(incoming)
@@ -32,14 +41,17 @@ extension Store {
         if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty {
             return Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
         }
-        let existing = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
-        return try settle(incoming, existing, policy(resurrect, now, existing.main), derive, clamped)
+        let found = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
+        let (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
+        var outcome = try settle(taken, existing, policy(resurrect, now, existing.main), derive, clamped)
+        if !sameBytes(taken.localID, incoming.localID) { outcome.otherWork = found.main?.record.id }
+        return outcome
     }
 
     /// Takes a record whose fields are newer than all that is known, by our own word: its times need no clamping, and its
     /// fields win. Must run inside `write`.
     func release(_ record: Record, derive: Derivation) throws -> Outcome {
-        let existing = try match(record, among: soundRecords(localID: record.localID))
+        let (record, existing) = try settleWork(of: record, match(record, among: soundRecords(localID: record.localID)))
         if existing.main?.record.isLocalOnly == true, existing.main?.record.isDeleted == false {
             throw BackupError(
                 .failed, "a copy of it is kept on this device only", at: record.id.description,
@@ -74,7 +86,7 @@ extension Store {
     }
 
     private func settle(
-        _ incoming: Record, _ existing: (main: StoredRecord?, nameTaken: Bool), _ policy: MergePolicy,
+        _ incoming: Record, _ existing: Match, _ policy: MergePolicy,
         _ derive: Derivation, _ clamped: Bool
     ) throws -> Outcome {
         let decision = try policy.decide(existing: existing.main?.record, incoming: incoming) {
@@ -95,10 +107,11 @@ extension Store {
         return Outcome(id: id, localID: incoming.localID, decision: decision, clamped: clamped)
     }
 
+    /// What `match` found.
+    typealias Match = (main: StoredRecord?, nameTaken: Bool)
+
     /// The record that an incoming one is a version of: the same identity, or the same type and local id.
-    private func match(_ incoming: Record, among sameLocalID: [StoredRecord]) throws -> (
-        main: StoredRecord?, nameTaken: Bool
-    ) {
+    func match(_ incoming: Record, among sameLocalID: [StoredRecord]) throws -> Match {
         let sameType = sameLocalID.filter { $0.record.type == incoming.type }
         let same = sameType.first { $0.record.id == incoming.id }
         // A live local-only copy stands for the record, whatever arrives under its old name. Tombstones are for that
@@ -143,20 +156,24 @@ extension Store {
     /// Takes the record as it is, whatever the times say. A newer tombstone still wins unless `resurrect`, and a local-only
     /// record still is protected. Must run inside `batch`.
     public func overwrite(with record: Record, resurrect: Bool) throws -> Outcome {
-        let merged = try decision(on: record, resurrect: resurrect)
+        let merged = try decision(on: record, resurrect: resurrect, keepsID: true)
         if case .protect(let reason) = merged.decision, reason != .newer { return merged }
         let known = try soundRecords(localID: record.localID)
         guard let existing = try match(record, among: known).main else {
-            return try ingest(record, resurrect: resurrect)
+            return try ingest(record, resurrect, keepsID: true)
         }
         // Equal fields are no reason to give it back to the cloud.
         if existing.record.isLocalOnly { return merged }
-        if existing.record.isDeleted, !record.isDeleted { return try ingest(record, resurrect: resurrect) }
+        if existing.record.isDeleted, !record.isDeleted, try WorkLineage.isOneRecord(existing.record, record) {
+            return try ingest(record, resurrect, keepsID: true)
+        }
         var new = record
         new.id = existing.record.id
         if resurrect, !record.isDeleted {
             // The same fields already: they may have to outlive a tombstone, and nothing else.
-            if try Fields.same(existing.record.fields, record.fields) { return try ingest(record, resurrect: true) }
+            if try Fields.same(existing.record.fields, record.fields) {
+                return try ingest(record, true, keepsID: true)
+            }
             let policy = try policy(true, now(), existing)
             new = try new.restored(at: policy.now, known: max(policy.known, existing.record.latestTime))
         }
@@ -168,10 +185,12 @@ extension Store {
     }
 
     /// What would be done with a record, and nothing more.
-    func decision(on record: Record, resurrect: Bool = false) throws -> Outcome {
-        let main = try match(record, among: try soundRecords(localID: record.localID)).main
-        let decision = try policy(resurrect, now(), main).decide(existing: main?.record, incoming: record)
-        return Outcome(id: main?.record.id ?? record.id, localID: record.localID, decision: decision)
+    func decision(on record: Record, resurrect: Bool = false, keepsID: Bool = false) throws -> Outcome {
+        let found = try match(record, among: try soundRecords(localID: record.localID))
+        let (taken, match) = try keepsID ? (record, found) : settleWork(of: record, found)
+        let decision = try policy(resurrect, now(), match.main).decide(
+            existing: match.main?.record, incoming: taken)
+        return Outcome(id: match.main?.record.id ?? taken.id, localID: taken.localID, decision: decision)
     }
 
     /// Takes a live record out altogether; the batch remembers it. Must run inside `batch`.

@@ -24,6 +24,8 @@ public final class Store {
     private var isWriting = false
     /// The import or restore that is being recorded, if one is.
     var currentBatch: Batch?
+    /// Whether there were publications before that batch.
+    var publicationsBefore: (batch: Int64, any: Bool)?
     /// Whether that batch is a dry run: rows come and go, files stay where they are.
     var rehearsal = false
     /// Whether `.blobs` has names that are not durable yet.

@@ -40,8 +40,9 @@ extension Synchronizer {
     }
 
     private func settle(_ bare: Record, _ incoming: HubRecord) throws {
-        let look = try store.lookUp(bare)
+        var look = try store.lookUp(bare)
         if let seen = look.row?.hubVersion, seen >= incoming.version { return }
+        if try settleIdentity(of: bare, look.row) { look = try store.lookUp(bare) }
         let (record, isClamped) = clamped(bare)
         guard let row = look.row else {
             if look.hasCopy, !record.isDeleted { return try protect(record) }
@@ -189,6 +190,7 @@ extension Synchronizer {
                     try release(found.record.id)
                     try apply(found)
                 }
+                try notePublications(answer.records)
                 try hear(of: answer.head)
             }
         }
@@ -202,45 +204,5 @@ extension Synchronizer {
         case .damaged: !held.id.zone.isEmpty
         case .size, .permission, .missing: false
         }
-    }
-
-    // MARK: One cite key, two publications
-
-    /// Two publications with one cite key are both kept, and a person decides.
-    private func notePublications(_ records: [HubRecord]) throws {
-        let arrived = records.filter { $0.record.type == RecordType.publication && !$0.record.isDeleted }
-        guard !arrived.isEmpty else { return }
-        var known = try citeKeys ?? readCiteKeys()
-        for incoming in arrived {
-            guard let stored = try store.ifSound({ try store.record(incoming.record.id) }) ?? nil,
-                !stored.record.isDeleted,
-                let key = try Fields.strings(named: [Store.citeKeyField], of: stored.record.fields)[0]
-            else { continue }
-            for other in known[key, default: []].sorted() where other != stored.record.id {
-                guard let rival = try store.ifSound({ try store.record(other) }) ?? nil, !rival.record.isDeleted,
-                    try Fields.strings(named: [Store.citeKeyField], of: rival.record.fields)[0] == key,
-                    rival.record.localID != stored.record.localID
-                else { continue }
-                let (existing, incoming) = (rival.record.localID, stored.record.localID)
-                if try store.hasConflict(subject: key, incoming, existing) { continue }
-                try store.noteConflict(kind: "publication", subject: key, existing: existing, incoming: incoming)
-                result.conflicts += 1
-                result.findings.append(
-                    Finding(
-                        .conflict, .warning, key, "two different publications have this name; both are kept",
-                        remedy: "rename one of them"))
-            }
-            known[key, default: []].insert(stored.record.id)
-        }
-        citeKeys = known
-    }
-
-    private func readCiteKeys() throws -> [String: Set<RecordID>] {
-        var keys: [String: Set<RecordID>] = [:]
-        try store.forEachLive(type: RecordType.publication) { stored in
-            guard let key = try Fields.strings(named: [Store.citeKeyField], of: stored.record.fields)[0] else { return }
-            keys[key, default: []].insert(stored.record.id)
-        }
-        return keys
     }
 }

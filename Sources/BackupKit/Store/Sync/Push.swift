@@ -95,6 +95,7 @@ extension Synchronizer {
                 try hold(row.record.id, .permission, reason, size: row.record.hubBytes)
             }
             for conflict in conflicts { try apply(conflict) }
+            try notePublications(conflicts)
             try hear(of: head)
             for row in batch {
                 guard let version = versions[row.record.id] else { continue }

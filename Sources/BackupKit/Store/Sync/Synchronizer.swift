@@ -58,8 +58,10 @@ public final class Synchronizer {
     var result = SyncResult()
     /// Names of what is held, so that most records need no look into that table.
     var heldIDs: Set<RecordID> = []
-    /// Publications by cite key; read when the first one comes.
-    var citeKeys: [String: Set<RecordID>]?
+    /// Read when the first publication comes.
+    var citeKeys: CiteKeys?
+    /// Publications that no hub has seen, by what their tombstones would be called; read when such a tombstone comes.
+    var unseenListings: [String: RecordID]?
     /// Conflicts that arrived as records of others.
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []

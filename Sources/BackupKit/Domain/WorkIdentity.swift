@@ -1,0 +1,215 @@
+/// Which work a publication is, whatever its cite key: by strong identifiers (DOI and its kin), by title, authors and year
+/// together, or by its whole text.
+public struct WorkIdentity {
+    /// What two publications say about being one work.
+    public enum Verdict: Sendable { case same, different, unknown }
+
+    private enum Name: Int, CaseIterable {
+        case citeKey, entryType, doi, url, eprint, archiveprefix, eprinttype, pmid, adsurl, bibcode, isbn, pages,
+            chapter,
+            eid, number, volume, title, author, editor, year, date
+    }
+
+    private static let names = Name.allCases.map { Array("\($0)".utf8) }
+
+    private var values = [String?](repeating: nil, count: Name.allCases.count)
+    private let fields: [Field]
+
+    init(_ fields: [Field]) {
+        self.fields = fields
+        for field in fields {
+            var name = field.name
+            guard let place = name.withUTF8({ Self.place(of: UnsafeRawBufferPointer($0)) }), values[place] == nil else {
+                continue
+            }
+            values[place] = Fields.string(field.name, in: [field])
+        }
+    }
+
+    /// Of fields as JSON text, in one pass that builds nothing but the values it needs. It knows no `text`.
+    init(scanning bytes: UnsafeRawBufferPointer) throws {
+        fields = []
+        var scanner = JSONScanner(bytes)
+        try scanner.forEachMember { key, kind, range in
+            guard kind == .string, let place = Self.place(of: UnsafeRawBufferPointer(rebasing: bytes[key])) else {
+                return
+            }
+            values[place] = jsonUnescape(bytes, range.dropFirst().dropLast())
+        }
+    }
+
+    private static func place(of name: UnsafeRawBufferPointer) -> Int? {
+        names.firstIndex { $0.count == name.count && $0.elementsEqual(name) }
+    }
+
+    var key: String { values[Name.citeKey.rawValue] ?? "" }
+
+    /// All that the entry says, whatever it is called: its type and fields, sorted by name.
+    var text: String {
+        Fields.text(fields.filter { !Self.isNoText($0.name) }.sorted { precedesBytewise($0.name, $1.name) })
+    }
+
+    /// The key is a label, the raw text holds it, and files are linked by whoever keeps them.
+    private static func isNoText(_ name: String) -> Bool {
+        name == "citeKey" || name == "rawBibTeX" || name == "rawBase64" || name == "linkedFiles"
+    }
+
+    private func value(_ name: Name) -> String? {
+        guard let value = values[name.rawValue], !value.isEmpty else { return nil }
+        return value
+    }
+
+    private var type: String { (value(.entryType) ?? "").lowercased() }
+    /// A chapter, a paper in proceedings: it may carry the identifier of the book that it stands in.
+    private var isPart: Bool {
+        ["inbook", "incollection", "inproceedings", "conference", "bookinbook", "suppbook", "inreference"].contains(
+            type)
+    }
+    private var isWhole: Bool {
+        [
+            "book", "mvbook", "collection", "mvcollection", "proceedings", "mvproceedings", "reference", "manual",
+            "booklet",
+        ]
+        .contains(type)
+    }
+
+    // MARK: Evidence
+
+    /// The identifiers of each kind.
+    private func identifiers(_ kind: WorkIdentifier.Kind) -> Set<String> {
+        let doi =
+            value(.doi).flatMap { WorkIdentifier.doi($0) } ?? value(.url).flatMap { WorkIdentifier.doi(inAddress: $0) }
+        func one(_ found: String?) -> Set<String> { found.map { [$0] } ?? [] }
+        switch kind {
+        case .doi: return one(doi.flatMap { WorkIdentifier.arxiv(ofDOI: $0) == nil ? $0 : nil })
+        case .arxiv: return one(arxiv ?? doi.flatMap { WorkIdentifier.arxiv(ofDOI: $0) })
+        case .pmid:
+            let eprint = archive == "pubmed" ? value(.eprint) : nil
+            return one(
+                (value(.pmid) ?? eprint).flatMap { WorkIdentifier.pmid($0) }
+                    ?? value(.url).flatMap { WorkIdentifier.pmid(inAddress: $0) })
+        case .bibcode: return one(bibcode.bibcode)
+        case .isbn: return Set(isbns)
+        }
+    }
+
+    private var archive: String { (value(.archiveprefix) ?? value(.eprinttype) ?? "").lowercased() }
+
+    private var arxiv: String? {
+        let eprint = archive.isEmpty || archive == "arxiv" ? value(.eprint).flatMap { WorkIdentifier.arxiv($0) } : nil
+        return eprint ?? value(.url).flatMap { WorkIdentifier.arxiv(inAddress: $0) } ?? bibcode.arxiv
+    }
+
+    private var bibcode: (bibcode: String?, arxiv: String?) {
+        guard let code = value(.bibcode) ?? value(.adsurl) else { return (nil, nil) }
+        return WorkIdentifier.bibcode(code)
+    }
+
+    /// An ISBN names a whole book. Of a part it says something only together with its place in the book.
+    private var isbns: [String] {
+        guard let field = value(.isbn), type != "article" else { return [] }
+        let found = WorkIdentifier.isbns(field)
+        guard isPart else { return found }
+        guard let place = value(.chapter).map({ "chapter \(WorkText.folded($0))" }) ?? firstPage else { return [] }
+        return found.map { "\($0) \(place)" }
+    }
+
+    private var firstPage: String? {
+        value(.pages).map { WorkText.folded($0.prefix { $0 != "-" && $0 != "\u{2013}" && $0 != "," }) }
+            .flatMap { $0.isEmpty ? nil : $0 }
+    }
+
+    private var title: String? { value(.title).map { WorkText.folded($0) }.flatMap { $0.isEmpty ? nil : $0 } }
+
+    private var people: (people: [WorkText.Person], areAll: Bool)? {
+        guard let field = value(.author) ?? value(.editor) else { return nil }
+        let found = WorkText.people(field)
+        return found.people.isEmpty ? nil : found
+    }
+
+    private var year: String? {
+        guard let text = value(.year) ?? value(.date) else { return nil }
+        let digits = text.drop { !$0.isNumber }.prefix { $0.isNumber }
+        return digits.count == 4 ? String(digits) : nil
+    }
+
+    /// What the work is known by, the strongest first; its text comes after all of these.
+    var evidence: [String] {
+        WorkIdentifier.Kind.allCases.flatMap { evidence($0) } + (description.map { [$0] } ?? [])
+    }
+
+    /// The first of them, and no work for the others.
+    var firstEvidence: String? {
+        for kind in WorkIdentifier.Kind.allCases { if let found = evidence(kind).first { return found } }
+        return description
+    }
+
+    private func evidence(_ kind: WorkIdentifier.Kind) -> [String] {
+        identifiers(kind).sorted().map { "\(kind.rawValue):\($0)" }
+    }
+
+    /// Title, authors and year, if all are there.
+    private var description: String? {
+        guard let title, let people, let year else { return nil }
+        let names = people.people.map { "\($0.family) \($0.initial)" } + (people.areAll ? [] : ["others"])
+        return "work:\(title)|\(names.joined(separator: ","))|\(year)"
+    }
+
+    // MARK: Two publications
+
+    /// `isRelated`: it is known from elsewhere that these are one library at two times, so that a place in a journal may
+    /// have been corrected.
+    func verdict(_ other: WorkIdentity, isRelated: Bool = false) -> Verdict {
+        if sameBytes(text, other.text) { return .same }
+        for kind in WorkIdentifier.Kind.allCases {
+            let (mine, theirs) = (identifiers(kind), other.identifiers(kind))
+            if mine.isEmpty || theirs.isEmpty { continue }
+            if mine.isDisjoint(with: theirs) { return .different }
+            return contradicts(other) ? .different : .same
+        }
+        guard let people, let theirs = other.people, title != nil, other.title != nil else { return .unknown }
+        // Other people, whatever the title: every year has its "Introduction".
+        if Self.areStrangers(people.people, theirs.people) { return .different }
+        guard title == other.title, let year, year == other.year, Self.areSame(people, theirs) else { return .unknown }
+        return isRelated || !hasOtherPlace(than: other) ? .same : .different
+    }
+
+    /// Parts of one book that all carry the book's DOI, or a DOI copied to another paper by mistake.
+    private func contradicts(_ other: WorkIdentity) -> Bool {
+        guard title != nil, other.title != nil, !titlesAgree(other) else { return false }
+        if isPart && other.isWhole || isWhole && other.isPart { return true }
+        if let mine = firstPage, let theirs = other.firstPage, mine != theirs { return true }
+        if let mine = value(.chapter), let theirs = other.value(.chapter), mine != theirs { return true }
+        guard let people, let theirs = other.people else { return false }
+        return Self.areStrangers(people.people, theirs.people)
+    }
+
+    /// With or without a subtitle a title is the same; two that are missing are not.
+    private func titlesAgree(_ other: WorkIdentity) -> Bool {
+        guard let mine = title, let theirs = other.title else { return false }
+        return mine.hasPrefix(theirs) || theirs.hasPrefix(mine)
+    }
+
+    /// Every issue has an "Editorial".
+    private func hasOtherPlace(than other: WorkIdentity) -> Bool {
+        func differ(_ mine: String?, _ theirs: String?) -> Bool {
+            guard let mine, let theirs else { return false }
+            return WorkText.folded(mine) != WorkText.folded(theirs)
+        }
+        return differ(firstPage, other.firstPage)
+            || [Name.volume, .number, .chapter, .eid].contains { differ(value($0), other.value($0)) }
+    }
+
+    private static func areStrangers(_ left: [WorkText.Person], _ right: [WorkText.Person]) -> Bool {
+        !left.contains { mine in right.contains { mine.mayBe($0) } }
+    }
+
+    private static func areSame(
+        _ left: (people: [WorkText.Person], areAll: Bool), _ right: (people: [WorkText.Person], areAll: Bool)
+    ) -> Bool {
+        let (count, other) = (left.people.count, right.people.count)
+        // A list that ends in "and others" may be shorter than the whole one.
+        guard count == other || count < other && !left.areAll || count > other && !right.areAll else { return false }
+        return zip(left.people, right.people).allSatisfy { $0.mayBe($1) }
+    }
+}

@@ -1,0 +1,136 @@
+/// Texts of a bibliography as they are compared: without TeX, case, accents, punctuation and space.
+enum WorkText {
+    /// "{\"U}ber das {DNA}-Modell" and "Über das DNA-Modell" both give "uberdasdnamodell".
+    static func folded(_ text: some StringProtocol) -> String {
+        var out = ""
+        var scalars = text.unicodeScalars.makeIterator()
+        var next = scalars.next()
+        while let scalar = next {
+            next = scalars.next()
+            if scalar == "\\" {
+                var command = ""
+                while let letter = next, letter.isASCII, letter.properties.isAlphabetic {
+                    command.unicodeScalars.append(letter)
+                    next = scalars.next()
+                }
+                // \' and its like stand before the letter that they are about.
+                if command.isEmpty { next = next == nil ? nil : scalars.next() } else { out += meaning(of: command) }
+            } else if scalar.isASCII {
+                appendASCII(scalar, to: &out)
+            } else {
+                append(scalar, to: &out)
+            }
+        }
+        return out
+    }
+
+    private static func appendASCII(_ scalar: Unicode.Scalar, to out: inout String) {
+        switch scalar.value {
+        case 0x30...0x39, 0x61...0x7A: out.unicodeScalars.append(scalar)
+        case 0x41...0x5A: out.unicodeScalars.append(Unicode.Scalar(UInt8(scalar.value | 0x20)))
+        default: break
+        }
+    }
+
+    /// The name of a character tells its base: LATIN SMALL LETTER E WITH ACUTE, GREEK SMALL LETTER ALPHA.
+    private static func append(_ scalar: Unicode.Scalar, to out: inout String) {
+        let properties = scalar.properties
+        guard properties.isAlphabetic || properties.numericType != nil else { return }
+        let words = (properties.name ?? "").split(separator: " ")
+        if words.count > 3, words[0] == "LATIN" || words[0] == "GREEK", words[2] == "LETTER" || words[2] == "LIGATURE" {
+            switch words[3] {
+            case "SHARP": out += "ss"
+            case "DOTLESS": out += "i"
+            case "THORN": out += "th"
+            case "ETH": out += "dh"
+            default: out += words[3].lowercased()
+            }
+        } else {
+            out += properties.lowercaseMapping
+        }
+    }
+
+    /// What a TeX command prints: nothing for accents and fonts, letters for letters, and its name for any other, so that
+    /// `$\alpha$` is not `$\beta$`.
+    private static func meaning(of command: String) -> String {
+        switch command {
+        case "o", "O", "l", "L", "i", "j", "ss", "ae", "oe", "AE", "OE", "th", "TH", "dh", "DH": command.lowercased()
+        case "aa", "AA": "a"
+        case "dj", "DJ": "d"
+        case "SS": "ss"
+        case "ng", "NG": "ng"
+        case "c", "v", "u", "H", "k", "r", "b", "d", "t", "it", "bf", "em", "rm", "sc", "tt", "sl", "sf", "emph",
+            "text",
+            "textit", "textbf", "textsc", "textrm", "texttt", "textsf", "textsl", "textup", "textnormal", "mathrm",
+            "mathbf", "mathit", "mathsf", "mathcal", "mathbb", "boldsymbol", "ensuremath", "mbox", "url", "uppercase",
+            "lowercase", "textsuperscript", "textsubscript", "relax", "protect", "textendash", "textemdash",
+            "textquoteright", "textquoteleft", "ldots", "dots":
+            ""
+        default: command.lowercased()
+        }
+    }
+
+    /// A name as it is compared: the family name, and the first letter of the given names where there are any.
+    struct Person: Hashable {
+        let family: String
+        let initial: String
+
+        /// Initials of one side may be unknown; where both are known they have to agree.
+        func mayBe(_ other: Person) -> Bool {
+            family == other.family && (initial.isEmpty || other.initial.isEmpty || initial == other.initial)
+        }
+    }
+
+    /// The people of an `author` or `editor` field; `areAll` is false where it ends in "and others".
+    static func people(_ field: String) -> (people: [Person], areAll: Bool) {
+        var people: [Person] = []
+        var areAll = true
+        for words in names(in: field) {
+            if words.count == 1, words[0].lowercased() == "others" || words[0].lowercased() == "al." {
+                areAll = false
+            } else if let person = person(words), !person.family.isEmpty {
+                people.append(person)
+            }
+        }
+        return (people, areAll)
+    }
+
+    /// The words of each name; braces keep words together, and a comma is a word.
+    private static func names(in field: String) -> [[String]] {
+        var names: [[String]] = [[]]
+        var word = ""
+        var depth = 0
+        func endWord() {
+            guard !word.isEmpty else { return }
+            if word.lowercased() == "and" { names.append([]) } else { names[names.count - 1].append(word) }
+            word = ""
+        }
+        for character in field {
+            if character == "{" { depth += 1 }
+            if character == "}" { depth = max(0, depth - 1) }
+            if depth == 0, character.isWhitespace || character == "~" || character == "," {
+                endWord()
+                if character == "," { names[names.count - 1].append(",") }
+            } else {
+                word.append(character)
+            }
+        }
+        endWord()
+        return names.filter { !$0.isEmpty }
+    }
+
+    private static func person(_ words: [String]) -> Person? {
+        let parts = words.split(separator: ",", omittingEmptySubsequences: false)
+        if parts.count > 1 {
+            // Last, First or Last, Jr, First.
+            let given = (parts.last ?? []).map { folded($0) }.joined()
+            return Person(family: parts[0].map { folded($0) }.joined(), initial: String(given.prefix(1)))
+        }
+        guard words.count > 1 else { return words.first.map { Person(family: folded($0), initial: "") } }
+        // First von Last: the family name begins with the first word in lower case.
+        let start = words.indices.dropFirst().dropLast().first { words[$0].first?.isLowercase == true }
+        let family = words[(start ?? words.count - 1)...]
+        return Person(
+            family: family.map { folded($0) }.joined(), initial: String(folded(words[0]).prefix(1)))
+    }
+}

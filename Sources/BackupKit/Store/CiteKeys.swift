@@ -1,0 +1,104 @@
+/// Which publications share a cite key. The one place that decides when a person has to look, for imports, restores and
+/// syncs alike.
+final class CiteKeys {
+    private let store: Store
+    /// Live publications by their key in lower case.
+    private var holders: [String: Set<RecordID>] = [:]
+
+    init(_ store: Store) throws {
+        self.store = store
+        try store.forEachLive(type: RecordType.publication) { note($0.record) }
+    }
+
+    /// Live publications that had this key when they were seen last, whatever its case.
+    func holders(of key: String) -> Set<RecordID> { holders[key.lowercased(), default: []] }
+
+    func note(_ record: Record) {
+        guard let key = Self.key(of: record), !key.isEmpty else { return }
+        holders[key.lowercased(), default: []].insert(record.id)
+    }
+
+    /// Nil also of fields that cannot be read: others say so.
+    static func key(of record: Record) -> String? {
+        do { return try Fields.strings(named: [Store.citeKeyField], of: record.fields)[0] } catch { return nil }
+    }
+
+    /// What a batch or a page of a sync did to a publication.
+    enum Arrival: Int, Comparable {
+        case known, changed, new
+
+        static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    struct Report {
+        var conflicts = 0
+        var findings: [Finding] = []
+    }
+
+    /// Queues a conflict for every publication that has the key of another work, where one of the two has arrived or changed.
+    func report(on keys: Set<String>, arrival: (Store.StoredRecord) -> Arrival) throws -> Report {
+        var report = Report()
+        for key in Set(keys.map { $0.lowercased() }).sorted() where holders[key, default: []].count > 1 {
+            var versions: [String: [Version]] = [:]
+            for stored in try live(key) {
+                let identity = WorkIdentity(try Fields.parse(stored.record.fields))
+                let version = Version(
+                    localID: stored.record.localID, change: stored.change, text: identity.text,
+                    arrival: arrival(stored))
+                versions[identity.key, default: []].append(version)
+            }
+            for (key, versions) in versions.sorted(by: { $0.key < $1.key }) {
+                try queue(versions, of: key, &report)
+            }
+            warn(of: versions, &report)
+        }
+        return report
+    }
+
+    private struct Version {
+        let localID: String
+        let change: Int64
+        let text: String
+        let arrival: Arrival
+    }
+
+    private func live(_ key: String) throws -> [Store.StoredRecord] {
+        try holders[key, default: []].compactMap { id in
+            guard let stored = try store.ifSound({ try store.record(id) }) ?? nil, !stored.record.isDeleted,
+                Self.key(of: stored.record)?.lowercased() == key
+            else { return nil }
+            return stored
+        }
+    }
+
+    /// Equal texts are one work that stands there twice; whatever differs is for a person to decide.
+    private func queue(_ versions: [Version], of key: String, _ report: inout Report) throws {
+        var distinct: [Version] = []
+        for version in versions.sorted(by: { ($0.arrival, $0.change) < ($1.arrival, $1.change) }) {
+            if distinct.contains(where: { sameBytes($0.text, version.text) }) { continue }
+            for other in distinct.prefix(1) where max(version.arrival, other.arrival) > .known {
+                let (existing, incoming) = (other.localID, version.localID)
+                if try existing == incoming || store.hasConflict(subject: key, existing, incoming) { continue }
+                try store.noteConflict(kind: "publication", subject: key, existing: existing, incoming: incoming)
+                report.conflicts += 1
+                report.findings.append(
+                    Finding(
+                        .conflict, .warning, key, "two different publications have this cite key; both are kept",
+                        remedy: "'backup-tool conflicts list' shows what waits for you"))
+            }
+            distinct.append(version)
+        }
+    }
+
+    /// BibTeX and many file systems take `Smith` and `smith` for one.
+    private func warn(of versions: [String: [Version]], _ report: inout Report) {
+        guard versions.count > 1, versions.values.joined().contains(where: { $0.arrival > .known }) else { return }
+        let keys = versions.keys.sorted()
+        report.findings.append(
+            Finding(
+                .conflict, .warning, keys[0],
+                "differs only in case from the cite \(keys.count == 2 ? "key" : "keys") "
+                    + "\(keys.dropFirst().joined(separator: ", ")); BibTeX takes them for one",
+                remedy: "give one of them another cite key"))
+    }
+}

@@ -1,0 +1,173 @@
+/// Which record of this device an arriving publication is. An id that was made here may be another work's on the hub, and
+/// a work may have got another id there; the hub's records keep their ids, and what the hub has not seen yet gives way.
+extension Synchronizer {
+    /// Moves rows of this device so that `incoming` meets the publication that it is, or none. True when any was moved. Must
+    /// run inside `write`.
+    func settleIdentity(of incoming: Record, _ row: Store.SyncRow?) throws -> Bool {
+        guard incoming.type == RecordType.publication else { return false }
+        guard let row else { return try adopt(incoming) }
+        // However much a record was edited, it is the one that this hub knows.
+        guard row.isSameType, row.hubVersion ?? 0 == 0 else { return false }
+        let local = try store.record(change: row.change)
+        if try isOneRecord(local, incoming, wasOnAHub: row.hubVersion != nil) { return false }
+        try giveWay(row.change, local, to: incoming)
+        _ = try adopt(incoming)
+        return true
+    }
+
+    private func isOneRecord(_ local: Record, _ incoming: Record, wasOnAHub: Bool) throws -> Bool {
+        // The hub may have been made anew, or be another one.
+        if wasOnAHub, local.isDeleted || incoming.isDeleted || local.createdAt == incoming.createdAt { return true }
+        guard try WorkLineage.isOneRecord(local, incoming) else { return false }
+        guard local.isDeleted != incoming.isDeleted else { return true }
+        // Version 0.1.0 deleted by cite key: nobody knows which work that was, so it deletes nothing of anybody else.
+        let (tombstone, record) = local.isDeleted ? (local, incoming) : (incoming, local)
+        guard sameBytes(tombstone.localID, tombstone.id.name), record.localID == tombstone.localID else { return true }
+        return try WorkID(record).legacy != record.localID
+    }
+
+    /// Another work has the id on the hub: this device's gets the id of its own work, the same on every device.
+    private func giveWay(_ change: Int64, _ local: Record, to incoming: Record) throws {
+        unseenListings = nil
+        let ids = try local.isDeleted ? [local.localID] : WorkID(local).ids(beside: incoming)
+        for id in ids where id != local.id.name {
+            var moved = local.identified(as: id)
+            guard let occupant = try store.record(moved.id) else {
+                citeKeys?.note(moved)
+                return try store.reidentify(change, local, to: moved)
+            }
+            guard occupant.record.type == local.type, try WorkLineage.isOneRecord(occupant.record, moved) else {
+                continue
+            }
+            moved.localID = occupant.record.localID
+            let merge = SyncMerge { [derive] in try derive(local.type, $0, $1, $2) }
+            let merged = try merge.merge(moved, occupant.record, base: nil)
+            if !merged.isSame(as: occupant.record) { try store.put(merged, replacing: occupant) }
+            return try store.takeOut(change, local)
+        }
+        // Nothing tells which work was deleted here.
+        try store.takeOut(change, local)
+    }
+
+    /// The publication of this device that an unknown id of the hub is about: the same listing of the same work, which no
+    /// hub has seen yet. It takes the hub's id.
+    private func adopt(_ incoming: Record) throws -> Bool {
+        guard let (change, local) = try incoming.isDeleted ? deletedListing(incoming) : sameListing(incoming) else {
+            return false
+        }
+        unseenListings = nil
+        try store.reidentify(change, local, to: local.identified(as: incoming.id.name))
+        return true
+    }
+
+    private func sameListing(_ incoming: Record) throws -> (Int64, Record)? {
+        let holders = try CiteKeys.key(of: incoming).map { try keys().holders(of: $0) } ?? []
+        if holders.isEmpty { return nil }
+        let work = try WorkID(incoming)
+        var found: [(change: Int64, record: Record, isEqual: Bool)] = []
+        for id in holders where id != incoming.id && id.zone == incoming.id.zone {
+            guard let (change, record, mine) = try unseen(id), sameBytes(mine.identity.key, work.identity.key),
+                mine.identity.verdict(work.identity) == .same
+            else { continue }
+            found.append((change, record, sameBytes(mine.identity.text, work.identity.text)))
+        }
+        let best = found.min { ($0.isEqual ? 0 : 1, $0.record.id) < ($1.isEqual ? 0 : 1, $1.record.id) }
+        return best.map { ($0.change, $0.record) }
+    }
+
+    /// A tombstone may say which listing it was.
+    private func deletedListing(_ tombstone: Record) throws -> (Int64, Record)? {
+        guard !sameBytes(tombstone.localID, tombstone.id.name) else { return nil }
+        if unseenListings == nil {
+            var listings: [String: RecordID] = [:]
+            for id in try store.unseenPublications() {
+                guard let (_, _, work) = try unseen(id) else { continue }
+                for listing in work.listings { listings[listing] = id }
+            }
+            unseenListings = listings
+        }
+        guard let id = unseenListings?[tombstone.localID], let (change, record, work) = try unseen(id),
+            work.listings.contains(tombstone.localID), tombstone.modifiedAt >= record.latestTime
+        else { return nil }
+        return (change, record)
+    }
+
+    /// A live publication that an import named and that no hub has seen.
+    private func unseen(_ id: RecordID) throws -> (Int64, Record, WorkID)? {
+        guard let stored = try store.ifSound({ try store.record(id) }) ?? nil, !stored.record.isDeleted,
+            !stored.record.isLocalOnly,
+            try store.hubVersion(stored.change) == nil
+        else { return nil }
+        let work = try WorkID(stored.record)
+        return work.made(stored.record.localID) ? (stored.change, stored.record, work) : nil
+    }
+
+    func keys() throws -> CiteKeys {
+        let keys = try citeKeys ?? CiteKeys(store)
+        citeKeys = keys
+        return keys
+    }
+
+    // MARK: One cite key, two publications
+
+    /// Two publications with one cite key are both kept, and a person decides.
+    func notePublications(_ records: [HubRecord]) throws {
+        let arrived = Set(records.filter { $0.record.type == RecordType.publication }.map(\.record.id))
+        guard !arrived.isEmpty else { return }
+        var named: Set<String> = []
+        for id in arrived {
+            guard let stored = try store.ifSound({ try store.record(id) }) ?? nil, !stored.record.isDeleted,
+                let key = CiteKeys.key(of: stored.record)
+            else { continue }
+            try keys().note(stored.record)
+            named.insert(key)
+        }
+        let report = try keys().report(on: named) { arrived.contains($0.record.id) ? .new : .known }
+        result.conflicts += report.conflicts
+        result.findings += report.findings
+    }
+}
+
+extension Store {
+    /// Gives a row another identity. What batches know of it follows, so that their undo finds it.
+    func reidentify(_ change: Int64, _ old: Record, to record: Record) throws {
+        let next = nextChange()
+        try overwrite(change, with: record, next)
+        try database.statement("UPDATE record SET hub_version = NULL, clean_at = NULL WHERE change = ?").bind(1, next)
+            .run()
+        try follow(change, to: next)
+        try database.statement("UPDATE batch_record SET name = NULL, local_id = ? WHERE after = ?")
+            .bind(1, record.localID).bind(2, next).run()
+        try dropAncestor(old.id)
+        try release(old.id)
+        try noteRemoved(old.id, type: old.type, localID: old.localID)
+    }
+
+    /// Takes a row out that another row stands for now.
+    func takeOut(_ change: Int64, _ record: Record) throws {
+        try takeOut(change)
+        try database.statement("DELETE FROM local_key WHERE key = ? AND change = ?")
+            .bind(1, hasher.key(record.localID)).bind(2, change).run()
+        try dropAncestor(record.id)
+        try noteRemoved(record.id, type: record.type, localID: record.localID)
+    }
+
+    func hubVersion(_ change: Int64) throws -> Int64? {
+        let query = try database.statement("SELECT hub_version FROM record WHERE change = ?").bind(1, change)
+        defer { query.reset() }
+        return try query.step() ? query.optionalInteger(0) : nil
+    }
+
+    /// Live publications that no hub has seen.
+    func unseenPublications() throws -> [RecordID] {
+        let query = try database.prepare(
+            """
+            SELECT zone, ifnull(name, local_id) FROM record WHERE type = ? AND type <> 'PuppyEvent'
+            AND deleted_at IS NULL AND local_only = 0 AND hub_version IS NULL
+            """
+        ).bind(1, RecordType.publication)
+        var found: [RecordID] = []
+        while try query.step() { found.append(RecordID(zone: query.text(0), name: query.text(1))) }
+        return found
+    }
+}

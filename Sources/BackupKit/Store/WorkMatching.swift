@@ -1,0 +1,65 @@
+/// Publications that come in by import or restore: which record of the store is which work.
+extension Store {
+    /// The incoming record and the one of the store that it is a version of. Where the store has another work under that id,
+    /// it gets an id of its own work; where the store has the work under the id of another time, it is matched with that.
+    func settleWork(of incoming: Record, _ found: Match) throws -> (Record, Match) {
+        guard incoming.type == RecordType.publication else { return (incoming, found) }
+        guard let main = found.main?.record else {
+            return (incoming, try listing(of: incoming).map { ($0, false) } ?? found)
+        }
+        if try WorkLineage.isOneRecord(main, incoming) { return (incoming, found) }
+        // A delete of another work is remembered under that work's own id.
+        let ids = try incoming.isDeleted ? [incoming.localID] : WorkID(incoming).ids(beside: main)
+        for id in ids where id != incoming.localID || incoming.isDeleted {
+            let moved = incoming.identified(as: id)
+            let match = try match(moved, among: soundRecords(localID: id))
+            guard let main = match.main?.record else { return (moved, match) }
+            if try WorkLineage.isOneRecord(main, moved) { return (moved, match) }
+        }
+        return (incoming, found)
+    }
+
+    /// What the store had before this batch of the same work under the same key, with an id that another version of the
+    /// tool, or another file, has given it.
+    private func listing(of incoming: Record) throws -> StoredRecord? {
+        guard !incoming.isDeleted, !incoming.isLocalOnly, let batch = currentBatch, try hadPublications(before: batch)
+        else { return nil }
+        let work = try WorkID(incoming)
+        guard work.made(incoming.localID) else { return nil }
+        for id in [work.legacy] + work.all + work.listings where id != incoming.localID {
+            for stored in try soundRecords(localID: id) where stored.change < batch.firstChange {
+                let known = stored.record
+                guard known.type == RecordType.publication, known.id.zone == incoming.id.zone else { continue }
+                if known.isDeleted {
+                    if work.listings.contains(known.localID), known.modifiedAt >= incoming.latestTime { return stored }
+                    continue
+                }
+                let identity = WorkIdentity(try Fields.parse(known.fields))
+                if identity.key == work.identity.key, identity.verdict(work.identity) == .same { return stored }
+            }
+        }
+        return nil
+    }
+
+    private func hadPublications(before batch: Batch) throws -> Bool {
+        if let known = publicationsBefore, known.batch == batch.id { return known.any }
+        let query = try database.statement("SELECT 1 FROM record WHERE type = ? AND change < ? LIMIT 1")
+            .bind(1, RecordType.publication).bind(2, batch.firstChange)
+        defer { query.reset() }
+        let any = try query.step()
+        publicationsBefore = (batch.id, any)
+        return any
+    }
+
+    /// Hashes of the local ids of all records of a type, deleted ones included.
+    func localIDs(type: String) throws -> Set<Int64> {
+        let query = try database.prepare("SELECT local_id, name FROM record WHERE type = ? AND type <> 'PuppyEvent'")
+            .bind(1, type)
+        var found: Set<Int64> = []
+        while try query.step() {
+            found.insert(hasher.key(query.text(0)))
+            if let name = query.optionalText(1) { found.insert(hasher.key(name)) }
+        }
+        return found
+    }
+}

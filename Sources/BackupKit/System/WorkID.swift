@@ -1,0 +1,124 @@
+/// The ids of a publication that arrived without one. The cite key is not in the first of them: it is a label, and strangers
+/// share it.
+struct WorkID {
+    let identity: WorkIdentity
+    /// The ids that the work may have, the best first: by each of its identifiers, by title, authors and year, by its text.
+    let all: [String]
+    private let fields: [Field]
+
+    init(_ fields: [Field]) {
+        let identity = WorkIdentity(fields)
+        (self.identity, self.fields) = (identity, fields)
+        all =
+            identity.evidence.map { Self.work($0) }
+            + [DeterministicID.make(RecordType.publication, "text", identity.text)]
+    }
+
+    init(_ record: Record) throws { self.init(try Fields.parse(record.fields)) }
+
+    /// The id of a publication like which none is known.
+    var first: String { all[0] }
+
+    /// The first id of fields as JSON text; nil where only their whole text says what they are.
+    static func first(scanning fields: UnsafeRawBufferPointer, _ hasher: SHA256Hasher) throws -> String? {
+        try WorkIdentity(scanning: fields).firstEvidence.map {
+            DeterministicID.make(hasher, RecordType.publication, "work", $0)
+        }
+    }
+
+    /// Of a work that is listed under a second key: each listing is a publication of its own.
+    var listing: String { Self.listing(all[0], identity.key) }
+
+    /// What the listing may be called, whichever identifier was known when it got its id.
+    var listings: [String] { all.map { Self.listing($0, identity.key) } }
+
+    /// What version 0.1.0 made of the cite key alone.
+    var legacy: String { Self.legacy(key: identity.key) }
+
+    /// Of one more entry of that key, by its text and its number among equal ones.
+    func twin(_ number: Int = 1) -> String {
+        let text = SHA256Digest.of(Fields.text(fields.filter { $0.name != "linkedFiles" })).hex
+        return DeterministicID.make(RecordType.publication, identity.key, text, String(number))
+    }
+
+    /// The ids that the publication may have where `other` has the one that it would have: its own listing of the same work,
+    /// or another id of another work.
+    func ids(beside other: Record) throws -> [String] {
+        let isSame = try !other.isDeleted && identity.verdict(WorkIdentity(Fields.parse(other.fields))) == .same
+        return (isSame ? [] : all) + [listing, twin()]
+    }
+
+    static func legacy(key: String) -> String { DeterministicID.make(RecordType.publication, key) }
+
+    /// Whether an import made the id, for this work and no second entry that is equal to it.
+    func made(_ id: String) -> Bool { all.contains(id) || id == legacy || listings.contains(id) || id == twin() }
+
+    private static func work(_ evidence: String) -> String {
+        DeterministicID.make(RecordType.publication, "work", evidence)
+    }
+
+    private static func listing(_ work: String, _ key: String) -> String {
+        DeterministicID.make(RecordType.publication, "listing", work, key)
+    }
+}
+
+/// Whether two records under one id are versions of one record.
+enum WorkLineage {
+    static func isOneRecord(_ known: Record, _ incoming: Record) throws -> Bool {
+        guard known.type == RecordType.publication, incoming.type == known.type else { return true }
+        switch (known.isDeleted, incoming.isDeleted) {
+        case (true, true): return true
+        case (true, false): return try isTombstone(known, of: incoming)
+        case (false, true): return try isTombstone(incoming, of: known)
+        case (false, false): return try isOneWork(known, incoming)
+        }
+    }
+
+    private static func isOneWork(_ known: Record, _ incoming: Record) throws -> Bool {
+        if sameBytes(known.fields, incoming.fields) { return true }
+        let (mine, theirs) = (try WorkID(known), try WorkID(incoming))
+        let (myKey, theirKey) = (mine.identity.key, theirs.identity.key)
+        let isRelated = areRelated(known, incoming)
+        let ids = [known.localID, incoming.localID]
+        switch mine.identity.verdict(theirs.identity, isRelated: isRelated) {
+        case .different: return false
+        // An id of a cite key proves nothing.
+        case .unknown: return isRelated || !ids.contains { $0 == mine.legacy || $0 == theirs.legacy }
+        // One work that two files list under two keys; nobody renames either of them silently.
+        case .same:
+            return isRelated || myKey == theirKey || !ids.contains { mine.all.contains($0) || theirs.all.contains($0) }
+        }
+    }
+
+    /// Two records that were made at the same moment, and at least one of which was edited since. Two that nobody edited and
+    /// that differ are no versions of each other: their files just have the same time.
+    private static func areRelated(_ known: Record, _ incoming: Record) -> Bool {
+        known.createdAt == incoming.createdAt
+            && (known.modifiedAt > known.createdAt || incoming.modifiedAt > incoming.createdAt)
+    }
+
+    /// A tombstone that has another local id than its name says which work was deleted under that name.
+    private static func isTombstone(_ tombstone: Record, of record: Record) throws -> Bool {
+        if sameBytes(tombstone.localID, tombstone.id.name) || sameBytes(tombstone.localID, record.localID) {
+            return true
+        }
+        // Of fields that nobody can read nothing is known but the name.
+        guard let work = readable(record) else { return true }
+        return work.listings.contains(tombstone.localID) || !work.made(record.localID)
+    }
+
+    private static func readable(_ record: Record) -> WorkID? {
+        do { return try WorkID(record) } catch { return nil }
+    }
+
+    /// The tombstone of a record. Where an import made the record's id, it says which listing of which work was deleted: by
+    /// the name alone it could be a stranger's, with the same key or under another.
+    static func tombstone(of record: Record, at time: Timestamp) -> Record {
+        var tombstone = record.tombstone(at: time)
+        guard record.type == RecordType.publication, !record.isDeleted, record.localID == record.id.name,
+            let work = readable(record)
+        else { return tombstone }
+        if record.localID == work.legacy || work.all.contains(record.localID) { tombstone.localID = work.listing }
+        return tombstone
+    }
+}

@@ -1,0 +1,168 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+private func fields(_ text: String) throws -> [Field] {
+    var found: [Field] = []
+    var pen = JSONPen()
+    let bytes = Array(text.utf8)
+    try bytes.withUnsafeBytes { raw in
+        try BibParser.parse(raw) { block in
+            guard block.kind == .entry else { return }
+            pen.clear()
+            Publication.write(block, with: &pen) { block.value(of: block.fields[$0]) }
+            found = try Fields.parse(pen.written)
+        }
+    }
+    return found
+}
+
+private func work(_ text: String) throws -> WorkIdentity { WorkIdentity(try fields(text)) }
+
+@Suite struct WorkIdentityTests {
+    @Test(
+        arguments: [
+            ("doi = {10.1000/ABC}", "doi:10.1000/abc"), ("doi = {https://doi.org/10.1000/abc}", "doi:10.1000/abc"),
+            ("doi = {http://dx.doi.org/10.1000%2Fabc}", "doi:10.1000/abc"),
+            ("doi = {doi: 10.1000/abc.}", "doi:10.1000/abc"),
+            ("doi = {DOI 10.1000/a\\_b}", "doi:10.1000/a_b"), ("doi = {10.1000/a{\\_}b}", "doi:10.1000/a_b"),
+            ("doi = {10.1016/0022(94)90001-9}", "doi:10.1016/0022(94)90001-9"),
+            ("url = {https://doi.org/10.1000/abc?x=1}", "doi:10.1000/abc"), ("url = {https://x.org/10.1000/abc}", nil),
+            ("doi = {none}", nil), ("doi = {10.1000/}", nil),
+            ("doi = {10.48550/arXiv.2101.00001}", "arxiv:2101.00001"),
+            ("eprint = {2101.00001v3}, archiveprefix = {arXiv}", "arxiv:2101.00001"),
+            ("eprint = {arXiv:2101.00001 [cs.DL]}", "arxiv:2101.00001"),
+            ("eprint = {math.GT/0309136}, eprinttype = {arxiv}", "arxiv:math/0309136"),
+            ("url = {https://arxiv.org/pdf/2101.00001v2.pdf}", "arxiv:2101.00001"),
+            ("url = {http://arxiv.org/abs/hep-th/9901001}", "arxiv:hep-th/9901001"),
+            ("eprint = {123456}, archiveprefix = {HAL}", nil), ("eprint = {2101.1}", nil),
+            ("pmid = {PMID: 0012345}", "pmid:12345"), ("eprint = {12345}, eprinttype = {pubmed}", "pmid:12345"),
+            ("url = {https://pubmed.ncbi.nlm.nih.gov/12345/}", "pmid:12345"),
+            ("bibcode = {2020ApJ...900....1S}", "bibcode:2020apj...900....1s"),
+            (
+                "adsurl = {https://ui.adsabs.harvard.edu/abs/2020A%26A...641A...6P/abstract}",
+                "bibcode:2020a&a...641a...6p"
+            ),
+            ("bibcode = {2021arXiv210100001S}", "arxiv:2101.00001"),
+            ("isbn = {0-306-40615-2}", "isbn:9780306406157"),
+            ("isbn = {978 0 306 40615 7 (hbk.)}", "isbn:9780306406157"),
+            ("isbn = {ISBN 9780306406157}", "isbn:9780306406157"), ("isbn = {978-0-306-40615-8}", nil),
+            ("isbn = {043942089X}", "isbn:9780439420891"),
+        ] as [(String, String?)])
+    func identifiersAreNormalised(_ field: String, _ expected: String?) throws {
+        #expect(try work("@book{k, \(field)}").evidence.first == expected)
+    }
+
+    @Test func anISBNNamesAPartOnlyWithItsPlace() throws {
+        #expect(try work("@incollection{k, isbn={0306406152}}").evidence == [])
+        #expect(try work("@incollection{k, isbn={0306406152}, pages={12--20}}").evidence == ["isbn:9780306406157 12"])
+        #expect(try work("@article{k, isbn={0306406152}}").evidence == [])
+        let two = try work("@book{k, isbn={9780306406157 (hbk.), 043942089X, 9780306406158}}")
+        #expect(two.evidence == ["isbn:9780306406157", "isbn:9780439420891"])
+    }
+
+    /// Title, authors and year however they are written.
+    @Test(arguments: [
+        "author={M{\\\"u}ller, Hans}, title={{\\'E}tude of {DNA}}, year=2001",
+        "author={Müller, H.}, title={Étude of DNA}, year={2001}",
+        "author={Hans M\\\"uller}, title={\\'{E}tude of \\emph{DNA}!}, date={2001-05-03}",
+        "author={M\u{fc}ller, Hans}, title={\u{c9}tude of DNA.}, year={c. 2001}",
+    ])
+    func theSameWorkGetsTheSameID(_ text: String) throws {
+        let usual = WorkID(try fields("@article{a, author={Muller, Hans}, title={Etude of DNA}, year=2001}")).first
+        #expect(WorkID(try fields("@article{b, \(text)}")).first == usual)
+        #expect(try work("@article{c, \(text)}").evidence == ["work:etudeofdna|muller h|2001"])
+    }
+
+    @Test func namesAreComparedByFamilyAndInitial() throws {
+        func people(_ field: String) -> [String] { WorkText.people(field).people.map { "\($0.family) \($0.initial)" } }
+        #expect(people("von Neumann, John and Ludwig van Beethoven") == ["vonneumann j", "vanbeethoven l"])
+        #expect(
+            people("King, Jr, Martin Luther and {The ATLAS Collaboration}") == ["king m", "theatlascollaboration "])
+        #expect(people("Anders And") == ["anders "])
+        #expect(people("J. R. R. Tolkien and others") == ["tolkien j"])
+        #expect(!WorkText.people("Tolkien, J. and others").areAll)
+        #expect(people("{\\'E}mile Zola AND {\\O}rsted, H. C.") == ["zola e", "orsted h"])
+    }
+
+    @Test(arguments: [
+        // Identifiers decide, the strongest that both have first.
+        ("doi={10.1/a}, title={A}", "doi={10.1/A}, title={A: with a subtitle}", WorkIdentity.Verdict.same),
+        ("doi={10.1/a}, title={A}", "doi={10.1/b}, title={A}", .different),
+        ("doi={10.1/a}, pmid={1}", "doi={10.1/a}, pmid={2}", .same),
+        ("pmid={1}, title={A}", "doi={10.1/a}, title={A}", .unknown),
+        // A title alone says nothing, and neither do missing fields.
+        ("title={Editorial}, note={1}", "title={Editorial}, note={2}", .unknown),
+        ("title={Editorial}, year=2001", "title={Editorial}, author={A, B}, year=2001", .unknown),
+        ("author={A, B}, title={T}, year=2001", "author={A, Bob and others}, title={{T}}, year=2001, note={n}", .same),
+        ("author={A, B and C, D}, title={T}, year=2001", "author={A, B and others}, title={T}, year=2001", .same),
+        ("author={A, B and C, D}, title={T}, year=2001", "author={A, B}, title={T}, year=2001", .unknown),
+        (
+            "author={Smith, Ann}, title={Introduction}, year=2020",
+            "author={Smith, Zoe}, title={Introduction}, year=2020",
+            .different
+        ),
+        ("author={A, B}, title={T}, year=2001", "author={A, B}, title={T}, year=2002", .unknown),
+        (
+            "author={A, B}, title={Editorial}, year=2001, number=1",
+            "author={A, B}, title={Editorial}, year=2001, number=2",
+            .different
+        ),
+        ("author={A, B}, title={T}, year=2001", "author={C, D}, title={U}, year=2001", .different),
+        // A DOI that was copied to another paper.
+        ("doi={10.1/a}, author={A, B}, title={One}", "doi={10.1/a}, author={C, D}, title={Two}", .different),
+    ])
+    func twoPublicationsAreOneWorkOrNot(_ left: String, _ right: String, _ verdict: WorkIdentity.Verdict) throws {
+        let (left, right) = (try work("@article{k, \(left)}"), try work("@article{k, \(right)}"))
+        #expect(left.verdict(right) == verdict)
+        #expect(right.verdict(left) == verdict)
+    }
+
+    @Test func partsThatCarryTheIdentifierOfTheirBookAreNotTheBook() throws {
+        let book = try work("@book{b, doi={10.1/b}, title={The Book}}")
+        let one = try work("@incollection{c, doi={10.1/b}, title={First}, pages={1--9}}")
+        let two = try work("@incollection{d, doi={10.1/b}, title={Second}, pages={10--19}}")
+        #expect(book.verdict(one) == .different && one.verdict(two) == .different)
+        let again = try work("@incollection{c, doi={10.1/b}, title={First!}, pages={1-12}}")
+        #expect(one.verdict(again) == .same)
+    }
+
+    @Test func aPlaceMayBeCorrectedWhereTheLibraryIsKnown() throws {
+        let (old, new) = (
+            try work("@article{k, author={A, B}, title={T}, year=2001, volume=1}"),
+            try work("@article{k, author={A, B}, title={T}, year=2001, volume=2}")
+        )
+        #expect(old.verdict(new) == .different && old.verdict(new, isRelated: true) == .same)
+    }
+
+    @Test func fieldsReadInOnePassGiveTheSameID() throws {
+        for text in [
+            "@article{k, doi={10.1/a}, title={A \"quoted\" \\\\ title}}",
+            "@article{k, author={M{\\\"u}ller, H}, title={T}, year=2001}", "@misc{k, title={Only}}", "@misc{k}",
+        ] {
+            let fields = try fields(text)
+            var json = Fields.text(fields)
+            let id = try json.withUTF8 {
+                try WorkID.first(scanning: UnsafeRawBufferPointer($0), SHA256Hasher())
+            }
+            #expect(id == (text.contains("Only") || text == "@misc{k}" ? nil : WorkID(fields).first))
+        }
+    }
+
+    @Test func brokenTextNeverTrapsAnIdentity() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let pieces = [
+            "\\", "{", "}", "10.", "/", "doi:", "978", "-", "x", "é", "\u{301}", " and ", ",", "%2", "v", "arxiv:", "1",
+        ]
+        for _ in 0..<3000 {
+            let noise = (0..<random.below(12)).map { _ in pieces[random.below(pieces.count)] }.joined()
+            let names = [
+                "doi", "eprint", "isbn", "pmid", "bibcode", "url", "author", "title", "year", "pages", "adsurl",
+            ]
+            let identity = WorkIdentity(names.map { Field($0, .string(noise)) })
+            _ = identity.evidence
+            #expect(identity.verdict(identity) == .same)
+        }
+    }
+}

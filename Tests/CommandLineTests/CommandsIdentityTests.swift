@@ -1,0 +1,205 @@
+import BackupKit
+import TestSupport
+import Testing
+
+private let ann = "@article{smith2020, author={Smith, Ann}, title={Fish}, year=2020, journal={J}}\n"
+private let zoe = "@book{smith2020, author={Smith, Zoe}, title={Birds}, year=2020, publisher={P}}\n"
+
+extension Workbench {
+    /// Cite key and title of each live publication, and whether a field of the other work is in it.
+    fileprivate func publications(_ store: String) throws -> [String] {
+        let lines = try shell(
+            """
+            sqlite3 \(store) "SELECT json_extract(fields, '$.citeKey') || ' ' || ifnull(json_extract(fields, '$.title'), '')
+            || ' ' || ifnull(json_extract(fields, '$.author'), '') || ' ' || ifnull(json_extract(fields, '$.journal'), '')
+            || ' ' || ifnull(json_extract(fields, '$.publisher'), '')
+            FROM record WHERE type = 'Publication' AND deleted_at IS NULL ORDER BY 1"
+            """)
+        return lines.split(separator: "\n").map { String($0).split(separator: " ").joined(separator: " ") }
+    }
+
+    /// What version 0.1.0 would have in its store: an id made of the key.
+    fileprivate func importAsBefore(
+        _ key: String, _ fields: String, into store: String, time: String = "2026-01-01T00:00:00.000Z"
+    )
+        throws
+    {
+        let id = try legacyID(key)
+        try write(
+            "old/records.jsonl",
+            """
+            {"zone":"Library","recordName":"\(id)","recordType":"Publication","localId":"\(id)",\
+            "fields":{"citeKey":"\(key)",\(fields)},"createdAt":"\(time)","modifiedAt":"\(time)","schemaVersion":120}
+
+            """)
+        try tool("import", "--store", store, "old/records.jsonl")
+    }
+
+    private func legacyID(_ key: String) throws -> String {
+        let script = """
+            import hashlib,sys,struct
+            h=hashlib.sha256()
+            for part in ["Publication", sys.argv[1]]:
+                b=part.encode(); h.update(struct.pack("<Q",len(b))+b)
+            d=h.hexdigest().upper()[:32]
+            d=d[:12]+"8"+d[13:16]+"89AB"[int(d[16],16)&3]+d[17:]
+            print("-".join([d[:8],d[8:12],d[12:16],d[16:20],d[20:]]))
+            """
+        try write("legacy.py", script)
+        return try shell("python3 legacy.py \(key)").split(separator: "\n").joined()
+    }
+}
+
+private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J"]
+
+@Test func strangersWithOneKeyOnTwoDevices_stayTwo_onAllAfterSyncs() throws {
+    let bench = try Workbench(["BACKUP_TOOL_HUB": "hub.db"])
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.write("ann.bib", ann)
+    try bench.write("zoe.bib", zoe)
+    try bench.tool(exit: 0, "import", "--store", "A.db", "ann.bib")
+    try bench.tool(exit: 0, "import", "--store", "B.db", "zoe.bib")
+    try bench.tool(exit: 0, "sync", "--store", "A.db")
+    try bench.tool(exit: 3, "sync", "--store", "B.db")
+    try bench.tool(exit: 3, "sync", "--store", "A.db")
+    for store in ["A.db", "B.db"] { #expect(try bench.publications(store) == both) }
+    #expect(try bench.digest("A.db") == bench.digest("B.db"))
+}
+
+@Test(arguments: [false, true]) func strangersWithIDsOfVersion010_stayTwo_onAllAfterSyncs(zoeFirst: Bool) throws {
+    let bench = try Workbench(["BACKUP_TOOL_HUB": "hub.db"])
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.importAsBefore(
+        "smith2020", #""entryType":"article","author":"Smith, Ann","title":"Fish","year":"2020","journal":"J""#,
+        into: "A.db")
+    try bench.importAsBefore(
+        "smith2020", #""entryType":"book","author":"Smith, Zoe","title":"Birds","year":"2020","publisher":"P""#,
+        into: "B.db")
+    try bench.write("zoe.bib", zoe)
+    try bench.tool(exit: 0, "import", "--store", "C.db", "zoe.bib")
+    for store in zoeFirst ? ["B", "A", "C", "B", "A", "C"] : ["A", "C", "B", "A", "C", "B"] {
+        try bench.tool("sync", "--store", "\(store).db")
+    }
+    for store in ["A.db", "B.db", "C.db"] {
+        #expect(try bench.publications(store) == both, "\(store)")
+        #expect(try bench.json(exit: 0, "store", "info", "--store", store)["conflicts"]?.integer == 1)
+    }
+    #expect(try bench.digest("A.db") == bench.digest("B.db") && bench.digest("A.db") == bench.digest("C.db"))
+}
+
+@Test func aRestoreOfSomebodyElsesExport_mixesNoTwoWorks_andIsIdempotent() throws {
+    let bench = try Workbench()
+    try bench.importAsBefore(
+        "smith2020", #""entryType":"article","author":"Smith, Ann","title":"Fish","year":"2020","journal":"J""#,
+        into: "A.db")
+    try bench.importAsBefore(
+        "smith2020", #""entryType":"book","author":"Smith, Zoe","title":"Birds","year":"2020","publisher":"P""#,
+        into: "B.db")
+    try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "b")
+    let digest = try bench.digest("B.db")
+    let plan = try bench.json(exit: 3, "restore", "b", "--store", "A.db", "--dry-run")
+    let done = try bench.json(exit: 3, "restore", "b", "--store", "A.db")
+    #expect(done["added"]?.integer == 1 && done["conflicts"]?.integer == 1 && plan["added"] == done["added"])
+    #expect(try bench.publications("A.db") == both)
+    #expect(try bench.json(exit: 0, "restore", "b", "--store", "A.db")["writes"]?.integer == 0)
+    // Replacing is something else: the digest is the backup's.
+    try bench.tool(exit: 0, "restore", "b", "--store", "A.db", "--mode", "replace")
+    #expect(try bench.publications("A.db") == [both[0]])
+    #expect(try bench.digest("A.db") == digest)
+}
+
+@Test func aFileOfVersion010IsRecognised_andItsWorkIsNotAddedAgain() throws {
+    let bench = try Workbench()
+    try bench.importAsBefore(
+        "smith2020", #""entryType":"article","author":"Smith, Ann","title":"Fish","year":"2020","journal":"J""#,
+        into: "store.db")
+    try bench.write("ann.bib", ann)
+    let again = try bench.json(exit: 0, "import", "ann.bib")
+    // The list of the file's entries is what is new.
+    #expect(again["added"]?.integer == 1, "\(again)")
+    #expect(try bench.publications("store.db") == [both[1]])
+    // The other way round: a backup of version 0.1.0 meets a store of today.
+    try bench.tool(exit: 0, "export", "-o", "out")
+    try bench.tool(exit: 0, "import", "--store", "new.db", "ann.bib")
+    try bench.tool(exit: 0, "restore", "out", "--store", "new.db")
+    #expect(try bench.publications("new.db") == [both[1]])
+}
+
+@Test func whatWasDeletedStaysDead_andAStrangerWithItsKeyLives() throws {
+    let bench = try Workbench(["BACKUP_TOOL_HUB": "hub.db"])
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.importAsBefore(
+        "smith2020", #""entryType":"article","author":"Smith, Ann","title":"Fish","year":"2020","journal":"J""#,
+        into: "A.db")
+    let id = try bench.shell("sqlite3 A.db \"SELECT local_id FROM record WHERE type = 'Publication'\"")
+        .split(separator: "\n").joined()
+    try bench.tool(exit: 0, "sync", "--store", "A.db")
+    try bench.write("ann.bib", ann)
+    try bench.write("zoe.bib", zoe)
+    try bench.shell("touch -d 2020-01-01 ann.bib zoe.bib")
+    // B has both without ever having synced; C has Zoe's under the old id.
+    try bench.tool(exit: 3, "import", "--store", "B.db", "ann.bib", "zoe.bib")
+    try bench.importAsBefore(
+        "smith2020", #""entryType":"book","author":"Smith, Zoe","title":"Birds","year":"2020","publisher":"P""#,
+        into: "C.db")
+    try bench.tool(exit: 0, "store", "delete", "--store", "A.db", id)
+    for store in ["A", "B", "C", "A", "B", "C"] { try bench.tool("sync", "--store", "\(store).db") }
+    for store in ["A", "B", "C"] { #expect(try bench.publications("\(store).db") == [both[0]], "\(store)") }
+    // The file does not bring it back.
+    let again = try bench.json(exit: 0, "import", "--store", "A.db", "ann.bib")
+    #expect(again["protected"]?.integer == 1, "\(again)")
+    #expect(try bench.publications("A.db") == [both[0]])
+}
+
+@Test func oneWorkUnderTwoKeys_isTwoPublications_alsoInOppositeOrder() throws {
+    let bench = try Workbench(["BACKUP_TOOL_HUB": "hub.db"])
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.write("one.bib", "@article{k1, author={A, B}, title={T}, year=2001}\n")
+    try bench.write("two.bib", "@article{k2, author={A, B}, title={T}, year=2001}\n")
+    try bench.tool(exit: 0, "import", "--store", "A.db", "one.bib", "two.bib")
+    try bench.tool(exit: 0, "import", "--store", "B.db", "two.bib", "one.bib")
+    for store in ["A", "B", "A"] { try bench.tool(exit: 0, "sync", "--store", "\(store).db") }
+    for store in ["A.db", "B.db"] { #expect(try bench.publications(store) == ["k1 T A, B", "k2 T A, B"]) }
+    #expect(try bench.digest("A.db") == bench.digest("B.db"))
+    for file in ["one.bib", "two.bib"] {
+        #expect(try bench.json(exit: 0, "import", "--store", "A.db", file)["unchanged"]?.integer == 2)
+    }
+}
+
+@Test func theSameWorkFromAnotherFile_isTheSamePublication_newerFieldsWin() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@article{k, author={Able, B. and others}, title={{T}he}, year=2001, note={old}}\n")
+    try bench.write("x/b.bib", "@article{k, author={Bob Able}, title={The}, year=2001, note={new}, pages={1--2}}\n")
+    try bench.shell("touch -d 2020-01-01 a.bib; touch -d 2021-01-01 x/b.bib")
+    try bench.tool(exit: 0, "import", "a.bib")
+    let second = try bench.json(exit: 0, "import", "x/b.bib")
+    #expect(second["updated"]?.integer == 1 && second["conflicts"]?.integer == 0)
+    #expect(try bench.publications("store.db").count == 1)
+    #expect(try bench.shell("sqlite3 store.db \"SELECT fields FROM record\"").contains("\"note\":\"new\""))
+}
+
+@Test func twinsAreNoConflict_andKeysThatDifferInCaseAreNamed() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{k, title={A}}\n@misc{k, title={A}}\n")
+    #expect(try bench.json(exit: 0, "import", "a.bib")["conflicts"]?.integer == 0)
+    try bench.write("b.bib", "@misc{K, title={B}}\n")
+    let found = try bench.tool(exit: 3, "import", "b.bib")
+    #expect(found.stderr.contains("warning: K: "), "\(found.stderr)")
+    #expect(try bench.json(exit: 0, "store", "info")["conflicts"]?.integer == 0)
+    #expect(try bench.json(exit: 0, "import", "b.bib")["writes"]?.integer == 0)
+}
+
+@Test func papersOfOneTitle_inFilesOfOneName_stayApart() throws {
+    let bench = try Workbench()
+    try bench.write(
+        "ann/references.bib",
+        "@article{ed, title={Editorial}, note={one}}\n@misc{x1, title={X}}\n@misc{x2, title={Y}}\n")
+    try bench.write(
+        "bob/references.bib",
+        "@article{ed, title={Editorial}, note={two}}\n@misc{y1, title={Z}}\n@misc{y2, title={V}}\n")
+    try bench.shell("touch -d 2021-01-01 ann/references.bib; touch -d 2020-01-01 bob/references.bib")
+    try bench.tool(exit: 0, "import", "ann/references.bib")
+    let second = try bench.json(exit: 3, "import", "bob/references.bib")
+    #expect(second["conflicts"]?.integer == 1 && second["protected"]?.integer == 0 && second["updated"]?.integer == 0)
+    #expect(try bench.publications("store.db").filter { $0.hasPrefix("ed ") }.count == 2)
+}
