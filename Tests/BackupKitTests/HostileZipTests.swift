@@ -78,6 +78,20 @@ struct ZipBuilder {
 
     private static func zip(_ entries: Entry...) -> ZipBuilder { ZipBuilder(entries: entries) }
 
+    /// Info-ZIP's second name of an entry, in an extra field that libarchive goes by and we do not.
+    @Test func aSecondNameInAnExtraFieldIsRefused() throws {
+        try withScratch { folder in
+            let entry = Entry("good", [1, 2, 3]) { entry in
+                let crc = ZipBuilder.crc32(entry.name)
+                entry.extra = [0x75, 0x70, 9, 0, 1] + (0..<4).map { UInt8(crc >> (8 * $0) & 255) } + Array("evil".utf8)
+            }
+            try writeFile("\(folder)/z", Self.zip(entry).bytes)
+            let reader = try ArchiveReader(path: "\(folder)/z")
+            #expect(code { _ = try visitAll(reader) } == .refused)
+            #expect(code { try reader.read("good") { _ in } } == .refused)
+        }
+    }
+
     private static func changed(_ change: (inout ZipBuilder) -> Void) -> ZipBuilder {
         var builder = zip(Entry("a", [1, 2, 3]), Entry("b", [4]))
         change(&builder)
