@@ -428,10 +428,9 @@ private final class BusyHub: Hub {
     func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
         try real.changes(after: token, limit: limit, for: caller)
     }
-    func fetch(_ ids: [RecordID], for caller: String?) throws -> (records: [HubRecord], head: String) {
-        try real.fetch(ids, for: caller)
-    }
-    func hasAsset(_ digest: SHA256Digest) throws -> Bool { try real.hasAsset(digest) }
+    func fetch(_ ids: [RecordID], for caller: String?) throws -> HubFetch { try real.fetch(ids, for: caller) }
+    func missingAssets(of digests: [SHA256Digest]) throws -> Set<SHA256Digest> { try real.missingAssets(of: digests) }
+    func forgetDamagedAsset(_ digest: SHA256Digest) throws { try real.forgetDamagedAsset(digest) }
     func putAsset(
         _ digest: SHA256Digest, size: Int64, _ write: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void
     ) throws {

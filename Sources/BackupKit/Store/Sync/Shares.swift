@@ -45,7 +45,7 @@ extension Store {
     }
 
     /// Shares that the hub does not have as they are, deleted ones included.
-    func pendingShares(damaged: (DamagedRow) -> Void = { _ in }) throws -> [Synchronizer.PendingRow] {
+    func pendingShares(damaged: ((DamagedRow) throws -> Void)? = nil) throws -> [Synchronizer.PendingRow] {
         let query = try database.prepare(
             """
             SELECT \(Self.recordColumns), hub_version, row_hash FROM record
