@@ -68,7 +68,7 @@ class Bench(EventRows, VaultRows):
         say("preparing: a store with all the publications and PDFs")
         remove(self.store, f"{self.store}.assets")
         self.command("store", "init", "--store", self.store)
-        self.command("import", "--store", self.store, self.bib, "--attachments", self.pdfs, "--quiet", allowed=(0, 3))
+        self.command("import", "--create", "--store", self.store, self.bib, "--attachments", self.pdfs, "--quiet", allowed=(0, 3))
         self.command("export", "--store", self.store, "-o", self.archive, "--quiet")
         self.command("restore", self.archive, "--to", self.layout, "--quiet")
         run(f"tar -cf - -C '{self.layout}' . | zstd -q -T2 -3 -o '{self.peer_archive}'")
@@ -139,7 +139,7 @@ class Bench(EventRows, VaultRows):
 
         def ours():
             remove(store, f"{store}-wal", f"{store}-shm", f"{store}.assets")
-            return self.command("import", "--store", store, self.bib, "--quiet", allowed=(0, 3))
+            return self.command("import", "--create", "--store", store, self.bib, "--quiet", allowed=(0, 3))
 
         def parser():
             # Its own clock, as for bibtexparser: what is compared is parsing.
@@ -190,7 +190,7 @@ class Bench(EventRows, VaultRows):
         for index, path in enumerate(sorted(path for path in self.pdfs.rglob("*.pdf"))[::10]):
             os.link(path, part / f"{index:05}.pdf")
         self.command("store", "init", "--store", small)
-        self.command("import", "--store", small, self.bib, "--attachments", part, "--quiet", allowed=(0, 3))
+        self.command("import", "--create", "--store", small, self.bib, "--attachments", part, "--quiet", allowed=(0, 3))
         tenth = self.command("export", "--store", small, "-o", self.work / "small.tar.zst", "--quiet").memory
         remove(self.archive)
         whole = self.command("export", "--store", self.store, "-o", self.archive, "--quiet").memory
@@ -260,7 +260,7 @@ class Bench(EventRows, VaultRows):
         store, layout = self.work / "corpora.db", self.work / "corpora"
         remove(store, f"{store}.assets", layout)
         self.command("store", "init", "--store", store)
-        self.command("import", "--store", store, corpora, "--quiet", allowed=(0, 3))
+        self.command("import", "--create", "--store", store, corpora, "--quiet", allowed=(0, 3))
         self.command("export", "--store", store, "-o", layout, "--format", "dir", "--quiet")
         before = collections.Counter(events(corpora.rglob("*.jsonl")))
         after = collections.Counter(events((layout / "events").rglob("*.jsonl")))

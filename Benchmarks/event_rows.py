@@ -35,7 +35,7 @@ class EventRows:
         return result._replace(seconds=float(result.output))
 
     def import_events(self, store, log):
-        return self.command("events", "import", "--store", store, log, "--quiet")
+        return self.command("events", "import", "--create", "--store", store, log, "--quiet")
 
     def events(self):
         log = self.event_log(1_000_000)
@@ -63,7 +63,7 @@ class EventRows:
         )
         self.table.time("import the same again, against DuckDB", again[0], again[1], 0.6)
         report = json.loads(
-            self.command("events", "import", "--store", store, log, "--json", keep_output=True).output.splitlines()[-1]
+            self.command("events", "import", "--create", "--store", store, log, "--json", keep_output=True).output.splitlines()[-1]
         )
         self.check("a second import writes nothing", report["writes"] == 0 and report["unchanged"] == 1_000_000)
 

@@ -185,7 +185,7 @@ class VaultRows:
     def add_records(self, lines):
         log, files = self.work / "more.jsonl", self.work / "files"
         log.write_text("".join(lines))
-        self.command("events", "import", "--store", self.store, log, "--quiet")
+        self.command("events", "import", "--create", "--store", self.store, log, "--quiet")
         remove(files)
         kinds = "publications,notes,events,records,settings"
         self.command("export", "--store", self.store, "-o", files, "--format", "dir", "--only", kinds, "--quiet")
@@ -207,7 +207,7 @@ class VaultRows:
         self.command("store", "init", "--store", store)
         empty = self.work / "empty.bib"
         empty.write_text("")
-        self.command("import", "--store", store, empty, "--attachments", source, "--quiet", allowed=(0, 3))
+        self.command("import", "--create", "--store", store, empty, "--attachments", source, "--quiet", allowed=(0, 3))
 
         def ours():
             self.new_vault()

@@ -8,7 +8,7 @@ private func damageBench(_ format: String) throws -> Workbench {
     try bench.importSamples()
     try bench.tool(exit: 0, "export", "-q", "-o", "good", "--format", format)
     try bench.write("other.bib", "@misc{other, title={Another library}}")
-    try bench.tool(exit: 0, "import", "--store", "target.db", "other.bib")
+    try bench.tool(exit: 0, "import", "--create", "--store", "target.db", "other.bib")
     return bench
 }
 

@@ -30,7 +30,7 @@ struct CommandsDamagedRowTests {
         #expect(try bench.tool(exit: 3, "store", "digest").stderr.contains("store repair --from"))
         let shown = try bench.tool(exit: 0, "show", "all.tar.zst", "damaged.jsonl").stdout
         #expect(shown.contains("\"fields\":\"{\\\"id\\\":\""))
-        try bench.tool(exit: 0, "verify", "all.tar.zst")
+        try bench.tool(exit: 3, "verify", "all.tar.zst")
         let held = try bench.shell("sqlite3 hub.db 'SELECT count(*) FROM record'")
         #expect(held.hasPrefix("4"))
     }

@@ -9,18 +9,18 @@ import Testing
     let second = #"{"id":"B","time":"2026-02-15T07:00+01:00","type":"moment","video":"media/two.mp4","poster":"x"}"#
     let third = #"{"id":"C","time":"2026-02-15T06:00+01:00","type":"eten","photo":"media/gone.jpg"}"#
     try bench.write("log/2026-02.jsonl", "\u{FEFF}\(first)\r\n\n\(second)\n\(third)")
-    let plan = try bench.json(exit: 0, "events", "import", "log", "--dry-run")
+    let plan = try bench.json(exit: 3, "events", "import", "log", "--dry-run")
     #expect(try plan["added"]?.integer == 3 && plan["attachments"]?["added"]?.integer == 2 && !bench.exists("store.db"))
-    let result = try bench.json(exit: 0, "events", "import", "log")
+    let result = try bench.json(exit: 3, "events", "import", "log")
     #expect(result["added"]?.integer == 3 && result["attachments"]?["added"]?.integer == 2)
-    #expect(try bench.json(exit: 0, "events", "import", "log")["writes"]?.integer == 0)
+    #expect(try bench.json(exit: 3, "events", "import", "log")["writes"]?.integer == 0)
     let export = try bench.json(exit: 0, "events", "export", "-o", "out")
     #expect(export["events"]?.integer == 3 && export["days"]?.integer == 2 && export["media"]?.integer == 2)
     #expect(try bench.text("out/2026-02-14.jsonl") == first + "\n")
     #expect(try bench.text("out/2026-02-15.jsonl") == third + "\n" + second + "\n")
     #expect(try bench.text("out/media/one.jpg") == "JPEG" && bench.text("out/media/two.mp4") == "MP4")
     // What is exported is what another store takes in, bytes and all.
-    try bench.tool(exit: 0, "events", "import", "out", "--store", "b.db", "-q")
+    try bench.tool(exit: 3, "events", "import", "out", "--create", "--store", "b.db", "-q")
     #expect(try bench.digest("b.db") == bench.digest())
     #expect(
         try bench.tool(exit: 0, "events", "export", "-o", "-", "--type", "eten").stdout == first + "\n" + third + "\n")
@@ -50,8 +50,8 @@ import Testing
     try bench.shell("tail -n +2 log.jsonl | cmp - rejected.jsonl")
     // Where each line is shown they are read in another way.
     try bench.tool(
-        exit: 3, "events", "import", "-v", "log.jsonl", "--rejected", "shown.jsonl", "--max-line", "400", "--store",
-        "b.db")
+        exit: 3, "events", "import", "-v", "log.jsonl", "--rejected", "shown.jsonl", "--max-line", "400", "--create",
+        "--store", "b.db")
     try bench.shell("cmp rejected.jsonl shown.jsonl")
     let again = try bench.tool("events", "import", "log.jsonl", "--rejected", "rejected.jsonl")
     #expect(again.status == 1 && again.stderr.contains("already exists"))
@@ -86,7 +86,7 @@ import Testing
     try sync()
     // By hand, in an editor that knows of no modified_at.
     try bench.write("log.jsonl", line("drinken"))
-    let usual = try bench.tool(exit: 0, "events", "import", "log.jsonl")
+    let usual = try bench.tool(exit: 3, "events", "import", "log.jsonl")
     #expect(usual.stderr.contains("1 protected.\n") && usual.stderr.contains("--overwrite"), "\(usual.stderr)")
     #expect(try shown("store.db") == line("eten"))
     let plan = try bench.json(exit: 0, "events", "import", "log.jsonl", "--overwrite", "--dry-run")

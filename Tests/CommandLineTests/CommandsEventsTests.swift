@@ -52,7 +52,7 @@ import Testing
     try bench.tool(exit: 0, "export", "-q", "-o", "out")
     try bench.shell("cat $SAMPLES/events/*.jsonl | sort > a; cat out/events/*.jsonl | sort > b; cmp a b")
     if let corpora = Workbench.corpora {
-        try bench.tool(exit: 0, "import", "--store", "o.db", "\(corpora)/ollie")
+        try bench.tool(exit: 0, "import", "--create", "--store", "o.db", "\(corpora)/ollie")
         try bench.tool(exit: 0, "export", "--store", "o.db", "-q", "-o", "ollie")
         try bench.shell("grep -hv '^$' \(corpora)/ollie/* | sort > a; cat ollie/events/*.jsonl | sort > b; cmp a b")
     }

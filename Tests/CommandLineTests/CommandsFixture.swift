@@ -154,7 +154,7 @@ final class Workbench {
     func importSamples(into store: String = "store.db") throws {
         let library = "\(Self.samples)/library"
         try tool(
-            exit: 3, "import", "--store", store, "--only", Self.allKinds, "\(library)/references.bib",
+            exit: 3, "import", "--create", "--store", store, "--only", Self.allKinds, "\(library)/references.bib",
             "\(library)/latin1.bib", "\(library)/notes.json", "\(library)/settings.json", "\(Self.samples)/events",
             "--attachments", "\(library)/Attachments")
     }

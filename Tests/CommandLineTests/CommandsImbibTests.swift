@@ -85,7 +85,7 @@ func imbibBackups_ofBothGenerations_areRead(_ isOld: Bool) throws {
     for path in ["new", "mac.zip"] {
         for level in ["quick", "full", "deep"] { try bench.tool(exit: 3, "verify", path, "--level", level) }
     }
-    try bench.tool("import", "new", "--store", "a.db")
+    try bench.tool("import", "new", "--create", "--store", "a.db")
     try bench.tool("restore", "mac.zip", "--store", "b.db")
     #expect(try bench.digest("a.db") == bench.digest("b.db"))
     let info = try bench.json(exit: 0, "store", "info", "--store", "b.db")

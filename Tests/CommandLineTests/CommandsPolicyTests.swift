@@ -155,7 +155,7 @@ func resurrect_theSimulationAndTheSyncsAgree(isPulled: Bool) throws {
     let bench = try policyBench()
     // What waits for the hub here is not on the others, and does not come from them.
     try bench.write("more.jsonl", "{\"id\":\"e2\",\"time\":\"2026-02-14T16:00:00+01:00\",\"type\":\"slapen\"}\n")
-    try bench.tool(exit: 0, "import", "--store", "A.db", "more.jsonl")
+    try bench.tool(exit: 3, "import", "--create", "--store", "A.db", "more.jsonl")
     try bench.tool(exit: 0, "store", "set-local", "--store", "A.db", "e1")
     let played = try bench.json(exit: 0, "restore", "backup.tar.zst", "--store", "A.db", "--simulate", "3")
     #expect(played["outcomes"]?["kept-here-only"]?.integer == 1)

@@ -107,8 +107,8 @@ func only_restoresThatKindAndNoOther(_ kind: String) throws {
     let one = try bench.json(
         exit: 0, "restore", "backup.tar.zst", "--store", "c.db", "--match", "citeKey=one", "--dry-run")
     #expect(both["added"]?.integer == 1 + (one["added"]?.integer ?? 0) && one["added"]?.integer != 0)
-    let none = try bench.tool(exit: 0, "restore", "backup.tar.zst", "--store", "b.db", "--match", "one,two").stderr
-    #expect(none.hasPrefix("nothing in the backup has these words"))
+    let none = try bench.tool(exit: 3, "restore", "backup.tar.zst", "--store", "b.db", "--match", "one,two").stderr
+    #expect(none.contains("--match one,two: nothing in the backup has these words"))
 }
 
 @Test func replace_makesTheStoreWhatTheBackupSays_andUndoTakesItBack() throws {
@@ -144,7 +144,7 @@ func only_restoresThatKindAndNoOther(_ kind: String) throws {
     #expect(again.stdout.contains("= ") && again.stdout.contains("was deleted after"))
     #expect(try bench.state() == state)
     // It names a file that is not here.
-    try bench.tool(exit: 3, "import", "refs.bib", "--store", "none.db", "--dry-run")
+    try bench.tool(exit: 3, "import", "refs.bib", "--create", "--store", "none.db", "--dry-run")
     #expect(try !bench.exists("none.db"))
 }
 

@@ -46,7 +46,7 @@ private func syncBench() throws -> Workbench {
 @Test func sync_namesWhatIsHeld_andEndsWith3() throws {
     let bench = try syncBench()
     try bench.write("e.jsonl", "{\"id\":\"e1\",\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"tuin\"}\n")
-    try bench.tool(exit: 0, "import", "--store", "A.db", "e.jsonl")
+    try bench.tool(exit: 0, "import", "--create", "--store", "A.db", "e.jsonl")
     let shared = try bench.tool(
         exit: 0, "store", "share", "OllieEvents", "--store", "A.db", "--with", "ben", "--owner", "ann")
     #expect(shared.stdout == "OllieEvents of ann: ben (read)\n")

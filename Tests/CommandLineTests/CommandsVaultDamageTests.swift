@@ -76,7 +76,7 @@ struct CommandsVaultDamageTests {
             try bench.shell("restic -r v unlock -q")
             try CommandsVaultBackupTests.check(bench)
             #expect(try bench.tool(words).status == 0, "\(place)")
-            try bench.tool(exit: 0, "verify", "vault:v@2026-02-01", "--level", "deep")
+            try bench.tool(exit: 3, "verify", "vault:v@2026-02-01", "--level", "deep")
             try CommandsVaultBackupTests.check(bench)
             // Nothing is left to do, and nothing of what nobody needs is left.
             let again = try bench.json(exit: 0, "vault", "prune", "--max-unused", "0")

@@ -2,7 +2,7 @@
 /// counts and exit codes derive from the list.
 public struct Finding: Sendable, Equatable, Hashable {
     public enum Severity: String, Sendable, CaseIterable {
-        /// Worth knowing; changes no verdict.
+        /// Worth knowing: what was asked for was done, and will be as expected. Exit code 0. Only `Code.notes` may be.
         case note
         /// Needs attention; nothing is lost.
         case warning
@@ -21,7 +21,7 @@ public struct Finding: Sendable, Equatable, Hashable {
 
     public init(_ code: Code, _ severity: Severity, _ subject: String, _ message: String, remedy: String? = nil) {
         self.code = code
-        self.severity = severity
+        self.severity = severity == .note && !Code.notes.contains(code) ? .warning : severity
         self.subject = subject
         self.message = message
         self.remedy = remedy
@@ -51,7 +51,13 @@ public struct Finding: Sendable, Equatable, Hashable {
         case malformed = "malformed"
         case weakChecksum = "weak-checksum"
         case oversize = "oversize"
+        case willNotSync = "will-not-sync"
         case unlinked = "unlinked"
+        case linkMissing = "link-missing"
+        case leftOut = "left-out"
+        case notAskedFor = "not-asked-for"
+        case keptAsWritten = "kept-as-written"
+        case untidy = "untidy"
         case skipped = "skipped"
         case conflict = "conflict"
         case clockSkew = "clock-skew"
@@ -72,5 +78,20 @@ public struct Finding: Sendable, Equatable, Hashable {
         case snapshotOutOfOrder = "snapshot-out-of-order"
         case suspiciousLoss = "suspicious-loss"
         case recordDamaged = "record-damaged"
+
+        /// The codes that may be a note. All others tell of something that was asked for and not done, or that will not be
+        /// as expected: they are warnings at least, and the command ends with 3.
+        static let notes: Set<Code> = [
+            // An export holds it; only a hub refuses it.
+            .willNotSync,
+            // The documented default of --only leaves it out of a folder.
+            .notAskedFor,
+            // The bytes are all there, mistakes included.
+            .keptAsWritten, .entryUnexpected, .untidy,
+            // --schema asks for it.
+            .defaultFilled,
+            // What a comparison of schemas found to be in order.
+            .schemaInvalid, .schemaVersion,
+        ]
     }
 }

@@ -7,6 +7,7 @@ extension BibliographyIntake {
         let text = store.hasher.text(block.raw)
         pen.clear()
         Publication.write(block, with: &pen) { block.value(of: block.fields[$0], macros: state.macros) }
+        if lane != nil, pen.written.count > CloudLimits.recordBytes { intake.noteOversize(key) }
         if let lane, !key.isEmpty, known[key] == nil, localIDs.isEmpty, state.links.isEmpty {
             // Neither the key nor the id that belongs to it can be known.
             let id = DeterministicID.make(hasher, RecordType.publication, key)

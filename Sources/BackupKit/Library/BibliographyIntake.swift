@@ -77,6 +77,9 @@ final class BibliographyIntake {
         /// How often each slot was met, and the parts that blocks of this file are.
         var slots: [String: Int] = [:]
         var parts: Set<String> = []
+        /// Whether it holds anything of BibTeX, and text that is no comment.
+        var hasBlocks = false
+        var hasStrayText = false
     }
 
     typealias Wanted = (Record) -> Bool
@@ -92,12 +95,15 @@ final class BibliographyIntake {
         if wanted == nil, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
         defer { lane = nil }
         var reader = BibReader()
-        try FileHandle.openForReading(path).forEachChunk { chunk in
+        try FileHandle.openText(path).forEachChunk { chunk in
             try reader.feed(chunk) { try take($0, &state, wanted) }
         }
         try reader.finish { try take($0, &state, wanted) }
         try takeOrder(state, wanted)
         try flush()
+        if state.hasStrayText, !state.hasBlocks {
+            intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
+        }
     }
 
     private func takeOrder(_ state: FileState, _ wanted: Wanted?) throws {
@@ -156,7 +162,7 @@ final class BibliographyIntake {
                 }
             }
         }
-        try FileHandle.openForReading(path).forEachChunk { reader.feed($0, emit: note) }
+        try FileHandle.openText(path).forEachChunk { reader.feed($0, emit: note) }
         reader.finish(emit: note)
         var candidate = name
         var number = 1
@@ -175,6 +181,7 @@ final class BibliographyIntake {
 
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         for problem in block.problems { report(problem, block, state) }
+        if block.kind != .text, block.kind != .byteOrderMark { state.hasBlocks = true }
         switch block.kind {
         case .entry: try takeOriginal(of: block, &state, wanted)
         case .byteOrderMark: break
@@ -208,9 +215,8 @@ final class BibliographyIntake {
         if block.kind == .unreadable {
             intake.reject(place, problem.message)
         } else {
-            let severity: Finding.Severity = problem.code == .encoding ? .note : .warning
             intake.note(
-                Finding(.malformed, severity, place, problem.message, remedy: "what could be read was imported"))
+                Finding(.malformed, .warning, place, problem.message, remedy: "what could be read was imported"))
         }
     }
 
@@ -256,6 +262,7 @@ final class BibliographyIntake {
         _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: Wanted?
     ) throws {
         let text = Self.trimmed(raw)
+        if text.first.map({ $0 != UInt8(ascii: "%") }) == true { state.hasStrayText = true }
         if text.count > 0 { try takePart(kind: .text, text, &state, wanted) }
     }
 

@@ -16,6 +16,8 @@ struct BibliographyParts {
     private(set) var shown: [Part] = []
     /// What stood in each file, in its order, the files by their names.
     private(set) var orders: [[String]] = []
+    /// The beginnings of what is not written for it is no BibTeX.
+    private(set) var unreadable: [String] = []
 
     init(_ records: [Record]) throws {
         var listed: [String: Set<String>] = [:]
@@ -39,8 +41,12 @@ struct BibliographyParts {
         }
         orders = ordered.sorted { $0.file < $1.file }.map(\.items)
         var parts: [(part: Part, slot: String?)] = []
-        for (file, localID, fields, kind) in found where kind != BibBlock.Kind.unreadable.rawValue {
+        for (file, localID, fields, kind) in found {
             let raw = try Publication.bytes(of: fields)
+            if kind == BibBlock.Kind.unreadable.rawValue {
+                unreadable.append(String(decoding: raw.prefix { $0 != 0x0A }.prefix(60), as: UTF8.self))
+                continue
+            }
             let bytes = BibliographyPart.shown(raw, isText: kind == BibBlock.Kind.text.rawValue)
             if bytes.isEmpty { continue }
             let part = Part(

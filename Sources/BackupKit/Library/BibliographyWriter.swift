@@ -75,7 +75,7 @@ struct BibliographyWriter {
             }
             try append(bytes, key, links: links(of: record.fields))
         } catch let error as BackupError where error.code == .failed && error.subject == nil {
-            problems.append(Finding(.malformed, .warning, key, "\(error.message); the entry is in records.jsonl only"))
+            problems.append(Finding(.malformed, .warning, key, "\(error.message); library.bib lacks the entry"))
         }
         if placeOfChoice[choice] == nil {
             placeOfChoice[choice] = choices.count
@@ -137,7 +137,7 @@ struct BibliographyWriter {
         let what = converted == 1 ? "1 entry was" : "\(converted) entries were"
         return problems + [
             Finding(
-                .malformed, .note, Layout.bibliography,
+                .keptAsWritten, .note, Layout.bibliography,
                 "\(what) converted from Windows-1252 to UTF-8; records.jsonl has the bytes as they came")
         ]
     }

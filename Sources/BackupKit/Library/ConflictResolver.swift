@@ -110,7 +110,7 @@ extension ConflictResolver {
         guard !mentions.isEmpty else { return }
         result.findings.append(
             Finding(
-                .conflict, .note, conflict.subject,
+                .conflict, .warning, conflict.subject,
                 "is still what \(mentions.joined(separator: ", ")) names; look whether '\(key)' is meant"))
     }
 

@@ -212,7 +212,7 @@ struct FormatParser {
         if block.kind == .entry { counts.entries += 1 }
         // What was imported with problems is kept as it was, problems included: that is no damage of the backup.
         for problem in block.problems where problem.code != .encoding {
-            findings.append(Finding(.malformed, .note, "\(path):\(problem.line)", problem.message))
+            findings.append(Finding(.keptAsWritten, .note, "\(path):\(problem.line)", problem.message))
         }
     }
 

@@ -47,7 +47,7 @@ public struct Deduplicator {
             let same = live.filter { $0.record.type == type }
             guard same.count > 1 else { continue }
             for local in same where local.record.isLocalOnly {
-                note(.protected, .note, local, "is kept on this device only and was left alone")
+                note(.protected, .warning, local, "is kept on this device only and was left alone")
             }
             let shared = same.filter { !$0.record.isLocalOnly }
             let zones = Set(shared.map(\.record.id.zone)).sorted { $0.utf8.lexicographicallyPrecedes($1.utf8) }

@@ -78,6 +78,7 @@ final class EventIntake {
                     intake.reject("\(path):\(number)", reason)
                     try rejects?.append(line, at: offset, of: scan.files[window.file])
                 case .event(let event):
+                    if event.text.count > CloudLimits.recordBytes { intake.noteOversize("\(path):\(number)") }
                     try take(event, Int(place), window.file, rows)
                     place += 1
                 }

@@ -49,6 +49,7 @@ final class EventLoad {
                     intake.reject("\(file.path):\(line)", reason)
                     try rejects?.append(text, at: offset, of: file)
                 case .event(let event):
+                    if event.text.count > CloudLimits.recordBytes { intake.noteOversize("\(file.path):\(line)") }
                     try take(event)
                     for path in reader.media where named.insert("\(number)/\(path)").inserted {
                         media.append((number, path))

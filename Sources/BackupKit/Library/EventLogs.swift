@@ -50,9 +50,11 @@ final class EventLogs {
             try find(load.media)
         }
         try media.place(into: intake)
-        if let first = missing.first {
-            let count = missing.count == 1 ? "a file that is" : "\(missing.count) files that are"
-            intake.note(Finding(.entryMissing, .note, first, "lines name \(count) not here"))
+        for path in missing {
+            intake.note(
+                Finding(
+                    .linkMissing, .warning, path, "is named by an event, and is not here",
+                    remedy: "put it where the event says, beside the log, and import the log again"))
         }
     }
 }

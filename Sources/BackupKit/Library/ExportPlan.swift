@@ -5,6 +5,8 @@ public struct ExportOptions: Sendable {
         case layout(CarrierFormat)
         /// imbib's own backup, as a folder or as a zip.
         case imbib(CarrierFormat)
+
+        var holdsRecords: Bool { if case .layout = self { true } else { false } }
     }
 
     /// How `library.bib` is put in order.

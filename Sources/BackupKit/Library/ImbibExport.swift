@@ -17,6 +17,7 @@ enum ImbibExport {
         layout.imbibNames = names
         try layout.gather()
         publications = layout.result.records[.publications] ?? 0
+        layout.omitWhatImbibLacks()
         if kinds.contains(.publications) { try add(Layout.bibliography) { try layout.writeBibliography(to: $0) } }
         if kinds.contains(.notes) {
             try add(Layout.notes) { sink in

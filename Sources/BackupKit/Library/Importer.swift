@@ -33,9 +33,10 @@ public enum Importer {
     }
 
     public static func run(_ paths: [String], into store: Store, _ options: ImportOptions) throws -> IntakeResult {
-        let sources = try paths.flatMap { path in
+        let found = try paths.flatMap { path in
             try Self.sources(of: path, limits: options.limits, attachments: options.attachments)
         }
+        let (sources, refused) = try readable(found)
         return try store.withIncomingFolder { folder in
             var backups: [(path: String, prepared: Restorer.Prepared)] = []
             for case .backup(let path) in sources {
@@ -49,6 +50,8 @@ public enum Importer {
             let intake = Intake(store)
             intake.keepsPlan = options.keepsPlan || options.dryRun
             intake.isEdit = options.overwrite
+            for file in refused { intake.reject(file.path, file.why) }
+            noteUnwanted(sources, named: Set(paths), intake, options.kinds)
             let events = try scanEvents(sources, for: intake, in: folder, options)
             let named =
                 try options.kinds.contains(.attachments)
@@ -58,7 +61,7 @@ public enum Importer {
                 dryRun: options.dryRun
             ) {
                 for backup in backups { try Restorer.apply(backup.prepared, to: intake, restoreOptions(options)) }
-                try takeFiles(sources, named: Set(paths), naming: named, intake, options)
+                try takeFiles(sources, naming: named, intake, options)
                 try events?.take()
                 try named?.take(into: intake, in: folder, dryRun: options.dryRun)
                 noteLeftOut(sources, taken: (events?.found ?? []).union(named?.taken ?? []), intake)
@@ -89,8 +92,7 @@ public enum Importer {
     }
 
     private static func takeFiles(
-        _ sources: [Source], named: Set<String>, naming namedFiles: NamedFiles?, _ intake: Intake,
-        _ options: ImportOptions
+        _ sources: [Source], naming namedFiles: NamedFiles?, _ intake: Intake, _ options: ImportOptions
     ) throws {
         var bibliography: BibliographyIntake?
         let files = FileIntake(intake, options.limits)
@@ -109,28 +111,8 @@ public enum Importer {
                 try files.takeNotes(path: path, name: path, time: try time(of: path))
             case .settings(let path) where options.kinds.contains(.settings):
                 try files.takeSettings(path: path, name: path, time: try time(of: path))
-            case .settings(let path):
-                intake.note(
-                    Finding(
-                        .skipped, named.contains(path) ? .warning : .note, path,
-                        "was left out: settings are only taken when asked for",
-                        remedy: "name the kind: --only settings"))
             default: break
             }
-        }
-    }
-
-    /// `taken` are files that were taken because lines or entries name them.
-    private static func noteLeftOut(_ sources: [Source], taken: Set<String>, _ intake: Intake) {
-        for case .leftOut(let path, let files) in sources {
-            let left = files.filter { !taken.contains("\(path)/\($0)") }
-            guard let first = left.first else { continue }
-            let count = left.count
-            intake.note(
-                Finding(
-                    .skipped, .warning, path,
-                    "holds \(count) \(count == 1 ? "file" : "files") that import does not take, such as \(first)",
-                    remedy: "--attachments DIR takes files of any kind"))
         }
     }
 

@@ -105,6 +105,8 @@ final class Intake {
         if outcome.clamped {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
         }
+        if record.hubBytes > CloudLimits.recordBytes { noteOversize(outcome.id.description) }
+        if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
         count(record, outcome)
         try heard(record, outcome)
         return outcome
@@ -200,7 +202,8 @@ final class Intake {
             asset = aside
         }
         if asset.size > CloudLimits.assetBytes {
-            note(Finding(.oversize, .note, asset.path, "is larger than 250 MB: it is kept on this device only"))
+            note(
+                Finding(.oversize, .warning, asset.path, "is larger than 250 MB: it was stored, and will never sync"))
         }
         if overwrite, let existing = try store.asset(asset.path), existing.digest != asset.digest, staged != nil {
             try store.removeAsset(existing)

@@ -93,7 +93,7 @@ struct FileIntake {
             func take(_ line: LineReader.Line) throws {
                 try takeRecord(line, name, tombstones: wantsTombstones, wanted)
             }
-            try FileHandle.openForReading(path).forEachChunk { try reader.feed($0, take) }
+            try FileHandle.openText(path).forEachChunk { try reader.feed($0, take) }
             try reader.finish(take)
         }
     }
@@ -172,7 +172,7 @@ struct FileIntake {
     }
 
     private func document(_ path: String) throws -> [UInt8] {
-        let file = try FileHandle.openForReading(path)
+        let file = try FileHandle.openText(path)
         guard try file.status().size <= Int64(limits.lineBytes) else {
             throw BackupError(.refused, "is larger than any file of its kind should be", at: path)
         }

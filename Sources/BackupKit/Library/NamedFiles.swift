@@ -159,7 +159,7 @@ final class NamedFiles {
         }
     }
 
-    /// Says which files entries name that the store has not got, one line for each bibliography.
+    /// Says which files entries name that the store has not got.
     func reportMissing(to intake: Intake) throws {
         var missing = Set(wishes.indices.filter { wishes[$0].place == nil })
         if missing.isEmpty { return }
@@ -174,16 +174,12 @@ final class NamedFiles {
         missing = missing.filter { index in
             !wishes[index].link.readings.contains { linked[wishes[index].key]?.contains(lastComponent(of: $0)) == true }
         }
-        for (bibliography, indices) in Dictionary(grouping: missing, by: { wishes[$0].bibliography })
-            .sorted(by: { $0.key < $1.key })
-        {
-            guard let first = indices.min() else { continue }
-            let count = indices.count == 1 ? "1 file that is" : "\(indices.count) files that are"
+        for index in missing.sorted() {
+            let wish = wishes[index]
             intake.note(
                 Finding(
-                    .entryMissing, .warning, bibliography,
-                    "names \(count) not here, such as \(wishes[first].link.path) (entry '\(wishes[first].key)')",
-                    remedy: "--attachments DIR takes the files of a folder and links them by their names"))
+                    .linkMissing, .warning, wish.link.path, "is named in \(wish.bibliography), and is not here",
+                    remedy: "--attachments DIR imports the files of a folder and links them by their names"))
         }
     }
 }

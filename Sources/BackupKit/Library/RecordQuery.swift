@@ -17,10 +17,20 @@ public struct RecordQuery: Sendable, Equatable {
 
     /// One of them is enough; of each all terms must match.
     private let choices: [[Term]]
+    public let texts: [String]
 
-    public init(_ texts: [String]) { choices = texts.map { $0.split(separator: " ").map(Term.init) } }
+    public init(_ texts: [String]) {
+        self.texts = texts
+        choices = texts.map { $0.split(separator: " ").map(Term.init) }
+    }
 
-    public func matches(_ record: Record) -> Bool {
+    /// Whether a query has no words, and would so choose everything.
+    public var isBlank: Bool { choices.contains { $0.isEmpty || $0.contains { $0.word.isEmpty } } }
+
+    public func matches(_ record: Record) -> Bool { !matching(record).isEmpty }
+
+    /// The places of the queries that choose this record.
+    func matching(_ record: Record) -> [Int] {
         let fields = (try? Fields.parse(record.fields)) ?? []
         return isMet { term in
             switch term.field {
@@ -35,11 +45,13 @@ public struct RecordQuery: Sendable, Equatable {
         }
     }
 
-    public func matches(path: String) -> Bool {
+    func matching(path: String) -> [Int] {
         isMet { $0.field == nil && contains(path, $0.word) }
     }
 
-    private func isMet(_ body: (Term) -> Bool) -> Bool { choices.contains { $0.allSatisfy(body) } }
+    private func isMet(_ body: (Term) -> Bool) -> [Int] {
+        choices.indices.filter { choices[$0].allSatisfy(body) }
+    }
 
     private func contains(_ text: String, _ word: String) -> Bool { text.lowercased().contains(word) }
 }

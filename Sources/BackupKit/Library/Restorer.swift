@@ -89,7 +89,7 @@ public enum Restorer {
         ) { entry in
             layout.role(of: entry.path) != .attachment || wantsAssets
         }
-        let findings = layout.findings + judge(layout, staged)
+        let findings = layout.findings + layout.gaps(options.kinds) + judge(layout, staged)
         let damage = findings.filter { $0.severity == .damage }
         if !damage.isEmpty, !options.allowDamage {
             let more = damage.count > 1 ? " (and \(damage.count - 1) more)" : ""
@@ -141,7 +141,8 @@ public enum Restorer {
         }
         if options.kinds.contains(.settings) {
             if options.policy == .quarantine {
-                intake.note(Finding(.skipped, .note, Layout.settings, "settings have no quarantine: they stay out"))
+                intake.note(
+                    Finding(.skipped, .warning, Layout.settings, "settings have no quarantine; they were left out"))
             } else {
                 try views.takeSettings(into: intake)
             }
@@ -149,15 +150,16 @@ public enum Restorer {
         if options.match == nil, options.policy != .quarantine { try views.takeDamaged(into: intake) }
         var present: Set<String> = []
         if options.kinds.contains(.attachments) {
-            present = try takeAssets(prepared, unsound, wanted, intake, dryRun: options.dryRun)
+            present = try takeAssets(prepared, unsound, &wanted, intake, dryRun: options.dryRun)
         }
+        for finding in wanted.unmatched { intake.note(finding) }
         if options.mode == .replace, options.match == nil {
             try intake.removeOthers(kinds: options.kinds, assets: present)
         }
     }
 
     private static func takeAssets(
-        _ prepared: Prepared, _ unsound: Set<String>, _ wanted: WantedFiles, _ intake: Intake, dryRun: Bool
+        _ prepared: Prepared, _ unsound: Set<String>, _ wanted: inout WantedFiles, _ intake: Intake, dryRun: Bool
     ) throws -> Set<String> {
         var present: Set<String> = []
         let paths = prepared.staged.files.keys.filter { prepared.layout.role(of: $0) == .attachment }
@@ -188,7 +190,8 @@ public enum Restorer {
         return try AtomicFile.writeDirectory(target, replace: replace) { folder in
             let staged = try Staging.extract(
                 layout.reader, into: folder, progress: options.progress, folding: layout.isImbib)
-            let findings = layout.findings + judge(layout, staged)
+            let gaps = layout.gaps(Set(Kind.allCases))
+            let findings = layout.findings + gaps + judge(layout, staged)
             let damage = findings.filter { $0.severity == .damage }
             if let first = damage.first, !options.allowDamage {
                 throw BackupError(
@@ -205,24 +208,38 @@ public enum Restorer {
     }
 }
 
-/// Which attachments go with the chosen records.
+/// Which records are chosen, and which attachments go with them.
 private struct WantedFiles {
     private let match: RecordQuery?
     private var linked: Set<String> = []
+    /// The queries that chose something, by their places.
+    private var met: Set<Int> = []
 
     init(_ options: RestoreOptions) { match = options.match }
 
     mutating func takes(_ record: Record) -> Bool {
         guard let match else { return true }
-        guard match.matches(record) else { return false }
+        let places = match.matching(record)
+        guard !places.isEmpty else { return false }
+        met.formUnion(places)
         if record.type == RecordType.publication, let fields = try? Fields.parse(record.fields) {
             linked.formUnion(Fields.strings(Publication.linkedFiles, in: fields))
         }
         return true
     }
 
-    func takesFile(_ path: String) -> Bool {
+    mutating func takesFile(_ path: String) -> Bool {
         guard let match else { return true }
-        return linked.contains(path) || match.matches(path: path)
+        let places = match.matching(path: path)
+        met.formUnion(places)
+        return !places.isEmpty || linked.contains(path)
+    }
+
+    var unmatched: [Finding] {
+        (match?.texts ?? []).enumerated().filter { !met.contains($0.offset) }.map {
+            Finding(
+                .entryMissing, .warning, "--match \($0.element)", "nothing in the backup has these words",
+                remedy: "'backup-tool show BACKUP library.bib' prints its publications")
+        }
     }
 }

@@ -51,11 +51,16 @@ public enum ScratchStore {
 
 extension Store {
     /// Runs `body` on the store at `path`. Where there is none, one is made, and taken away again when `body` fails; a
-    /// dry run gets a scratch store instead, so that it leaves nothing.
+    /// dry run gets a scratch store instead, so that it leaves nothing. Without `mayCreate` a missing store is an error.
     public static func withStore<Result>(
-        _ path: String, dryRun: Bool, _ body: (Store) throws -> Result
+        _ path: String, dryRun: Bool, mayCreate: Bool = true, _ body: (Store) throws -> Result
     ) throws -> Result {
         if try FileStatus.ofTarget(path) != nil { return try body(try Store(path, .write)) }
+        guard mayCreate else {
+            throw BackupError(
+                .notFound, "there is no store of this name", at: path,
+                remedy: "check the name, or add --create to make a new store")
+        }
         if dryRun { return try ScratchStore.with(body) }
         let hadFolder = try FileStatus.ofName(assetFolder(of: path)) != nil
         do {

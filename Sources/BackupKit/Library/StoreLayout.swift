@@ -104,7 +104,7 @@ struct StoreLayout {
             if try lines.write(record, take) > CloudLimits.recordBytes {
                 result.warnings.append(
                     Finding(
-                        .oversize, .note, record.id.description,
+                        .willNotSync, .note, record.id.description,
                         "is larger than 1 MB: it is kept here and will not sync"))
             }
             if record.isDeleted {
@@ -162,6 +162,23 @@ struct StoreLayout {
         try bibliography.write(to: sink)
         result.warnings += bibliography.findings
         namedFiles = bibliography.named
+        for text in bibliography.parts.unreadable {
+            if options.form.holdsRecords {
+                result.warnings.append(
+                    Finding(
+                        .keptAsWritten, .note, Layout.bibliography, "lacks unreadable text, which records.jsonl has"))
+            } else {
+                omit(Layout.bibliography, "text that is not BibTeX: \(text)")
+            }
+        }
+    }
+
+    /// imbib's backup has no place for these.
+    mutating func omitWhatImbibLacks() {
+        for kind in [Kind.events, .records] {
+            guard let count = result.records.removeValue(forKey: kind), count > 0 else { continue }
+            omit(kind.rawValue, "\(count) of them: an imbib backup holds publications, notes, settings and attachments")
+        }
     }
 
     /// `notes.json`, by cite key; `text` writes one note.
@@ -310,7 +327,7 @@ struct StoreLayout {
         switch options.oversize {
         case .include:
             result.warnings.append(
-                Finding(.oversize, .note, asset.path, "is larger than 250 MB: it is exported and will not sync"))
+                Finding(.willNotSync, .note, asset.path, "is larger than 250 MB: it is exported and will not sync"))
             return false
         case .skip:
             result.omitted.append(Omission(path: asset.path, reason: "larger than 250 MB (--oversize skip)"))

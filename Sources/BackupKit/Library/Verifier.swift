@@ -18,7 +18,7 @@ public struct VerifyResult: Sendable {
     public var findings: [Finding] = []
     /// Whether something was found that is no damage and yet keeps the result from being a proof.
     public var needsAttention: Bool {
-        findings.contains { $0.severity == .warning }
+        findings.contains { $0.severity != .note }
     }
     public var isOK: Bool { !findings.contains { $0.severity == .damage } }
 }
@@ -41,7 +41,7 @@ public enum Verifier {
         }
         result.files = layout.entries.count
         result.bytes = layout.entries.reduce(0) { $0 &+ $1.size }
-        result.findings = layout.findings
+        result.findings = layout.findings + layout.gaps(Set(Kind.allCases))
         if case .own(let manifest) = layout.manifest { result.contentDigest = manifest.contentDigest }
         let isNewer = isNewer(layout)
         if isNewer {

@@ -160,6 +160,10 @@ extension Configuration {
         }
 
         private func resolve(_ path: String) throws -> String {
+            if let scheme = LocalPath.scheme(of: path) {
+                throw BackupError(
+                    .failed, "'\(scheme):' addresses are not supported", remedy: "name a file or a folder")
+            }
             if path.hasPrefix("/") { return path }
             if path.hasPrefix("~/") { return try environment.home() + path.dropFirst() }
             guard let slash = file.lastIndex(of: "/") else { return path }

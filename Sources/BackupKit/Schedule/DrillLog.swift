@@ -167,7 +167,7 @@ public struct DrillLog: Sendable {
                 // What follows names its digest, so nobody put it there later.
                 history.findings.append(
                     Finding(
-                        .malformed, isLast ? .warning : .note, place,
+                        isLast ? .malformed : .untidy, isLast ? .warning : .note, place,
                         "is no record of a drill; a run that was interrupted may have left it"))
             }
             let head = line.withUnsafeBytes { SHA256Digest.of($0).hex }

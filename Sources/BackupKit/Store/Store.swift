@@ -42,6 +42,7 @@ public final class Store {
     /// A new store that appears with what its first transaction writes, or not at all. Nobody can read it before, so that
     /// transaction needs no log.
     static func createAside(_ path: String, clock: Clock = .system) throws -> Store {
+        try LocalPath.check(path)
         try Directory.createAll(parent(of: path))
         AtomicFile.removeLeftovers(of: path)
         let lock = try lock(path, 100)

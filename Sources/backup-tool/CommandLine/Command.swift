@@ -49,6 +49,10 @@ enum Values: Sendable {
     case text
     case file
     case directory
+    /// A file, a folder, or a vault's address.
+    case backup
+    /// A vault, under the names that `Invocation.vaultFolder` knows.
+    case vault
     /// The name of a command of this tool.
     case command
     case oneOf([String])
@@ -59,7 +63,7 @@ enum Values: Sendable {
     var allowed: [String] {
         switch self {
         case .oneOf(let words), .listOf(let words): words
-        case .text, .file, .directory, .command: []
+        case .text, .file, .directory, .backup, .vault, .command: []
         }
     }
 }

@@ -151,8 +151,8 @@ struct BashCompletions {
     private func action(_ values: Values) -> String {
         switch values {
         case .text: "COMPREPLY=();"
-        case .file: "_backup_tool_files -f \"$cur\";"
-        case .directory: "_backup_tool_files -d \"$cur\";"
+        case .file, .backup: "_backup_tool_files -f \"$cur\";"
+        case .directory, .vault: "_backup_tool_files -d \"$cur\";"
         case .command: "_backup_tool_words '\(Command.commandNames(root).joined(separator: " "))' \"$cur\";"
         case .oneOf(let words): "_backup_tool_words '\(words.joined(separator: " "))' \"$cur\";"
         case .listOf(let words): "_backup_tool_list '\(words.joined(separator: " "))' \"$cur\";"

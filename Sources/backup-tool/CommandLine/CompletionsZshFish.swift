@@ -82,8 +82,8 @@ struct ZshCompletions {
     private func action(_ values: Values) -> String {
         switch values {
         case .text: " "
-        case .file: "_files"
-        case .directory: "_files -/"
+        case .file, .backup: "_files"
+        case .directory, .vault: "_files -/"
         case .command: "(\(Command.commandNames(root).joined(separator: " ")))"
         case .oneOf(let words): "(\(words.joined(separator: " ")))"
         case .listOf(let words): "_values -s , kind \(words.joined(separator: " "))"
@@ -145,8 +145,8 @@ struct FishCompletions {
     private func action(_ values: Values) -> String {
         switch values {
         case .text: ""
-        case .file: " -F"
-        case .directory: " -a '(__fish_complete_directories)'"
+        case .file, .backup: " -F"
+        case .directory, .vault: " -a '(__fish_complete_directories)'"
         case .command: " -a \(quoted(Command.commandNames(root).joined(separator: " ")))"
         case .oneOf(let words): " -a \(quoted(words.joined(separator: " ")))"
         case .listOf(let words): " -a '(__fish_append , \(words.joined(separator: " ")))'"

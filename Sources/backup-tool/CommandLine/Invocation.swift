@@ -70,9 +70,30 @@ struct Invocation: Sendable {
 
     /// `--store`, else what the environment and the configuration say. A named store needs no configuration.
     func storePath() throws -> String {
-        if let named = value(Option.store.name) ?? environment["BACKUP_TOOL_STORE"] { return named }
+        if let named = value(Option.store.name) ?? environment["BACKUP_TOOL_STORE"] {
+            try LocalPath.check(named)
+            return named
+        }
         return try environment.store(option: nil, configuration: configuration())
     }
+
+    /// Refuses to make a folder whose name ends like a file's. What lies there already is judged elsewhere.
+    func checkNewFolder(_ path: String, remedy: String) throws {
+        if try FileStatus.ofTarget(path) == nil { try CarrierFormat.checkFolder(path, remedy: remedy) }
+    }
+
+    /// Runs `body` with the store, and says so where a new one is made. A store that --store names is made only by a
+    /// command that may always do so, or with --create: a mistyped name would become a second, empty library.
+    func withStore<Result>(mayCreate: Bool, dryRun: Bool, _ body: (Store) throws -> Result) throws -> Result {
+        let path = try storePath()
+        let isNew = try FileStatus.ofTarget(path) == nil
+        let result = try Store.withStore(path, dryRun: dryRun, mayCreate: mayCreate, body)
+        if isNew, !dryRun { output.note("New store: \(printable(path))") }
+        return result
+    }
+
+    /// Whether an import may make the store: at the usual place, or where it is asked to.
+    var mayCreateStore: Bool { value(Option.store.name) == nil || flag(Option.create.name) }
 
     /// An error of usage that parsing could not see, such as two options that exclude each other.
     func usage(_ message: String) -> BackupError {

@@ -157,9 +157,13 @@ struct Parser {
         let words: [String]
         switch values {
         case .text, .command: return
-        case .file, .directory:
-            guard value.isEmpty else { return }
-            throw usage("\(what) must not be empty")
+        case .file, .directory, .backup, .vault:
+            if value.isEmpty { throw usage("\(what) must not be empty") }
+            switch values {
+            case .vault: return
+            case .backup where VaultAddress(value) != nil: return
+            default: return try LocalPath.check(value)
+            }
         case .oneOf: words = [value]
         case .listOf: words = value.split(separator: ",", omittingEmptySubsequences: false).map(String.init)
         }

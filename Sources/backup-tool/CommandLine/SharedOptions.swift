@@ -11,13 +11,14 @@ extension Option {
 
     static let json = Option.flag("json", "Report as JSON")
     static let store = Option.value("store", "PATH", "The store to use", .file)
+    static let create = Option.flag("create", "With --store: make the store if there is none")
     static let dryRun = Option.flag("dry-run", "Show what would be done, and change nothing")
     static let force = Option.flag("force", "Replace what is there")
     static let overwrite = Option.flag(
         "overwrite", "Let what is imported win, as an edit of now, over what the store has newer or deleted later")
 
-    static func output(_ help: String) -> Option {
-        .value("output", short: "o", "PATH", help, .file, required: true)
+    static func output(_ help: String, _ values: Values = .file) -> Option {
+        .value("output", short: "o", "PATH", help, values, required: true)
     }
 
     static let only = Option.value(

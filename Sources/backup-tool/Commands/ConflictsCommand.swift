@@ -89,7 +89,7 @@ extension Command {
             let store = try call.store(.write)
             let result = try ConflictResolver.resolve(ids, with: choice, newKey: key, in: store, dryRun: isRehearsal)
             call.report(result, choice, dryRun: isRehearsal)
-            return .done
+            return result.findings.contains { $0.severity != .note } ? .incomplete : .done
         })
 }
 
@@ -109,9 +109,7 @@ extension Invocation {
             return
         }
         if dryRun || output.isVerbose { show(result.plan, of: result.plan.count) }
-        for finding in result.findings {
-            output.note("note: \(printable(finding.subject)): \(printable(finding.message))")
-        }
+        say(result.findings)
         let what = HumanText.count(result.settled, "conflict")
         output.note(dryRun ? "Would settle \(what). Nothing was written." : "Settled \(what).")
         if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }

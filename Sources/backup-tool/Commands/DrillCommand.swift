@@ -18,7 +18,7 @@ extension Command {
             .flag("history", "Show the drills so far, and check that nobody changed them"),
             .value("log", "FILE", "Where the drills are written down", .file),
         ],
-        arguments: [Argument("PATH", "A backup, a folder of backups, or vault:PATH", .file, .optional)],
+        arguments: [Argument("PATH", "A backup, a folder of backups, or vault:PATH", .backup, .optional)],
         examples: [
             Example("backup-tool drill /mnt/backups", "Try the newest backup and an older one"),
             Example("backup-tool drill vault:/mnt/vault --password-file password", "Two snapshots of a vault"),

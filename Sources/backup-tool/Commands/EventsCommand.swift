@@ -17,7 +17,7 @@ extension Command {
             told with its file, number and reason, the others are imported, and the exit code is 3.
             """,
         options: [
-            .store,
+            .store, .create,
             .value("rejected", "FILE", "Keep the lines that cannot be taken in this file, byte for byte", .file),
             .value("max-line", "BYTES", "The longest line to take; 64 MiB is usual"), .overwrite, .dryRun,
             .flag("force", "Replace FILE of --rejected"),
@@ -39,7 +39,7 @@ extension Command {
             options.progress = call.output.progress()
             let paths = call.arguments("PATH")
             func run() throws -> ExitStatus {
-                let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
+                let result = try call.withStore(mayCreate: call.mayCreateStore, dryRun: options.dryRun) { store in
                     try Importer.run(paths, into: call.watched(store), options)
                 }
                 return call.report(result, as: "import", dryRun: options.dryRun)
@@ -71,6 +71,9 @@ extension Command {
         run: { call in
             let target = call.value("output") ?? ""
             if target.isEmpty { throw call.usage("--output needs a path") }
+            if target != "-", !target.hasSuffix(".jsonl") {
+                try call.checkNewFolder(target, remedy: "use .jsonl for one file, or the name of a folder")
+            }
             var options = EventExportOptions()
             options.from = try call.day("from")
             options.to = try call.day("to")
@@ -114,8 +117,7 @@ extension Invocation {
             // Standard output holds the events themselves when they were asked for.
             if target == "-", !dryRun { output.say(json.text) } else { output.report(json) }
         } else {
-            say(result.warnings)
-            for omission in result.omitted { output.warn("left out: \(printable(omission.reason))", at: omission.path) }
+            say(result.warnings + result.omitted.map(\.finding))
             let what = "\(HumanText.count(result.events, "event")) of \(HumanText.count(result.days, "day"))"
             let media = result.media > 0 ? ", \(HumanText.count(result.media, "file")) that they name" : ""
             let place = target == "-" ? "standard output" : target

@@ -14,7 +14,7 @@ extension Command {
             Whatever cannot be exported is listed with its reason, and the exit code is 3.
             """,
         options: [
-            .store, .output("Where to write; - is standard output"),
+            .store, .output("Where to write; - is standard output", .backup),
             .value(
                 "format", "FORMAT", "What to write",
                 .oneOf(CarrierFormat.allCases.map(\.rawValue) + ["imbib"])),
@@ -87,6 +87,10 @@ private func exportOptions(_ call: Invocation, _ target: String) throws -> Expor
         let configured = usual.flatMap(CarrierFormat.init(rawValue:))
         form = .layout(chosen ?? named ?? configured ?? (target == "-" ? .tarZstandard : .directory))
     }
+    if chosen == nil, named == nil, target != "-", VaultAddress(target) == nil {
+        try call.checkNewFolder(
+            target, remedy: "use .tar.zst, .tar.gz, .tar.xz, .tar or .zip, or --format dir for a folder of this name")
+    }
     var options = ExportOptions(form: form)
     options.kinds = call.kinds()
     options.order = call.value("order").flatMap(ExportOptions.EntryOrder.init(rawValue:)) ?? .key
@@ -133,8 +137,7 @@ private func report(_ result: ExportResult, _ call: Invocation, toOutput: Bool) 
         // Standard output holds the archive itself when it was asked for.
         if toOutput { output.say(result.json(dryRun: false).text) } else { output.report(result.json(dryRun: false)) }
     } else {
-        call.say(result.warnings)
-        for omission in result.omitted { output.warn("left out: \(printable(omission.reason))", at: omission.path) }
+        call.say(result.warnings + result.omitted.map(\.finding))
         output.note("\(result.sentence) in \(printable(toOutput ? "standard output" : result.path))")
         output.detail("content digest \(result.contentDigest.hex)")
     }

@@ -12,10 +12,14 @@ extension Command {
             Where the store has something newer, or it was deleted later, that stays: it is counted as protected, and \
             --verbose says why. --overwrite takes what is imported all the same.
 
-            Settings are taken only with --only settings. The store is made if there is none.
+            Settings are imported only with --only settings. A missing store is made, but one that --store names only \
+            with --create.
+
+            The exit code is 3 when something was left out: a file that is not BibTeX, a linked file that was not found, \
+            an attachment of more than 250 MB, which will never sync. --verbose lists each of them.
             """,
         options: [
-            .store,
+            .store, .create,
             .value("attachments", "DIR", "Take every file below DIR as an attachment", .directory),
             .only, .overwrite, .dryRun,
         ],
@@ -37,7 +41,7 @@ extension Command {
             options.progress = call.output.progress()
             let paths = call.arguments("PATH")
             if paths.isEmpty, options.attachments == nil { throw call.usage("PATH is missing") }
-            let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
+            let result = try call.withStore(mayCreate: call.mayCreateStore, dryRun: options.dryRun) { store in
                 try Importer.run(paths, into: call.watched(store), options)
             }
             return call.report(result, as: "import", dryRun: options.dryRun)

@@ -6,7 +6,7 @@ extension Command {
         "list", "List the files in a backup", in: .look,
         discussion: "The files of a folder or an archive with their sizes and times; --verbose adds their SHA-256.",
         options: Option.passwords,
-        arguments: [Argument("PATH", "A folder, an archive or vault:PATH@SNAPSHOT", .file)],
+        arguments: [Argument("PATH", "A folder, an archive or vault:PATH@SNAPSHOT", .backup)],
         examples: [Example("backup-tool list library.tar.zst", "Show what is inside")],
         reports: true,
         run: { call in
@@ -41,7 +41,7 @@ extension Command {
             """,
         options: Option.passwords,
         arguments: [
-            Argument("PATH", "A folder, an archive or vault:PATH@SNAPSHOT", .file),
+            Argument("PATH", "A folder, an archive or vault:PATH@SNAPSHOT", .backup),
             Argument("ENTRY", "A name as 'list' shows it", .text, .optional),
         ],
         examples: [
@@ -80,7 +80,7 @@ extension Command {
             compared field by field. The exit code says whether the comparison worked, not whether they differ.
             """,
         options: Option.passwords,
-        arguments: [Argument("A", "The old side", .file), Argument("B", "The new side", .file)],
+        arguments: [Argument("A", "The old side", .backup), Argument("B", "The new side", .backup)],
         examples: [
             Example("backup-tool diff monday.tar.zst tuesday.tar.zst", "See what happened in between"),
             Example("backup-tool diff library.tar.zst store.db", "See what changed since the backup"),

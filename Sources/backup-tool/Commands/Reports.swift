@@ -21,41 +21,8 @@ extension Invocation {
         return limits
     }
 
-    /// Says every finding, and what to do once for all that ask for the same; notes only to those who asked for more. As
-    /// JSON, this is for findings that have no place in what a command reports.
-    func say(_ findings: [Finding], limit: Int = 50) {
-        guard !output.isJSON else {
-            for finding in findings { output.say(finding.line.text) }
-            return
-        }
-        var left = output.isVerbose ? Int.max : limit
-        var advised: Set<String> = []
-        for finding in findings where finding.severity != .note || output.isVerbose {
-            if left == 0 {
-                let rest = findings.count { $0.severity != .note } - limit
-                output.say("  … and \(HumanText.count(rest)) more; --verbose or --json shows them all")
-                return
-            }
-            left -= 1
-            let style = output.err.style
-            let mark =
-                switch finding.severity {
-                case .damage: style.error("damage:")
-                case .error: style.error("error:")
-                case .warning: style.warning("warning:")
-                case .note: style.dim("note:")
-                }
-            output.say("\(mark) \(printable(finding.subject)): \(printable(finding.message))")
-            if let remedy = finding.remedy, output.isVerbose || advised.insert(remedy).inserted {
-                output.say("  \(printable(remedy))")
-            }
-        }
-    }
-
     /// What an import or restore did.
-    func report(
-        _ result: IntakeResult, as what: String, dryRun: Bool, orElse none: String = "nothing to do"
-    ) -> ExitStatus {
+    func report(_ result: IntakeResult, as what: String, dryRun: Bool) -> ExitStatus {
         if output.isJSON {
             output.report(result.json(as: what, dryRun: dryRun))
         } else {
@@ -64,7 +31,7 @@ extension Invocation {
                 show(result.plan, of: most + result.kept + result.quarantined)
             }
             say(result.findings)
-            output.note(result.sentence(dryRun: dryRun, orElse: none))
+            output.note(result.sentence(dryRun: dryRun))
             if result.protected > 0, !dryRun, !output.isVerbose {
                 let other =
                     what == "import" ? "--overwrite takes it all the same" : "--resurrect brings back what was deleted"
@@ -126,20 +93,8 @@ extension PlanItem {
     }
 }
 
-extension Finding {
-    var json: JSONValue {
-        [
-            "code": .string(code.rawValue), "severity": .string(severity.rawValue), "path": .string(subject),
-            "message": .string(message), "remedy": remedy.map(JSONValue.string) ?? .null,
-        ]
-    }
-
-    /// A line of its own.
-    fileprivate var line: JSONValue { .object([.init("message_type", "finding")] + (json.members ?? [])) }
-}
-
 extension IntakeResult {
-    func sentence(dryRun: Bool, orElse none: String) -> String {
+    func sentence(dryRun: Bool) -> String {
         var parts: [String] = []
         func part(_ count: Int, _ what: String) {
             if count > 0 { parts.append("\(HumanText.count(count)) \(what)") }
@@ -156,7 +111,7 @@ extension IntakeResult {
         part(attachmentsAdded, attachmentsAdded == 1 ? "attachment added" : "attachments added")
         part(attachmentsMended, attachmentsMended == 1 ? "lost attachment put back" : "lost attachments put back")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
-        let list = parts.isEmpty ? none : parts.joined(separator: ", ")
+        let list = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
         return dryRun ? "Would be: \(list). Nothing was written." : "\(list)."
     }
 

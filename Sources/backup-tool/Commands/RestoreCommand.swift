@@ -41,7 +41,7 @@ extension Command {
             .flag("force", "With --to: replace the folder"), .dryRun,
         ] + Option.passwords,
         arguments: [
-            Argument("PATH", "A library or an imbib backup: a folder, an archive or vault:PATH@SNAPSHOT", .file)
+            Argument("PATH", "A library or an imbib backup: a folder, an archive or vault:PATH@SNAPSHOT", .backup)
         ],
         examples: [
             Example("backup-tool restore library.tar.zst --dry-run", "See what would change"),
@@ -58,6 +58,7 @@ extension Command {
             options.kinds = call.kinds(else: options.kinds)
             let queries = call.values("match")
             options.match = queries.isEmpty ? nil : RecordQuery(queries)
+            if options.match?.isBlank == true { throw call.usage("--match needs a word to look for") }
             options.policy = try call.syncPolicy()
             if options.policy == .quarantine, options.mode == .replace {
                 throw call.usage("--mode replace does not go with a quarantine, which touches nothing")
@@ -76,11 +77,10 @@ extension Command {
                 return call.report(result)
             }
             if call.value("hub") != nil { throw call.usage("--hub goes with --simulate") }
-            let result = try Store.withStore(try call.storePath(), dryRun: options.dryRun) { store in
+            let result = try call.withStore(mayCreate: true, dryRun: options.dryRun) { store in
                 try Restorer.restore(path, into: call.watched(store), options)
             }
-            let none = options.match == nil ? "nothing to do" : "nothing in the backup has these words"
-            return call.report(result, as: "restore", dryRun: options.dryRun, orElse: none)
+            return call.report(result, as: "restore", dryRun: options.dryRun)
         })
 }
 
@@ -169,6 +169,8 @@ private func extract(
     if options.dryRun || call.flag("resurrect") {
         throw call.usage("--to writes files and knows no --dry-run or --resurrect")
     }
+    try call.checkNewFolder(
+        folder, remedy: "--to writes a folder; 'backup-tool export -o ARCHIVE' writes an archive")
     let result = try Restorer.extract(path, to: folder, replace: call.flag("force"), options)
     if call.output.isJSON {
         call.output.report([

@@ -12,7 +12,10 @@ extension Invocation {
     }
 
     fileprivate func hubPath() throws -> String {
-        if let named = value("hub") ?? environment["BACKUP_TOOL_HUB"] { return named }
+        if let named = value("hub") ?? environment["BACKUP_TOOL_HUB"] {
+            try LocalPath.check(named)
+            return named
+        }
         if let named = try configuration().text("hub") { return named }
         throw usage("no hub is named: give --hub PATH")
     }
@@ -24,9 +27,11 @@ extension Invocation {
     }
 
     fileprivate func say(_ held: [Held]) {
-        for item in held where item.kind != .local || output.isVerbose {
-            output.warn("stays on this device: \(item.reason)", at: item.id.description)
-        }
+        guard !output.isJSON else { return }
+        say(
+            held.filter { $0.kind != .local || output.isVerbose }.map {
+                Finding(.skipped, .warning, $0.id.description, "stays on this device: \($0.reason)")
+            })
     }
 }
 

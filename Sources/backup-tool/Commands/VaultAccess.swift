@@ -4,7 +4,7 @@ import Glibc
 // How commands come to an open vault: its place and its password.
 
 extension Option {
-    static let vault = Option.value("vault", "PATH", "The vault to use", .directory)
+    static let vault = Option.value("vault", "PATH", "The vault to use", .vault)
     static let lockWait = Option.value(
         "lock-wait", "SECONDS", "Wait so long for a vault that is locked, instead of giving up at once")
     static let noLock = Option.flag("no-lock", "Do not lock the vault: for one that cannot be written to")
@@ -111,9 +111,7 @@ extension Invocation {
         }
         if named.hasPrefix("local:") { return String(named.dropFirst("local:".count)) }
         // "s3:…" as a folder would become an empty vault beside the real one.
-        if let scheme = named.split(separator: ":", maxSplits: 1).first, named.contains(":"), !scheme.contains("/"),
-            ["s3", "sftp", "rest", "rclone", "b2", "azure", "gs", "swift"].contains(scheme)
-        {
+        if LocalPath.scheme(of: named) != nil {
             throw BackupError(.usage, "vaults of this kind are not supported yet", at: named, remedy: "name a folder")
         }
         return named

@@ -126,10 +126,7 @@ private final class BackupReporter: Sendable {
 
     private func tell(_ result: VaultBackupResult) {
         let output = call.output
-        call.say(result.layout.warnings)
-        for omission in result.layout.omitted {
-            output.warn("left out: \(printable(omission.reason))", at: omission.path)
-        }
+        call.say(result.layout.warnings + result.layout.omitted.map(\.finding))
         for path in result.unsteady {
             output.warn("changed each time while it was read; the snapshot may hold a mixture", at: path)
         }

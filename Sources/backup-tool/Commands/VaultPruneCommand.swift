@@ -47,7 +47,7 @@ extension Command {
             another password, is the best use of it.
             """,
         options: Option.vaultAccess + [
-            .lockWait, .value("from", "PATH", "The vault to copy from", .directory, required: true),
+            .lockWait, .value("from", "PATH", "The vault to copy from", .vault, required: true),
             .value("from-password-file", "FILE", "Read that vault's password from this file", .file),
             .value("from-password-command", "COMMAND", "Take as its password what this command prints"),
         ],

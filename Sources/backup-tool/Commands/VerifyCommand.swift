@@ -16,7 +16,7 @@ extension Command {
                 "level", "LEVEL", "How thoroughly to look", .oneOf(VerifyResult.Level.allCases.map(\.rawValue)))
         ] + Option.passwords,
         arguments: [
-            Argument("PATH", "A library or an imbib backup: a folder, an archive or vault:PATH@SNAPSHOT", .file)
+            Argument("PATH", "A library or an imbib backup: a folder, an archive or vault:PATH@SNAPSHOT", .backup)
         ],
         examples: [
             Example("backup-tool verify library.tar.zst", "Read and check everything"),

@@ -59,10 +59,17 @@ public enum BibFileLinks {
 
     private static let bibDeskPrefix = "bdsk-file-"
 
-    /// Turns away nearly every field by its length and first letter, before any text is made.
+    private static let names: [StaticString] = ["file", "pdf", "localfile", "local-url", "file-path", "bdsk-file-"]
+
+    /// Whether a field is of a kind that names files; asked of every field, so no text is made.
     private static func mayName(_ name: UnsafeRawBufferPointer) -> Bool {
-        guard name.count >= 3, let first = name.first else { return false }
-        return [0x62, 0x66, 0x6C, 0x70].contains(BibText.lowercase(first))  // b f l p
+        names.contains { known in
+            let isBibDesk = known.utf8CodeUnitCount == bibDeskPrefix.utf8.count
+            guard isBibDesk ? name.count > known.utf8CodeUnitCount : name.count == known.utf8CodeUnitCount else {
+                return false
+            }
+            return (0..<known.utf8CodeUnitCount).allSatisfy { BibText.lowercase(name[$0]) == known.utf8Start[$0] }
+        }
     }
 }
 

@@ -42,6 +42,7 @@ public final class FileHub {
         if try FileStatus.ofName(path) != nil {
             throw BackupError(.exists, "already exists", at: path, remedy: "choose another path, or use this hub")
         }
+        try LocalPath.check(path)
         try Directory.createAll(parent(of: path))
         AtomicFile.removeLeftovers(of: path)
         let temporary = AtomicFile.temporaryName(for: path)

@@ -16,7 +16,7 @@ struct LineWindows: Sendable {
     /// Longer lines than `limit` are passed on as nil.
     init(_ path: String, limit: Int, windowBytes: Int64 = usualBytes) throws {
         self.windowBytes = windowBytes
-        file = try FileHandle.openForReading(path)
+        file = try FileHandle.openText(path)
         self.limit = limit
         before = try file.status()
         count = Int((before.size + windowBytes - 1) / windowBytes)

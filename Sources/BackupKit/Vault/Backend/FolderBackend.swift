@@ -16,6 +16,7 @@ public final class FolderBackend: VaultBackend {
     /// What lies below no name lies in the root of the machine.
     private static func mustBeNamed(_ folder: String) throws {
         if folder.isEmpty { throw BackupError(.usage, "the path of the vault is empty") }
+        try LocalPath.check(folder)
     }
 
     /// Makes the folders of a new vault, all 256 of the packs too, so that no later write needs to.

@@ -64,7 +64,7 @@ extension Vault {
             numbers.isEmpty
             ? lost.map { finding in
                 Finding(
-                    finding.code, .note, finding.subject,
+                    .untidy, .note, finding.subject,
                     "\(finding.message); what the snapshots need of it is here all the same",
                     remedy: "'backup-tool vault prune' tidies up")
             } : lost

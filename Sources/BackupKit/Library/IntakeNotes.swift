@@ -1,0 +1,36 @@
+/// What an intake says of things that came in, and will not be as somebody may expect.
+extension Intake {
+    func noteOversize(_ subject: String) {
+        note(Finding(.oversize, .warning, subject, "is larger than 1 MB: it was stored, and will never sync"))
+    }
+
+    /// Of two values with one time the store's stays. No time says which is right, so the other is not dropped silently.
+    func noteLostTies(_ incoming: Record, _ outcome: Outcome) throws {
+        let stored: Record
+        switch outcome.decision {
+        case .update(let merged, _): stored = merged
+        case .protect(.newer):
+            guard let known = try store.record(outcome.id)?.record else { return }
+            stored = known
+        case .add, .unchanged, .protect: return
+        }
+        guard !incoming.isDeleted, !stored.isDeleted, !outcome.clamped else { return }
+        let mine = Dictionary(
+            try Fields.parse(stored.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let derived: Set<String> = [Publication.raw, Publication.rawBase64]
+        let lost = try Fields.parse(incoming.fields).filter { field in
+            guard let own = mine[field.name], !derived.contains(field.name),
+                !MergePolicy.setFields.contains(field.name), try !Fields.same(own, field.value)
+            else { return false }
+            let ownTime = stored.fieldTimes[field.name] ?? stored.modifiedAt
+            return (incoming.fieldTimes[field.name] ?? incoming.modifiedAt) >= ownTime
+        }
+        guard !lost.isEmpty else { return }
+        let names = lost.map(\.name).joined(separator: ", ")
+        note(
+            Finding(
+                .protected, .warning, outcome.id.description,
+                "has the same time as the store's version and other values (\(names)); the store's were kept",
+                remedy: "'import --overwrite' takes the values of the file"))
+    }
+}

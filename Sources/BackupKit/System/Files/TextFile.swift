@@ -1,0 +1,99 @@
+import CSystem
+
+/// Text files as editors write them: UTF-8, or UTF-16 with a byte order mark.
+extension FileHandle {
+    /// Opens a text. One in UTF-16 with a mark is read as UTF-8, from a nameless copy. Throws `.damaged` where it is not
+    /// valid UTF-16; what is in no such encoding is read byte for byte.
+    static func openText(_ path: String) throws -> FileHandle {
+        let file = try openForReading(path)
+        guard var decoder = try UTF16Decoder(markOf: file) else { return file }
+        let folder = try SpoolFile.folder()
+        let descriptor = csystem_open_nameless(folder)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
+        let copy = FileHandle(owning: descriptor, path: path)
+        var text: [UInt8] = []
+        func write() throws {
+            try text.withUnsafeBytes { try copy.write($0) }
+            text.removeAll(keepingCapacity: true)
+        }
+        do {
+            try file.forEachChunk { chunk in
+                try decoder.decode(chunk, into: &text)
+                try write()
+            }
+            try decoder.finish()
+        } catch let error as BackupError where error.code == .damaged {
+            throw BackupError(.damaged, error.message, at: path)
+        }
+        return copy
+    }
+
+    /// Why a text cannot be read; nil when it can.
+    static func refusal(ofText path: String) throws -> String? {
+        do {
+            _ = try openText(path)
+            return nil
+        } catch let error as BackupError where error.code == .damaged { return error.message }
+    }
+
+    /// The first bytes of the file, at most `count`.
+    func head(_ count: Int) throws -> [UInt8] {
+        try [UInt8](unsafeUninitializedCapacity: count) { space, used in
+            used = try read(into: UnsafeMutableRawBufferPointer(space), at: 0)
+        }
+    }
+}
+
+/// UTF-16 to UTF-8, piece by piece. The byte order mark goes.
+struct UTF16Decoder {
+    private let isBigEndian: Bool
+    private var oddByte: UInt8?
+    private var highSurrogate: UInt16?
+    private var offset = 0
+    private var isAtStart = true
+
+    /// Nil for a file without the mark.
+    init?(markOf file: FileHandle) throws {
+        let mark = try file.head(2)
+        guard mark == [0xFF, 0xFE] || mark == [0xFE, 0xFF] else { return nil }
+        isBigEndian = mark[0] == 0xFE
+    }
+
+    mutating func decode(_ bytes: UnsafeRawBufferPointer, into text: inout [UInt8]) throws {
+        for byte in bytes {
+            guard let first = oddByte else {
+                oddByte = byte
+                continue
+            }
+            oddByte = nil
+            let unit = isBigEndian ? UInt16(first) << 8 | UInt16(byte) : UInt16(byte) << 8 | UInt16(first)
+            try take(unit, into: &text)
+            offset += 2
+        }
+    }
+
+    func finish() throws {
+        if oddByte != nil || highSurrogate != nil { throw damage() }
+    }
+
+    private mutating func take(_ unit: UInt16, into text: inout [UInt8]) throws {
+        defer { isAtStart = false }
+        if isAtStart { return }
+        var scalar = UInt32(unit)
+        if let high = highSurrogate {
+            guard UTF16.isTrailSurrogate(unit) else { throw damage() }
+            scalar = 0x10000 + (UInt32(high) - 0xD800) << 10 + (UInt32(unit) - 0xDC00)
+            highSurrogate = nil
+        } else if UTF16.isLeadSurrogate(unit) {
+            highSurrogate = unit
+            return
+        }
+        // No text holds a NUL; UTF-32 does, in every character.
+        guard unit != 0, let character = Unicode.Scalar(scalar) else { throw damage() }
+        text += Unicode.UTF8.encode(character).map(Array.init) ?? []
+    }
+
+    private func damage() -> BackupError {
+        BackupError(.damaged, "is not valid UTF-16 (byte \(offset)); save it as UTF-8")
+    }
+}

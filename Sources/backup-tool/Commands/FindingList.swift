@@ -1,0 +1,93 @@
+import BackupKit
+
+// How findings look, in text and in JSON.
+
+extension Invocation {
+    /// Says every finding, and what to do once for all that ask for the same; notes only to those who asked for more. Of
+    /// findings that say the same of many files there is one line. As JSON, this is for findings that have no place in what a
+    /// command reports, and none is left out.
+    func say(_ findings: [Finding], limit: Int = 50) {
+        guard !output.isJSON else {
+            for finding in findings { output.say(finding.line.text) }
+            return
+        }
+        let shown = findings.filter { $0.severity != .note || output.isVerbose }
+        let groups = output.isVerbose ? shown.map { [$0] } : FindingGroup.groups(of: shown)
+        var advised: Set<String> = []
+        for group in output.isVerbose ? groups[...] : groups.prefix(limit) {
+            guard let first = group.first else { continue }
+            output.say("\(mark(of: first.severity)) \(FindingGroup.text(of: group))")
+            if let remedy = first.remedy, output.isVerbose || advised.insert(remedy).inserted {
+                output.say("  \(printable(remedy))")
+            }
+        }
+        let told = groups.prefix(limit)
+        if !output.isVerbose, groups.count > told.count {
+            let rest = shown.count - told.reduce(0) { $0 + $1.count }
+            output.say("  … and \(HumanText.count(rest)) more; --verbose or --json shows them all")
+        } else if groups.count < shown.count {
+            output.say("  --verbose or --json lists each of them")
+        }
+    }
+
+    private func mark(of severity: Finding.Severity) -> String {
+        let style = output.err.style
+        return switch severity {
+        case .damage: style.error("damage:")
+        case .error: style.error("error:")
+        case .warning: style.warning("warning:")
+        case .note: style.dim("note:")
+        }
+    }
+}
+
+/// Findings that say the same of several subjects.
+private enum FindingGroup {
+    /// So many are told one by one.
+    private static let most = 3
+
+    private struct Sentence: Hashable {
+        let code: Finding.Code
+        let severity: Finding.Severity
+        let message: String
+    }
+
+    /// In the order in which each sentence comes first.
+    static func groups(of findings: [Finding]) -> [[Finding]] {
+        var places: [Sentence: Int] = [:]
+        var groups: [[Finding]] = []
+        for finding in findings {
+            let sentence = Sentence(code: finding.code, severity: finding.severity, message: finding.message)
+            if let place = places[sentence] {
+                groups[place].append(finding)
+            } else {
+                places[sentence] = groups.count
+                groups.append([finding])
+            }
+        }
+        return groups.flatMap { $0.count > most ? [$0] : $0.map { [$0] } }
+    }
+
+    static func text(of group: [Finding]) -> String {
+        let subjects = group.prefix(most).map { printable($0.subject) }.joined(separator: ", ")
+        let message = printable(group.first?.message ?? "")
+        if group.count == 1 { return "\(subjects): \(message)" }
+        return "\(HumanText.count(group.count)) times: \(message): \(subjects), …"
+    }
+}
+
+extension Finding {
+    var json: JSONValue {
+        [
+            "code": .string(code.rawValue), "severity": .string(severity.rawValue), "path": .string(subject),
+            "message": .string(message), "remedy": remedy.map(JSONValue.string) ?? .null,
+        ]
+    }
+
+    /// A line of its own.
+    fileprivate var line: JSONValue { .object([.init("message_type", "finding")] + (json.members ?? [])) }
+}
+
+extension Omission {
+    var finding: Finding { Finding(.leftOut, .warning, path, "left out: \(reason)") }
+}
