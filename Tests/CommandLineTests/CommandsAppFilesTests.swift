@@ -67,7 +67,7 @@ private func writeLibrary(_ bench: Workbench) throws {
     try bench.tool(exit: 3, "import", "zotero")
     #expect(try bench.state() == state)
     // Somebody who names the folder has said that its files are meant.
-    try bench.tool(exit: 3, "import", "--store", "b.db", bench.path("zotero/lib.bib"), bench.folder)
+    try bench.tool(exit: 3, "import", "--create", "--store", "b.db", bench.path("zotero/lib.bib"), bench.folder)
     #expect(try linked(bench, "b.db")["f"] == ["Attachments/secret.pdf"])
 }
 
@@ -105,7 +105,7 @@ private func writeLibrary(_ bench: Workbench) throws {
     let state = try bench.state()
     #expect(try bench.json(exit: 3, "import", "out/library.bib")["writes"]?.integer == 0)
     #expect(try bench.state() == state)
-    try bench.tool(exit: 3, "import", "out/library.bib", "--store", "again.db")
+    try bench.tool(exit: 3, "import", "out/library.bib", "--create", "--store", "again.db")
     #expect(
         try publications(bench, "again.db").mapValues { $0["rawBibTeX"] }
             == publications(bench).mapValues { $0["rawBibTeX"] })
@@ -126,7 +126,7 @@ private func writeLibrary(_ bench: Workbench) throws {
     #expect(result.stderr.contains("Attachments/nobody.pdf: belongs to no publication"))
     try bench.python(judge, "out", "Attachments/nobody.pdf")
     // What imbib's field was added to is the entry that it was.
-    try bench.tool(exit: 3, "import", "out/library.bib", "--store", "again.db")
+    try bench.tool(exit: 3, "import", "out/library.bib", "--create", "--store", "again.db")
     #expect(
         try publications(bench, "again.db").mapValues { $0["rawBibTeX"] }
             == publications(bench).mapValues { $0["rawBibTeX"] })

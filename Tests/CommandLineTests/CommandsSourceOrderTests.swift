@@ -56,10 +56,10 @@ private let entry = "@article{k,\n  title = {T},\n  doi = {10.1/k},\n}"
     // What a file itself holds twice stays there twice.
     let two = "\(groups("One"))\n\n\(groups("Two"))\n"
     try bench.write("two.bib", two)
-    try bench.tool(exit: 0, "import", "two.bib", "--store", "b.db")
+    try bench.tool(exit: 0, "import", "two.bib", "--create", "--store", "b.db")
     try bench.tool(exit: 0, "export", "--store", "b.db", "-q", "-o", "two")
     #expect(blocks(try bench.bytes("two/library.bib")) == [groups("One"), groups("Two")])
-    #expect(try bench.json(exit: 0, "import", "two.bib", "--store", "b.db")["writes"]?.integer == 0)
+    #expect(try bench.json(exit: 0, "import", "two.bib", "--create", "--store", "b.db")["writes"]?.integer == 0)
 }
 
 @Test func theFirstLineIsTheEncoding_andThereIsOneOnly() throws {

@@ -54,7 +54,7 @@ import Testing
                 "import b.bib --attachments more", "conflicts resolve 1 --with keep-existing", "store set-local 1",
                 "store enable-cloud 1",
                 "store share --with bob --owner ann --user ann Library", "store delete 1",
-                "restore backup.tar.zst --mode replace", "undo", "undo", "import b.bib --store new.db",
+                "restore backup.tar.zst --mode replace", "undo", "undo", "import b.bib --create --store new.db",
             ])
         try bench.giveSecondNames()
         try expectOrder(bench, ["dedup"])
@@ -110,7 +110,7 @@ import Testing
         try expectOrder(bench, ["hub init hub.db", "sync --hub hub.db"])
         try bench.tool("store", "init", "--store", "other.db")
         try expectOrder(bench, ["sync --hub hub.db --store other.db"])
-        try bench.tool("import", "b.bib", "--attachments", "more", "--store", "other.db")
+        try bench.tool("import", "b.bib", "--attachments", "more", "--create", "--store", "other.db")
         try expectOrder(bench, ["sync --hub hub.db --store other.db", "sync --hub hub.db"])
         for name in ["store.db", "other.db"] { try checkSound(bench.path(name)) }
     }
