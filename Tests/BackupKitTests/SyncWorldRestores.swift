@@ -45,7 +45,8 @@ extension World {
         let envelopes = try store.all().filter { $0.type == Quarantine.type && !$0.isDeleted }
         guard !envelopes.isEmpty else { return false }
         let envelope = envelopes[random.below(envelopes.count)]
-        guard let inside = try Quarantine.content(of: envelope), inside.id.zone == "Z", try shown(number, inside.localID)?.isLocalOnly != true
+        guard let inside = try Quarantine.content(of: envelope), inside.id.zone == "Z",
+            try shown(number, inside.localID)?.isLocalOnly != true
         else { return false }
         let ids = try Quarantine.enableCloud([envelope.localID], in: store)
         let new = try #require(try shown(number, inside.localID))

@@ -32,7 +32,7 @@ extension Workbench {
             "fields":{"citeKey":"\(key)",\(fields)},"createdAt":"\(time)","modifiedAt":"\(time)","schemaVersion":120}
 
             """)
-        try tool("import", "--store", store, "old/records.jsonl")
+        try tool("import", "--create", "--store", store, "old/records.jsonl")
     }
 
     private func legacyID(_ key: String) throws -> String {
@@ -57,8 +57,8 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     try bench.tool(exit: 0, "hub", "init", "hub.db")
     try bench.write("ann.bib", ann)
     try bench.write("zoe.bib", zoe)
-    try bench.tool(exit: 0, "import", "--store", "A.db", "ann.bib")
-    try bench.tool(exit: 0, "import", "--store", "B.db", "zoe.bib")
+    try bench.tool(exit: 0, "import", "--create", "--store", "A.db", "ann.bib")
+    try bench.tool(exit: 0, "import", "--create", "--store", "B.db", "zoe.bib")
     try bench.tool(exit: 0, "sync", "--store", "A.db")
     try bench.tool(exit: 3, "sync", "--store", "B.db")
     try bench.tool(exit: 3, "sync", "--store", "A.db")
@@ -76,7 +76,7 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
         "smith2020", #""entryType":"book","author":"Smith, Zoe","title":"Birds","year":"2020","publisher":"P""#,
         into: "B.db")
     try bench.write("zoe.bib", zoe)
-    try bench.tool(exit: 0, "import", "--store", "C.db", "zoe.bib")
+    try bench.tool(exit: 0, "import", "--create", "--store", "C.db", "zoe.bib")
     for store in zoeFirst ? ["B", "A", "C", "B", "A", "C"] : ["A", "C", "B", "A", "C", "B"] {
         try bench.tool("sync", "--store", "\(store).db")
     }
@@ -120,7 +120,7 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     #expect(try bench.publications("store.db") == [both[1]])
     // The other way round: a backup of version 0.1.0 meets a store of today.
     try bench.tool(exit: 0, "export", "-o", "out")
-    try bench.tool(exit: 0, "import", "--store", "new.db", "ann.bib")
+    try bench.tool(exit: 0, "import", "--create", "--store", "new.db", "ann.bib")
     try bench.tool(exit: 0, "restore", "out", "--store", "new.db")
     #expect(try bench.publications("new.db") == [both[1]])
 }
@@ -138,7 +138,7 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     try bench.write("zoe.bib", zoe)
     try bench.shell("touch -d 2020-01-01 ann.bib zoe.bib")
     // B has both without ever having synced; C has Zoe's under the old id.
-    try bench.tool(exit: 3, "import", "--store", "B.db", "ann.bib", "zoe.bib")
+    try bench.tool(exit: 3, "import", "--create", "--store", "B.db", "ann.bib", "zoe.bib")
     try bench.importAsBefore(
         "smith2020", #""entryType":"book","author":"Smith, Zoe","title":"Birds","year":"2020","publisher":"P""#,
         into: "C.db")
@@ -146,7 +146,7 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     for store in ["A", "B", "C", "A", "B", "C"] { try bench.tool("sync", "--store", "\(store).db") }
     for store in ["A", "B", "C"] { #expect(try bench.publications("\(store).db") == [both[0]], "\(store)") }
     // The file does not bring it back.
-    let again = try bench.json(exit: 0, "import", "--store", "A.db", "ann.bib")
+    let again = try bench.json(exit: 0, "import", "--create", "--store", "A.db", "ann.bib")
     #expect(again["protected"]?.integer == 1, "\(again)")
     #expect(try bench.publications("A.db") == [both[0]])
 }
@@ -156,13 +156,13 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     try bench.tool(exit: 0, "hub", "init", "hub.db")
     try bench.write("one.bib", "@article{k1, author={A, B}, title={T}, year=2001}\n")
     try bench.write("two.bib", "@article{k2, author={A, B}, title={T}, year=2001}\n")
-    try bench.tool(exit: 0, "import", "--store", "A.db", "one.bib", "two.bib")
-    try bench.tool(exit: 0, "import", "--store", "B.db", "two.bib", "one.bib")
+    try bench.tool(exit: 0, "import", "--create", "--store", "A.db", "one.bib", "two.bib")
+    try bench.tool(exit: 0, "import", "--create", "--store", "B.db", "two.bib", "one.bib")
     for store in ["A", "B", "A"] { try bench.tool(exit: 0, "sync", "--store", "\(store).db") }
     for store in ["A.db", "B.db"] { #expect(try bench.publications(store) == ["k1 T A, B", "k2 T A, B"]) }
     #expect(try bench.digest("A.db") == bench.digest("B.db"))
     for file in ["one.bib", "two.bib"] {
-        #expect(try bench.json(exit: 0, "import", "--store", "A.db", file)["unchanged"]?.integer == 2)
+        #expect(try bench.json(exit: 0, "import", "--create", "--store", "A.db", file)["unchanged"]?.integer == 2)
     }
 }
 

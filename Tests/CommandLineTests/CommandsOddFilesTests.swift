@@ -42,10 +42,10 @@ private let oddFiles = """
             environment: testEnvironment(), in: bench.folder)
     }
     let result = try run(
-        "files/b.pdf", "import", "--store", "store.db", "inner/good.bib", "--attachments", "files")
+        "files/b.pdf", "import", "--create", "--store", "store.db", "inner/good.bib", "--attachments", "files")
     #expect(result.status == 3 && result.stderr.contains("files/b.pdf: was left out"), "\(result.stderr)")
     #expect(try bench.files("store.db.assets") == ["Attachments/a.pdf"])
-    let folder = try run("inner/bad.bib", "import", "--store", "other.db", "inner")
+    let folder = try run("inner/bad.bib", "import", "--create", "--store", "other.db", "inner")
     #expect(folder.status == 3 && folder.stderr.contains("inner/bad.bib: was left out"), "\(folder.stderr)")
     #expect(try bench.json(exit: 0, "store", "info", "--store", "other.db")["publications"]?.integer ?? 1 == 1)
 }
@@ -55,7 +55,7 @@ func foldersGivenToImport_costOnlyWhatIsOdd(_ kind: String) throws {
     let bench = try Workbench()
     if kind == "imbib" {
         try bench.write("library.bib", "@article{a, title={A}}\n")
-        try bench.tool(exit: 0, "import", "--store", "from.db", "library.bib")
+        try bench.tool(exit: 0, "import", "--create", "--store", "from.db", "library.bib")
         try bench.tool(exit: 0, "export", "--store", "from.db", "--format", "imbib", "-o", "folder")
     } else {
         try bench.write("folder/library.bib", "@article{a, title={A}}\n")

@@ -75,7 +75,9 @@ public struct Deduplicator {
         let policy = MergePolicy(now: time)
         var merged = survivor.record
         for other in sorted.dropFirst() {
-            merged = try policy.union(other.record, into: merged) { try Intake.derive(survivor.record.type, $0, $1, $2) }
+            merged = try policy.union(other.record, into: merged) {
+                try Intake.derive(survivor.record.type, $0, $1, $2)
+            }
         }
         result.records += 1
         let changes = FieldChange.list(

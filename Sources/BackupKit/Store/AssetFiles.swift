@@ -172,5 +172,6 @@ extension Store {
         for name in loose.sorted() where unlink("\(folder)/\(name)") != 0 && errno != ENOENT {
             throw BackupError.fromErrno("cannot be removed", at: "\(folder)/\(name)")
         }
+        try Directory.sync(folder)
     }
 }

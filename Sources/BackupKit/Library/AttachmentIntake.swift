@@ -1,0 +1,128 @@
+/// Takes attachments into a store.
+extension Intake {
+    /// Takes an attachment that waits, durable, in the incoming folder; nil in a dry run. Returns the path that it has in
+    /// the store.
+    @discardableResult func take(_ asset: Asset, from staged: String?) throws -> String? {
+        do { return try takeSound(asset, from: staged) } catch let row as DamagedRow {
+            result.rejected += 1
+            note(row.inTheWay)
+            return nil
+        }
+    }
+
+    private func takeSound(_ asset: Asset, from staged: String?) throws -> String? {
+        var asset = asset
+        if policy == .quarantine {
+            guard let aside = try aside(asset) else {
+                result.attachmentsUnchanged += 1
+                return asset.path
+            }
+            asset = aside
+        }
+        if asset.size > CloudLimits.assetBytes {
+            note(
+                Finding(.oversize, .warning, asset.path, "is larger than 250 MB: it was stored, and will never sync"))
+        }
+        if overwrite, let existing = try store.asset(asset.path) {
+            if try store.isAsIt(existing, asset) {
+                result.attachmentsUnchanged += 1
+                return asset.path
+            }
+            return try replace(existing, by: asset, from: staged)
+        }
+        guard let asset = try separated(asset) else { return nil }
+        if try hasChanged(asset) {
+            result.attachmentsUnchanged += 1
+            return asset.path
+        }
+        // The store remembers it, so when it is added its file was lost.
+        let isKnown = try store.asset(asset.path)?.digest == asset.digest
+        // In a dry run the rows are written, too, and rolled back: what comes later depends on them.
+        let isPlaced = staged != nil || store.rehearsal
+        let outcome = try isPlaced ? store.placeAsset(asset, from: staged) : store.planAsset(asset)
+        switch outcome {
+        case .added where isKnown: result.attachmentsMended += 1
+        case .added: result.attachmentsAdded += 1
+        case .unchanged: result.attachmentsUnchanged += 1
+        case .conflict(let path):
+            result.attachmentsAdded += 1
+            result.conflicts += 1
+            note(
+                Finding(
+                    .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(path)")
+            )
+            return path
+        }
+        return asset.path
+    }
+
+    /// `--mode replace`: the file of the backup takes the place of the store's.
+    private func replace(_ existing: Asset, by asset: Asset, from staged: String?) throws -> String {
+        try store.removeAsset(existing)
+        try store.placeAsset(asset, from: staged)
+        if existing.digest == asset.digest {
+            result.attachmentsMended += 1
+        } else {
+            result.attachmentsAdded += 1
+        }
+        return asset.path
+    }
+
+    /// The asset, under another name when its own would fall together with one of the store's on a file system that folds
+    /// case or Unicode forms: no export could hold both.
+    private func separated(_ asset: Asset) throws -> Asset? {
+        if assetNames == nil {
+            var names = EntryNameSet()
+            try store.forEachAsset { known in
+                // What collides already is the export's to report.
+                do { try names.insert(known.path) } catch is BackupError {}
+            }
+            assetNames = names
+        }
+        if try store.asset(asset.path) != nil { return asset }
+        let dot = asset.path.lastIndex(of: ".").map { asset.path[$0...].contains("/") ? asset.path.endIndex : $0 }
+        let end = dot ?? asset.path.endIndex
+        for number in 1..<1000 {
+            let path = number == 1 ? asset.path : "\(asset.path[..<end])_\(number)\(asset.path[end...])"
+            if number > 1, try store.asset(path)?.digest == asset.digest { return asset.renamed(path) }
+            guard (try? assetNames?.insert(path)) != nil else { continue }
+            if number > 1 {
+                note(
+                    Finding(
+                        .conflict, .warning, asset.path,
+                        "differs from another file's name only in case or Unicode form; kept as \(path)"))
+            }
+            return asset.renamed(path)
+        }
+        note(Finding(.skipped, .warning, asset.path, "cannot lie beside the files that the store has"))
+        return nil
+    }
+
+    /// Whether the store knows these bytes, and its file has others since: an app wrote into it, as readers do that keep
+    /// their annotations in a PDF. What is newer stays.
+    private func hasChanged(_ asset: Asset) throws -> Bool {
+        let path = "\(store.assetFolder)/\(asset.path)"
+        guard !overwrite, let known = try store.asset(asset.path), known.digest == asset.digest,
+            try store.pending(asset.path) == nil, let status = try FileStatus.ofName(path), status.isRegular
+        else { return false }
+        let what: String
+        if status.size > known.size {
+            what = "has \(status.size) bytes in the store's folder instead of \(known.size)"
+        } else if status.size == known.size,
+            looksInside || !Store.isSameTime(status.modifiedNanoseconds, known.modifiedNanoseconds),
+            try Store.digest(ofFile: path) != known.digest
+        {
+            what = "is not in the store's folder what the store remembers"
+        } else {
+            return false
+        }
+        note(
+            Finding(
+                .sizeMismatch, .warning, asset.path, "\(what); it was left as it is",
+                remedy: """
+                    'backup-tool store adopt' takes the change into the store; to get back what the store remembers \
+                    move it away and run this again
+                    """))
+        return true
+    }
+}
