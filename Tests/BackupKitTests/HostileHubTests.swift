@@ -43,6 +43,7 @@ import Testing
         var random = SeededGenerator(seed: testSeed())
         if getenv("BACKUP_TOOL_TORTURE") == nil { lies = (0..<25).map { _ in lies[random.below(lies.count)] } }
         for lie in lies {
+            countRounds()
             try withDevices("A", "B") { devices in
                 try devices["A"].share("Shared", with: "ben", .read, owner: "ann")
                 for number in 0..<6 { try devices.edit("A", "r\(number)", "{\"x\":\(number)}") }

@@ -47,6 +47,7 @@ import Testing
         #expect(lies.count > 200)
         var random = SeededGenerator(seed: testSeed())
         for lie in Workbench.isTorture ? lies : (0..<2).map({ _ in lies[random.below(lies.count)] }) {
+            countRounds()
             let ends = try bench.shell(
                 """
                 rm -rf store.db* hub.db* B.db* v out days; cp -a keep/* .; \(lie) || :
@@ -75,13 +76,13 @@ import Testing
         // b.pdf and c.pdf belong to no publication, and new.bib is dated in the future.
         try bench.tool(exit: 3, "import", "folder/old.bib", "folder/day.jsonl", "--attachments", "folder/Attachments")
         #expect([0, 3].contains(try bench.tool("import", "folder/new.bib").status))
-        for format in ["tar", "tar.zst", "zip", "directory"] {
+        for format in ["tar", "tar.zst", "zip", "dir"] {
             try bench.tool(exit: 0, "export", "--format", format, "-o", "out-\(format)")
             try bench.tool(exit: 0, "verify", "out-\(format)")
             try bench.tool(exit: 0, "restore", "out-\(format)", "--store", "new-\(format).db")
         }
         try bench.tool(exit: 0, "vault", "init", "--vault", "v")
         for _ in 0..<2 { try bench.tool(exit: 0, "vault", "backup", "--vault", "v") }
-        #expect(try Set(["store", "new-zip", "new-directory"].map { try bench.digest("\($0).db") }).count == 1)
+        #expect(try Set(["store", "new-zip", "new-dir"].map { try bench.digest("\($0).db") }).count == 1)
     }
 }

@@ -30,6 +30,8 @@ extension Synchronizer {
         }
         var bare = incoming.record.withoutRemains()
         bare.fields = Store.oneLine(bare.fields)
+        // A delete is understood whatever its schema, and a store's row holds no such number.
+        if bare.isDeleted, !(1...Int(Int32.max) ~= bare.schemaVersion) { bare.schemaVersion = SchemaVersion.current }
         if let (kind, reason) = Self.problem(with: bare) {
             return try hold(bare.id, kind, "the hub's version \(reason)", size: bare.schemaVersion)
         }
