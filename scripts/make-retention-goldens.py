@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Asks restic which snapshots it would keep, and writes Tests/Goldens/retention.json.
 
-It needs restic on the PATH and a few minutes. The times are chosen to hurt: turns of the year whose ISO week belongs to
+It needs restic 0.16 or later on the PATH (the goldens are of 0.18; Debian 12 has 0.14, which keeps the oldest
+snapshot in no case) and a few minutes. The times are chosen to hurt: turns of the year whose ISO week belongs to
 the other year, the leap day, ends of months, the hours when clocks change, offsets that put one instant on two days.
 """
 import json

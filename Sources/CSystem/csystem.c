@@ -57,12 +57,19 @@ static void on_signal(int number) {
     if (!atomic_compare_exchange_strong(&caught, &none, number)) _exit(128 + number);
 }
 
+static int hangup_is_ignored;
+
+int csystem_hangup_is_ignored(void) { return hangup_is_ignored; }
+
 void csystem_catch_interrupts(void) {
     struct sigaction action = {.sa_handler = on_signal};
     sigemptyset(&action.sa_mask);
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
-    sigaction(SIGHUP, &action, NULL);
+    // nohup(1) ignores it for us, and means it.
+    struct sigaction before;
+    if (sigaction(SIGHUP, NULL, &before) != 0 || before.sa_handler != SIG_IGN) sigaction(SIGHUP, &action, NULL);
+    else hangup_is_ignored = 1;
     // Whoever started us may have blocked them for itself.
     sigset_t heard;
     sigemptyset(&heard);

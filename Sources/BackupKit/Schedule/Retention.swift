@@ -40,8 +40,6 @@ public struct Retention: Sendable {
     public var frozen: String?
     /// Times are taken as they are written, as restic does.
     public var trustsTimes = false
-    /// While a count is not used up, the oldest snapshot is kept too, as restic does since 0.16.
-    public var keepsOldest = true
 
     public init(_ policy: RetentionPolicy, now: Timestamp) {
         (self.policy, self.now) = (policy, now)
@@ -150,8 +148,8 @@ public struct Retention: Sendable {
         var left: [RetentionPolicy.Bucket: Int] = [:]
     }
 
-    /// restic's rules, newest first: tags, the span, and each kind of which some are left: a snapshot is kept when it is
-    /// the newest of its hour, day, …, or the oldest of all.
+    /// The rules of restic 0.16 and later, newest first: tags, the span, and each kind of which some are left or that has a
+    /// span of its own: a snapshot is kept when it is the newest of its hour, day, …, or the oldest of all.
     private func judge(_ items: [RetentionItem]) -> [String: Verdict] {
         var verdicts: [String: Verdict] = [:]
         var left = policy.counts
@@ -160,7 +158,7 @@ public struct Retention: Sendable {
         // "The newest" of the spans is never one of the future.
         let newest = items.first { $0.time.instant < now }?.time
         for (index, item) in items.enumerated() {
-            let isOldest = keepsOldest && index == items.count - 1
+            let isOldest = index == items.count - 1
             var reasons = policy.tags.filter(item.hasTags).map { "has tags [\($0.joined(separator: ", "))]" }
             if let span = policy.within, item.isWithin(span, of: newest) { reasons.append("within \(span.text)") }
             for bucket in RetentionPolicy.Bucket.allCases {
@@ -174,7 +172,7 @@ public struct Retention: Sendable {
             for bucket in RetentionPolicy.Bucket.allCases {
                 guard let span = policy.withinBuckets[bucket], item.isWithin(span, of: newest) else { continue }
                 let key = BucketKey(bucket, item.time, index)
-                guard let reason = bucket.reason(key, lastKeyWithin[bucket], false) else { continue }
+                guard let reason = bucket.reason(key, lastKeyWithin[bucket], isOldest) else { continue }
                 lastKeyWithin[bucket] = key
                 reasons.append("\(reason) within \(span.text)")
             }

@@ -147,7 +147,8 @@ public enum Subprocess {
         defer { posix_spawnattr_destroy(&attributes) }
         var defaults = sigset_t()
         sigemptyset(&defaults)
-        for signal in [SIGPIPE, SIGHUP, SIGXFSZ] { sigaddset(&defaults, signal) }
+        let hangup = csystem_hangup_is_ignored() == 0 ? [SIGHUP] : []
+        for signal in [SIGPIPE, SIGXFSZ] + hangup { sigaddset(&defaults, signal) }
         posix_spawnattr_setsigdefault(&attributes, &defaults)
         var blocked = sigset_t()
         sigemptyset(&blocked)
@@ -157,12 +158,25 @@ public enum Subprocess {
         var arguments = words.map { strdup($0) } + [nil]
         defer { for word in arguments { free(word) } }
         var child: pid_t = 0
-        let problem = posix_spawnp(&child, words.first ?? "", &actions, &attributes, &arguments, environ)
+        var environment = environmentWithoutPasswords() + [nil]
+        let problem = posix_spawnp(&child, words.first ?? "", &actions, &attributes, &arguments, &environment)
         guard problem == 0 else {
             errno = problem
             throw BackupError.fromErrno("cannot be run", at: words.first ?? "")
         }
         return child
+    }
+
+    /// Whatever runs for us can be looked at by more people than we can, so it gets no password that it was not given.
+    private static func environmentWithoutPasswords() -> [UnsafeMutablePointer<CChar>?] {
+        let secrets = ["BACKUP_TOOL_PASSWORD=", "RESTIC_PASSWORD="]
+        var kept: [UnsafeMutablePointer<CChar>?] = []
+        var next = environ
+        while let entry = next.pointee {
+            next = next.advanced(by: 1)
+            if !secrets.contains(where: { strncmp(entry, $0, $0.utf8.count) == 0 }) { kept.append(entry) }
+        }
+        return kept
     }
 
     private static func exchange(

@@ -30,6 +30,9 @@ int csystem_fcntl(int fd, int command, int argument);
 /// Columns of the terminal behind `fd`, or 0 when it is none.
 int csystem_terminal_columns(int fd);
 
+/// Whether SIGHUP was ignored when `csystem_catch_interrupts` was called, as under nohup(1): then it stays so.
+int csystem_hangup_is_ignored(void);
+
 /// SIGINT, SIGTERM and SIGHUP set a flag that long loops ask for; the second of them ends the process at once.
 void csystem_catch_interrupts(void);
 /// The signal that was caught, or 0.

@@ -135,7 +135,7 @@ extension Invocation {
     /// The password as everywhere, and last, for another vault than its own, as the configuration says.
     private func nightlyPassword(_ settings: Configuration) throws -> [UInt8] {
         let isOwn = try nightlyVaultPath(settings) == settings.text("vault")
-        let source = settings.passwordSource
+        let source = try settings.passwordSource
         return try vaultPassword(from: namedPassword(configured: isOwn ? source : nil) ?? source)
     }
 

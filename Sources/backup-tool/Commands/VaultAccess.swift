@@ -24,10 +24,22 @@ extension Option {
 }
 
 extension Configuration {
+    /// Throws where others could write the command that this user is to run.
     var passwordSource: PasswordSource? {
-        // What it names is found where the file is, as everything in the file.
-        text("password-file").map { .file($0) }
-            ?? text("password-command").map { .command($0, folder: file.map { parent(of: $0) }) }
+        get throws {
+            if let path = text("password-file") { return .file(path) }
+            guard let command = text("password-command") else { return nil }
+            if let file, let status = try FileStatus.ofTarget(file) {
+                let isOwn = status.owner == geteuid() || status.owner == 0
+                guard isOwn, status.mode & 0o022 == 0 else {
+                    throw BackupError(
+                        .refused, "others can write this file, and so the password-command that it names", at: file,
+                        remedy: isOwn ? "run 'chmod go-w' on it" : "make it your own with chown, and run 'chmod go-w'")
+                }
+            }
+            // What it names is found where the file is, as everything in the file.
+            return .command(command, folder: file.map { parent(of: $0) })
+        }
     }
 
     /// What keeps files that are named from being of use: those of one profile, or all.
@@ -37,6 +49,7 @@ extension Configuration {
             let settings = try self.profile(name)
             let found = [
                 settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
+                settings.mistake(in: "password-command") { _ = try settings.passwordSource },
                 settings.mistake(in: "metrics.file") { try settings.checkFolderOfMetrics() },
             ]
             mistakes += found.compactMap(\.self).filter { !mistakes.contains($0) }

@@ -1,0 +1,45 @@
+import TestSupport
+import Testing
+
+/// nohup(1) starts a program that ignores SIGHUP, and so it stays.
+@Test func aHangUpThatIsIgnoredStaysIgnored() throws {
+    let bench = try Workbench()
+    func ignored(_ start: String) throws -> Bool {
+        // The password command asks what the signals of the tool and of itself are.
+        try bench.shell(
+            """
+            rm -f said
+            \(start) $T vault init --vault v-$RANDOM --password-command \
+            'grep SigIgn /proc/$PPID/status /proc/self/status > said; echo secret' </dev/null >/dev/null 2>&1
+            """)
+        let masks = try bench.text("said").split(separator: "\n").compactMap { line in
+            line.split(separator: "\t").last.flatMap { UInt64($0, radix: 16) }
+        }
+        #expect(masks.count == 2 && (masks[0] & 1 == 1) == (masks[1] & 1 == 1), "\(masks)")
+        return masks.allSatisfy { $0 & 1 == 1 }
+    }
+    #expect(try ignored("nohup"))
+    #expect(try !ignored(""))
+}
+
+@Test func aPasswordReachesNoChild() throws {
+    let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "canary-1", "RESTIC_PASSWORD": "canary-2", "OTHER": "kept"])
+    try bench.tool(
+        "vault", "init", "--vault", "v", "--password-command", "env > said; echo secret")
+    let said = try bench.text("said")
+    #expect(!said.contains("canary") && said.contains("OTHER=kept"), "\(said)")
+}
+
+@Test func aPasswordCommandThatOthersCanWrite_isNotRun() throws {
+    let bench = try Workbench()
+    try bench.write("c.toml", "vault = \"v\"\npassword-command = \"touch ran; echo secret\"\n")
+    for mode in ["666", "664", "646"] {
+        try bench.shell("chmod \(mode) c.toml")
+        let result = try bench.tool("vault", "init", "--config", "c.toml")
+        #expect(result.status == 1 && result.stderr.contains("chmod go-w"), "\(mode): \(result.stderr)")
+        #expect(try bench.tool(exit: 4, "config", "check", "--config", "c.toml").stderr.contains("chmod go-w"))
+        #expect(try !bench.exists("ran") && !bench.exists("v"))
+    }
+    try bench.shell("chmod 644 c.toml")
+    try bench.tool(exit: 0, "vault", "init", "--config", "c.toml")
+}
