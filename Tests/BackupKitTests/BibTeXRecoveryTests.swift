@@ -99,4 +99,33 @@ import Testing
         #expect(blocks.last?.key == "two")
         #expect(blocks.flatMap(\.raw) == text)
     }
+
+    @Test(arguments: [
+        ("@a{k, t = {a \\} b}, y = 1}", ["a \\} b", "1"]), ("@a{k,\n t = {a \\}},\n y = 1\n}", ["a \\}", "1"]),
+        ("@a{k, t = {a \\{ b},\n y = 1}", ["a \\{ b", "1"]), ("@a{k, t = {\\}}}", ["\\}"]),
+        ("@a{k, t = {\\} {\\{} \\\\}, y = {\\}}\n}", ["\\} {\\{} \\\\", "\\}"]),
+    ])
+    func aBraceBehindABackslashIsReadAsJabRefDoes_whereBibTeXCannot(text: String, values: [String]) {
+        for rest in ["", "\n@b{l, z = {2}}\n", " , and text\n"] {
+            let blocks = bibBlocks(text + rest)
+            #expect(blocks.first?.kind == .entry && blocks.first?.values == values, "\(text + rest)")
+            #expect(blocks.first?.problems.map(\.code) == [.escapedBrace])
+            #expect(blocks.first.map { String(decoding: $0.raw, as: UTF8.self) } == text)
+            // However the bytes come.
+            var reader = BibReader()
+            var pieces: [String] = []
+            for byte in (text + rest).utf8 {
+                withUnsafeBytes(of: byte) { reader.feed($0) { pieces.append(String(decoding: $0.raw, as: UTF8.self)) } }
+            }
+            reader.finish { pieces.append(String(decoding: $0.raw, as: UTF8.self)) }
+            #expect(pieces == blocks.map { String(decoding: $0.raw, as: UTF8.self) })
+        }
+    }
+
+    @Test(arguments: [
+        "@a{k, t = {a \\{b\\} c}, y = 1}\n", "@a{k, f = {C:\\x\\}, y = 1}\n", "@a{k, f = {C:\\x\\}}\n@b{l, z = {\\}}\n",
+    ])
+    func whatBibTeXReadsIsReadLikeBibTeX(text: String) {
+        for block in bibBlocks(text) { #expect(block.problems.isEmpty && block.kind != .unreadable) }
+    }
 }

@@ -217,4 +217,38 @@ private func save(_ number: Int64, of day: String = "D", zone: String = "Z", loc
         for name in ["a", "b", "c", "d"] where model[name] == nil { model[name] = ["none", "never"] }
         return model
     }
+
+    private let schema = """
+        {"format": "backup-tool-schema", "formatVersion": 1, "version": 1, "entities": {"CD_Daily": {"key": ["CD_date"],
+        "attributes": {"CD_date": {"type": "date"}, "CD_line1": {"type": "string", "optional": true}}}}}
+        """
+
+    @Test func savesWithIdsOfTheirOwn_areOneRecordByTheKeyOfTheSchema() throws {
+        var findings: [Finding] = []
+        let schema = try Array(self.schema.utf8).withUnsafeBytes { try DataSchema(parsing: $0, &findings) }
+        try withStore { test in
+            var saves = (1...26).map { save($0, of: "id\($0)") }
+            // The same day in other words; another day, another zone and a copy of this device only are none of them.
+            saves[3].fields = "{\"CD_date\":\"2026-02-01T00:00:00Z\",\"CD_line2\":\"cl\"}"
+            let others = [
+                record("other", "{\"CD_date\":\"2026-02-02\"}", at: 1, type: "CD_Daily"),
+                record("empty", "{\"CD_line1\":\"x\"}", at: 1, type: "CD_Daily"),
+                save(30, of: "far", zone: "Y"), save(31, of: "mine", local: true),
+            ]
+            try test.store.leave(saves + others)
+            #expect(try Deduplicator.run(on: test.store).folded == 0)
+            let before = try test.store.digest()
+            let result = try Deduplicator.run(on: test.store, schema: schema)
+            #expect(findings.isEmpty && result.records == 1 && result.folded == 25, "\(result)")
+            let kept = try #require(try test.store.live().first { $0.id.name == "save1" })
+            #expect(kept.fields.contains("os 26") && kept.fields.contains("\"cl\"") && kept.localID == "id1")
+            #expect(try test.store.live().count == 5)
+            // Whoever brings one of them again hears that it is gone.
+            test.clock.advance()
+            #expect(try test.store.take(saves[9]) == [.protect(.newerTombstone)])
+            #expect(try Deduplicator.run(on: test.store, schema: schema).batch == nil)
+            _ = try test.store.undoLast()
+            #expect(try test.store.digest() == before)
+        }
+    }
 }

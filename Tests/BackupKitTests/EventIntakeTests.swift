@@ -32,7 +32,7 @@ import Testing
         var limits = ReadLimits()
         limits.lineBytes = 4096
         let (_, batch) = try store.batch(kind: "import", source: "test") {
-            for path in paths { try FileIntake(intake, limits).takeEvents(path: path, name: path) }
+            try FileIntake(intake, limits).takeEvents(paths.map { ($0, $0) })
             return ((), summary: intake.summary)
         }
         return intake.finished(batch)
@@ -50,6 +50,10 @@ import Testing
         case 4: return "{\"id\":\"z\",\"time\":\"\(time)\",\"type\":\"eten\",\"photo\":\"../x.jpg\"}"
         case 5: return "{\"id\":\"far\",\"time\":\"2999-01-01T00:00Z\",\"type\":\"eten\"}"
         case 6...7: return "{\"time\":\"\(time)\",\"type\":\"eten\",\"note\":\"\(note)\"}"
+        case 9:
+            let id = "a0b1c2d3-e4f5-4a6b-8c7d-0000000000a\(Int.random(in: 0..<4, using: &random))"
+            let written = Bool.random(using: &random) ? id : id.uppercased()
+            return "{\"id\":\"\(written)\",\"time\":\"\(time)\",\"type\":\"eten\",\"note\":\"\(note)\"}"
         case 8: return String(repeating: "x", count: 5000)
         default:
             let id = Int.random(in: 0..<30, using: &random)
@@ -92,6 +96,95 @@ import Testing
                 try checkSound("\(folder)/1.db")
                 try checkSound("\(folder)/3.db")
             }
+        }
+    }
+
+    // MARK: One event, however its id is written, and whenever it came
+
+    private func take(_ lines: String..., into store: Store, in folder: String) throws -> IntakeResult {
+        let path = "\(folder)/log.jsonl"
+        try? Directory.removeTree(path)
+        try writeFile(path, lines.joined(separator: "\n") + "\n")
+        return try Importer.run([path], into: store, ImportOptions())
+    }
+
+    private let id = "A0B1C2D3-E4F5-4A6B-8C7D-00000000000F"
+
+    private func line(_ id: String? = nil, _ rest: String = "\"note\":\"x\"") -> String {
+        "{\(id.map { "\"id\":\"\($0)\"," } ?? "")\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\",\(rest)}"
+    }
+
+    @Test func uuidsThatDifferInCase_areOneId() throws {
+        for (first, second) in [(id, id.lowercased()), (id.lowercased(), id)] {
+            try withStore { test in
+                _ = try take(line(first), into: test.store, in: test.folder)
+                let digest = try test.store.digest()
+                let again = try take(line(second), into: test.store, in: test.folder)
+                #expect(again.added == 0 && again.writes == 0, "\(again)")
+                #expect(try test.store.digest() == digest)
+                // Both at once, and one that was edited since.
+                let edited = line(second, "\"note\":\"y\",\"modified_at\":\"2026-02-15T15:00:00+01:00\"")
+                let both = try take(line(first), edited, into: test.store, in: test.folder)
+                #expect(both.added == 0 && both.updated == 1, "\(both)")
+                #expect(try test.store.all().count == 1)
+            }
+        }
+    }
+
+    @Test func anOldStoreIsBroughtForward_andKnowsItsIdsInEitherCase() throws {
+        try withStore { test in
+            let names = [id.lowercased(), "not-a-uuid-of-36-bytes-in-lower-case", "short"]
+            try test.store.write {
+                for name in names { try test.store.put(record(name, type: RecordType.event), replacing: nil) }
+            }
+            // As a store of version 0.1.0 has it.
+            let database = try SQLite("\(test.folder)/store.db", .readWrite)
+            try database.execute("DELETE FROM meta WHERE key = 'keys_fold_uuids'; DELETE FROM local_key")
+            try RecordHasher(database).fillKeys(database)
+            try RecordHasher.foldUUIDs(database)
+            #expect(try test.store.staleKeys() == 0)
+            #expect(try test.store.records(localID: id).map(\.record.localID) == [id.lowercased()])
+            for name in names { #expect(try test.store.records(localID: name).count == 1) }
+        }
+    }
+
+    @Test func aLineThatGetsAnIdLater_isTheLineItWas() throws {
+        try withStore { test in
+            let before = [line(), line(nil, "\"note\":\"twice\""), line(nil, "\"note\":\"twice\"")]
+            _ = try take(before[0], before[1], before[2], into: test.store, in: test.folder)
+            let names = Set(try test.store.all().map(\.id))
+            let times = "\"created_at\":\"2026-02-14T15:00:00+01:00\",\"modified_at\":\"2026-02-14T15:00:00+01:00\""
+            let after = [
+                line("11111111-0000-4000-8000-00000000000A"),
+                line("22222222-0000-4000-8000-00000000000A", "\"note\":\"twice\",\(times)"),
+                line("33333333-0000-4000-8000-00000000000A", "\"note\":\"twice\""),
+            ]
+            let result = try take(after[0], after[1], after[2], into: test.store, in: test.folder)
+            #expect(result.added == 0 && result.updated == 3, "\(result)")
+            let records = try test.store.all()
+            #expect(Set(records.map(\.id)) == names && Set(records.map(\.fields)) == Set(after))
+            #expect(try test.store.staleKeys() == 0)
+            let digest = try test.store.digest()
+            for lines in [after, before] {
+                let again = try take(lines[0], lines[1], lines[2], into: test.store, in: test.folder)
+                #expect(again.added == 0 && again.writes == 0, "\(again)")
+            }
+            #expect(try test.store.digest() == digest)
+            _ = try take(
+                line("44444444-0000-4000-8000-00000000000A", "\"note\":\"twice\""), into: test.store, in: test.folder)
+            #expect(try test.store.all().count == 4)
+        }
+    }
+
+    @Test func aDeletedEventStaysDeleted_whenItsLineGetsAnId() throws {
+        try withStore { test in
+            _ = try take(line(), into: test.store, in: test.folder)
+            test.clock.advance()
+            let known = try #require(try test.store.all().first)
+            _ = try test.store.take(known.tombstone(at: test.clock.now))
+            let result = try take(line(id), into: test.store, in: test.folder)
+            #expect(result.added == 0 && result.protected == 1, "\(result)")
+            #expect(try test.store.all().allSatisfy(\.isDeleted))
         }
     }
 }

@@ -66,8 +66,9 @@ private func evolution(_ old: String, _ new: String) throws -> [String] {
         ("{\"to\": \"F\", \"inverse\": \"other\"}", "error schema-no-inverse E.r"),
         ("{\"to\": \"G\", \"inverse\": \"e\"}", "error schema-invalid E.r"),
         ("{\"to\": \"F\", \"inverse\": \"e\", \"deleteRule\": \"drop\"}", "error schema-invalid E.r"),
-        ("{\"to\": \"F\", \"inverse\": \"e\", \"deleteRule\": \"deny\"}", "warning schema-cloudkit E.r"),
-        ("{\"to\": \"F\", \"inverse\": \"e\", \"ordered\": true}", "warning schema-cloudkit E.r"),
+        ("{\"to\": \"F\", \"inverse\": \"e\", \"deleteRule\": \"deny\"}", "error schema-cloudkit E.r"),
+        ("{\"to\": \"F\", \"inverse\": \"e\", \"ordered\": true}", "error schema-cloudkit E.r"),
+        ("{\"to\": \"F\", \"inverse\": \"e\", \"optional\": false}", "error schema-cloudkit E.r"),
     ])
     func aRelationshipNeedsAnInverseThatNamesIt(_ relationship: String, expected: String) throws {
         let more =
@@ -170,7 +171,7 @@ private func evolution(_ old: String, _ new: String) throws -> [String] {
         #expect(
             found == [
                 "error schema-no-default CDPublication.bare", "error schema-unique CDPublication.citeKey",
-                "warning schema-cloudkit CDNote.other", "warning schema-cloudkit CDNote.other",
+                "error schema-cloudkit CDNote.other", "error schema-cloudkit CDNote.other",
                 "error schema-no-inverse CDNote.other",
             ])
         // Cut and damaged at any place it is refused, or read as what is left.

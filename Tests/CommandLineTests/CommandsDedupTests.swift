@@ -38,7 +38,7 @@ extension Workbench {
     #expect(done["records"]?.integer == single && done["plan"] == plan["plan"])
     #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == single)
     let folded = try bench.digest()
-    #expect(try bench.tool(exit: 0, "dedup").stderr == "No record has several names.\n")
+    #expect(try bench.tool(exit: 0, "dedup").stderr == "There are no duplicates.\n")
     try bench.tool(exit: 0, "export", "-q", "-o", "out.tar.zst")
     try bench.tool(exit: 0, "verify", "out.tar.zst", "--level", "deep")
     try bench.tool("restore", "out.tar.zst", "--store", "b.db", "--only", Workbench.allKinds)

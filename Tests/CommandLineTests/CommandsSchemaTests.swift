@@ -110,3 +110,36 @@ private let schemas = "\(Workbench.samples)/schema"
     #expect(
         try bench.shell("sqlite3 store.db \"SELECT value FROM setting WHERE key = 'enableLargePDFSync'\"") == "true\n")
 }
+
+private func model(_ entity: String) -> String {
+    """
+    <?xml version="1.0" encoding="UTF-8" standalone="yes"?>
+    <model type="com.apple.IDECoreDataModeler.DataModel"><entity name="\(entity)" syncable="YES">
+    <attribute name="a" optional="YES" attributeType="String"/></entity></model>
+    """
+}
+
+@Test func anXcodeFolderOfModels_isItsCurrentOne() throws {
+    let bench = try Workbench()
+    try bench.write("L.xcdatamodeld/L.xcdatamodel/contents", model("Old"))
+    try bench.tool(exit: 0, "schema", "check", "L.xcdatamodeld")
+    try bench.write("L.xcdatamodeld/L & 2.xcdatamodel/contents", model("New"))
+    let unclear = try bench.tool(exit: 1, "schema", "check", "L.xcdatamodeld")
+    #expect(unclear.stderr.contains("holds 2 models, and no .xccurrentversion says which is the current one"))
+    try bench.write(
+        "L.xcdatamodeld/.xccurrentversion",
+        "<plist version=\"1.0\"><dict>\n\t<key>_XCCurrentVersionName</key>\n\t<string>L &amp; 2.xcdatamodel</string>\n</dict></plist>"
+    )
+    let changed = try bench.tool(
+        exit: 4, "schema", "check", "L.xcdatamodeld", "--against", "L.xcdatamodeld/L.xcdatamodel")
+    #expect(changed.stderr.contains("'New' looks like its new name"))
+    try bench.write("L.xcdatamodeld/.xccurrentversion", "<key>_XCCurrentVersionName</key><string>../x</string>")
+    try bench.tool(exit: 10, "schema", "check", "L.xcdatamodeld")
+    try bench.write("c.ckdb", "DEFINE SCHEMA RECORD TYPE Day ( a STRING );")
+    #expect(try bench.tool(exit: 0, "schema", "check", "c.ckdb").stderr.contains("CloudKit schema, 1 entity, 1 field"))
+    try bench.tool(exit: 64, "schema", "check", "c.ckdb", "--against", "L.xcdatamodeld/L.xcdatamodel")
+    try bench.write("bad.ckdb", "DEFINE SCHEMA\nRECORD TYPE Day ( a STRING; );")
+    #expect(
+        try bench.tool(exit: 4, "schema", "check", "bad.ckdb").stderr.contains(
+            "line 2: is not CloudKit's schema language"))
+}

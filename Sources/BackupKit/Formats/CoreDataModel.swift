@@ -9,8 +9,24 @@ extension DataSchema {
         try XMLTags.forEach(in: bytes) { tag in try reader.take(tag) }
         guard reader.isModel else { throw BackupError(.damaged, "is XML, but no Core Data model") }
         version = reader.version
+        form = .coreData
         entities = reader.entities
         findings += reader.findings
+    }
+}
+
+extension DataSchema {
+    /// The model that a `.xccurrentversion` of an `.xcdatamodeld` names: "Library 2.xcdatamodel".
+    static func currentModel(of propertyList: [UInt8]) -> String? {
+        let text = String(decoding: propertyList, as: UTF8.self)
+        let parts = text.split(
+            separator: "<key>_XCCurrentVersionName</key>", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.count == 2,
+            let start = parts[1].split(separator: "<string>", maxSplits: 1, omittingEmptySubsequences: false)
+                .dropFirst().first,
+            let name = start.split(separator: "</string>", maxSplits: 1, omittingEmptySubsequences: false).first
+        else { return nil }
+        return XMLTags.unescape(String(name))
     }
 }
 
@@ -206,7 +222,7 @@ struct XMLTags {
         return String(decoding: bytes[start..<position], as: UTF8.self)
     }
 
-    private static func unescape(_ text: String) -> String {
+    static func unescape(_ text: String) -> String {
         guard text.contains("&") else { return text }
         var result = ""
         var rest = text[...]

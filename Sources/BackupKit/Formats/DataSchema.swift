@@ -29,6 +29,8 @@ public struct DataSchema: Sendable, Equatable {
         public let relationships: [Relationship]
         /// Names of attributes that together may occur once only.
         public let unique: [[String]]
+        /// Names of attributes that together tell one record from another, whatever their ids: what `dedup` goes by.
+        public var key: [String] = []
         public let renamedFrom: String?
     }
 
@@ -39,8 +41,13 @@ public struct DataSchema: Sendable, Equatable {
     ]
     public static let deleteRules = ["nullify", "cascade", "deny", "none"]
 
+    /// What a schema was read from.
+    public enum Form: String, Sendable { case json, coreData, cloudKit }
+
+    /// 0 when the form knows no versions.
     public let version: Int
     public let entities: [Entity]
+    public let form: Form
 
     public func entity(_ name: String) -> Entity? { entities.first { sameBytes($0.name, name) } }
 }
@@ -60,6 +67,7 @@ extension DataSchema {
         }
         guard let entities = json["entities"]?.members else { throw BackupError(.damaged, "has no 'entities'") }
         self.version = version
+        form = .json
         var reader = SchemaReader()
         reader.checkMembers(members, of: "the file", ["format", "formatVersion", "version", "entities", "comment"])
         reader.checkNames(entities, of: "the file")
@@ -116,7 +124,7 @@ private struct SchemaReader {
     mutating func entity(_ member: JSON.Member) -> DataSchema.Entity {
         let name = member.key
         let json = members(
-            member.value, of: name, ["attributes", "relationships", "unique", "renamedFrom", "comment"])
+            member.value, of: name, ["attributes", "relationships", "unique", "key", "renamedFrom", "comment"])
         for part in ["attributes", "relationships"] {
             if let value = json[part], value.members == nil { note(name, "'\(part)' is not a JSON object") }
             checkNames(json[part]?.members ?? [], of: name)
@@ -132,9 +140,11 @@ private struct SchemaReader {
             if names.isEmpty { note(name, "'unique' is not a list of lists of names") }
             unique.append(names)
         }
+        let key = json["key"].map { $0.array?.compactMap(\.string) ?? $0.string.map { [$0] } ?? [] } ?? []
+        if json["key"] != nil, key.isEmpty { note(name, "'key' is not a list of names of attributes") }
         return DataSchema.Entity(
             name: name, attributes: attributes, relationships: relationships, unique: unique.filter { !$0.isEmpty },
-            renamedFrom: text(json, "renamedFrom", of: name))
+            key: key, renamedFrom: text(json, "renamedFrom", of: name))
     }
 
     private mutating func attribute(_ member: JSON.Member, of entity: String) -> DataSchema.Attribute {

@@ -36,6 +36,8 @@ public struct SchemaEvolution {
                 renamedTo: added.first { $0.renamedFrom == entity.name }?.name,
                 candidates: added.filter { looksLike(entity, $0) }.map(\.name))
         }
+        // CloudKit's own schemas, and models without an identifier, have no versions.
+        if new.version == 0 || old.version == 0 { return }
         if new.version < old.version {
             note(.schemaVersion, "version", "went down from \(old.version) to \(new.version)")
         } else if new.version == old.version, additions > 0 || !findings.isEmpty {

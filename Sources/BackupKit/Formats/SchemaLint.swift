@@ -20,6 +20,9 @@ public struct SchemaLint {
 
     private mutating func check(_ entity: DataSchema.Entity) {
         for attribute in entity.attributes { check(attribute, of: entity) }
+        for name in entity.key where !entity.attributes.contains(where: { $0.name == name }) {
+            note(.schemaInvalid, "\(entity.name).\(name)", "is named by 'key' and is no attribute")
+        }
         for relationship in entity.relationships { check(relationship, of: entity) }
         for names in entity.unique {
             for name in names {
@@ -36,7 +39,7 @@ public struct SchemaLint {
 
     private mutating func check(_ attribute: DataSchema.Attribute, of entity: DataSchema.Entity) {
         let subject = "\(entity.name).\(attribute.name)"
-        if !attribute.type.isEmpty, !DataSchema.types.contains(attribute.type) {
+        if !attribute.type.isEmpty, schema.form != .cloudKit, !DataSchema.types.contains(attribute.type) {
             let hint = didYouMean(attribute.type, among: DataSchema.types)
             note(
                 .schemaInvalid, subject, "is of type '\(printable(attribute.type))', which is none",
@@ -64,17 +67,20 @@ public struct SchemaLint {
                 .schemaInvalid, subject, "has a delete rule '\(printable(relationship.deleteRule))', which is none",
                 "the rules are: \(DataSchema.deleteRules.joined(separator: ", "))")
         }
-        // Apple names these three beside the inverse; they are older than every store of ours, so they warn.
         if relationship.deleteRule == "deny" {
-            note(.schemaCloudKit, subject, "has the delete rule 'deny', which CloudKit cannot keep", severity: .warning)
+            note(
+                .schemaCloudKit, subject, "has the delete rule 'deny', which CloudKit does not support",
+                "use 'nullify', and let the app refuse the delete")
         }
         if relationship.isOrdered {
-            note(.schemaCloudKit, subject, "is ordered, and CloudKit keeps no order", severity: .warning)
+            note(
+                .schemaCloudKit, subject, "is ordered, which CloudKit does not support",
+                "take 'ordered' away, and keep the order in an attribute")
         }
         if !relationship.isOptional {
             note(
-                .schemaCloudKit, subject, "is not optional, and its other end may arrive later or never",
-                severity: .warning)
+                .schemaCloudKit, subject, "is not optional; its other end may arrive later or never",
+                "make the relationship optional")
         }
         guard let target = schema.entity(relationship.target) else {
             if !relationship.target.isEmpty {

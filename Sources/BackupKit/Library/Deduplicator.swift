@@ -24,10 +24,12 @@ public struct Deduplicator {
 
     private init(_ store: Store) { self.store = store }
 
-    public static func run(on store: Store, dryRun: Bool = false) throws -> DedupResult {
+    /// `schema` may declare keys: records of one type that agree in them are one, whatever their ids.
+    public static func run(on store: Store, schema: DataSchema? = nil, dryRun: Bool = false) throws -> DedupResult {
         var folding = Deduplicator(store)
         let (_, batch) = try store.batch(kind: "dedup", source: lastComponent(of: store.path), dryRun: dryRun) {
             for localID in try store.repeatedLocalIDs() { try folding.fold(localID) }
+            if let schema { try folding.foldByKeys(schema) }
             let summary = JSON.object([
                 JSON.Member("records", JSON(folding.result.records)),
                 JSON.Member("folded", JSON(folding.result.folded)),
@@ -66,7 +68,33 @@ public struct Deduplicator {
         result.findings.append(Finding(code, severity, stored.record.id.description, text))
     }
 
-    private mutating func fold(_ names: [Store.StoredRecord]) throws {
+    // MARK: Keys that a schema declares
+
+    private mutating func foldByKeys(_ schema: DataSchema) throws {
+        let entities = Dictionary(
+            schema.entities.filter { !$0.key.isEmpty }.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        if entities.isEmpty { return }
+        var groups: [[String]: [Int64]] = [:]
+        try store.forEachStored(order: .change) { stored in
+            let record = stored.record
+            guard !record.isDeleted, let entity = entities[record.type], let key = try entity.key(of: record) else {
+                return
+            }
+            groups[[record.type, record.id.zone] + key, default: []].append(stored.change)
+        }
+        for (key, changes) in groups.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) where changes.count > 1 {
+            let same = try changes.map { Store.StoredRecord(change: $0, record: try store.record(change: $0)) }
+            for local in same where local.record.isLocalOnly {
+                note(.protected, .note, local, "is kept on this device only and was left alone")
+            }
+            let text = key.dropFirst(2).joined(separator: ", ")
+            try fold(same.filter { !$0.record.isLocalOnly }, by: text)
+        }
+    }
+
+    /// `key` is what they have in common where it is not the local id. Then each has an id of its own, which its tombstone
+    /// keeps: whoever brings that record again hears that it is gone.
+    private mutating func fold(_ names: [Store.StoredRecord], by key: String? = nil) throws {
         let sorted = names.sorted {
             ($0.record.createdAt, $0.record.id) < ($1.record.createdAt, $1.record.id)
         }
@@ -87,12 +115,15 @@ public struct Deduplicator {
         if !changes.isEmpty { plan(.update, merged, changes, nil) }
         for other in sorted.dropFirst() {
             var ghost = other.record.tombstone(at: time)
-            // Not even where it is the name itself.
-            let name = ghost.id.name
-            ghost.localID = sameBytes(name, ghost.localID) ? "folded:\(name)" : name
+            if key == nil {
+                // Not even where it is the name itself.
+                let name = ghost.id.name
+                ghost.localID = sameBytes(name, ghost.localID) ? "folded:\(name)" : name
+            }
             try store.put(ghost, replacing: other)
             result.folded += 1
-            plan(.remove, other.record, [], "folded into \(survivor.record.id)")
+            let reason = key.map { " (both are \($0))" } ?? ""
+            plan(.remove, other.record, [], "folded into \(survivor.record.id)\(reason)")
         }
     }
 
@@ -147,6 +178,26 @@ extension MergePolicy {
             if latest != result.modifiedAt || !mine.contains(name) { result.fieldTimes[name] = latest }
         }
         return result
+    }
+}
+
+extension DataSchema.Entity {
+    /// What a record says in the fields of the key, in a form that can be compared; nil when it lacks one of them.
+    fileprivate func key(of record: Record) throws -> [String]? {
+        let fields = try Fields.parse(record.fields)
+        var values: [String] = []
+        for name in key {
+            guard let field = fields.first(where: { sameBytes($0.name, name) }), field.value != "null" else {
+                return nil
+            }
+            let text = Fields.string(name, in: fields)
+            switch attributes.first(where: { sameBytes($0.name, name) })?.type {
+            case "date": values.append(text.flatMap { Timestamp(iso8601: $0) }?.iso8601 ?? field.value)
+            case "uuid": values.append(text?.uppercased() ?? field.value)
+            default: values.append(String(decoding: try Fields.canonical(field.value), as: UTF8.self))
+            }
+        }
+        return values
     }
 }
 

@@ -4,10 +4,24 @@ enum EventFate {
     /// dated in the future. `repeated` lines say the same as another of their file, and neither has an id: two equal events.
     case new, known, other, repeated
 
-    /// Decides on every line, in the order of the keys. `firstOfFile` are the places at which the files begin.
+    /// Decides on every line, in the order of the keys. `firstOfFile` are the places at which the files begin;
+    /// `mayGetIDs` tells
+    /// whether there are events without an id that a line with a new id may be.
     static func forEach(
-        of keys: LineKeyRuns, in store: Store, firstOfFile: [UInt64], _ body: (LineKey, EventFate) throws -> Void
+        of keys: LineKeyRuns, in store: Store, firstOfFile: [UInt64], mayGetIDs: () throws -> Bool,
+        _ body: (LineKey, EventFate) throws -> Void
     ) throws {
+        var adopts: Bool?
+        var mayHaveIDs: Bool?
+        /// Whether a line whose id is new may be one that is known without an id, or the other way round.
+        func mayBeKnown(_ key: LineKey) throws -> Bool {
+            if key.place & EventScan.hasNoID == 0 {
+                if adopts == nil { adopts = try mayGetIDs() }
+                return adopts == true
+            }
+            if mayHaveIDs == nil { mayHaveIDs = try store.hasRenamedEvents() }
+            return mayHaveIDs == true
+        }
         let walk = try LocalKeyWalk(store, count: keys.count)
         var group: (key: LineKey, verdict: RecordBatch.Verdict)?
         /// Whether a line is another event than the equal one before it: neither has an id, and they stand in one file.
@@ -27,7 +41,7 @@ enum EventFate {
             group = (key, verdict)
             switch verdict {
             case .known: try body(key, .known)
-            case .new where key.place & EventScan.isOdd == 0: try body(key, .new)
+            case .new where key.place & EventScan.isOdd == 0: try body(key, mayBeKnown(key) ? .other : .new)
             case .new, .other: try body(key, .other)
             }
         }

@@ -36,7 +36,10 @@ final class EventIntake {
 
     private func classify(into newKeys: LineKeyRuns) throws {
         var new: [LineKey] = []
-        try EventFate.forEach(of: scan.keys, in: store, firstOfFile: scan.firstOfFile) { key, fate in
+        try EventFate.forEach(
+            of: scan.keys, in: store, firstOfFile: scan.firstOfFile,
+            mayGetIDs: { [scan, store] in try scan.haveLinesWithoutID || store.hasEventsWithMadeIDs() }
+        ) { key, fate in
             let place = Int(key.place & EventScan.placeMask)
             switch fate {
             case .known: known += 1

@@ -10,6 +10,7 @@ final class EventLoad {
     private let keys: LineKeyRuns
     private var newKeys: [LineKey] = []
     private var accepted: UInt64 = 0
+    private var haveLinesWithoutID = false
     private var firstOfFile: [UInt64] = []
     private let rows: EventRows
     /// Files that lines name as media, by the log that names them.
@@ -63,6 +64,7 @@ final class EventLoad {
     }
 
     private func take(_ event: EventReader.Event) throws {
+        haveLinesWithoutID = haveLinesWithoutID || event.hasNoID
         let mark = (event.hasNoID ? EventScan.hasNoID : 0) | (event.isOdd ? EventScan.isOdd : 0)
         newKeys.append(LineKey(key: event.key, content: event.content, place: mark | accepted))
         accepted += 1
@@ -87,7 +89,9 @@ final class EventLoad {
             intake.count(added: new.count, unchanged: 0)
             new.removeAll(keepingCapacity: true)
         }
-        try EventFate.forEach(of: keys, in: store, firstOfFile: firstOfFile) { key, fate in
+        try EventFate.forEach(
+            of: keys, in: store, firstOfFile: firstOfFile, mayGetIDs: { haveLinesWithoutID }
+        ) { key, fate in
             let place = Int(key.place & EventScan.placeMask)
             guard fate != .new else {
                 new.append(key)

@@ -24,6 +24,7 @@ struct EventScan {
     /// Files that lines name as media, by the log that names them.
     private(set) var media: [(file: Int, path: String)] = []
     private(set) var accepted: UInt64 = 0
+    private(set) var haveLinesWithoutID = false
     /// The place of each file's first line.
     var firstOfFile: [UInt64] {
         var places = [UInt64](repeating: accepted, count: files.count)
@@ -49,6 +50,7 @@ struct EventScan {
         var rejected = 0
         var lines = 0
         var media: Set<String> = []
+        var hasLinesWithoutID = false
     }
 
     init(
@@ -73,6 +75,7 @@ struct EventScan {
                 try keys.add(
                     result.keys.map { LineKey(key: $0.key, content: $0.content, place: $0.place + accepted) })
                 accepted += result.accepted
+                haveLinesWithoutID = haveLinesWithoutID || result.hasLinesWithoutID
                 let file = windows[start + offset].file
                 for path in result.media.sorted() where named.insert("\(file)/\(path)").inserted {
                     media.append((file, path))
@@ -102,6 +105,7 @@ struct EventScan {
                     result.keys.append(
                         LineKey(key: event.key, content: event.content, place: mark | result.accepted))
                     result.accepted += 1
+                    if event.hasNoID { result.hasLinesWithoutID = true }
                     result.media.formUnion(reader.events.media)
                 }
             }

@@ -108,6 +108,10 @@ public enum Importer {
     ) throws {
         var bibliography: BibliographyIntake?
         let files = FileIntake(intake, options.limits)
+        if options.kinds.contains(.events), !intake.takesBatches {
+            let logs = sources.compactMap { if case .events(let path) = $0 { path } else { nil } }
+            try files.takeEvents(logs.map { ($0, $0) }, rejects: options.rejected.map(RejectedLines.init))
+        }
         for source in sources {
             switch source {
             case .bibliography(let path) where options.kinds.contains(.publications):
@@ -115,8 +119,6 @@ public enum Importer {
                 bibliography = reader
                 reader.namedFiles = namedFiles
                 try reader.take(path: path, name: lastComponent(of: path), time: try time(of: path))
-            case .events(let path) where options.kinds.contains(.events) && !intake.takesBatches:
-                try files.takeEvents(path: path, name: path, rejects: options.rejected.map(RejectedLines.init))
             case .records(let path):
                 try files.takeRecords(path: path, name: path) { options.kinds.contains(Kind(recordType: $0.type)) }
             case .notes(let path) where options.kinds.contains(.notes):

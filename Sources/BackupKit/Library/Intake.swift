@@ -107,7 +107,9 @@ final class Intake {
         if record.type == RecordType.conflict { return try takeConflict(record) }
         if policy == .quarantine, record.type != Quarantine.type { return try putAside(record) }
         let outcome: Outcome
-        do { outcome = try put(record) } catch let row as DamagedRow { return try refuse(record, row.inTheWay) }
+        do { outcome = try adopt(record) ?? put(record) } catch let row as DamagedRow {
+            return try refuse(record, row.inTheWay)
+        }
         if overwrite { touched.insert(outcome.id) }
         if outcome.clamped {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
@@ -169,7 +171,7 @@ final class Intake {
         result.findings += report.findings
     }
 
-    private func put(_ record: Record) throws -> Outcome {
+    func put(_ record: Record) throws -> Outcome {
         if overwrite { return try store.overwrite(with: record, resurrect: policy == .resurrect) }
         if isEdit { return try store.edit(with: record, derive: Intake.derive) }
         return try store.ingest(record, resurrect: policy == .resurrect, derive: Intake.derive)

@@ -37,9 +37,8 @@ struct LayoutViews {
         let days = prepared.staged.files.keys.filter {
             prepared.layout.role(of: $0) == .events && !unsound.contains($0)
         }
-        for day in days.sorted() {
-            try FileIntake(intake, limits).takeEvents(path: "\(prepared.folder)/\(day)", name: day, wanted: wanted)
-        }
+        try FileIntake(intake, limits).takeEvents(
+            days.sorted().map { ("\(prepared.folder)/\($0)", $0) }, wanted: wanted)
     }
 
     /// imbib links by `Bdsk-File-n` alone; the files are in the backup.
@@ -119,8 +118,19 @@ struct FileIntake {
         if record.isDeleted == tombstones, wanted(record) { try intake.take(record) }
     }
 
+    /// Takes logs line by line: first the lines without an id, of all files, so that a line that has got its id meanwhile is
+    /// known by what it says, in whatever order the files come.
     func takeEvents(
-        path: String, name: String, rejects: RejectedLines? = nil, wanted: (Record) -> Bool = { _ in true }
+        _ logs: [(path: String, name: String)], rejects: RejectedLines? = nil,
+        wanted: (Record) -> Bool = { _ in true }
+    ) throws {
+        for withID in [false, true] {
+            for (path, name) in logs { try takeEvents(path, name, withID: withID, rejects, wanted) }
+        }
+    }
+
+    private func takeEvents(
+        _ path: String, _ name: String, withID: Bool, _ rejects: RejectedLines?, _ wanted: (Record) -> Bool
     ) throws {
         let log = try LineWindows(path, limit: limits.lineBytes)
         var buffer: [UInt8] = []
@@ -128,21 +138,24 @@ struct FileIntake {
         var occurrences: [SHA256Digest: Int] = [:]
         func take(_ line: UnsafeRawBufferPointer?, at offset: Int64) throws {
             number += 1
+            var hasID = true
             let record: Record
             do {
                 guard let line else { throw BackupError(.damaged, "is longer than \(limits.lineBytes) bytes") }
                 guard line.contains(where: { $0 > 0x20 }) else { return }
                 record = try EventLine.record(line) { canonical in
+                    hasID = false
                     let key = SHA256Digest.of(canonical)
                     occurrences[key, default: 0] += 1
                     return occurrences[key] ?? 1
                 }
             } catch let error as BackupError {
+                if withID { return }
                 intake.reject("\(name):\(number)", error.message)
                 try rejects?.append(line, at: offset, of: log)
                 return
             }
-            if wanted(record) { try intake.take(record) }
+            if hasID == withID, wanted(record) { try intake.take(record) }
         }
         for window in 0..<log.count { try log.forEachLine(of: window, in: &buffer, take) }
         try log.checkUnchanged()

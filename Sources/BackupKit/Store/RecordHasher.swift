@@ -10,10 +10,36 @@ struct RecordHasher: Sendable {
     private static let first: UInt64 = 0x243F_6A88_85A3_08D3
     private static let second: UInt64 = 0x1319_8A2E_0370_7345
 
-    init(seed: UInt64) { self.seed = seed }
+    /// Whether UUIDs that differ in case have one key: not in a store that nobody has brought forward yet.
+    private let foldsUUIDs: Bool
 
+    init(seed: UInt64, foldsUUIDs: Bool = true) {
+        self.seed = seed
+        self.foldsUUIDs = foldsUUIDs
+    }
+
+    /// Swift writes UUIDs in capitals, JavaScript does not: they are one id.
     func key(_ localID: UnsafeRawBufferPointer) -> Int64 {
-        Int64(bitPattern: hash(localID, seed))
+        guard foldsUUIDs, Self.isUUIDToFold(localID) else { return Int64(bitPattern: hash(localID, seed)) }
+        return withUnsafeTemporaryAllocation(byteCount: localID.count, alignment: 8) { upper in
+            for (index, byte) in localID.enumerated() { upper[index] = byte >= 0x61 ? byte & 0xDF : byte }
+            return Int64(bitPattern: hash(UnsafeRawBufferPointer(upper), seed))
+        }
+    }
+
+    private static func isUUIDToFold(_ text: UnsafeRawBufferPointer) -> Bool {
+        guard text.count == 36, text[8] == 0x2D, text[13] == 0x2D, text[18] == 0x2D, text[23] == 0x2D else {
+            return false
+        }
+        var hasLowercase = false
+        for (index, byte) in text.enumerated() where index != 8 && index != 13 && index != 18 && index != 23 {
+            switch byte {
+            case 0x30...0x39, 0x41...0x46: break
+            case 0x61...0x66: hasLowercase = true
+            default: return false
+            }
+        }
+        return hasLowercase
     }
 
     func key(_ localID: String) -> Int64 {
@@ -114,13 +140,30 @@ struct RecordHasher: Sendable {
 
 extension RecordHasher {
     private static let seedName = "hash_seed"
+    private static let foldName = "keys_fold_uuids"
 
     init(_ database: SQLite) throws {
         let query = try database.prepare("SELECT value FROM meta WHERE key = ?").bind(1, Self.seedName)
         guard try query.step(), let seed = UInt64(query.text(0), radix: 16) else {
             throw BackupError(.damaged, "has no seed for its index by local id", at: database.path)
         }
-        self.init(seed: seed)
+        query.reset()
+        query.bind(1, Self.foldName)
+        self.init(seed: seed, foldsUUIDs: try query.step())
+    }
+
+    /// From here on UUIDs that differ in case have one key.
+    static func foldUUIDs(_ database: SQLite) throws {
+        let old = try RecordHasher(database)
+        let new = RecordHasher(seed: old.seed)
+        let update = try database.prepare("UPDATE local_key SET key = ? WHERE key = ? AND change = ?")
+        let rows = try database.prepare(
+            "SELECT change, local_id FROM record WHERE length(local_id) = 36 AND local_id GLOB '*[a-f]*'")
+        while try rows.step() {
+            let keys = (old: old.key(rows.bytes(1)), new: new.key(rows.bytes(1)))
+            if keys.old != keys.new { try update.bind(1, keys.new).bind(2, keys.old).bind(3, rows.integer(0)).run() }
+        }
+        try database.statement("INSERT OR REPLACE INTO meta VALUES (?, '1')").bind(1, foldName).run()
     }
 
     /// Gives a store a seed, and its records their keys.

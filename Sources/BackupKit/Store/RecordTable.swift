@@ -49,7 +49,12 @@ extension Store {
     /// Rows by the key of their local id, in the order of changes: a join, because for an IN SQLite fills a table of its
     /// own each time.
     static let byKey = "FROM local_key CROSS JOIN record USING (change) WHERE key = ?1"
-    private static let byLocalID = Query("SELECT \(recordColumns) \(byKey) AND local_id = ?2 ORDER BY change")
+    /// The same for one local id; of UUIDs, which are one id in whatever case.
+    private static let byLocalID = Query(
+        """
+        SELECT \(recordColumns) \(byKey)
+        AND (local_id = ?2 OR length(local_id) = 36 AND upper(local_id) = upper(?2)) ORDER BY change
+        """)
     private static let byName = Query("SELECT \(recordColumns) FROM record WHERE name = ? AND zone = ?")
     private static let byImpliedName = Query(
         "SELECT \(recordColumns) \(byKey) AND local_id = ?2 AND name IS NULL AND zone = ?3")
@@ -171,6 +176,27 @@ extension Store {
                 remedy: "export what the store holds and import it into a new one")
         }
         try addKey(of: record, change)
+    }
+
+    /// Writes a record that has another local id now. Must run inside `write`.
+    func putUnderNewLocalID(_ record: Record, replacing old: StoredRecord) throws {
+        try database.statement("UPDATE local_key SET key = ? WHERE key = ? AND change = ?")
+            .bind(1, hasher.key(record.localID)).bind(2, hasher.key(old.record.localID)).bind(3, old.change).run()
+        try put(record, replacing: old)
+    }
+
+    /// Whether the store holds events whose ids were made from what they say (version 8), for they had none.
+    func hasEventsWithMadeIDs() throws -> Bool {
+        try database.integer(
+            """
+            SELECT EXISTS (SELECT 1 FROM record WHERE type = 'PuppyEvent' AND length(local_id) = 36
+            AND substr(local_id, 15, 1) = '8')
+            """) != 0
+    }
+
+    /// Whether it holds events whose names are not their local ids, as those that got an id later.
+    func hasRenamedEvents() throws -> Bool {
+        try database.integer("SELECT EXISTS (SELECT 1 FROM record WHERE name IS NOT NULL AND type = 'PuppyEvent')") != 0
     }
 
     /// Takes a row out without a tombstone; readers of the changes are told. What a hub knows leaves one all the same, or

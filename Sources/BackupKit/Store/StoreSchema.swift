@@ -27,6 +27,7 @@ enum StoreSchema {
             try $0.execute(
                 "CREATE TABLE asset_pending (path TEXT PRIMARY KEY, was TEXT, place TEXT) STRICT, WITHOUT ROWID")
         },
+        { try RecordHasher.foldUUIDs($0) },
     ]
 
     private static let first =

@@ -5,15 +5,16 @@ extension Command {
         "schema", "Check schema files", in: .mend,
         discussion: """
             A schema file says which types of records an app has, and what they are made of. It is JSON \
-            (docs/schema.md), or a Core Data model (.xcdatamodel).
+            (docs/schema.md), a Core Data model (.xcdatamodel, or the current one of an .xcdatamodeld), or CloudKit's own \
+            schema language (.ckdb).
             """,
         subcommands: [schemaCheck])
 
     private static let schemaCheck = Command(
         "check", "Check that a schema can sync and grows by additions only", in: .mend,
         discussion: """
-            CloudKit takes no unique constraints, and wants a default or optionality for every attribute and an inverse \
-            for every relationship. With --against, what the old schema had must still be there and mean the same: \
+            CloudKit takes no unique constraints, no ordered relationships and no delete rule 'deny'. It wants a default or \
+            optionality for every attribute, and every relationship optional and with an inverse. With --against, what the old schema had must still be there and mean the same: \
             removing or renaming a field or changing its type is an error, a new optional field is fine.
 
             The exit code is 4 when there are errors, and 3 when there are only warnings.
@@ -23,7 +24,8 @@ extension Command {
         examples: [
             Example("backup-tool schema check library-120.json", "Check one schema"),
             Example("backup-tool schema check library-120.json --against library-110.json", "Check a new version"),
-            Example("backup-tool schema check Library.xcdatamodeld/Library.xcdatamodel", "Check a Core Data model"),
+            Example("backup-tool schema check Library.xcdatamodeld", "Check the current Core Data model"),
+            Example("backup-tool schema check new.ckdb --against production.ckdb", "Check what CloudKit will deploy"),
         ],
         reports: true,
         run: { call in
@@ -36,6 +38,9 @@ extension Command {
                 if let first = ofOld.first(where: { $0.severity == .error }) {
                     throw BackupError(.damaged, "is no sound schema: \(first.subject) \(first.message)", at: path)
                 }
+                if (old.form == .cloudKit) != (schema.form == .cloudKit) {
+                    throw call.usage("a schema in CloudKit's language compares with another one in it only")
+                }
                 findings += SchemaEvolution.check(from: old, to: schema)
             }
             return call.report(findings, of: schema)
@@ -43,27 +48,21 @@ extension Command {
 }
 
 private func readSchema(_ path: String, _ findings: inout [Finding]) throws -> DataSchema {
-    let isFolder = try FileStatus.ofTarget(path)?.isDirectory == true
-    guard let bytes = try readSmallFile(isFolder ? "\(path)/contents" : path) else {
-        throw BackupError(
-            .notFound, isFolder ? "holds no 'contents' of a Core Data model" : "there is no such file", at: path)
-    }
-    guard bytes.count <= TOML.maximumBytes else {
-        throw BackupError(.refused, "is larger than any schema should be", at: path)
-    }
-    do {
-        return try bytes.withUnsafeBytes {
-            try DataSchema.looksLikeCoreData($0)
-                ? DataSchema(coreData: $0, &findings) : DataSchema(parsing: $0, &findings)
-        }
-    } catch let error as BackupError {
-        throw BackupError(error.code, error.message, at: path, remedy: error.remedy)
-    }
+    try SchemaFile.read(path, &findings, read: readSmallFile)
 }
 
 extension Invocation {
     /// The schema that a restore takes its defaults from: a sound one, and of a version that we know.
     func schema(_ path: String) throws -> DataSchema {
+        let schema = try soundSchema(path)
+        if let refusal = SchemaVersion.refusal(of: schema.version, at: path, instead: "restore without --schema") {
+            throw refusal
+        }
+        return schema
+    }
+
+    /// A schema without contradictions, of whatever version.
+    func soundSchema(_ path: String) throws -> DataSchema {
         var findings: [Finding] = []
         let schema = try readSchema(path, &findings)
         findings += SchemaLint.check(schema).filter { $0.code == .schemaInvalid }
@@ -71,9 +70,6 @@ extension Invocation {
             throw BackupError(
                 .damaged, "is no sound schema: \(first.subject) \(first.message)", at: path,
                 remedy: "'backup-tool schema check' lists everything")
-        }
-        if let refusal = SchemaVersion.refusal(of: schema.version, at: path, instead: "restore without --schema") {
-            throw refusal
         }
         return schema
     }
@@ -96,8 +92,9 @@ extension Invocation {
             ])
         } else {
             say(findings)
+            let name = schema.form == .cloudKit ? "CloudKit schema" : "version \(schema.version)"
             let size =
-                "version \(schema.version), \(HumanText.count(schema.entities.count, "entity", "entities")), "
+                "\(name), \(HumanText.count(schema.entities.count, "entity", "entities")), "
                 + HumanText.count(fields, "field")
             if errors == 0 {
                 output.note("\(output.err.style.good("OK")): \(size)")

@@ -19,6 +19,10 @@ struct BibBodyScanner {
     var start = 0
     var at = 0
     private(set) var closer = BibByte.closeBrace
+    /// Whether `\{` and `\}` are characters of a value and no braces, as JabRef and Zotero have it.
+    private var skipsEscapes = false
+    /// Whether there were such, so that the other way of reading would make a difference.
+    private(set) var hasEscapes = false
     /// Every indented `@word{` ends an unclosed block at once, instead of only when no end is found at all.
     private var hasty = false
     /// The first `@word{` that may be part of a value, and where the block ends if it turns out never to be closed.
@@ -31,7 +35,11 @@ struct BibBodyScanner {
 
     init(bytes: BibBytes) { self.bytes = bytes }
 
-    mutating func scan(_ header: BibHeader, from start: Int, in bytes: BibBytes, hasty: Bool) -> Outcome {
+    mutating func scan(
+        _ header: BibHeader, from start: Int, in bytes: BibBytes, hasty: Bool, skippingEscapes: Bool = false
+    ) -> Outcome {
+        skipsEscapes = skippingEscapes
+        hasEscapes = false
         self.bytes = bytes
         self.start = start
         self.hasty = hasty
@@ -220,6 +228,10 @@ extension BibBodyScanner {
             index += 1
             // One compare turns away nearly every byte: only '@' and what lies above 'z' can matter.
             if byte != BibByte.at, byte < BibByte.openBrace { continue }
+            if byte == BibByte.openBrace || byte == BibByte.closeBrace, isEscaped(index - 1) {
+                hasEscapes = true
+                if skipsEscapes { continue }
+            }
             if byte == BibByte.openBrace {
                 depth += 1
             } else if byte == BibByte.closeBrace {
@@ -234,6 +246,14 @@ extension BibBodyScanner {
         }
         at = end
         return .ranOut
+    }
+
+    /// Whether an odd number of backslashes stands before a byte.
+    @inline(__always) private func isEscaped(_ index: Int) -> Bool {
+        guard index > start, bytes.base[index - 1] == BibByte.backslash else { return false }
+        var first = index - 1
+        while first > start, bytes.base[first - 1] == BibByte.backslash { first -= 1 }
+        return (index - first) % 2 == 1
     }
 
     enum Quote { case closed, broken, stopped(Outcome) }

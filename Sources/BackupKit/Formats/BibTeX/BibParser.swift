@@ -93,7 +93,16 @@ public struct BibParser {
         let tooLong = bytes.end - start > limit
         let bounded = BibBytes(base: bytes.base, end: tooLong ? start + limit : bytes.end)
         let hasty = scannedInVain > 4 * limit + 4 * offset
-        switch scanner.scan(header, from: start, in: bounded, hasty: hasty) {
+        let outcome = scanner.scan(header, from: start, in: bounded, hasty: hasty)
+        if header.kind == .entry, scanner.hasEscapes, !hasty {
+            if outcome == .ranOut, !tooLong, !isLast { return nil }
+            switch escaped(header, outcome, from: start, in: tooLong ? bounded : bytes, isLast: isLast, &scanner) {
+            case .found(let end): return Found(kind: .entry, end: end)
+            case .undecided: return nil
+            case .nothing: _ = scanner.scan(header, from: start, in: bounded, hasty: hasty)
+            }
+        }
+        switch outcome {
         case .closed(let end): return Found(kind: header.kind, end: end)
         case .cut(let end): return unclosed(header, at: end, &scanner)
         case .ranOut where !tooLong && !isLast: return nil
@@ -109,6 +118,47 @@ public struct BibParser {
             scanner.note(.tooLong, "\(Self.name(header, scanner)) is longer than \(limit) bytes and was not read")
             return Found(kind: .unreadable, end: end, lineState: .dirty)
         }
+    }
+
+    /// What BibTeX cannot read, or ends too early, may be an entry of JabRef's or Zotero's, for whom a brace behind a
+    /// backslash is none. It is one if it is sound that way, to its last brace.
+    private mutating func escaped(
+        _ header: BibHeader, _ outcome: BibBodyScanner.Outcome, from start: Int, in bytes: BibBytes, isLast: Bool,
+        _ scanner: inout BibBodyScanner
+    ) -> BibLookup<Int> {
+        if case .closed(let end) = outcome, scanner.notes.isEmpty {
+            switch Self.strayFields(from: end, in: bytes, isLast: isLast) {
+            case .found: break
+            case .nothing: return .nothing
+            case .undecided: return .undecided
+            }
+        }
+        let other = scanner.scan(header, from: start, in: bytes, hasty: true, skippingEscapes: true)
+        if other == .ranOut, !isLast, bytes.end - start <= limit { return .undecided }
+        guard case .closed(let end) = other, scanner.notes.isEmpty else {
+            scannedInVain += max(0, scanner.at - start)
+            return .nothing
+        }
+        scanner.at = start
+        scanner.note(
+            .escapedBrace,
+            "\(Self.name(header, scanner)) holds a brace behind a backslash: JabRef and Zotero read it like this, BibTeX does not"
+        )
+        return .found(end)
+    }
+
+    /// Whether what follows the end of an entry looks like the rest of it.
+    private static func strayFields(from end: Int, in bytes: BibBytes, isLast: Bool) -> BibLookup<Void> {
+        var at = end
+        while at < bytes.end, BibByte.isWhite(bytes[at]) { at += 1 }
+        guard at < bytes.end else { return isLast ? .nothing : .undecided }
+        if bytes[at] == BibByte.closeBrace { return .found(()) }
+        guard bytes[at] == BibByte.comma else { return .nothing }
+        at += 1
+        while at < bytes.end, BibByte.isWhite(bytes[at]) { at += 1 }
+        // A name may be long; what looks at it must not wait for ever.
+        if !isLast, bytes.end - at < 256 { return .undecided }
+        return bytes.startsField(at: at) ? .found(()) : .nothing
     }
 
     private func unclosed(_ header: BibHeader, at end: Int, _ scanner: inout BibBodyScanner) -> Found {

@@ -104,6 +104,7 @@ enum BibByte {
     static let at: UInt8 = 0x40
     static let openBrace: UInt8 = 0x7B
     static let closeBrace: UInt8 = 0x7D
+    static let backslash: UInt8 = 0x5C
 
     @inline(__always) static func isBreak(_ byte: UInt8) -> Bool { byte == lineFeed || byte == carriageReturn }
     @inline(__always) static func isBlank(_ byte: UInt8) -> Bool { byte == space || byte == tab }
