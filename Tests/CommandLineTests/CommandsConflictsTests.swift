@@ -52,6 +52,23 @@ private func benchWithAConflict() throws -> Workbench {
     #expect(try bench.json(exit: 0, "conflicts", "list")["conflicts"]?.array?.count == 1)
 }
 
+@Test func aWorkThatIsNamed_isKept_onWhicheverSideItIs() throws {
+    for side in ["existing", "incoming"] {
+        let bench = try benchWithAConflict()
+        let shown = try bench.json(exit: 0, "conflicts", "show", "1")
+        let (id, label) = (shown[side]?["id"]?.string ?? "", shown[side]?["label"]?.string ?? "")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--keep", id)
+        #expect(try bench.json(exit: 0, "conflicts", "list")["conflicts"]?.array?.isEmpty == true)
+        try bench.tool(exit: 0, "export", "-q", "-o", "out")
+        let title = label.dropFirst("Smith2020: ".count).prefix(20)
+        #expect(try bench.text("out/library.bib").contains("title = {\(title)"))
+        let decided = try bench.tool(exit: 1, "conflicts", "resolve", "1", "--with", "merge")
+        #expect(
+            decided.stderr.contains(
+                "there is nothing left to decide: the \(side == "existing" ? "incoming" : "existing") one is gone"))
+    }
+}
+
 @Test func conflicts_thatCannotBeDecidedSo_sayWhy_andWriteNothing() throws {
     let bench = try benchWithAConflict()
     let before = try bench.state()
@@ -60,6 +77,8 @@ private func benchWithAConflict() throws -> Workbench {
         (64, ["resolve", "one", "--with", "merge"], "is no number of a conflict"),
         (64, ["resolve", "1"], "--with is missing"),
         (64, ["resolve", "1", "--with", "merge", "--key", "x"], "--key goes with one conflict"),
+        (64, ["resolve", "1", "--with", "merge", "--keep", "x"], "--keep goes with one conflict and without --with"),
+        (64, ["resolve", "1", "--keep", "x"], "name one of its sides: Library/"),
         (1, ["resolve", "1", "--with", "rename-incoming", "--key", "smith2020"], "the cite key of another"),
         (1, ["resolve", "1", "2", "--with", "merge"], "there is no conflict of this number"),
         (1, ["show", "7"], "'backup-tool conflicts list' shows"),

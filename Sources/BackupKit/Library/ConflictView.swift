@@ -75,6 +75,19 @@ public enum ConflictDesk {
             remedy: "'backup-tool conflicts list' shows those that wait")
     }
 
+    /// The decision that keeps a work, which is named by `zone/name`, its local id or its path.
+    public static func choice(keeping work: String, of id: Int64, in store: Store) throws -> ConflictChoice {
+        let view = try view(of: conflict(id, in: store), in: store, nil)
+        let sides = [
+            (view.conflict.existing, view.existing?.id, ConflictChoice.keepExisting),
+            (view.conflict.incoming, view.incoming?.id, .keepIncoming),
+        ]
+        if let side = sides.first(where: { sameBytes($0.0, work) || sameBytes($0.1 ?? $0.0, work) }) { return side.2 }
+        throw BackupError(
+            .usage, "is not in conflict \(id)", at: work,
+            remedy: "name one of its sides: \(sides.map { $0.1 ?? $0.0 }.joined(separator: " or "))")
+    }
+
     static func view(of conflict: Conflict, in store: Store, _ index: LibraryIndex?) throws -> ConflictView {
         if conflict.isAboutAssets {
             return ConflictView(

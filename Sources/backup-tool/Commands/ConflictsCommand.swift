@@ -2,16 +2,16 @@ import BackupKit
 
 extension Command {
     static let conflicts = Command(
-        "conflicts", "Look at what nobody may decide silently, and decide it", in: .mend,
+        "conflicts", "List and resolve conflicts", in: .mend,
         discussion: """
-            Two publications with one cite key, and two versions of one file, are never merged silently: both are kept, \
-            and the conflict waits here.
+            Two publications with one cite key are never merged silently, and neither are two versions of one file. The \
+            store keeps both, and a person decides. A decision reaches the other devices with the next sync.
             """,
         subcommands: [conflictsList, conflictsShow, conflictsResolve])
 
     private static let conflictsList = Command(
-        "list", "List the conflicts that wait", in: .mend, options: [.store],
-        examples: [Example("backup-tool conflicts list", "See what waits")], reports: true,
+        "list", "List conflicts that wait for a decision", in: .mend, options: [.store],
+        examples: [Example("backup-tool conflicts list", "List all conflicts")], reports: true,
         run: { call in
             let store = try call.store(.read)
             let views = try store.read { try ConflictDesk.all(in: store) }
@@ -24,18 +24,18 @@ extension Command {
             for view in views { view.printSummary(to: call.output) }
             if let first = views.first {
                 let what = HumanText.count(views.count, "conflict")
-                call.output.note("\(what). 'backup-tool conflicts show \(first.conflict.id)' compares the two sides.")
+                call.output.note("\(what). 'backup-tool conflicts show \(first.conflict.id)' compares both sides.")
             } else {
-                call.output.note("No conflict waits.")
+                call.output.note("No conflicts.")
             }
             return .done
         })
 
     private static let conflictsShow = Command(
-        "show", "Show both sides of a conflict, field by field", in: .mend,
+        "show", "Compare both sides of a conflict, field by field", in: .mend,
         discussion: """
-            Lines that differ begin with ~, what only the existing side has with -, what only the incoming one has \
-            with +. The entry's own text is shown when nothing else differs, or with --verbose.
+            A line that differs begins with ~. A field that only the existing side has begins with -, a field that only \
+            the incoming side has with +. The BibTeX text is shown when nothing else differs, or with --verbose.
             """,
         options: [.store], arguments: [Argument("ID", "A number as 'conflicts list' shows it")],
         examples: [Example("backup-tool conflicts show 1", "Compare the two")], reports: true,
@@ -54,39 +54,40 @@ extension Command {
     private static let conflictsResolve = Command(
         "resolve", "Decide conflicts", in: .mend,
         discussion: """
-            rename-incoming and rename-existing give one of the two another cite key: the one named by --key, else the \
-            old one with a letter. merge makes one publication of both, field by field, the newer value winning and \
-            lists united. keep-existing and keep-incoming delete the other one, everywhere; files that only that one \
-            linked go to the one that stays. keep-both leaves everything as it is. Of two versions of a file, one or \
-            both can be kept.
+            rename-incoming and rename-existing give one publication another cite key: KEY of --key, or the old key with a \
+            letter. merge makes one publication of both: the newer value of each field, and the union of lists. \
+            keep-existing and keep-incoming delete the other one on all devices; its files are linked from the one that \
+            stays. keep-both changes neither and closes the conflict. For two versions of a file there are keep-both, \
+            keep-existing and keep-incoming. --keep WORK is keep-existing or keep-incoming, whichever keeps WORK.
 
-            What was decided is one step that 'undo' takes back; the conflict then waits again.
+            When two devices decide one conflict before they sync, the later decision counts on both.
+            'undo' takes a decision back, and the conflict waits again.
             """,
         options: [
             .store,
-            .value(
-                "with", "CHOICE", "What to do", .oneOf(ConflictChoice.allCases.map(\.rawValue)), required: true),
+            .value("with", "CHOICE", "What to do", .oneOf(ConflictChoice.allCases.map(\.rawValue))),
+            .value("keep", "WORK", "Keep this publication or file and delete the other: its id or path"),
             .value("key", "KEY", "With rename-incoming or rename-existing: the new cite key"), .dryRun,
         ],
         arguments: [Argument("ID", "A number as 'conflicts list' shows it", .text, .oneOrMore)],
         examples: [
-            Example("backup-tool conflicts resolve 1 --with merge --dry-run", "See what a merge would do"),
+            Example("backup-tool conflicts resolve 1 --with merge --dry-run", "Show what a merge would change"),
             Example(
                 "backup-tool conflicts resolve 1 --with rename-incoming --key Smith2020b",
                 "Give the new one its own key"),
         ],
         reports: true,
         run: { call in
-            guard let choice = call.value("with").flatMap(ConflictChoice.init(rawValue:)) else {
-                throw call.usage("--with is missing")
-            }
             let ids = try call.arguments("ID").map(call.conflictID)
             let key = call.value("key")
-            if key != nil, ids.count > 1 || ![.renameIncoming, .renameExisting].contains(choice) {
+            let named = try call.namedChoice(ids)
+            if key != nil, ids.count > 1 || ![.renameIncoming, .renameExisting].contains(named) {
                 throw call.usage("--key goes with one conflict and rename-incoming or rename-existing")
             }
             let isRehearsal = call.flag("dry-run")
             let store = try call.store(.write)
+            let choice =
+                try named ?? ConflictDesk.choice(keeping: call.value("keep") ?? "", of: ids[0], in: store)
             let result = try ConflictResolver.resolve(ids, with: choice, newKey: key, in: store, dryRun: isRehearsal)
             call.report(result, choice, dryRun: isRehearsal)
             return result.findings.contains { $0.severity != .note } ? .incomplete : .done
@@ -97,6 +98,17 @@ extension Invocation {
     fileprivate func conflictID(_ word: String) throws -> Int64 {
         guard let id = Int64(word) else { throw usage("'\(printable(word))' is no number of a conflict") }
         return id
+    }
+
+    /// What `--with` says; nil where `--keep` says it.
+    fileprivate func namedChoice(_ ids: [Int64]) throws -> ConflictChoice? {
+        let choice = value("with").flatMap(ConflictChoice.init(rawValue:))
+        if value("keep") == nil {
+            guard let choice else { throw usage("--with is missing") }
+            return choice
+        }
+        guard choice == nil, ids.count == 1 else { throw usage("--keep goes with one conflict and without --with") }
+        return nil
     }
 
     fileprivate func report(_ result: ResolveResult, _ choice: ConflictChoice, dryRun: Bool) {
@@ -111,7 +123,7 @@ extension Invocation {
         if dryRun || output.isVerbose { show(result.plan, of: result.plan.count) }
         say(result.findings)
         let what = HumanText.count(result.settled, "conflict")
-        output.note(dryRun ? "Would settle \(what). Nothing was written." : "Settled \(what).")
+        output.note(dryRun ? "Dry run: \(what) resolved, nothing written." : "Resolved \(what).")
         if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
     }
 }
@@ -178,7 +190,7 @@ extension ConflictView {
         }
         output.print("")
         if let isMoot {
-            output.print("There is nothing left to decide: \(isMoot). --with keep-both takes it off the list.")
+            output.print("There is nothing left to decide: \(isMoot).")
             return
         }
         output.print("Decide with 'backup-tool conflicts resolve \(conflict.id) --with CHOICE':")
@@ -188,14 +200,15 @@ extension ConflictView {
     private func meaning(of choice: ConflictChoice) -> String {
         let key = printable(newKey ?? "")
         return switch choice {
-        case .renameIncoming: "the incoming one becomes \(key), or what --key says"
-        case .renameExisting: "the existing one becomes \(key), or what --key says"
-        case .merge: "one of both: the newer value of each field, lists united"
-        case .keepBoth: "leave both as they are"
-        case .keepExisting: conflict.isAboutAssets ? "remove the incoming file" : "delete the incoming one, everywhere"
+        case .renameIncoming: "rename the incoming one to \(key), or to --key"
+        case .renameExisting: "rename the existing one to \(key), or to --key"
+        case .merge: "make one of both: newer fields, union of lists"
+        case .keepBoth: "keep both as they are"
+        case .keepExisting:
+            conflict.isAboutAssets ? "delete the incoming file" : "delete the incoming one on all devices"
         case .keepIncoming:
             conflict.isAboutAssets
-                ? "the incoming file takes the place of the existing one" : "delete the existing one, everywhere"
+                ? "replace the existing file by the incoming one" : "delete the existing one on all devices"
         }
     }
 
