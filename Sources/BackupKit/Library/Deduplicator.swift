@@ -26,7 +26,9 @@ public struct Deduplicator {
 
     public static func run(on store: Store, dryRun: Bool = false) throws -> DedupResult {
         var folding = Deduplicator(store)
-        let (_, batch) = try store.batch(kind: "dedup", source: lastComponent(of: store.path), dryRun: dryRun) {
+        let (_, batch) = try store.batch(
+            kind: "dedup", source: lastComponent(of: store.path), dryRun: dryRun, notesIdle: true
+        ) {
             for localID in try store.repeatedLocalIDs() { try folding.fold(localID) }
             let summary = JSON.object([
                 JSON.Member("records", JSON(folding.result.records)),
