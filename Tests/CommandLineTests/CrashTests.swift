@@ -5,7 +5,7 @@ import Testing
 
 /// What is done to a store while it is killed.
 enum CrashedCommand: String, CaseIterable, Sendable {
-    case export, importWithAttachments, restore, undo, resolve, dedup
+    case export, importWithAttachments, restore, undo, redo, resolve, dedup, adopt
 
     func words(_ bench: Workbench, target: String) -> [String] {
         switch self {
@@ -13,6 +13,8 @@ enum CrashedCommand: String, CaseIterable, Sendable {
         case .importWithAttachments: ["import", "-q", "new.bib", "--attachments", "new"]
         case .restore: ["restore", "-q", "backup.tar.zst", "--mode", "replace"]
         case .undo: ["undo", "-q"]
+        case .redo: ["undo", "-q", "--redo"]
+        case .adopt: ["store", "adopt", "-q"]
         case .resolve: ["conflicts", "resolve", "-q", "1", "--with", "keep-incoming"]
         case .dedup: ["dedup", "-q"]
         }
@@ -21,7 +23,10 @@ enum CrashedCommand: String, CaseIterable, Sendable {
 
 /// A store whose commands all have something to do.
 private func crashBench(_ command: CrashedCommand = .export) throws -> Workbench {
-    let bench = try Workbench()
+    let bench = try Workbench(["BACKUP_TOOL_VAULT": "v", "BACKUP_TOOL_PASSWORD_FILE": "pw"])
+    try bench.makeCheapVault()
+    try bench.write("pw", "secret\n")
+    try bench.shell("chmod 600 pw")
     try bench.write("old.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n")
     for name in ["a", "b"] { try bench.write("old/\(name).pdf", String(repeating: name, count: 100_000)) }
     try bench.tool(exit: 0, "import", "old.bib", "--attachments", "old")
@@ -33,6 +38,8 @@ private func crashBench(_ command: CrashedCommand = .export) throws -> Workbench
     for name in ["d", "e"] { try bench.write("new/\(name).pdf", String(repeating: name, count: 100_000)) }
     // Others would fold them: only a sync brings one record under several names.
     if command == .dedup { try bench.giveSecondNames() }
+    if command == .redo { try bench.tool(exit: 0, "undo", "-q") }
+    if command == .adopt { try bench.write("store.db.assets/Attachments/b.pdf", "annotated b") }
     try bench.shell("cp -a store.db keep.db; cp -a store.db.assets keep.assets")
     return bench
 }
@@ -46,7 +53,7 @@ private func assets(_ bench: Workbench) throws -> Set<String> {
 func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedCommand) throws {
     let bench = try crashBench(command)
     let calls =
-        "openat,openat2,write,pwrite64,fsync,fdatasync,renameat2,rename,unlink,unlinkat,mkdir,mkdirat,ftruncate,utimensat,rmdir"
+        "openat,openat2,write,pwrite64,fsync,fdatasync,renameat2,rename,link,unlink,unlinkat,mkdir,mkdirat,ftruncate,utimensat,rmdir"
     let words = command.words(bench, target: "x") + ["--store", "store.db"]
     let tool = try productsDirectory() + "/backup-tool"
     func run(_ options: [String]) throws -> ProcessResult {
@@ -86,6 +93,14 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
         // A reader finds one of the two states at once, without any repair.
         let found = try state()
         #expect(found == before.digest || found == after.digest, "\(place)")
+        // The files are those of its rows, without any writer. What an app changed is said, before and after.
+        let code: Int32 = command == .adopt && found == before.digest ? 3 : 0
+        let read = try bench.json(exit: code, "export", "-o", "out.read")
+        if code == 0 {
+            #expect(try read["contentDigest"]?.string.map { $0 + "\n" } == bench.digest(), "\(place)")
+            #expect(read["warnings"]?.array?.isEmpty == true, "\(place): \(read)")
+        }
+        try bench.tool(exit: code, "vault", "backup", "-q")
         #expect(try bench.shell("sqlite3 store.db 'PRAGMA integrity_check'") == "ok\n", "\(place)")
         if command == .export, try bench.exists("out.x") {
             try bench.tool(exit: 0, "verify", "out.x", "--level", "deep")
@@ -94,8 +109,8 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
         try bench.tool("store", "delete", "none")
         let expected = found == before.digest ? before.assets : after.assets
         #expect(try assets(bench) == expected, "\(place)")
-        try bench.tool("export", "-q", "-o", "out.x", "--force")
-        let omitted = try bench.json(exit: 0, "export", "-o", "out.y")
+        try bench.tool(exit: code, "export", "-q", "-o", "out.x", "--force")
+        let omitted = try bench.json(exit: code, "export", "-o", "out.y")
         #expect(omitted["omitted"]?.array?.isEmpty == true, "\(place)")
         let left =
             try Directory.names(in: bench.folder).filter { $0.contains(".tmp-") }

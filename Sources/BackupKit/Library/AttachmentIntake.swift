@@ -58,7 +58,7 @@ extension Intake {
 
     /// `--mode replace`: the file of the backup takes the place of the store's.
     private func replace(_ existing: Asset, by asset: Asset, from staged: String?) throws -> String {
-        try store.removeAsset(existing)
+        try store.removeAsset(existing, for: asset.digest)
         try store.placeAsset(asset, from: staged)
         if existing.digest == asset.digest {
             result.attachmentsMended += 1

@@ -27,7 +27,9 @@ public struct Deduplicator {
     /// `schema` may declare keys: records of one type that agree in them are one, whatever their ids.
     public static func run(on store: Store, schema: DataSchema? = nil, dryRun: Bool = false) throws -> DedupResult {
         var folding = Deduplicator(store)
-        let (_, batch) = try store.batch(kind: "dedup", source: lastComponent(of: store.path), dryRun: dryRun) {
+        let (_, batch) = try store.batch(
+            kind: "dedup", source: lastComponent(of: store.path), dryRun: dryRun, notesIdle: true
+        ) {
             for localID in try store.repeatedLocalIDs() { try folding.fold(localID) }
             if let schema { try folding.foldByKeys(schema) }
             let summary = JSON.object([

@@ -67,7 +67,7 @@ public enum Importer {
                 ? NamedFiles(store, paths: paths, attachments: options.attachments) : nil
             let (_, batch) = try store.batch(
                 kind: "import", source: (paths + (options.attachments.map { [$0] } ?? [])).joined(separator: " "),
-                dryRun: options.dryRun
+                dryRun: options.dryRun, notesIdle: true
             ) {
                 for backup in backups { try Restorer.apply(backup.prepared, to: intake, restoreOptions(options)) }
                 try takeFiles(sources, naming: named, intake, options)

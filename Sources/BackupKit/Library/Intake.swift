@@ -69,6 +69,7 @@ final class Intake {
     private var conflictsAdded: Set<RecordID> = []
     /// Names of the store's files, once somebody has asked for them.
     var assetNames: EntryNameSet?
+    var touchedSettings: Set<String> = []
     /// Gives records the defaults that they lack.
     var schema: DataSchema?
     /// How many records got the default of each field, or lack what has none.
@@ -233,7 +234,16 @@ final class Intake {
     }
 
     func takeSetting(_ key: String, _ value: String, at time: Timestamp) throws {
+        touchedSettings.insert(key)
         if try store.putSetting(key, value, at: time) { result.settingsChanged += 1 }
+    }
+
+    /// `--mode replace`: settings that the backup does not have go.
+    func removeOtherSettings() throws {
+        for setting in try store.settings() where !touchedSettings.contains(setting.name) {
+            try store.removeSetting(setting.name)
+            result.settingsChanged += 1
+        }
     }
 
     /// `--mode replace`: attachments that the backup does not have go, before others take names that may fall together
@@ -301,29 +311,5 @@ final class Intake {
             JSON.Member("removed", JSON(result.removed)), JSON.Member("attachments", JSON(result.attachmentsAdded)),
             JSON.Member("settings", JSON(result.settingsChanged)),
         ]).compact
-    }
-}
-
-/// What a person would call a record.
-public enum RecordLabel {
-    public static func text(of record: Record) -> String {
-        guard let fields = try? Fields.parse(record.fields) else { return record.type }
-        let key = Fields.string(Publication.citeKey, in: fields)
-        let title = Fields.string("title", in: fields) ?? Fields.string("note", in: fields)
-        switch record.type {
-        case RecordType.publication, RecordType.note:
-            return [key, title.map { String($0.prefix(80)) }].compactMap { $0 }.joined(separator: ": ")
-        case RecordType.event:
-            return [Fields.string("time", in: fields), Fields.string("type", in: fields)].compactMap { $0 }
-                .joined(separator: " ")
-        case Quarantine.type:
-            guard let inside = try? Quarantine.content(of: record), inside.type != Quarantine.type else {
-                return record.type
-            }
-            return text(of: inside)
-        case RecordType.conflict:
-            return "conflict of \(Fields.strings("works", in: fields).joined(separator: " and "))"
-        default: return title ?? Fields.string("name", in: fields) ?? record.type
-        }
     }
 }

@@ -56,7 +56,7 @@ extension Quarantine {
     public static func enableCloud(_ ids: [String], in store: Store, dryRun: Bool = false) throws -> [RecordID] {
         let envelopes = try ids.map { try envelope(named: $0, in: store) }
         guard envelopes.contains(where: { $0 != nil }) else {
-            return try dryRun ? store.rehearse { try store.enableCloud(ids) } : store.enableCloud(ids)
+            return try store.curate(.enableCloud, ids, dryRun: dryRun)
         }
         return try store.withIncomingFolder { folder in
             try store.batch(kind: "release", source: ids.joined(separator: ", "), dryRun: dryRun) {

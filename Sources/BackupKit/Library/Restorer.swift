@@ -41,7 +41,7 @@ public enum Restorer {
             let intake = Intake(store)
             intake.keepsPlan = options.keepsPlan || options.dryRun
             let (_, batch) = try store.batch(
-                kind: options.kindOfBatch, source: path, dryRun: options.dryRun
+                kind: options.kindOfBatch, source: path, dryRun: options.dryRun, notesIdle: true
             ) {
                 try apply(prepared, to: intake, options)
                 try intake.noteCiteKeys()
@@ -150,20 +150,25 @@ public enum Restorer {
             }
         }
         if options.match == nil, options.policy != .quarantine { try views.takeDamaged(into: intake) }
-        if options.kinds.contains(.attachments) { try takeAssets(prepared, unsound, &wanted, intake, options) }
+        let replaced = options.mode == .replace && options.match == nil ? prepared.layout.kinds(of: options.kinds) : []
+        if replaced.contains(.settings), prepared.file(Layout.settings) != nil { try intake.removeOtherSettings() }
+        if options.kinds.contains(.attachments) {
+            try takeAssets(
+                prepared, unsound, &wanted, intake, removesOthers: replaced.contains(.attachments), options)
+        }
         for finding in wanted.unmatched { intake.note(finding) }
-        if options.mode == .replace, options.match == nil { try intake.removeOthers(kinds: options.kinds) }
+        if !replaced.isEmpty { try intake.removeOthers(kinds: replaced) }
     }
 
     private static func takeAssets(
         _ prepared: Prepared, _ unsound: Set<String>, _ wanted: inout WantedFiles, _ intake: Intake,
-        _ options: RestoreOptions
+        removesOthers: Bool, _ options: RestoreOptions
     ) throws {
         let prefix = prepared.layout.prefix.count
         let paths = Set(prepared.staged.files.keys).union(unsound).filter {
             prepared.layout.role(of: $0) == .attachment
         }
-        if options.mode == .replace, options.match == nil {
+        if removesOthers {
             // What is damaged in the backup is not missing from it: the store's file stays.
             try intake.removeOtherAssets(than: Set(paths.map { String($0.dropFirst(prefix)) }))
         }
@@ -206,6 +211,17 @@ public enum Restorer {
                 try Directory.removeTree("\(folder)/\(path)")
             }
             return (files.count, files.values.reduce(0) { $0 + $1.size }, findings)
+        }
+    }
+}
+
+extension OpenedLayout {
+    /// Those of some kinds that the backup speaks of: what it leaves out by its making is not missing from it.
+    fileprivate func kinds(of wanted: Set<Kind>) -> Set<Kind> {
+        switch manifest {
+        case .own(let manifest): wanted.intersection(manifest.kinds)
+        case .imbib: wanted.intersection([.publications, .notes, .attachments, .settings])
+        case .none: wanted
         }
     }
 }

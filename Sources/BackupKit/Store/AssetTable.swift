@@ -156,7 +156,10 @@ extension Store {
     /// bytes are never overwritten.
     private func isThere(_ asset: Asset) throws -> Bool {
         let target = "\(assetFolder)/\(asset.path)"
-        guard try pending(asset.path) == nil, try FileStatus.ofName(target) != nil else { return false }
+        // A folder goes with the files in it, if they do.
+        guard try pending(asset.path) == nil, let status = try FileStatus.ofName(target), !status.isDirectory else {
+            return false
+        }
         guard try Store.digest(ofFile: target) == asset.digest else {
             throw BackupError(
                 .exists, "is in the way: the store does not know this file", at: target,
@@ -185,8 +188,9 @@ extension Store {
     }
 
     /// Takes an asset out of the store; its bytes are kept for an undo. When an app has changed its file since, that
-    /// version stays as an attachment under a name of its own, unless `keepsEdit` is false. Must run inside `batch`.
-    public func removeAsset(_ asset: Asset, keepsEdit: Bool = true) throws {
+    /// version stays as an attachment under a name of its own, unless it is what comes in its place. Must run inside
+    /// `batch`.
+    public func removeAsset(_ asset: Asset, for replacement: SHA256Digest? = nil) throws {
         guard let batch = currentBatch else { throw Self.needsBatch(asset.path) }
         let query = try database.statement("SELECT 1 FROM batch_asset WHERE batch = ? AND path = ?")
             .bind(1, batch.id).bind(2, asset.path)
@@ -202,7 +206,7 @@ extension Store {
         try setPending(asset.path, was: kept)
         try database.statement("DELETE FROM asset WHERE path = ?").bind(1, asset.path).run()
         _ = nextChange()
-        guard keepsEdit, let kept, kept != asset.digest,
+        guard let kept, kept != asset.digest, kept != replacement,
             let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)"), status.size >= asset.size
         else { return }
         let edited = Asset(

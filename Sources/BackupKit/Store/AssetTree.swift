@@ -91,6 +91,8 @@ extension Store {
         folders.insert(parent(of: target))
         if let status = try FileStatus.ofName(target) {
             if status.isSame(as: waiting) { return true }
+            // Only an empty folder makes room.
+            if status.isDirectory { return try rmdir(target) == 0 && fill(pending, digest, &folders) }
             guard try isKnown(status, at: target, pending) else {
                 return try status.isRegular && Self.digest(ofFile: target) == digest
             }

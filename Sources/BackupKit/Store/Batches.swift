@@ -37,9 +37,10 @@ extension Store {
     static let syncBatch = "sync"
 
     /// Runs an import or restore: one transaction, recorded so that it can be undone. When `body` changed nothing, or
-    /// says so (a dry run), nothing at all is written.
+    /// says so (a dry run), nothing at all is written. With `notesIdle` an undo will know that there was such a command.
     public func batch<Result>(
-        kind: String, source: String, dryRun: Bool = false, _ body: () throws -> (Result, summary: String)
+        kind: String, source: String, dryRun: Bool = false, notesIdle: Bool = false,
+        _ body: () throws -> (Result, summary: String)
     ) throws -> (result: Result, batch: Batch?) {
         var outcome: Result?
         var recorded: Batch?
@@ -73,6 +74,11 @@ extension Store {
         hasNewBlobs = false
         // The batch is done, whatever happens here: readers need nothing of it, and the next writer finishes it.
         if recorded != nil { try? settleFiles() }
+        if recorded != nil, kind != Self.syncBatch {
+            try forgetIdle()
+        } else if notesIdle, recorded == nil, !dryRun {
+            try noteIdle(kind: kind, source: source)
+        }
         guard let outcome else { throw BackupError(.failed, "the batch ended without a result", at: path) }
         return (outcome, recorded)
     }

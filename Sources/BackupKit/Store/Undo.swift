@@ -1,11 +1,29 @@
 /// Takes batches back, the last one first. An undo is a batch, too, so that it can be taken back itself: a redo.
 extension Store {
-    static let undoBatch = "undo"
+    public static let undoBatch = "undo"
     static let redoBatch = "redo"
 
     /// Takes back the last batch that was not undone yet. What was changed since by somebody else stays, and is listed.
-    public func undoLast(dryRun: Bool = false) throws -> UndoResult {
+    ///
+    /// After a command that changed nothing, the batch must be named: nobody who undoes that command means an older one.
+    public func undoLast(_ id: Int64? = nil, dryRun: Bool = false) throws -> UndoResult {
         guard let batch = try undoable() else { throw BackupError(.failed, "there is nothing to undo", at: path) }
+        if let id, id != batch.id {
+            throw BackupError(
+                .usage, "batch \(id) is not the last one: that is \(batch.id)", at: path,
+                remedy:
+                    "'backup-tool undo --list' shows all; they are taken back one after the other, the last one first")
+        }
+        if id == nil, let idle = try idleCommand(), idle.at >= batch.startedAt {
+            throw BackupError(
+                .refused,
+                "the last command, the \(idle.kind) of \(idle.source), changed nothing, so there is nothing to take back",
+                at: path,
+                remedy: """
+                    'backup-tool undo --batch \(batch.id)' takes back what was done before it: \
+                    the \(batch.kind) of \(batch.source), \(batch.startedAt.iso8601)
+                    """)
+        }
         return try revert(batch, as: Self.undoBatch, dryRun: dryRun)
     }
 
@@ -206,7 +224,7 @@ extension Store {
             before.append((query.text(0), asset, query.optionalText(5)))
         }
         for (path, asset, kept) in before {
-            if let now = try self.asset(path) { try removeAsset(now) }
+            if let now = try self.asset(path) { try removeAsset(now, for: asset?.digest) }
             if let asset {
                 try putRow(asset)
                 try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path) VALUES (?, ?)")

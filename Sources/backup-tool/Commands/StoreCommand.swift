@@ -6,7 +6,7 @@ extension Command {
         discussion: "The store is an SQLite database with a folder of attachments beside it.",
         subcommands: [
             storeInit, storeInfo, storeDigest, storeChanges, storeDelete, storeSetLocal, storeEnableCloud, storeShare,
-            storeUnshare,
+            storeUnshare, storeAdopt,
         ])
 
     private static let storeInit = Command(
@@ -94,21 +94,21 @@ extension Command {
         "delete", "Delete records, everywhere", done: "deleted",
         discussion: "A tombstone stays, which holds nothing of the record, so that no late device brings it back."
     ) { store, ids, dryRun in
-        try dryRun ? store.rehearse { try store.delete(ids) } : store.delete(ids)
+        try store.curate(.delete, ids, dryRun: dryRun)
     }
 
     private static let storeSetLocal = editing(
         "set-local", "Keep records on this device only", done: "kept on this device",
         discussion: "Everybody else gets a tombstone; the copy here is protected from whatever they send."
     ) { store, ids, dryRun in
-        try dryRun ? store.rehearse { try store.setLocal(ids) } : store.setLocal(ids)
+        try store.curate(.setLocal, ids, dryRun: dryRun)
     }
 
     private static let storeEnableCloud = editing(
         "enable-cloud", "Give local-only records back to the cloud", done: "given back",
         discussion: """
             The whole record overwrites its tombstone, so that the other devices get it again. What a restore has put in \
-            quarantine becomes the newest version of its record, with the files that it links; 'undo' takes that back.
+            quarantine becomes the newest version of its record, with the files that it links.
             """
     ) { try Quarantine.enableCloud($1, in: $0, dryRun: $2) }
 
@@ -117,7 +117,7 @@ extension Command {
         _ edit: @escaping @Sendable (_ store: Store, _ ids: [String], _ dryRun: Bool) throws -> [RecordID]
     ) -> Command {
         Command(
-            name, summary, in: .store, discussion: discussion + " All of the records or none.",
+            name, summary, in: .store, discussion: discussion + " All of the records or none. 'undo' takes it back.",
             options: [.store, .dryRun],
             arguments: [Argument("ID", "A local id, a record name, or zone/name", .text, .oneOrMore)],
             examples: [Example("backup-tool store \(name) 4F6D3B0A-0D6C-8F3E-9B1A-2C3D4E5F6071", "One record")],
@@ -135,6 +135,7 @@ extension Command {
                     for id in ids {
                         call.output.print("\(printable(id.description)) \(isRehearsal ? "would be " : "")\(done)")
                     }
+                    if !isRehearsal { call.output.note("'backup-tool undo' takes this back.") }
                 }
                 return .done
             })

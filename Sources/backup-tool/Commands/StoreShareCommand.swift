@@ -5,7 +5,7 @@ extension Command {
         "share", "Let somebody into a zone", in: .store,
         discussion: """
             A zone without a share is open to everybody who reaches the hub. With one, its owner may read and write, and \
-            others what they are given. The next sync tells the hub.
+            others what they are given. The next sync tells the hub; 'undo' takes it back.
             """,
         options: [
             .store, .value("with", "USER", "Who is let in", required: true),

@@ -2,23 +2,37 @@ import BackupKit
 
 extension Command {
     static let undo = Command(
-        "undo", "Take back the last import, restore or decision", in: .moveData,
+        "undo", "Take back the last change, or redo it", in: .moveData,
         discussion: """
-            The store is as it was before: records, attachments, settings, conflicts. What somebody changed since stays \
-            as it is and is listed. The last 20 can be taken back, one after the other.
+            An undo takes back the last import, restore, decision, dedup, or 'store' command that changed records: \
+            delete, set-local, enable-cloud, share, unshare, adopt. Then the store is as it was before: records, \
+            attachments, settings, conflicts. What somebody changed since stays as it is and is listed. The last 20 \
+            changes can be taken back, one after the other; 'undo --redo' brings back what the last undo took.
+
+            When the last command changed nothing, undo refuses and names what was done before it; --batch takes that \
+            back.
             """,
-        options: [.store, .flag("list", "Show what can be undone, and do nothing"), .dryRun],
+        options: [
+            .store, .flag("list", "Show what can be undone, and do nothing"),
+            .flag("redo", "Take back the last undo"),
+            .value("batch", "N", "Take back batch N, which must be the last (see --list)"), .dryRun,
+        ],
         examples: [
             Example("backup-tool undo --list", "Show what was done"),
             Example("backup-tool undo --dry-run", "See what the last one would take back"),
+            Example("backup-tool undo --redo", "Bring back what the last undo took"),
         ],
         reports: true,
         run: { call in
             if call.flag("list") { return try printBatches(try call.store(.read), call) }
             let isRehearsal = call.flag("dry-run")
-            let result = try call.store(.write).undoLast(dryRun: isRehearsal)
+            let batch = try call.integer("batch", in: 1...Int.max).map { Int64($0) }
+            let isRedo = call.flag("redo")
+            if isRedo, batch != nil { throw call.usage("--batch does not go with --redo") }
+            let store = try call.store(.write)
+            let result = try isRedo ? store.redoLast(dryRun: isRehearsal) : store.undoLast(batch, dryRun: isRehearsal)
             report(result, call, dryRun: isRehearsal)
-            return result.keptNewer.isEmpty ? .done : .incomplete
+            return result.keptNewer.isEmpty && result.keptEdits.isEmpty ? .done : .incomplete
         })
 }
 
@@ -40,7 +54,7 @@ private func printBatches(_ store: Store, _ call: Invocation) throws -> ExitStat
     for batch in batches {
         table.add([
             String(batch.id), String(batch.startedAt.iso8601.prefix(19)), batch.kind,
-            batch.undoneAt == nil ? "done" : "undone", batch.source,
+            batch.undoneAt == nil ? "done" : batch.kind == Store.undoBatch ? "redone" : "undone", batch.source,
         ])
     }
     if !batches.isEmpty { table.print(to: call.output) }
@@ -55,6 +69,7 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
             "removed": .int(result.removed), "reverted": .int(result.reverted), "attachments": .int(result.assets),
             "settings": .int(result.settings), "conflicts": .int(result.conflicts),
             "keptNewer": .array(result.keptNewer.map { .string($0.description) }),
+            "findings": .array(result.keptEdits.map(\.json)),
         ])
         return
     }
@@ -68,6 +83,15 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
         (result.settings, HumanText.count(result.settings, "setting")),
         (result.conflicts, HumanText.count(result.conflicts, "conflict") + " open again"),
     ].filter { $0.0 > 0 }.map(\.1).joined(separator: ", ")
-    let what = "\(result.batch.kind) of \(printable(result.batch.source))"
-    call.output.note(dryRun ? "Would take back the \(what): \(counts)." : "Took back the \(what): \(counts).")
+    call.say(result.keptEdits)
+    // An undo is named after what it took back.
+    let isRedo = result.batch.kind == Store.undoBatch
+    let what = isRedo ? printable(result.batch.source) : "\(result.batch.kind) of \(printable(result.batch.source))"
+    switch (isRedo, dryRun) {
+    case (true, true): call.output.note("Would bring back the \(what): \(counts).")
+    case (true, false): call.output.note("Brought back the \(what): \(counts). 'backup-tool undo' takes it back again.")
+    case (false, true): call.output.note("Would take back the \(what): \(counts).")
+    case (false, false):
+        call.output.note("Took back the \(what): \(counts). 'backup-tool undo --redo' brings it back.")
+    }
 }

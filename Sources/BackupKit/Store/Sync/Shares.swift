@@ -11,7 +11,7 @@ extension Store {
     @discardableResult
     public func share(_ zone: String, with user: String, _ permission: Share.Permission, owner: String?) throws -> Share
     {
-        try write {
+        try curate("share", ["\(zone) with \(user)"]) {
             let known = try share(of: zone)
             guard let owner = known?.owner ?? owner else {
                 throw BackupError(
@@ -28,7 +28,7 @@ extension Store {
     /// Takes a user out of a zone, or with nil ends the sharing.
     @discardableResult
     public func unshare(_ zone: String, _ user: String?) throws -> Share? {
-        try write {
+        try curate("unshare", [zone]) {
             guard var share = try share(of: zone), let stored = try record(Share.id(of: zone)) else {
                 throw BackupError(.failed, "is not shared", at: zone)
             }

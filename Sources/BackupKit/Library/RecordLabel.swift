@@ -1,0 +1,23 @@
+/// What a person would call a record.
+public enum RecordLabel {
+    public static func text(of record: Record) -> String {
+        guard let fields = try? Fields.parse(record.fields) else { return record.type }
+        let key = Fields.string(Publication.citeKey, in: fields)
+        let title = Fields.string("title", in: fields) ?? Fields.string("note", in: fields)
+        switch record.type {
+        case RecordType.publication, RecordType.note:
+            return [key, title.map { String($0.prefix(80)) }].compactMap { $0 }.joined(separator: ": ")
+        case RecordType.event:
+            return [Fields.string("time", in: fields), Fields.string("type", in: fields)].compactMap { $0 }
+                .joined(separator: " ")
+        case Quarantine.type:
+            guard let inside = try? Quarantine.content(of: record), inside.type != Quarantine.type else {
+                return record.type
+            }
+            return text(of: inside)
+        case RecordType.conflict:
+            return "conflict of \(Fields.strings("works", in: fields).joined(separator: " and "))"
+        default: return title ?? Fields.string("name", in: fields) ?? record.type
+        }
+    }
+}

@@ -1,0 +1,63 @@
+/// What apps and people did to the files of the store's folder, taken into the store.
+extension Store {
+    public struct Adoption: Sendable {
+        /// Files that had been changed: their new bytes are the attachments now.
+        public internal(set) var adopted: [String] = []
+        /// Files that had been removed and whose bytes an undo still needed.
+        public internal(set) var putBack: [String] = []
+        /// What had been removed and is lost.
+        public internal(set) var findings: [Finding] = []
+        public internal(set) var batch: Int64?
+    }
+
+    /// Takes in the files that were changed in the store's folder, and puts back those that were removed and are still
+    /// known. Without paths all attachments are looked at; those that are named are read whatever their time says.
+    public func adopt(_ paths: [String] = [], dryRun: Bool = false) throws -> Adoption {
+        var chosen: [Asset] = []
+        for path in paths {
+            guard let asset = try asset(path) else {
+                throw BackupError(
+                    .failed, "there is no such attachment", at: path,
+                    remedy: "name it by its path below \(assetFolder)")
+            }
+            chosen.append(asset)
+        }
+        if paths.isEmpty { try forEachAsset { chosen.append($0) } }
+        var result = Adoption()
+        let source = paths.isEmpty ? lastComponent(of: assetFolder) : paths.joined(separator: ", ")
+        let (_, batch) = try batch(kind: "adopt", source: source, dryRun: dryRun) {
+            for asset in chosen { try adopt(asset, looksInside: !paths.isEmpty, &result) }
+            return ((), summary: JSON.object([JSON.Member("adopted", JSON(result.adopted.count))]).compact)
+        }
+        result.batch = batch?.id
+        if !result.putBack.isEmpty, !dryRun {
+            try database.write { for path in result.putBack { try setPending(path, was: nil) } }
+            try settleFiles()
+        }
+        return result
+    }
+
+    private func adopt(_ asset: Asset, looksInside: Bool, _ result: inout Adoption) throws {
+        try Interrupt.check()
+        let path = "\(assetFolder)/\(asset.path)"
+        guard try pending(asset.path) == nil else { return }
+        guard let status = try FileStatus.ofName(path), status.isRegular else {
+            if try FileStatus.ofName(blobPath(asset.digest)) != nil { return result.putBack.append(asset.path) }
+            return result.findings.append(
+                Finding(
+                    .entryMissing, .warning, asset.path, "is not in the store's folder, and its bytes are not known",
+                    remedy: "'backup-tool restore BACKUP --match NAME' brings it back from a backup"))
+        }
+        let isAsRemembered =
+            status.size == asset.size && Self.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
+        if isAsRemembered && !looksInside { return }
+        let digest = try Self.digest(ofFile: path)
+        if digest == asset.digest { return }
+        try removeAsset(asset, for: digest)
+        try insert(
+            Asset(
+                path: asset.path, size: status.size, digest: digest, isLocalOnly: asset.isLocalOnly,
+                modifiedNanoseconds: status.modifiedNanoseconds), from: nil)
+        result.adopted.append(asset.path)
+    }
+}

@@ -1,0 +1,61 @@
+/// What a person does to single records by one command: a batch, which an undo takes back.
+extension Store {
+    public enum Curation: String, Sendable { case delete, setLocal = "set-local", enableCloud = "enable-cloud" }
+
+    /// All of the records or none; returns their names.
+    public func curate(_ what: Curation, _ ids: [String], dryRun: Bool = false) throws -> [RecordID] {
+        try curate(what.rawValue, ids, dryRun: dryRun) {
+            switch what {
+            case .delete: try delete(ids)
+            case .setLocal: try setLocal(ids)
+            case .enableCloud: try enableCloud(ids)
+            }
+        }
+    }
+
+    func curate<Result>(
+        _ kind: String, _ subjects: [String], dryRun: Bool = false, _ body: () throws -> Result
+    ) throws -> Result {
+        let more = subjects.count > 3 ? " and \(subjects.count - 3) more" : ""
+        let source = subjects.prefix(3).joined(separator: ", ") + more
+        return try batch(kind: kind, source: source, dryRun: dryRun, notesIdle: true) { (try body(), summary: "{}") }
+            .result
+    }
+}
+
+/// The last command that could have changed something and did not. An undo must not take back an older one instead
+/// without a word.
+public struct IdleCommand: Sendable, Equatable {
+    public let kind: String
+    public let source: String
+    let at: Timestamp
+}
+
+extension Store {
+    /// Beside the database, which such a command leaves as it is.
+    private var idlePath: String { path + "-idle" }
+
+    func noteIdle(kind: String, source: String) throws {
+        let note = JSON.object([
+            JSON.Member("at", JSON(clock.now().milliseconds)), JSON.Member("kind", .string(kind)),
+            JSON.Member("source", .string(source)),
+        ])
+        try AtomicFile.write(idlePath, replace: true) { try $0.write(note.compact + "\n") }
+    }
+
+    func forgetIdle() throws {
+        if try FileStatus.ofName(idlePath) != nil { try AtomicFile.remove([idlePath]) }
+    }
+
+    /// The last command, if it changed nothing.
+    func idleCommand() throws -> IdleCommand? {
+        guard try FileStatus.ofName(idlePath) != nil else { return nil }
+        var bytes: [UInt8] = []
+        try FileHandle.openForReading(idlePath).forEachChunk { if bytes.count < 1 << 16 { bytes += $0 } }
+        // Anybody may have written there what they like, and then it says nothing.
+        guard let note = try? JSON(parsing: String(decoding: bytes, as: UTF8.self)), let at = note["at"]?.integer,
+            let kind = note["kind"]?.string, let source = note["source"]?.string
+        else { return nil }
+        return IdleCommand(kind: kind, source: source, at: Timestamp(milliseconds: at))
+    }
+}
