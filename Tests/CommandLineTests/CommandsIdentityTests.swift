@@ -203,3 +203,111 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     #expect(second["conflicts"]?.integer == 1 && second["protected"]?.integer == 0 && second["updated"]?.integer == 0)
     #expect(try bench.publications("store.db").filter { $0.hasPrefix("ed ") }.count == 2)
 }
+
+@Test func anEntryOfLittle_editedInItsFile_isAnEdit_thoughATitleAloneSaysNothing() throws {
+    let bench = try Workbench()
+    try bench.write("refs.bib", "@misc{k, title={T}, note={old}}\n@misc{m, title={M}}\n")
+    try bench.shell("touch -d 2020-01-01 refs.bib")
+    try bench.tool(exit: 0, "import", "refs.bib")
+    try bench.write("refs.bib", "@misc{k, title={T}, note={new}}\n@misc{m, title={M}}\n")
+    let edited = try bench.json(exit: 0, "import", "refs.bib")
+    #expect(edited["updated"]?.integer == 1 && edited["conflicts"]?.integer == 0)
+    #expect(try bench.publications("store.db") == ["k T", "m M"])
+}
+
+// MARK: import --mirror
+
+private let before = """
+    @string{j = {Journal}}
+    @comment{jabref-meta: grouping: old}
+    @article{a, title={A}, journal=j, note={gone}, pages={1}}
+    @article{b, title={B}}
+    @article{c, title={C}}
+    @article{shared, title={S}}
+
+    """
+private let after = "@article{a, title={A}, journal={Journal}, pages={1}}\n"
+
+@Test func aMirroredFile_takesAwayWhatItBrought_andNothingElse() throws {
+    let bench = try Workbench()
+    try bench.write("refs.bib", before)
+    try bench.write("other.bib", "@article{shared, title={S}}\n@article{own, title={O}}\n")
+    try bench.shell("touch -d 2020-01-01 refs.bib other.bib")
+    try bench.tool(exit: 0, "import", "refs.bib")
+    try bench.tool(exit: 0, "import", "other.bib")
+    // Somebody writes into c, and a field into a.
+    try bench.tool(exit: 0, "export", "-q", "-o", "out")
+    try bench.shell(
+        """
+        jq -c 'if .fields.citeKey == "c" or .fields.citeKey == "a" then .fields.keywords = "mine" \
+        | .modifiedAt = "2021-01-01T00:00:00.000Z" else . end' \
+        out/records.jsonl > records.jsonl
+        """)
+    try bench.tool("import", "records.jsonl")
+    try bench.write("refs.bib", after)
+    try bench.shell("touch -d 2022-01-01 refs.bib")
+    let digest = try bench.digest()
+    // A plain import takes nothing away.
+    let plan = try bench.json(exit: 3, "import", "--mirror", "refs.bib", "--dry-run")
+    #expect(try bench.digest() == digest)
+    let done = try bench.json(exit: 3, "import", "--mirror", "refs.bib")
+    for count in ["removed", "updated", "protected", "added"] { #expect(done[count] == plan[count], "\(count)") }
+    // b, the macro and the groups.
+    #expect(done["removed"]?.integer == 3 && done["protected"]?.integer == 1, "\(done)")
+    try bench.tool("export", "-q", "-o", "new")
+    let text = try bench.text("new/library.bib")
+    #expect(
+        !text.contains("gone") && !text.contains("@string") && !text.contains("jabref-meta") && !text.contains("{b,"))
+    for kept in ["{c,", "{shared,", "{own,", "pages={1}"] { #expect(text.contains(kept), "\(kept): \(text)") }
+    #expect(text.components(separatedBy: "mine").count == 3, "\(text)")
+    #expect(try bench.json(exit: 3, "import", "--mirror", "refs.bib")["writes"]?.integer == 0)
+    // It stays dead, and an undo brings all of it back.
+    try bench.tool(exit: 0, "undo")
+    #expect(try bench.digest() == digest)
+}
+
+@Test func aMirrorRefusesWhatItCannotRead_andWhatIsEmpty() throws {
+    let bench = try Workbench()
+    try bench.write("refs.bib", before)
+    try bench.tool(exit: 0, "import", "refs.bib")
+    let digest = try bench.digest()
+    try bench.write("refs.bib", "@article{a, title={A}}\n@article{b, title={B\n")
+    try bench.tool(exit: 1, "import", "--mirror", "refs.bib")
+    try bench.write("refs.bib", "")
+    try bench.tool(exit: 1, "import", "--mirror", "refs.bib")
+    try bench.tool(exit: 64, "import", "--mirror", "refs.bib", "refs.bib")
+    #expect(try bench.digest() == digest)
+}
+
+@Test func aFileAtItsPlace_isItsLibrary_andAFewCommonKeysMakeNone() throws {
+    let bench = try Workbench()
+    try bench.write("ann/references.bib", "@string{s={Ann}}\n@article{k, title={One}}\n@article{a1, title={Two}}\n")
+    try bench.write(
+        "bob/references.bib", "@string{s={Bob}}\n@article{k, title={One}}\n@article{b1, title={Six}}\n@misc{b2}\n")
+    try bench.tool(exit: 0, "import", "ann/references.bib")
+    try bench.tool(exit: 0, "import", "bob/references.bib")
+    let files = try bench.shell(
+        "sqlite3 store.db \"SELECT DISTINCT json_extract(fields, '$.file') FROM record WHERE type = 'BibliographyPart' ORDER BY 1\""
+    )
+    #expect(files == "references.bib\nreferences.bib#2\n")
+    // Moved elsewhere it is still most of that library; in its place it may become anything.
+    try bench.shell("mkdir x && cp ann/references.bib x/references.bib")
+    #expect(try bench.json(exit: 0, "import", "x/references.bib")["writes"]?.integer == 0)
+    try bench.write("bob/references.bib", "@article{new, title={N}}\n")
+    try bench.tool(exit: 0, "import", "bob/references.bib")
+    let orders = try bench.shell(
+        "sqlite3 store.db \"SELECT count(*) FROM record WHERE json_extract(fields, '$.kind') = 'order'\"")
+    #expect(orders == "2\n")
+}
+
+extension String {
+    fileprivate func components(separatedBy mark: String) -> [Substring] {
+        var parts: [Substring] = []
+        var rest = self[...]
+        while let start = rest.indices.first(where: { rest[$0...].hasPrefix(mark) }) {
+            parts.append(rest[..<start])
+            rest = rest[start...].dropFirst(mark.count)
+        }
+        return parts + [rest]
+    }
+}

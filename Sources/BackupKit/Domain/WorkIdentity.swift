@@ -157,8 +157,8 @@ public struct WorkIdentity {
 
     // MARK: Two publications
 
-    /// `isRelated`: it is known from elsewhere that these are one library at two times, so that a place in a journal may
-    /// have been corrected.
+    /// `isRelated`: it is known from elsewhere that these are one entry at two times, unless they contradict each other. A
+    /// place in a journal may have been corrected, and an equal title is enough.
     func verdict(_ other: WorkIdentity, isRelated: Bool = false) -> Verdict {
         if sameBytes(text, other.text) { return .same }
         for kind in WorkIdentifier.Kind.allCases {
@@ -167,11 +167,18 @@ public struct WorkIdentity {
             if mine.isDisjoint(with: theirs) { return .different }
             return contradicts(other) ? .different : .same
         }
+        if isRelated, let title, title == other.title, !contradictsPeopleOrYear(of: other) { return .same }
         guard let people, let theirs = other.people, title != nil, other.title != nil else { return .unknown }
         // Other people, whatever the title: every year has its "Introduction".
         if Self.areStrangers(people.people, theirs.people) { return .different }
         guard title == other.title, let year, year == other.year, Self.areSame(people, theirs) else { return .unknown }
-        return isRelated || !hasOtherPlace(than: other) ? .same : .different
+        return hasOtherPlace(than: other) ? .different : .same
+    }
+
+    private func contradictsPeopleOrYear(of other: WorkIdentity) -> Bool {
+        if let people, let theirs = other.people, Self.areStrangers(people.people, theirs.people) { return true }
+        guard let year, let theirs = other.year else { return false }
+        return year != theirs
     }
 
     /// Parts of one book that all carry the book's DOI, or a DOI copied to another paper by mistake.

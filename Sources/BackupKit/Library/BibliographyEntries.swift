@@ -8,6 +8,7 @@ extension BibliographyIntake {
         pen.clear()
         Publication.write(block, with: &pen) { block.value(of: block.fields[$0], macros: state.macros) }
         if lane != nil, pen.written.count > CloudLimits.recordBytes { intake.noteOversize(key) }
+        try noteBrought(by: key, &state)
         if lane != nil, !key.isEmpty, known[key] == nil, state.links.isEmpty, let id = try newID() {
             // Neither the key nor the work can be known.
             used.insert(store.hasher.key(id))
@@ -64,6 +65,7 @@ extension BibliographyIntake {
         let work = WorkID(bibTeX(incoming))
         if let match = try match(key, incoming, work, state) {
             known[key]?[match.index].file = state.number
+            if mirrors { state.held[match.localID] = incoming }
             try intake.take(carryLinks(from: match.fields, to: record, incoming).identified(as: match.localID))
             return
         }
@@ -71,6 +73,7 @@ extension BibliographyIntake {
             return intake.passKnown()
         }
         let outcome = try intake.take(record.identified(as: id))
+        if mirrors { state.held[outcome.localID] = incoming }
         if case .protect = outcome.decision { return }
         used.insert(store.hasher.key(outcome.localID))
         noteKey(key, Candidate(localID: outcome.localID, text: self.text(of: incoming), file: state.number))
@@ -84,12 +87,13 @@ extension BibliographyIntake {
         guard let candidates = known[key] else { return nil }
         let mine = bibTeX(incoming)
         var found: (index: Int, localID: String, fields: [Field])?
+        let isRelated = state.isAtItsPlace && candidates.count == 1
         for (index, candidate) in candidates.enumerated() where candidate.file != state.number {
             guard let existing = try live(candidate.localID) else { continue }
             let fields = try Fields.parse(existing.fields)
             if bibTeX(fields) == mine { return (index, candidate.localID, fields) }
             if found == nil, !key.isEmpty,
-                WorkIdentity(fields).verdict(work.identity, isRelated: state.isKnown) == .same
+                WorkIdentity(fields).verdict(work.identity, isRelated: isRelated) == .same
             {
                 found = (index, candidate.localID, fields)
             }

@@ -21,6 +21,8 @@ final class BibliographyIntake {
     private var partIDs = BibliographyPartIDs()
     /// Told of the files that entries name; nil when nobody wants to know.
     var namedFiles: NamedFiles?
+    /// Whether what a file does not hold any more goes.
+    var mirrors = false
     /// What each file held, and in which order, when it was imported last.
     private var orders: [String: Set<String>] = [:]
 
@@ -59,11 +61,13 @@ final class BibliographyIntake {
         var name: String
         /// Written by us: what it holds came from elsewhere, and most of it is known.
         var isExport = false
-        /// The same library as the store's at another time: a backup, or a file that was imported before. Only here may
-        /// volume and pages of a work have been corrected; elsewhere they tell one "Editorial" from the next.
-        var isKnown = false
+        /// Whether it was imported from its place before. Only here is another text with an equal title an edit; elsewhere
+        /// authors, volume and pages tell one "Editorial" from the next.
+        var isAtItsPlace = false
         var hasNewParts = false
         let path: String
+        /// Where the file really lies; nil of a backup's, which has no place of its own.
+        let realPath: String?
         let time: Timestamp
         var macros = BibMacros.standard
         var items: [String] = []
@@ -83,6 +87,11 @@ final class BibliographyIntake {
         /// Whether it holds anything of BibTeX, and text that is no comment.
         var hasBlocks = false
         var hasStrayText = false
+        /// Hashes of all that the file says, and whether a part of it could not be read.
+        var brought: [Int64] = []
+        var isDamaged = false
+        /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
+        var held: [String: [Field]] = [:]
     }
 
     typealias Wanted = (Record) -> Bool
@@ -92,10 +101,12 @@ final class BibliographyIntake {
         path: String, name: String, time: Timestamp, isBackup: Bool = false, wanted: Wanted? = nil
     ) throws {
         filesTaken += 1
+        let realPath = isBackup ? nil : Directory.real(path)
         var state = FileState(
-            name: try identity(of: path, distinct(name)), path: path, time: time, number: filesTaken)
-        state.isKnown = isBackup || orders[state.name] != nil
-        if wanted == nil, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
+            name: try identity(of: path, realPath, distinct(name)), path: path, realPath: realPath, time: time,
+            number: filesTaken)
+        state.isAtItsPlace = try realPath.map { try store.importedName(ofPath: $0) == state.name } ?? false
+        if wanted == nil, !mirrors, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
         defer { lane = nil }
         var reader = BibReader()
         try FileHandle.openText(path).forEachChunk { chunk in
@@ -107,6 +118,8 @@ final class BibliographyIntake {
         if state.hasStrayText, !state.hasBlocks {
             intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
         }
+        if mirrors { try mirror(state) }
+        if let realPath { try store.noteImported(path: realPath, name: state.name, brought: state.brought) }
     }
 
     private func takeOrder(_ state: FileState, _ wanted: Wanted?) throws {
@@ -139,9 +152,10 @@ final class BibliographyIntake {
         return count == 1 ? name : "\(name)#\(count)"
     }
 
-    /// The name that a file goes by: its own, unless another file of that name was imported before, with which it has
-    /// nothing in common.
-    private func identity(of path: String, _ name: String) throws -> String {
+    /// The name that a file goes by: the one that it was imported by from this place, else that of a library that it
+    /// shares most of its entries with, else its own. Every project has a `references.bib`.
+    private func identity(of path: String, _ realPath: String?, _ name: String) throws -> String {
+        if let realPath, let known = try store.importedName(ofPath: realPath), orders[known] != nil { return known }
         guard orders[name] != nil else { return name }
         var keys: Set<String> = []
         var parts: Set<[String]> = []
@@ -163,7 +177,9 @@ final class BibliographyIntake {
         var number = 1
         while let known = orders[candidate] {
             let ids = parts.map { "part:" + Self.partID(kind: $0[0], file: candidate, text: $0[1], number: 1) }
-            if !known.isDisjoint(with: keys) || !known.isDisjoint(with: ids) { break }
+            let common = known.intersection(keys.union(ids)).count
+            // Measured both ways: a few entries of a large library are not that library.
+            if common * 2 > known.count, common * 2 > keys.count + parts.count { break }
             number += 1
             candidate = "\(name)#\(number)"
         }
@@ -178,6 +194,7 @@ final class BibliographyIntake {
         for problem in block.problems { report(problem, block, state) }
         if block.kind != .text, block.kind != .byteOrderMark { state.hasBlocks = true }
         reportLongMacros(block, state)
+        if block.kind == .unreadable || !block.problems.isEmpty { state.isDamaged = true }
         switch block.kind {
         case .entry: try takeOriginal(of: block, &state, wanted)
         case .byteOrderMark: break
@@ -261,7 +278,6 @@ final class BibliographyIntake {
             state.marks.append(text)
         } else if text.hasPrefix("publications"), state.items.isEmpty {
             state.isExport = true
-            state.isKnown = true
             state.name = "exported \(state.name)"
         }
     }
@@ -284,6 +300,7 @@ final class BibliographyIntake {
     private func takePart(
         kind: BibBlock.Kind, _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: Wanted?
     ) throws {
+        noteBrought(part: raw, &state)
         hasher.update(raw)
         let text = hasher.finish().hex
         state.texts[text, default: 0] += 1

@@ -71,8 +71,8 @@ extension BibliographyWriter {
         var head = BibliographyHead()
         var parts = Dictionary(
             self.parts.shown.map { (BibliographyPart.item + $0.localID, $0) }, uniquingKeysWith: { first, _ in first })
-        // The first of each key last, where it is taken from.
-        var entries = try Dictionary(grouping: sortedEntries().reversed(), by: \.key)
+        // The first of each key that came in last, where it is taken from.
+        var entries = Dictionary(grouping: self.entries.reversed(), by: \.key)
         func write(_ part: BibliographyParts.Part) throws {
             if part.isString, !writer.define(part.bytes) { return }
             try head.append(part, to: sink)
@@ -92,7 +92,7 @@ extension BibliographyWriter {
             }
         }
         for part in self.parts.shown where parts[BibliographyPart.item + part.localID] != nil { try write(part) }
-        let left = Set(entries.values.joined().map(\.text))
-        for entry in try sortedEntries() where left.contains(entry.text) { try write(entry) }
+        let left = Set(entries.values.joined().filter { !$0.text.isEmpty }.map(\.text.lowerBound))
+        for entry in try sortedEntries() where left.contains(entry.text.lowerBound) { try write(entry) }
     }
 }

@@ -6,6 +6,8 @@ public struct ImportOptions: Sendable {
     public var dryRun = false
     /// What is imported wins, as an edit of this moment: over what the store has newer, and over deletes.
     public var overwrite = false
+    /// The one file that is imported is the library: what it brought before and does not hold any more goes.
+    public var mirror = false
     /// List what is added record by record, not only what is changed; a dry run does so anyway.
     public var keepsPlan = false
     /// Where lines of event logs that cannot be taken are kept, byte for byte.
@@ -46,6 +48,7 @@ public enum Importer {
             try Self.sources(of: path, limits: options.limits, attachments: options.attachments)
         }
         let (sources, refused) = try readable(found)
+        if options.mirror { try checkMirror(sources) }
         return try store.withIncomingFolder { folder in
             var backups: [(path: String, prepared: Restorer.Prepared)] = []
             for case .backup(let path) in sources {
@@ -84,6 +87,12 @@ public enum Importer {
         }
     }
 
+    private static func checkMirror(_ sources: [Source]) throws {
+        guard sources.count == 1, case .bibliography? = sources.first else {
+            throw BackupError(.usage, "--mirror takes one .bib file", remedy: "import other files without it")
+        }
+    }
+
     private static func restoreOptions(_ options: ImportOptions) -> RestoreOptions {
         var restore = RestoreOptions()
         restore.kinds = options.kinds
@@ -118,6 +127,7 @@ public enum Importer {
                 let reader = try bibliography ?? BibliographyIntake(intake)
                 bibliography = reader
                 reader.namedFiles = namedFiles
+                reader.mirrors = options.mirror
                 try reader.take(path: path, name: lastComponent(of: path), time: try time(of: path))
             case .records(let path):
                 try files.takeRecords(path: path, name: path) { options.kinds.contains(Kind(recordType: $0.type)) }

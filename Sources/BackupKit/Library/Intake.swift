@@ -63,6 +63,8 @@ final class Intake {
     /// Cite keys of publications that came or changed, and which of these were here before.
     var citeKeys: Set<String> = []
     private var changed: Set<RecordID> = []
+    /// Whether whole records come from a backup, where they have been side by side before.
+    var takesRecords = false
     /// Identities that the source named; only kept where replace needs them.
     private var touched: Set<RecordID> = []
     /// Conflicts of a backup that the store did not have.
@@ -165,7 +167,7 @@ final class Intake {
     /// Queues a conflict for each cite key that two publications have since this batch. Comes last in it.
     func noteCiteKeys() throws {
         guard let batch = store.currentBatch, !citeKeys.isEmpty else { return }
-        let report = try CiteKeys(store).report(on: citeKeys) { stored in
+        let report = try CiteKeys(store).report(on: citeKeys, amongNew: !takesRecords) { stored in
             stored.change < batch.firstChange ? .known : changed.contains(stored.record.id) ? .changed : .new
         }
         result.conflicts += report.conflicts

@@ -87,6 +87,7 @@ struct FileIntake {
 
     /// `records.jsonl`. Tombstones first: one that belongs to a local-only copy must be known before the copy arrives.
     func takeRecords(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
+        intake.takesRecords = true
         for wantsTombstones in [true, false] {
             var reader = LineReader(limit: limits.lineBytes)
             func take(_ line: LineReader.Line) throws {

@@ -36,7 +36,10 @@ final class CiteKeys {
     }
 
     /// Queues a conflict for every publication that has the key of another work, where one of the two has arrived or changed.
-    func report(on keys: Set<String>, arrival: (Store.StoredRecord) -> Arrival) throws -> Report {
+    /// `amongNew`: two that have arrived together count as well; a backup's records have been side by side before.
+    func report(
+        on keys: Set<String>, amongNew: Bool = true, arrival: (Store.StoredRecord) -> Arrival
+    ) throws -> Report {
         var report = Report()
         for key in Set(keys.map { $0.lowercased() }).sorted() where holders[key, default: []].count > 1 {
             var versions: [String: [Version]] = [:]
@@ -48,9 +51,9 @@ final class CiteKeys {
                 versions[identity.key, default: []].append(version)
             }
             for (key, versions) in versions.sorted(by: { $0.key < $1.key }) {
-                try queue(versions, of: key, &report)
+                try queue(versions, of: key, amongNew, &report)
             }
-            warn(of: versions, &report)
+            warn(of: versions, amongNew, &report)
         }
         return report
     }
@@ -72,11 +75,14 @@ final class CiteKeys {
     }
 
     /// Equal texts are one work that stands there twice; whatever differs is for a person to decide.
-    private func queue(_ versions: [Version], of key: String, _ report: inout Report) throws {
+    private func queue(
+        _ versions: [Version], of key: String, _ amongNew: Bool, _ report: inout Report
+    ) throws {
         var distinct: [Version] = []
         for version in versions.sorted(by: { ($0.arrival, $0.change) < ($1.arrival, $1.change) }) {
             if distinct.contains(where: { sameBytes($0.text, version.text) }) { continue }
             for other in distinct.prefix(1) where max(version.arrival, other.arrival) > .known {
+                if !amongNew, min(version.arrival, other.arrival) == .new { continue }
                 let (existing, incoming) = (other.localID, version.localID)
                 if try existing == incoming || store.hasConflict(subject: key, existing, incoming) { continue }
                 try store.noteConflict(kind: "publication", subject: key, existing: existing, incoming: incoming)
@@ -91,8 +97,11 @@ final class CiteKeys {
     }
 
     /// BibTeX and many file systems take `Smith` and `smith` for one.
-    private func warn(of versions: [String: [Version]], _ report: inout Report) {
-        guard versions.count > 1, versions.values.joined().contains(where: { $0.arrival > .known }) else { return }
+    private func warn(of versions: [String: [Version]], _ amongNew: Bool, _ report: inout Report) {
+        let arrivals = versions.values.joined().map(\.arrival)
+        guard versions.count > 1, arrivals.contains(where: { $0 > .known }),
+            amongNew || arrivals.contains(where: { $0 < .new })
+        else { return }
         let keys = versions.keys.sorted()
         report.findings.append(
             Finding(

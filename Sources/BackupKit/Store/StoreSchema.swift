@@ -28,6 +28,11 @@ enum StoreSchema {
                 "CREATE TABLE asset_pending (path TEXT PRIMARY KEY, was TEXT, place TEXT) STRICT, WITHOUT ROWID")
         },
         { try RecordHasher.foldUUIDs($0) },
+        // The .bib files that were imported here, by their real paths, and hashes of all that each has brought.
+        {
+            try $0.execute(
+                "CREATE TABLE imported_file (path TEXT PRIMARY KEY, name TEXT NOT NULL, brought BLOB NOT NULL) STRICT")
+        },
     ]
 
     private static let first =

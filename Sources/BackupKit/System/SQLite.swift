@@ -273,6 +273,11 @@ public final class Statement {
         _ = note(sqlite3_bind_text64(handle, index, start, UInt64(text.count), nil, UInt8(SQLITE_UTF8)))
     }
 
+    @discardableResult func bind(_ index: Int32, blob: UnsafeRawBufferPointer) -> Statement {
+        guard let start = blob.baseAddress, blob.count > 0 else { return note(sqlite3_bind_zeroblob(handle, index, 0)) }
+        return note(sqlite3_bind_blob64(handle, index, start, UInt64(blob.count), csqlite_transient()))
+    }
+
     enum Kind { case integer, text, other }
 
     var columnCount: Int32 { sqlite3_column_count(handle) }

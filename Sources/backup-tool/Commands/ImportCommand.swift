@@ -12,6 +12,10 @@ extension Command {
             Where the store has something newer, or it was deleted later, that stays: it is counted as protected, and \
             --verbose says why. --overwrite takes what is imported all the same.
 
+            A field or an entry that a .bib file has lost since its last import stays in the store. --mirror says that \
+            the file is the library: what this file brought, and does not hold any more, goes as well. What other files \
+            brought and what was changed elsewhere stays. --dry-run shows the plan.
+
             Settings are imported only with --only settings. A missing store is made, but one that --store names only \
             with --create.
 
@@ -21,11 +25,13 @@ extension Command {
         options: [
             .store, .create,
             .value("attachments", "DIR", "Take every file below DIR as an attachment", .directory),
-            .only, .overwrite, .dryRun,
+            .only, .overwrite,
+            .flag("mirror", "Also remove what the .bib file brought before and no longer holds"), .dryRun,
         ],
         arguments: [Argument("PATH", "What to import", .file, .any)],
         examples: [
             Example("backup-tool import references.bib --attachments ~/Papers", "A bibliography and its PDFs"),
+            Example("backup-tool import --mirror references.bib --dry-run", "See what a changed file would remove"),
             Example("backup-tool import ~/Ollie/*.jsonl", "A diary"),
             Example("backup-tool import imbib-backup-2026-03-08.zip --dry-run", "See what a backup would add"),
         ],
@@ -36,6 +42,7 @@ extension Command {
             options.kinds = call.kinds(else: options.kinds)
             options.dryRun = call.flag("dry-run")
             options.overwrite = call.flag("overwrite")
+            options.mirror = call.flag("mirror")
             options.keepsPlan = call.output.isVerbose
             options.limits = try call.limits()
             options.progress = call.output.progress()

@@ -1,0 +1,210 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// Strangers and the same works, with keys, fields and ids at random, over several devices.
+private final class WorkWorld {
+    private let devices: Devices
+    private var random: SeededGenerator
+    private var files = 0
+    private var exports: [String] = []
+    /// Listings that somebody put in, and those that somebody deleted: a work and a key.
+    private var listed: Set<[String]> = []
+    private var deleted: Set<[String]> = []
+    var log: [String] = []
+
+    init(_ seed: UInt64, _ devices: Devices) {
+        random = SeededGenerator(seed: seed)
+        self.devices = devices
+    }
+
+    private static let keys = ["smith2020", "jones", "k"]
+
+    /// Work `number` in one of its wordings. Every field but the year says whose it is.
+    private func entry(_ number: Int, _ key: String) -> String {
+        let hasDOI = number % 2 == 0
+        var fields = ["author={Author\(number)x, A.}", "title={Title\(number)x}", "year={2020}"]
+        if hasDOI { fields.append("doi={10.1000/w\(number)x}") }
+        if random.chance(3) { fields[0] = "author={Andy Author\(number)x}" }
+        if random.chance(3) { fields[1] = "title={{T}itle\(number)x}" }
+        if random.chance(2) { fields.append("note={note\(number)x}") }
+        if random.chance(3) { fields.append("publisher={Press\(number)x}") }
+        return "@article{\(key), \(fields.joined(separator: ", "))}\n"
+    }
+
+    private func pick() -> (work: Int, key: String) { (random.below(5), Self.keys[random.below(Self.keys.count)]) }
+
+    private func name() -> String { devices.names[random.below(devices.names.count)] }
+
+    func step() throws {
+        devices.clock.advance()
+        let device = name()
+        switch random.below(12) {
+        case 0..<4: try importFile(device)
+        case 4: try takeOld(device)
+        case 5: try delete(device)
+        case 6: try exportOrRestore(device)
+        default:
+            try sync(device)
+            log.append("\(device) syncs")
+        }
+    }
+
+    private func sync(_ device: String) throws {
+        devices.clock.advance()
+        var options = SyncOptions()
+        options.sleep = { _ in }
+        _ = try Synchronizer.sync(devices[device], with: devices.hub, options)
+    }
+
+    private func importFile(_ device: String) throws {
+        files += 1
+        let path = "\(devices.folder)/file\(files).bib"
+        let entries = (0...random.below(3)).map { _ in pick() }
+        try writeFile(path, entries.map { entry($0.work, $0.key) }.joined())
+        // Some files are as old as others.
+        let seconds = Int(devices.clock.now.milliseconds / 1000) - random.below(4)
+        var times = [timespec(tv_sec: seconds, tv_nsec: 0), timespec(tv_sec: seconds, tv_nsec: 0)]
+        utimensat(AT_FDCWD, path, &times, 0)
+        _ = try Importer.run([path], into: devices[device], ImportOptions())
+        for entry in entries { listed.insert(["\(entry.work)", entry.key]) }
+        log.append("\(device) imports \(entries.map { "\($0.work) as \($0.key)" })")
+    }
+
+    /// A record as version 0.1.0 made it, where the store has none of that id.
+    private func takeOld(_ device: String) throws {
+        let (work, key) = pick()
+        let id = WorkID.legacy(key: key)
+        let store = devices[device]
+        guard try store.records(localID: id).isEmpty, try store.record(RecordID(zone: "Library", name: id)) == nil
+        else {
+            return
+        }
+        guard try !publications(store).contains(where: { try listing(of: $0) == ["\(work)", key] }) else { return }
+        let text = entry(work, key)
+        var fields: [Field] = []
+        var pen = JSONPen()
+        try Array(text.utf8).withUnsafeBytes { raw in
+            try BibParser.parse(raw) { block in
+                guard block.kind == .entry else { return }
+                pen.clear()
+                Publication.write(block, with: &pen) { block.value(of: block.fields[$0]) }
+                fields = try Fields.parse(pen.written)
+            }
+        }
+        let now = devices.clock.now
+        let record = Record(
+            id: RecordID(zone: "Library", name: id), type: RecordType.publication, localID: id,
+            fields: Fields.text(fields), createdAt: now, modifiedAt: now)
+        try store.write { try store.put(record, replacing: nil) }
+        listed.insert(["\(work)", key])
+        log.append("\(device) has \(work) as \(key) under an old id")
+    }
+
+    private func delete(_ device: String) throws {
+        let live = try publications(devices[device])
+        guard !live.isEmpty else { return }
+        let gone = live[random.below(live.count)]
+        _ = try devices[device].delete([gone.id.description])
+        deleted.insert(try listing(of: gone))
+        log.append("\(device) deletes \(try listing(of: gone))")
+    }
+
+    private func exportOrRestore(_ device: String) throws {
+        if exports.isEmpty || random.chance(2) {
+            files += 1
+            let path = "\(devices.folder)/export\(files)"
+            _ = try Exporter.export(devices[device], to: path, ExportOptions(form: .layout(.directory)))
+            exports.append(path)
+            return log.append("\(device) is exported")
+        }
+        let path = exports[random.below(exports.count)]
+        _ = try Restorer.restore(path, into: devices[device], RestoreOptions())
+        let again = try Restorer.restore(path, into: devices[device], RestoreOptions())
+        try #require(again.writes == 0, "a second restore wrote")
+        log.append("\(device) restores \(lastComponent(of: path))")
+    }
+
+    private func publications(_ store: Store) throws -> [Record] {
+        try store.all().filter { $0.type == RecordType.publication && !$0.isDeleted }
+    }
+
+    private func listing(of record: Record) throws -> [String] {
+        let fields = try Fields.parse(record.fields)
+        let title = (Fields.string("title", in: fields) ?? "").filter(\.isNumber)
+        return [title, Fields.string("citeKey", in: fields) ?? ""]
+    }
+
+    func settle() throws { for _ in 0..<4 { for name in devices.names { try sync(name) } } }
+
+    func defects() throws -> [String] {
+        var found: [String] = []
+        let first = try devices[devices.names[0]].digest()
+        for name in devices.names {
+            let store = devices[name]
+            if try store.digest() != first { found.append("\(name) holds something else than \(devices.names[0])") }
+            var counts: [[String]: Int] = [:]
+            for record in try publications(store) {
+                counts[try listing(of: record), default: 0] += 1
+                let fields = try Fields.parse(record.fields)
+                let works = Set(
+                    ["author", "title", "note", "publisher", "doi"].compactMap { Fields.string($0, in: fields) }
+                        .compactMap { $0.split(separator: "x").first.map { $0.filter(\.isNumber).suffix(1) } })
+                if works.count > 1 { found.append("\(name) mixes works: \(record.fields)") }
+            }
+            for listing in listed.subtracting(deleted) where counts[listing] == nil {
+                found.append("\(name) has lost \(listing)")
+            }
+            for (listing, count) in counts {
+                if !listed.contains(listing) { found.append("\(name) has \(listing), which nobody put in") }
+                if count > 1, !isTwin(listing) { found.append("\(name) has \(listing) \(count) times") }
+            }
+        }
+        return found
+    }
+
+    /// Files that hold a listing twice leave two publications.
+    private func isTwin(_ listing: [String]) -> Bool {
+        log.contains { line in
+            line.contains("imports") && line.components(of: "\(listing[0]) as \(listing[1])\"") > 1
+        }
+    }
+}
+
+extension String {
+    fileprivate func components(of text: String) -> Int {
+        var count = 0
+        var rest = Substring(self)
+        while let first = rest.first {
+            _ = first
+            if rest.hasPrefix(text) { count += 1 }
+            rest = rest.dropFirst()
+        }
+        return count
+    }
+}
+
+@Suite struct WorkRandomTests {
+    /// BACKUP_TOOL_SEED=N runs the history N alone, and tells its story.
+    @Test func noWorkIsLostMixedOrMultiplied_whateverItsKeysAndIDs() throws {
+        let isReplay = getenv("BACKUP_TOOL_SEED") != nil
+        let runs: UInt64 = isReplay ? 1 : getenv("BACKUP_TOOL_TORTURE") == nil ? 40 : 2000
+        let first = testSeed()
+        for run in 0..<runs {
+            let seed = first &+ run
+            try withTemporaryFolder { folder in
+                let devices = try Devices(["A", "B", "C"], in: folder)
+                for store in devices.stores { try store.database.execute("PRAGMA synchronous = OFF") }
+                let world = WorkWorld(seed, devices)
+                for _ in 0..<24 { try world.step() }
+                try world.settle()
+                let defects = try world.defects()
+                if !defects.isEmpty { print("BACKUP_TOOL_SEED=\(seed)\n" + world.log.joined(separator: "\n")) }
+                try #require(defects.isEmpty, "BACKUP_TOOL_SEED=\(seed): \(defects)")
+                for name in devices.names { try checkSound(devices.path(name)) }
+            }
+        }
+    }
+}
