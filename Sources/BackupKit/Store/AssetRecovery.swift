@@ -41,7 +41,8 @@ extension Store {
                 }
             } else {
                 // There was no such asset before, or its file was missing.
-                try AtomicFile.remove([target])
+                // Its folder may be gone, too, where a killed run has done this already.
+                if try FileStatus.ofName(target) != nil { try AtomicFile.remove([target]) }
                 removeEmptyFolders(above: path)
             }
             finished.insert(query.integer(0))
