@@ -72,5 +72,10 @@ public struct Finding: Sendable, Equatable, Hashable {
         case snapshotOutOfOrder = "snapshot-out-of-order"
         case suspiciousLoss = "suspicious-loss"
         case recordDamaged = "record-damaged"
+        case recordChanged = "record-changed"
+        case storeDamaged = "store-damaged"
+        case indexMismatch = "index-mismatch"
+        case tombstoneData = "tombstone-data"
+        case queueStuck = "queue-stuck"
     }
 }

@@ -19,6 +19,15 @@ enum StoreSchema {
             try database.execute(soundness)
             try RecordHasher(database).sealRows(database)
         },
+        { database in
+            try database.execute(
+                """
+                CREATE TABLE witness (place TEXT NOT NULL, key TEXT NOT NULL, row TEXT NOT NULL,
+                    PRIMARY KEY (place, key)) STRICT, WITHOUT ROWID
+                """)
+            for (table, key, row) in witnessed { try database.execute(witnessTriggers(table, key, row)) }
+            try refreshWitnesses(database)
+        },
     ]
 
     private static let first =
@@ -121,6 +130,36 @@ enum StoreSchema {
         CREATE TABLE damaged (line TEXT PRIMARY KEY, since INTEGER NOT NULL,
             batch INTEGER REFERENCES batch ON DELETE SET NULL) STRICT, WITHOUT ROWID;
         """
+
+    /// Small tables whose rows are written down twice: the table, its key, and what is noted of a row.
+    static let witnessed = [
+        ("asset", "path", "size || ' ' || sha256 || ' ' || local_only || ' ' || modified_ns"),
+        ("setting", "key", "modified_at || ' ' || value"), ("meta", "key", "value"),
+    ]
+
+    private static func witnessTriggers(_ table: String, _ key: String, _ row: String) -> String {
+        let note = "INSERT INTO witness SELECT '\(table)', \(key), \(row) FROM \(table) WHERE \(key) = NEW.\(key);"
+        func forget(_ which: String) -> String {
+            "DELETE FROM witness WHERE place = '\(table)' AND key = \(which).\(key);"
+        }
+        return """
+            CREATE TRIGGER \(table)_witness_insert AFTER INSERT ON \(table) BEGIN \(forget("NEW")) \(note) END;
+            CREATE TRIGGER \(table)_witness_update AFTER UPDATE ON \(table)
+                BEGIN \(forget("OLD")) \(forget("NEW")) \(note) END;
+            CREATE TRIGGER \(table)_witness_delete AFTER DELETE ON \(table) BEGIN \(forget("OLD")) END;
+            """
+    }
+
+    /// Takes the tables as they are now for what the tool has written.
+    static func refreshWitnesses(_ database: SQLite) throws {
+        for (table, key, row) in witnessed {
+            try database.execute(
+                """
+                DELETE FROM witness WHERE place = '\(table)';
+                INSERT INTO witness SELECT '\(table)', \(key), \(row) FROM \(table) WHERE (\(row)) IS NOT NULL;
+                """)
+        }
+    }
 
     static func isOld(_ database: SQLite) throws -> Bool { try database.integer("PRAGMA user_version") < version }
 
