@@ -5,7 +5,7 @@ extension Command {
         "store", "Make, look at and change the sync store", in: .store,
         discussion: "The store is an SQLite database with a folder of attachments beside it.",
         subcommands: [
-            storeInit, storeInfo, storeDigest, storeCheck, storeRepair, storeChanges, storeDelete,
+            storeInit, storeInfo, storeDigest, storeCheck, storeRepair, storePurge, storeChanges, storeDelete,
             storeSetLocal, storeEnableCloud, storeShare,
             storeUnshare,
         ])
