@@ -1,12 +1,9 @@
 import BackupKit
-import Glibc
 import TestSupport
 import Testing
 
 /// One row of a store holds what no row should; everything else must not notice.
 struct DamagedRowTests {
-    private static let isTorture = getenv("BACKUP_TOOL_TORTURE") != nil
-
     /// A store with some of everything, in which any column may hold anything.
     private func fill(_ path: String) throws {
         let store = try Store.create(path)
@@ -43,13 +40,14 @@ struct DamagedRowTests {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
         let all = BrokenValue.all
-        let chosen = Self.isTorture ? all : all.filter { _ in random.chance(60) }
+        let chosen = isTorture ? all : all.filter { _ in random.chance(60) }
         try withTemporaryFolder { folder in
             let sound = "\(folder)/sound.db"
             try fill(sound)
             _ = try export(sound, to: "\(folder)/before")
             try SQLite.loosen(sound)
             for (number, broken) in chosen.enumerated() {
+                countRounds()
                 let place = "\(folder)/\(number)"
                 try Directory.create(place)
                 try readFile(sound).withUnsafeBytes { try FileHandle.create("\(place)/store.db").write($0) }

@@ -61,7 +61,7 @@ private func oldStore(in folder: String) throws -> String {
                     }
                 }
                 try store.database.execute(
-                    "UPDATE batch_asset SET kept = '.kept/2/a.pdf' WHERE batch = 2; PRAGMA user_version = 7; DROP TABLE asset_pending; DROP TABLE imported_file"
+                    "UPDATE batch_asset SET kept = '.kept/2/a.pdf' WHERE batch = 2; PRAGMA user_version = \(StoreSchema.version - 1); DROP TABLE asset_pending"
                 )
                 try Directory.removeTree("\(assets)/.blobs")
                 try writeFile("\(assets)/.kept/2/a.pdf", "A")

@@ -34,4 +34,28 @@ struct CommandsDamagedRowTests {
         let held = try bench.shell("sqlite3 hub.db 'SELECT count(*) FROM record'")
         #expect(held.hasPrefix("4"))
     }
+
+    @Test func aNightDoesNotTakeBitRotForAGoodBackup() throws {
+        let bench = try Workbench()
+        try bench.write("lib.bib", "@misc{a, title={Alpha}}\n@misc{b, title={Beta}}\n")
+        try bench.write("pw", "secret\n")
+        try bench.shell("chmod 600 pw; \"$T\" -q import lib.bib")
+        try bench.makeCheapVault()
+        try bench.write(
+            "c/nightly.toml", "store = '../store.db'\nvault = '../v'\npassword-file = '../pw'\nkeep.last = 1\n")
+        try bench.tool(exit: 0, "run", "--config", "c/nightly.toml")
+        try bench.tool(exit: 0, "export", "-o", "good.tar.zst")
+        let digest = try bench.tool(exit: 0, "store", "digest").stdout
+        try bench.shell("sqlite3 store.db \"UPDATE record SET fields = replace(fields, 'Alpha', 'Alphe')\"")
+        let night = try bench.tool(exit: 4, "run", "--config", "c/nightly.toml")
+        #expect(night.stderr.contains("Library/") && night.stderr.contains("store repair --store"), "\(night.stderr)")
+        let snapshots = try bench.tool(exit: 0, "vault", "snapshots", "--config", "c/nightly.toml").stdout
+        #expect(snapshots.contains("partial"), "\(snapshots)")
+        #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("is not what the store has written"))
+        try bench.tool(exit: 4, "store", "repair", "--from", "vault:v", "--config", "c/nightly.toml")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.tar.zst")
+        #expect(try bench.tool(exit: 0, "store", "digest").stdout == digest)
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool(exit: 0, "run", "--config", "c/nightly.toml")
+    }
 }

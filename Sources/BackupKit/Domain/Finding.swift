@@ -78,6 +78,11 @@ public struct Finding: Sendable, Equatable, Hashable {
         case snapshotOutOfOrder = "snapshot-out-of-order"
         case suspiciousLoss = "suspicious-loss"
         case recordDamaged = "record-damaged"
+        case recordChanged = "record-changed"
+        case storeDamaged = "store-damaged"
+        case indexMismatch = "index-mismatch"
+        case tombstoneData = "tombstone-data"
+        case queueStuck = "queue-stuck"
 
         /// The codes that may be a note. All others tell of something that was asked for and not done, or that will not be
         /// as expected: they are warnings at least, and the command ends with 3.

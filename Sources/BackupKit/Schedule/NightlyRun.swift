@@ -228,7 +228,9 @@ public struct NightlyRun {
         if !isCompared { return "frozen: what the new snapshot holds is not known" }
         if hasLostDrills { return "frozen: lines are gone from the log of drills" }
         if hasLostMemory { return "frozen: nothing is known of earlier runs" }
-        if report.findings.contains(where: { $0.severity == .damage }) { return "frozen: the vault is damaged" }
+        if report.findings.contains(where: { $0.severity == .damage }) {
+            return "frozen: the store or the vault is damaged"
+        }
         return nil
     }
 

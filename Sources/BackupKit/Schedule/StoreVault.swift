@@ -85,17 +85,29 @@ public final class StoreVault: NightlyVault {
     public func takeSnapshot() throws -> NightlySnapshot {
         let store = try openStore()
         series = Self.series(of: store)
+        let damage = try checkStore(store)
         var backup = VaultBackupOptions()
         (backup.host, backup.lockWait) = (options.host, options.lockWait)
         backup.tags = options.tags + [series].compactMap(\.self)
         backup.clock = options.clock
         let result = try VaultBackup.run(store, into: vault, backup)
         guard let id = result.snapshot?.hex else { throw BackupError(.failed, "no snapshot was taken", at: vaultPath) }
-        var findings = result.layout.warnings
+        var findings = damage + result.layout.warnings.filter { $0.code != .recordDamaged }
         findings += result.layout.omitted.map { Finding(.skipped, .warning, $0.path, "left out: \($0.reason)") }
         findings += result.unsteady.map { Finding(.skipped, .warning, $0, "changed each time while it was read") }
-        guard !result.isComplete else { return NightlySnapshot(id: id, findings: findings) }
+        guard !result.isComplete || !damage.isEmpty else { return NightlySnapshot(id: id, findings: findings) }
         return NightlySnapshot(id: try addTag(SnapshotTag.partial, to: id), findings: findings, isPartial: true)
+    }
+
+    /// What is wrong with the store, before it is trusted. A snapshot is taken all the same: the rest may be all there is.
+    private func checkStore(_ store: Store) throws -> [Finding] {
+        let word = Subprocess.quoted(storePath, onlyIfNeeded: true)
+        return try StoreCheck.run(store, files: .none, indexes: false).findings.filter { $0.severity != .note }.map {
+            Finding(
+                $0.code, .damage, $0.subject, "\($0.message) (store)",
+                remedy: "'backup-tool store check --store \(word)' lists all; "
+                    + "'backup-tool store repair --store \(word) --from vault:\(vaultPath)@SNAPSHOT' mends it")
+        }
     }
 
     public func addTag(_ tag: String, to snapshot: String) throws -> String {

@@ -186,8 +186,10 @@ extension RecordHasher {
     /// Somebody who wrote records with another program gave them no keys. The newest record tells; edits in place it
     /// does not.
     func mendKeys(_ database: SQLite) throws {
-        let newest = try database.prepare("SELECT \(Store.recordColumns) FROM record ORDER BY change DESC LIMIT 1")
-        guard try newest.step() else { return }
+        let newest = try database.prepare(
+            "SELECT \(Store.recordColumns), row_hash FROM record ORDER BY change DESC LIMIT 1")
+        // With a hash it was written by us, and what is wrong with it is for a repair to find out.
+        guard try newest.step(), newest.isNull(13) else { return }
         let known = try database.prepare("SELECT 1 FROM local_key WHERE key = ? AND change = ?")
             .bind(1, key(newest.bytes(4))).bind(2, newest.integer(0))
         newest.reset()

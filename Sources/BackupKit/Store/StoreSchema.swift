@@ -21,17 +21,26 @@ enum StoreSchema {
         },
         { try $0.execute(seenTime) },
         { try Conflict.makeRecords(in: $0) },
-        // Paths whose files are not what their rows say yet. was: the digest of what lies there, NULL: nothing. place: the
-        // digest of what shall lie there where it is not the row's, empty for nothing.
-        {
-            try $0.execute(
-                "CREATE TABLE asset_pending (path TEXT PRIMARY KEY, was TEXT, place TEXT) STRICT, WITHOUT ROWID")
-        },
         { try RecordHasher.foldUUIDs($0) },
         // The .bib files that were imported here, by their real paths, and hashes of all that each has brought.
         {
             try $0.execute(
                 "CREATE TABLE imported_file (path TEXT PRIMARY KEY, name TEXT NOT NULL, brought BLOB NOT NULL) STRICT")
+        },
+        { database in
+            try database.execute(
+                """
+                CREATE TABLE witness (place TEXT NOT NULL, key TEXT NOT NULL, row TEXT NOT NULL,
+                    PRIMARY KEY (place, key)) STRICT, WITHOUT ROWID
+                """)
+            for (table, key, row) in witnessed { try database.execute(witnessTriggers(table, key, row)) }
+            try refreshWitnesses(database)
+        },
+        // Paths whose files are not what their rows say yet. was: the digest of what lies there, NULL: nothing. place: the
+        // digest of what shall lie there where it is not the row's, empty for nothing.
+        {
+            try $0.execute(
+                "CREATE TABLE asset_pending (path TEXT PRIMARY KEY, was TEXT, place TEXT) STRICT, WITHOUT ROWID")
         },
     ]
 
@@ -142,6 +151,36 @@ enum StoreSchema {
         INSERT INTO meta SELECT 'latest_time', CAST(latest AS TEXT) FROM (SELECT max(modified_at) AS latest FROM record)
             WHERE latest IS NOT NULL
         """
+
+    /// Small tables whose rows are written down twice: the table, its key, and what is noted of a row.
+    static let witnessed = [
+        ("asset", "path", "size || ' ' || sha256 || ' ' || local_only || ' ' || modified_ns"),
+        ("setting", "key", "modified_at || ' ' || value"), ("meta", "key", "value"),
+    ]
+
+    private static func witnessTriggers(_ table: String, _ key: String, _ row: String) -> String {
+        let note = "INSERT INTO witness SELECT '\(table)', \(key), \(row) FROM \(table) WHERE \(key) = NEW.\(key);"
+        func forget(_ which: String) -> String {
+            "DELETE FROM witness WHERE place = '\(table)' AND key = \(which).\(key);"
+        }
+        return """
+            CREATE TRIGGER \(table)_witness_insert AFTER INSERT ON \(table) BEGIN \(forget("NEW")) \(note) END;
+            CREATE TRIGGER \(table)_witness_update AFTER UPDATE ON \(table)
+                BEGIN \(forget("OLD")) \(forget("NEW")) \(note) END;
+            CREATE TRIGGER \(table)_witness_delete AFTER DELETE ON \(table) BEGIN \(forget("OLD")) END;
+            """
+    }
+
+    /// Takes the tables as they are now for what the tool has written.
+    static func refreshWitnesses(_ database: SQLite) throws {
+        for (table, key, row) in witnessed {
+            try database.execute(
+                """
+                DELETE FROM witness WHERE place = '\(table)';
+                INSERT INTO witness SELECT '\(table)', \(key), \(row) FROM \(table) WHERE (\(row)) IS NOT NULL;
+                """)
+        }
+    }
 
     static func isOld(_ database: SQLite) throws -> Bool { try database.integer("PRAGMA user_version") < version }
 

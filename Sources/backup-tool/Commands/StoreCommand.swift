@@ -5,8 +5,8 @@ extension Command {
         "store", "Make, look at and change the sync store", in: .store,
         discussion: "The store is an SQLite database with a folder of attachments beside it.",
         subcommands: [
-            storeInit, storeInfo, storeDigest, storeChanges, storeDelete, storeSetLocal, storeEnableCloud, storeShare,
-            storeUnshare, storeAdopt,
+            storeInit, storeInfo, storeDigest, storeCheck, storeRepair, storePurge, storeChanges, storeDelete,
+            storeSetLocal, storeEnableCloud, storeShare, storeUnshare, storeAdopt,
         ])
 
     private static let storeInit = Command(

@@ -6,8 +6,8 @@ enum RowReader {
 
     private struct Problem: Error { let reason: String }
 
-    /// A row of `Store.recordColumns`.
-    static func record(_ row: Statement) throws -> Store.StoredRecord {
+    /// A row of `Store.recordColumns`; `anyChange` takes any change number.
+    static func record(_ row: Statement, anyChange: Bool = false) throws -> Store.StoredRecord {
         do {
             let localID = try text(row, 4, "local_id")
             let name = row.type(2) == .null ? localID : try text(row, 2, "name")
@@ -22,10 +22,10 @@ enum RowReader {
                 isLocalOnly: try integer(row, 11, "local_only", in: 0...1) != 0,
                 deletedAt: row.type(12) == .null ? nil : try time(row, 12, "deleted_at"))
             if record.isDeleted, fields != "{}" || !record.fieldTimes.isEmpty || record.deviceID != nil {
-                throw Problem(reason: "it is deleted and still holds data")
+                throw Problem(reason: DamagedRow.tombstoneWithData)
             }
             return Store.StoredRecord(
-                change: try integer(row, 0, "change", in: 1...changeLimit), record: record)
+                change: try integer(row, 0, "change", in: anyChange ? .min ... .max : 1...changeLimit), record: record)
         } catch let problem as Problem {
             let name = row.type(2) == .null ? row.text(4) : row.text(2)
             throw DamagedRow(
@@ -124,7 +124,7 @@ extension RowReader {
         let stored = try record(row)
         guard let hash, hash != hasher.row(of: row) else { return stored }
         throw DamagedRow(
-            .record, "\(stored.record.id)", "is not what the store has written",
+            .record, "\(stored.record.id)", DamagedRow.changed,
             kind: Kind(recordType: stored.record.type),
             columns: Store.recordColumnNames, of: row)
     }

@@ -1,0 +1,257 @@
+import Glibc
+
+/// What `store check` found, and how much it looked at.
+public struct StoreCheckResult: Sendable {
+    public var records = 0
+    public var assets = 0
+    public var findings: [Finding] = []
+
+    public var isSound: Bool { !findings.contains { $0.severity == .damage || $0.severity == .error } }
+}
+
+/// Looks whether a store is what the tool has written: the database, every row, every file, every queue.
+public struct StoreCheck {
+    public enum Files: Sendable { case none, sizes, digests }
+
+    public static let repair = "'backup-tool store repair' mends it"
+    static let repairFrom =
+        "'backup-tool store repair --from BACKUP' mends it; if another program wrote it on purpose, 'store repair --accept' "
+        + "keeps it"
+
+    let store: Store
+    private var result = StoreCheckResult()
+
+    private init(_ store: Store) { self.store = store }
+
+    /// Checks the store at `path`. What keeps it from being read is a finding, too. `indexes` also compares the index by
+    /// local id with all records, which takes longer.
+    public static func run(
+        _ path: String, files: Files = .digests, indexes: Bool = true
+    ) throws -> StoreCheckResult {
+        do { return try run(try Store(path, .read), files: files, indexes: indexes) } catch let error as BackupError
+            where error.code == .damaged
+        {
+            return StoreCheckResult(findings: [unreadable(path, error)])
+        }
+    }
+
+    /// The same of an open store; its damage log is told nothing.
+    public static func run(
+        _ store: Store, files: Files = .digests, indexes: Bool = true
+    ) throws -> StoreCheckResult {
+        try store.read { try inTransaction(store, files: files, indexes: indexes) }
+    }
+
+    /// The same inside a transaction that is running.
+    static func inTransaction(_ store: Store, files: Files, indexes: Bool = true) throws -> StoreCheckResult {
+        var check = StoreCheck(store)
+        do {
+            try check.checkDatabase()
+            try check.checkRecords(indexes)
+            try check.checkWitnesses()
+            try check.checkSettings()
+            try check.checkQueues()
+            try check.checkPurge()
+            try check.checkAssets(files)
+        } catch let error as BackupError where error.code == .damaged {
+            check.result.findings.append(unreadable(store.path, error))
+        }
+        return check.result
+    }
+
+    private static func unreadable(_ path: String, _ error: BackupError) -> Finding {
+        Finding(
+            .storeDamaged, .damage, path, "the database cannot be read to its end: \(error.message)",
+            remedy: "keep the file; 'backup-tool restore BACKUP --store NEW' brings the last backup into a new store")
+    }
+
+    private mutating func add(
+        _ code: Finding.Code, _ severity: Finding.Severity, _ subject: String, _ message: String, _ remedy: String
+    ) {
+        result.findings.append(Finding(code, severity, subject, message, remedy: remedy))
+    }
+
+    // MARK: The database
+
+    private mutating func checkDatabase() throws {
+        let check = try store.database.prepare("PRAGMA integrity_check(100)")
+        while try check.step() {
+            try Interrupt.check()
+            let text = check.text(0)
+            if text != "ok" {
+                add(.storeDamaged, .damage, store.path, "SQLite's integrity check says: \(text)", Self.repairFrom)
+            }
+        }
+        let newest = try store.database.integer("SELECT ifnull(max(change), 0) FROM record")
+        let counter = try store.lastChange()
+        if counter < newest || counter > RowReader.changeLimit / 2 {
+            add(
+                .storeDamaged, .error, store.path, "the change counter says \(counter), the newest row \(newest)",
+                Self.repair)
+        }
+        if try store.storeID.utf8.count < 8 || SchemaVersion.check(store.dataSchemaVersion) != .current {
+            add(
+                .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is",
+                "'backup-tool restore BACKUP --store NEW' brings the last backup into a new store")
+        }
+    }
+
+    static let pendingPurge = "purge_pending"
+
+    private mutating func checkPurge() throws {
+        guard try store.meta(Self.pendingPurge) != nil else { return }
+        add(
+            .queueStuck, .warning, store.path, "a purge was cut short: free pages may still hold what it removed",
+            "'backup-tool store purge --confirm' finishes it")
+    }
+
+    // MARK: Records
+
+    private mutating func checkRecords(_ indexes: Bool) throws {
+        let join = indexes ? "LEFT JOIN local_key USING (change)" : ""
+        let query = try store.database.prepare(
+            "SELECT \(Store.recordColumns), row_hash \(indexes ? ", key, content" : "") FROM record \(join)")
+        var stale = 0
+        while try query.step() {
+            try Interrupt.check()
+            result.records += 1
+            if let finding = try judge(query) { result.findings.append(finding) }
+            guard indexes else { continue }
+            if query.integer(14) != store.hasher.key(query.bytes(4))
+                || query.integer(15) != store.hasher.content(of: query)
+            {
+                stale += 1
+            }
+        }
+        guard indexes else { return }
+        let keys = try store.database.integer("SELECT count(*) FROM local_key")
+        if stale > 0 || keys != Int64(result.records) {
+            add(
+                .indexMismatch, .error, store.path,
+                "the index by local id does not fit \(max(stale, 1)) of \(result.records) records", Self.repair)
+        }
+    }
+
+    /// What is wrong with a row of `recordColumns` and its hash.
+    private func judge(_ row: Statement) throws -> Finding? {
+        let hash = row.optionalInteger(13)
+        do {
+            let record = try RowReader.unchangedRecord(row, store.hasher, hash: hash).record
+            guard hash == nil else { return nil }
+            return Finding(
+                .recordChanged, .warning, "\(record.id)", "was written by another program: no hash vouches for it",
+                remedy: "'backup-tool store repair' takes it as it is")
+        } catch let damaged as DamagedRow {
+            if damaged.isTombstoneWithData, hash == nil || hash == store.hasher.row(of: row) {
+                return Finding(
+                    .tombstoneData, .error, damaged.subject, "is deleted and still holds data",
+                    remedy: "'backup-tool store repair' removes it")
+            }
+            return Finding(
+                damaged.isChanged ? .recordChanged : .recordDamaged, .damage, damaged.subject, damaged.reason,
+                remedy: Self.repairFrom)
+        }
+    }
+
+    // MARK: Settings, and what is noted of them
+
+    private mutating func checkSettings() throws {
+        var damaged: [DamagedRow] = []
+        _ = try store.settings { damaged.append($0) }
+        for row in damaged {
+            add(.recordDamaged, .damage, row.subject, "the setting is damaged: \(row.reason)", Self.repairFrom)
+        }
+    }
+
+    private mutating func checkWitnesses() throws {
+        for (table, key, row) in StoreSchema.witnessed {
+            let differing = try store.database.prepare(
+                """
+                SELECT ifnull(\(key), seen) FROM (SELECT \(key), \(row) AS told FROM \(table))
+                FULL JOIN (SELECT key AS seen, row FROM witness WHERE place = '\(table)') ON seen = \(key)
+                WHERE told IS NOT row
+                """)
+            while try differing.step() {
+                add(
+                    .recordChanged, .damage, "\(table) \(differing.text(0))",
+                    "is not what the store has written: a disk error, or another program", Self.repairFrom)
+            }
+        }
+    }
+
+    // MARK: Queues
+
+    private mutating func checkQueues() throws {
+        let held = try store.database.prepare(
+            """
+            SELECT zone, name, kind FROM held WHERE kind NOT IN ('size', 'permission', 'local', 'damaged', 'missing', 'newer',
+            'broken') OR kind IN ('size', 'permission') AND zone <> 'Assets' AND NOT EXISTS
+            (SELECT 1 FROM record WHERE record.zone = held.zone AND ifnull(record.name, record.local_id) = held.name)
+            """)
+        while try held.step() {
+            add(
+                .queueStuck, .warning, "\(held.text(0))/\(held.text(1))",
+                "is held back from the hub, and there is no such record", Self.repair)
+        }
+        let stuck = try store.database.prepare(Self.stuckRows)
+        while try stuck.step() {
+            add(
+                .queueStuck, .error, "\(stuck.text(0))/\(stuck.text(1))",
+                "waits for the hub, and no sync would send it", Self.repair)
+        }
+    }
+
+    /// Rows that changed since the hub saw them, and that the next push would pass over.
+    static let stuckRows =
+        """
+        SELECT zone, ifnull(name, local_id), change FROM record
+        WHERE \(Store.isPending) AND change <= (SELECT pushed_through FROM hub_link) AND NOT EXISTS
+        (SELECT 1 FROM held WHERE held.zone = record.zone AND held.name = ifnull(record.name, record.local_id))
+        """
+
+    // MARK: Files
+
+    private mutating func checkAssets(_ files: Files) throws {
+        var damaged: [DamagedRow] = []
+        try store.forEachAsset(damaged: { damaged.append($0) }) { asset in
+            try Interrupt.check()
+            result.assets += 1
+            if let finding = try Self.judge(asset, in: store, files) { result.findings.append(finding) }
+        }
+        for row in damaged { add(.recordDamaged, .damage, row.subject, row.reason, Self.repairFrom) }
+    }
+
+    /// Whether the file is there, with the bytes that the row says.
+    static func isFile(of asset: Asset, in store: Store) throws -> Bool { try judge(asset, in: store, .digests) == nil }
+
+    private static func judge(_ asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
+        guard files != .none else { return nil }
+        let path = "\(store.assetFolder)/\(asset.path)"
+        let remedy = "'backup-tool restore BACKUP --match NAME' brings it back"
+        guard let status = try FileStatus.ofName(path), status.isRegular else {
+            return Finding(.entryMissing, .damage, asset.path, "its file is missing", remedy: remedy)
+        }
+        guard status.size == asset.size else {
+            return Finding(
+                .sizeMismatch, .damage, asset.path, "its file has \(status.size) bytes instead of \(asset.size)",
+                remedy: "move the file away; \(remedy)")
+        }
+        guard files == .digests else { return nil }
+        do {
+            if try Store.digest(ofFile: path) == asset.digest { return nil }
+            return Finding(
+                .digestMismatch, .damage, asset.path, "its file is not what the store remembers",
+                remedy: "move the file away; \(remedy)")
+        } catch let error as BackupError where error.isVerdict {
+            return Finding(.unreadable, .damage, asset.path, error.message, remedy: "move the file away; \(remedy)")
+        }
+    }
+}
+
+extension DamagedRow {
+    static let changed = "is not what the store has written: a disk error, or another program"
+    static let tombstoneWithData = "it is deleted and still holds data"
+
+    var isChanged: Bool { reason == Self.changed }
+    var isTombstoneWithData: Bool { reason == Self.tombstoneWithData }
+}

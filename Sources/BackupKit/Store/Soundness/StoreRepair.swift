@@ -1,0 +1,308 @@
+/// What a repair did, or would do.
+public struct StoreRepairResult: Sendable {
+    public struct Step: Sendable, Equatable {
+        public enum Action: String, Sendable {
+            /// The row is again what the store had written; its hash proves it.
+            case exact
+            /// The backup's version, which may be older.
+            case older
+            /// Taken as it is now.
+            case accept
+            /// Data of a deleted record.
+            case clear
+            case index, queue, counter, setting
+        }
+
+        public let action: Action
+        public let subject: String
+        public let message: String
+    }
+
+    public internal(set) var steps: [Step] = []
+    /// What is still wrong afterwards.
+    public internal(set) var left: [Finding] = []
+    /// Where the values are that were replaced by others.
+    public internal(set) var keptIn: String?
+}
+
+/// Mends what `StoreCheck` finds, from a backup where one is given. All of it in one transaction.
+struct StoreRepair {
+    private let store: Store
+    /// The backup, as a store.
+    private let source: Store?
+    private let accepts: Bool
+    private var result = StoreRepairResult()
+    private var replaced: [String] = []
+    private var hasStaleIndex = false
+
+    /// Must run inside `store.write`. Returns what was done, and the lines of the rows that other values took the place of.
+    static func run(
+        on store: Store, from source: Store?, accepts: Bool
+    ) throws -> (result: StoreRepairResult, replaced: [String]) {
+        var repair = StoreRepair(store, source, accepts)
+        try repair.mend()
+        return (repair.result, repair.replaced)
+    }
+
+    private init(_ store: Store, _ source: Store?, _ accepts: Bool) {
+        (self.store, self.source, self.accepts) = (store, source, accepts)
+    }
+
+    private mutating func mend() throws {
+        let before = try StoreCheck.inTransaction(store, files: .none).findings
+        if before.contains(where: { $0.code == .storeDamaged }) { try mendDatabase() }
+        hasStaleIndex = before.contains { $0.code == .indexMismatch }
+        for row in try badRows() { try mend(row) }
+        try mendSetAside()
+        try mendSettings()
+        try mendAssets()
+        if accepts { try StoreSchema.refreshWitnesses(store.database) }
+        if hasStaleIndex {
+            try store.database.execute("DELETE FROM local_key")
+            try store.hasher.fillKeys(store.database)
+            note(.index, store.path, "the index by local id was made again")
+        }
+        try mendQueues()
+        // What counts the changes of this transaction is written at its end, and is looked at before.
+        try store.database.statement("UPDATE counter SET value = ?").bind(1, store.changeCounter).run()
+        result.left = try StoreCheck.inTransaction(store, files: .none).findings
+    }
+
+    private mutating func note(_ action: StoreRepairResult.Step.Action, _ subject: String, _ message: String) {
+        result.steps.append(.init(action: action, subject: subject, message: message))
+    }
+
+    private mutating func mendDatabase() throws {
+        try store.database.execute("REINDEX")
+        note(.index, store.path, "SQLite's indexes were made again")
+        let counter = try store.database.integer("SELECT value FROM counter")
+        if counter != store.changeCounter {
+            try store.database.statement("UPDATE counter SET value = ?").bind(1, store.changeCounter).run()
+            note(.counter, store.path, "the change counter was set to \(store.changeCounter)")
+        }
+    }
+
+    // MARK: Records
+
+    private struct BadRow {
+        let change: Int64
+        let hash: Int64?
+        let damage: DamagedRow?
+        /// Where the row can be read.
+        let record: Record?
+        let isTombstone: Bool
+    }
+
+    private func badRows() throws -> [BadRow] {
+        let query = try store.database.prepare("SELECT \(Store.recordColumns), row_hash FROM record ORDER BY change")
+        var bad: [BadRow] = []
+        while try query.step() {
+            let (change, hash) = (query.integer(0), query.optionalInteger(13))
+            do {
+                let stored = try RowReader.unchangedRecord(query, store.hasher, hash: hash)
+                if hash == nil {
+                    bad.append(
+                        BadRow(change: change, hash: nil, damage: nil, record: stored.record, isTombstone: false))
+                }
+            } catch let row as DamagedRow {
+                let record = try? RowReader.record(query, anyChange: true).record
+                let isIntact = hash == nil || hash == store.hasher.row(of: query)
+                bad.append(
+                    BadRow(
+                        change: change, hash: hash, damage: row, record: record,
+                        isTombstone: row.isTombstoneWithData && isIntact))
+            }
+        }
+        return bad
+    }
+
+    private mutating func mend(_ row: BadRow) throws {
+        guard let damage = row.damage else {
+            guard let record = row.record else { return }
+            note(.accept, "\(record.id)", "has a hash now")
+            return try write(record, over: row.change, as: row.change)
+        }
+        if row.isTombstone { return try clear(row, damage) }
+        if let record = row.record, let change = try numberBefore(record, row) {
+            note(.exact, damage.subject, "has its change number again")
+            return try write(record, over: row.change, as: change)
+        }
+        let candidate = try candidate(for: row, damage)
+        if let candidate, candidate.isExact {
+            note(.exact, "\(candidate.record.id)", "is again what it was")
+            return try write(candidate.record, over: row.change, as: row.change)
+        }
+        if accepts, let record = row.record {
+            note(.accept, damage.subject, "was taken as it is")
+            let isSane = 1...store.changeCounter ~= row.change
+            return try write(record, over: row.change, as: isSane ? row.change : store.nextChange())
+        }
+        guard let candidate else { return }
+        replaced.append(damage.line)
+        note(
+            .older, "\(candidate.record.id)", "has the version of the backup, of \(candidate.record.modifiedAt.iso8601)"
+        )
+        try write(candidate.record, over: row.change, as: store.nextChange())
+        try forgetHub(candidate.record.id)
+    }
+
+    /// The change number that a row had when its hash was made, where the index still knows it.
+    private func numberBefore(_ record: Record, _ row: BadRow) throws -> Int64? {
+        guard let hash = row.hash else { return nil }
+        let keys = try store.database.prepare("SELECT change FROM local_key WHERE key = ?")
+            .bind(1, store.hasher.key(record.localID))
+        while try keys.step() {
+            let change = keys.integer(0)
+            let taken = try store.database.prepare("SELECT 1 FROM record WHERE change = ?").bind(1, change)
+            if store.hasher.row(record, change) == hash, try !taken.step() { return change }
+        }
+        return nil
+    }
+
+    /// The backup's version: the very row, which its hash tells, or the record of its name.
+    private func candidate(for row: BadRow, _ damage: DamagedRow) throws -> (record: Record, isExact: Bool)? {
+        guard let source else { return nil }
+        func isExact(_ record: Record) -> Bool { row.hash == store.hasher.row(record, row.change) }
+        let named = try source.ifSound { try source.record(damage.id)?.record } ?? nil
+        if let named, isExact(named) { return (named, true) }
+        var found: Record?
+        if row.hash != nil { try source.forEachRecord { if found == nil, isExact($0) { found = $0 } } }
+        if let found, try isFree(found.id, besides: row.change) { return (found, true) }
+        // A backup of the damage mends nothing.
+        guard let named, named != row.record, try isFree(named.id, besides: row.change) else { return nil }
+        return (named, false)
+    }
+
+    private func isFree(_ id: RecordID, besides change: Int64) throws -> Bool {
+        let query = try store.database.prepare(
+            "SELECT 1 FROM record WHERE zone = ? AND ifnull(name, local_id) = ? AND change <> ?"
+        ).bind(1, id.zone).bind(2, id.name).bind(3, change)
+        return try !query.step()
+    }
+
+    private mutating func clear(_ row: BadRow, _ damage: DamagedRow) throws {
+        let query = try store.database.prepare(
+            "SELECT zone, ifnull(name, local_id), type, local_id, schema_version, deleted_at FROM record WHERE change = ?"
+        ).bind(1, row.change)
+        guard try query.step() else { return }
+        let id = RecordID(zone: query.text(0), name: query.text(1))
+        let time = Timestamp(milliseconds: query.integer(5))
+        let bare = Record(
+            id: id, type: query.text(2), localID: query.text(3), fields: "{}", createdAt: time, modifiedAt: time,
+            schemaVersion: Int(query.integer(4)), deletedAt: time)
+        query.reset()
+        note(.clear, damage.subject, "holds no data of the deleted record any more")
+        try write(bare, over: row.change, as: row.change)
+    }
+
+    private mutating func write(_ record: Record, over old: Int64, as change: Int64) throws {
+        let update = try store.database.statement(
+            """
+            UPDATE record SET (\(Store.recordColumns), row_hash) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?
+            """)
+        Store.bind(record, change: change, to: update)
+        try update.bind(14, store.hasher.row(record, change)).bind(15, old).run()
+        hasStaleIndex = true
+    }
+
+    /// The hub may have a newer version than the backup: the next sync merges both, as after a full resync.
+    private func forgetHub(_ id: RecordID) throws {
+        try store.database.statement(
+            "UPDATE record SET hub_version = iif(hub_version IS NULL, NULL, 0), clean_at = NULL WHERE change = ?"
+        ).bind(1, store.changeCounter).run()
+        try store.dropAncestor(id)
+    }
+
+    /// Rows that a restore has set aside, and that the backup has whole.
+    private mutating func mendSetAside() throws {
+        guard let source else { return }
+        for row in try store.setAside() where row.table == .record {
+            guard let sound = try source.ifSound({ try source.record(row.id)?.record }) ?? nil,
+                try isFree(sound.id, besides: .min)
+            else { continue }
+            note(.older, "\(sound.id)", "has the version of the backup, of \(sound.modifiedAt.iso8601)")
+            replaced.append(row.line)
+            try store.database.statement("DELETE FROM damaged WHERE line = ?").bind(1, row.line).run()
+            try store.put(sound, replacing: nil)
+        }
+    }
+
+    // MARK: Settings and queues
+
+    private mutating func mendSettings() throws {
+        guard let source else { return }
+        var damaged: [DamagedRow] = []
+        _ = try store.settings { damaged.append($0) }
+        let sound = try source.settings()
+        for row in damaged {
+            guard let setting = sound.first(where: { $0.name == row.subject }) else { continue }
+            replaced.append(row.line)
+            try write(setting, at: store.clock.now().milliseconds)
+        }
+        for (key, row) in try differing(from: "setting") {
+            // What the backup says is what was noted of it.
+            let parts = row.split(separator: " ", maxSplits: 1).map(String.init)
+            guard parts.count == 2, let time = Int64(parts[0]),
+                let setting = sound.first(where: { $0.name == key && $0.value == parts[1] })
+            else { continue }
+            try write(setting, at: time)
+        }
+    }
+
+    private mutating func write(_ setting: Field, at time: Int64) throws {
+        note(.setting, setting.name, "has the value of the backup")
+        try store.database.statement("UPDATE setting SET value = ?, modified_at = ? WHERE key = ?")
+            .bind(1, setting.value).bind(2, time).bind(3, setting.name).run()
+        _ = store.nextChange()
+    }
+
+    /// A file tells which of two rows about it is right.
+    private mutating func mendAssets() throws {
+        for (path, row) in try differing(from: "asset") {
+            let parts = row.split(separator: " ").map(String.init)
+            guard parts.count == 4, let size = Int64(parts[0]), let isLocal = Int64(parts[2]),
+                let time = Int64(parts[3]), let digest = SHA256Digest(hex: parts[1]),
+                try StoreCheck.isFile(of: Asset(path: path, size: size, digest: digest), in: store)
+            else { continue }
+            note(.exact, path, "is again what it was")
+            try store.database.statement(
+                "UPDATE asset SET size = ?, sha256 = ?, local_only = ?, modified_ns = ? WHERE path = ?"
+            ).bind(1, size).bind(2, parts[1]).bind(3, isLocal).bind(4, time).bind(5, path).run()
+            _ = store.nextChange()
+        }
+    }
+
+    /// What was noted of rows that say something else now.
+    private func differing(from table: String) throws -> [(key: String, row: String)] {
+        guard let (_, key, row) = StoreSchema.witnessed.first(where: { $0.0 == table }) else { return [] }
+        let query = try store.database.prepare(
+            """
+            SELECT witness.key, witness.row FROM witness JOIN \(table) ON \(table).\(key) = witness.key
+            WHERE place = '\(table)' AND witness.row IS NOT (\(row))
+            """)
+        var found: [(key: String, row: String)] = []
+        while try query.step() { found.append((query.text(0), query.text(1))) }
+        return found
+    }
+
+    private mutating func mendQueues() throws {
+        let stuck = try StoreCheck.inTransaction(store, files: .none).findings.filter { $0.code == .queueStuck }
+        guard !stuck.isEmpty else { return }
+        let query = try store.database.prepare(StoreCheck.stuckRows)
+        var rows: [(subject: String, change: Int64)] = []
+        while try query.step() { rows.append(("\(query.text(0))/\(query.text(1))", query.integer(2))) }
+        for row in rows {
+            guard let record = try store.ifSound({ try store.record(change: row.change) }) else { continue }
+            let change = store.nextChange()
+            try store.overwrite(row.change, with: record, change)
+            try store.follow(row.change, to: change)
+            note(.queue, row.subject, "will be sent with the next sync")
+        }
+        for finding in stuck where finding.severity == .warning {
+            let parts = finding.subject.split(separator: "/", maxSplits: 1).map(String.init)
+            guard parts.count == 2 else { continue }
+            try store.release(RecordID(zone: parts[0], name: parts[1]))
+            note(.queue, finding.subject, "is not held back any more")
+        }
+    }
+}

@@ -1,0 +1,94 @@
+import BackupKit
+
+extension Command {
+    static let storePurge = Command(
+        "purge", "Remove deleted records for good", in: .store,
+        discussion: """
+            A delete leaves older versions of a record in the undo history, in quarantine and in free pages of the \
+            database. This removes them: undo history, quarantine, ancestors, kept copies of files, free pages and the \
+            log. The tombstone stays, so that no late device brings the record back. This cannot be undone, so it asks \
+            for --confirm; without it the plan is shown. Exports and snapshots are not changed: those of --source and of \
+            the configuration's vault that still hold a record are listed, and the run ends with 3.
+            """,
+        options: [
+            .store, .value("deleted-before", "TIME", "All records deleted before this time, or longer ago than 30d"),
+            .flag("with-files", "Also remove attachments that only these records link"),
+            .value(
+                "source", "SOURCE", "Look for the records in this export, snapshot, vault or store", .file,
+                repeated: true),
+            .flag("confirm", "Do it: what is purged cannot come back"), .dryRun,
+        ] + Option.passwords,
+        arguments: [Argument("ID", "A local id, a record name, or zone/name, of deleted records", .text, .any)],
+        examples: [
+            Example("backup-tool store purge --deleted-before 30d", "See what would be removed"),
+            Example(
+                "backup-tool store purge Z/17 --confirm --source vault:/mnt/vault", "One record, and who still has it"),
+        ],
+        reports: true,
+        run: { call in
+            var options = PurgeOptions()
+            options.ids = call.arguments("ID")
+            options.deletedBefore = try call.value("deleted-before").map { try call.time($0) }
+            options.withFiles = call.flag("with-files")
+            options.dryRun = call.flag("dry-run") || !call.flag("confirm")
+            options.limits = try call.limits()
+            options.sources = call.values("source")
+            if let vault = try call.configuration().text("vault"), options.sources.isEmpty {
+                options.sources = ["\(VaultAddress.scheme)\(vault)"]
+            }
+            let store = try call.store(.write)
+            if options.ids.isEmpty, options.deletedBefore == nil, try !Purge.isPending(store) {
+                throw call.usage("name the records, or give --deleted-before")
+            }
+            let result = try Purge.run(store, options)
+            return call.report(result, options)
+        })
+}
+
+extension Invocation {
+    /// A time, or how long ago.
+    fileprivate func time(_ text: String) throws -> Timestamp {
+        if let time = Timestamp(iso8601: text) { return time }
+        guard let age = CalendarSpan(text)?.approximateSeconds else {
+            throw usage(
+                "--deleted-before must be a time such as 2026-02-14 or an age such as 30d, not '\(printable(text))'")
+        }
+        let now = Clock.system.now().milliseconds
+        return Timestamp(milliseconds: now - min(age, now / 1000) * 1000)
+    }
+
+    fileprivate func report(_ result: PurgeResult, _ options: PurgeOptions) -> ExitStatus {
+        let isPlan = options.dryRun
+        if output.isJSON {
+            output.report([
+                "message_type": "store-purge", "dryRun": .bool(isPlan),
+                "records": .array(result.records.map { .string($0.description) }), "versions": .int(result.versions),
+                "files": .array(result.files.map { .string($0) }), "linked": .array(result.linked.map { .string($0) }),
+                "holders": .array(
+                    result.holders.map {
+                        [
+                            "source": .string($0.source),
+                            "records": .array($0.records.map { .string($0.description) }),
+                        ]
+                    }),
+            ])
+        } else {
+            for id in result.records { output.print(printable(id.description)) }
+            for path in result.files { output.print("file \(printable(path))") }
+            for path in result.linked {
+                output.warn("only these records linked this file, and it stays: --with-files removes it", at: path)
+            }
+            for holder in result.holders {
+                output.warn("still holds \(HumanText.count(holder.records.count)) of these records", at: holder.source)
+            }
+            let what =
+                "\(HumanText.count(result.records.count, "record")), \(HumanText.count(result.versions, "older version")), "
+                + "\(HumanText.count(result.files.count, "file"))"
+            output.note(
+                isPlan
+                    ? "Plan: \(what) would be removed for good; nothing written. --confirm does it."
+                    : "Removed for good: \(what).")
+        }
+        return result.holders.isEmpty && result.linked.isEmpty && !(isPlan && !flag("dry-run")) ? .done : .incomplete
+    }
+}
