@@ -12,10 +12,7 @@ import Testing
         return [try store.digest()] + files + conflicts
     }
 
-    private func change(
-        _ store: Store, _ random: inout SeededGenerator, at: Int64
-    ) throws -> [SettledConflict] {
-        var settled: [SettledConflict] = []
+    private func change(_ store: Store, _ random: inout SeededGenerator, at: Int64) throws {
         for _ in 0...random.below(4) {
             let name = "r\(random.below(4))"
             let id = RecordID(zone: "Z", name: name)
@@ -25,14 +22,10 @@ import Testing
             case 2: _ = try store.putSetting("k\(random.below(3))", "\(random.below(9))", at: time(at))
             case 3: try place("f\(random.below(3)).pdf", "\(random.below(4))", in: store)
             case 4: if let asset = try store.asset("f\(random.below(3)).pdf") { try store.removeAsset(asset) }
-            case 5:
-                if let conflict = try store.conflicts().first {
-                    settled += try store.settle(conflict, gone: conflict.incoming, stays: conflict.existing)
-                }
+            case 5: if let conflict = try store.conflicts().first { try store.keepBoth(conflict) }
             default: _ = try store.ingest(record(name, "{\"x\":\(random.below(100))}", at: at))
             }
         }
-        return settled
     }
 
     @Test(arguments: 1...25 as ClosedRange<UInt64>)
@@ -57,8 +50,7 @@ import Testing
                     #expect(try state(test.store) == future.popLast(), "redo in step \(step)")
                 default:
                     let (_, batch) = try test.store.batch(kind: "import", source: "\(step)") {
-                        let settled = try change(test.store, &random, at: Int64(step))
-                        return ((), summary: SettledConflict.summary(settled, []))
+                        (try change(test.store, &random, at: Int64(step)), summary: "{}")
                     }
                     guard batch != nil else { continue }
                     // Undone batches count as well.
@@ -120,18 +112,16 @@ import Testing
     @Test func aDecisionThatIsRedoneIsOffTheQueueAgain() throws {
         try withStore { test in
             _ = try test.store.batch(kind: "import", source: "") {
-                try test.store.noteConflict(kind: "publication", subject: "k", existing: "a", incoming: "b")
-                try test.store.noteConflict(kind: "publication", subject: "k", existing: "b", incoming: "c")
+                for text in ["one", "two"] { try place("f.pdf", text, in: test.store) }
                 return ((), summary: "{}")
             }
             let waiting = try state(test.store)
             _ = try test.store.batch(kind: "resolve", source: "") {
-                let settled = try test.store.settle(try #require(try test.store.conflict(1)), gone: "b", stays: "a")
-                return ((), summary: SettledConflict.summary(settled, []))
+                (try test.store.keepBoth(#require(try test.store.conflict(1))), summary: "{}")
             }
             let decided = try state(test.store)
             for _ in 0..<2 {
-                #expect(try test.store.undoLast().conflicts == 2)
+                #expect(try test.store.undoLast().conflicts == 1)
                 #expect(try state(test.store) == waiting)
                 _ = try test.store.redoLast()
                 #expect(try state(test.store) == decided)

@@ -192,7 +192,7 @@ extension Invocation {
         guard let own = try settings.text("vault").flatMap({ try FileStatus.ofTarget($0) }),
             let named = try FileStatus.ofTarget(path)
         else { return nil }
-        return own.isSame(as: named) ? settings.passwordSource : nil
+        return try own.isSame(as: named) ? settings.passwordSource : nil
     }
 
     func vaultPassword(from source: PasswordSource?) throws -> [UInt8] {
