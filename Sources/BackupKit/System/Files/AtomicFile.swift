@@ -138,7 +138,8 @@ public enum AtomicFile {
         }
         let touched = folders
         folders = []
-        for folder in touched { try Directory.sync(folder) }
+        // A folder that is gone, too, has nothing left to make durable.
+        for folder in touched where try FileStatus.ofTarget(folder) != nil { try Directory.sync(folder) }
     }
 
     private static func refuseExisting(_ path: String, unless replace: Bool) throws {
