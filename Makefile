@@ -17,7 +17,7 @@ BASH_FILE := $(SHARE_DIR)/bash-completion/completions/backup-tool
 ZSH_FILE := $(SHARE_DIR)/zsh/site-functions/_backup-tool
 FISH_FILE := $(SHARE_DIR)/fish/vendor_completions.d/backup-tool.fish
 
-.PHONY: help demo test build check bench torture mutants install uninstall clean lint setup-build setup-test setup-bench
+.PHONY: help demo test build check bench torture mutants fuzz install uninstall clean lint setup-build setup-test setup-bench
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -44,6 +44,9 @@ check: setup-test lint ## what a change must pass: style, warnings, layers, test
 
 torture: setup-test ## run the slow tests too, and print a table of their rounds
 	@scripts/torture.py $(TEST_FLAGS)
+
+fuzz: setup-test ## fuzz every reader of outside bytes, a minute each
+	@scripts/fuzz.sh 60
 
 mutants: setup-test ## plant bugs one at a time and count those that the tests see (MUTANTS=1-20: only these)
 	@scripts/mutants.py $(MUTANTS_FLAGS) $(MUTANTS)

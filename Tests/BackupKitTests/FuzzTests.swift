@@ -23,6 +23,9 @@ import Testing
         let seeds = try target.seeds()
         #expect(!seeds.isEmpty)
         for seed in seeds { try target.run(seed) }
-        for _ in 0..<times { try target.run(FuzzTarget.mutated(seeds[random.below(seeds.count)], &random)) }
+        for _ in 0..<times {
+            countRounds()
+            try target.run(FuzzTarget.mutated(seeds[random.below(seeds.count)], &random))
+        }
     }
 }
