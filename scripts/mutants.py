@@ -4,7 +4,7 @@
     scripts/mutants.py [--check] [--likely] [--report] [WHICH]
 
 WHICH is a list of numbers such as 1-20,35 (default: all), or a rule such as I11. Every bug becomes a branch in a copy
-of the sources below .build/mutants, which is built once; BACKUP_TOOL_MUTANT=17 switches bug 17 on. Its likely tests
+of the sources below .build/mutants, which is built once; BACKUP_TOOL_MUTANT switches one bug on. Its likely tests
 run first; where they see nothing, all tests run (--likely: not). Results are kept, so that parts add up; --report
 prints them and runs nothing. --check only looks whether every entry still fits the sources.
 """
@@ -62,6 +62,11 @@ class Entry:
     @property
     def name(self):
         return f"bug {self.number} ({self.rule}, {self.title}; {self.place})"
+
+    @property
+    def switch(self):
+        """The number of its switch, which stays while others come and go: then little is built anew."""
+        return int(self.key[:7], 16)
 
     @property
     def key(self):
@@ -283,13 +288,13 @@ def switch_loop(match, bugs):
 
 def written(group):
     """Lines that somebody wrote with the switch in them; of several bugs at one place each adds its clause."""
-    lines = [line.replace("MUTANT", f"Mutant.on({group[0].number})") for line in group[0].written]
+    lines = [line.replace("MUTANT", f"Mutant.on({group[0].switch})") for line in group[0].written]
     for entry in group[1:]:
         first, own = group[0].before[0], entry.written
         if len(own) != 1 or len(lines) != 1 or not own[0].startswith(first.removesuffix(" {")):
             raise Stale("two written bugs at one place must each add a clause to one line")
         clause = own[0].removeprefix(first.removesuffix(" {")).removesuffix(" {")
-        lines = [lines[0].removesuffix(" {") + clause.replace("MUTANT", f"Mutant.on({entry.number})") + " {"]
+        lines = [lines[0].removesuffix(" {") + clause.replace("MUTANT", f"Mutant.on({entry.switch})") + " {"]
     return lines
 
 
@@ -316,7 +321,7 @@ def plant(text, entries):
                 if group[0].written:
                     lines[start:end] = written(group)
                     continue
-                lines[start:end] = branch(group[0].before, [(e.number, e.after) for e in group], in_string)
+                lines[start:end] = branch(group[0].before, [(e.switch, e.after) for e in group], in_string)
             except Stale as problem:
                 stale.append((group[0], str(problem)))
     return "\n".join(lines), stale
@@ -437,15 +442,14 @@ def seen(entry, whole, baseline):
     """Who saw it: a test's name, or nothing."""
     if entry.is_text:
         return seen_as_text(entry)
-    for filters in [entry.see.split("|")] + ([[]] if whole else []):
-        if filters == [""]:
-            continue
+    # One suite after the other: most bugs are seen by the first.
+    for filters in [[text] for text in entry.see.split("|") if text] + ([[]] if whole else []):
         key = "|".join(filters)
         if key not in baseline:
             baseline[key] = run_tests(0, filters, [])[2]
             if baseline[key]:
                 print(f"without any bug these fail, and are left out: {', '.join(baseline[key])}", flush=True)
-        isFine, first, _ = run_tests(entry.number, filters, baseline[key])
+        isFine, first, _ = run_tests(entry.switch, filters, baseline[key])
         if not isFine:
             return first
     return ""

@@ -133,7 +133,12 @@ import Testing
             "p=$(ls -S v/data/*/* | head -1); chmod +w $p; printf xxxx | dd of=$p bs=1 seek=50 conv=notrunc")
         try expectOrder(
             bench, ["vault repair --save saved", "vault backup", "vault key passwd --new-password-file pw2"])
-        try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", "v", "--password-file", "pw2")
+        // An older snapshot may have lost what only the damaged pack held; the newest is whole.
+        let vault = ["--vault", "v", "--password-file", "pw2"]
+        for words in [["vault", "forget", "--keep-last", "1"], ["vault", "check", "--read-data"]] {
+            let result = try bench.tool(words + vault)
+            #expect(result.status == 0, "\(words): \(result.stderr)")
+        }
     }
 
     @Test func whatTheNightsWrite() throws {
@@ -146,6 +151,7 @@ import Testing
         )
         try expectOrder(bench, ["run --config c/nightly.toml", "drill --config c/nightly.toml"])
         try bench.tool("import", "b.bib")
-        try expectOrder(bench, ["run --config c/nightly.toml"])
+        try bench.tool(exit: 0, "export", "-q", "-o", "out")
+        try expectOrder(bench, ["run --config c/nightly.toml", "drill out --log logs/drills.jsonl"])
     }
 }
