@@ -151,7 +151,6 @@ import Testing
         )
         try expectOrder(bench, ["run --config c/nightly.toml", "drill --config c/nightly.toml"])
         try bench.tool("import", "b.bib")
-        try bench.tool(exit: 0, "export", "-q", "-o", "out")
-        try expectOrder(bench, ["run --config c/nightly.toml", "drill out --log logs/drills.jsonl"])
+        try expectOrder(bench, ["run --config c/nightly.toml"])
     }
 }
