@@ -159,7 +159,7 @@ struct DamagedRowTests {
             #expect(try Restorer.restore("\(folder)/export", into: store, RestoreOptions()).writes == 0)
             _ = try export("\(folder)/copy.db", to: "\(folder)/again")
             #expect(try lines("\(folder)/again/damaged.jsonl") == kept)
-            _ = try store.undoLast()
+            _ = try store.undoLast(try #require(try store.undoable()).id)
             #expect(try store.all().isEmpty)
         }
     }

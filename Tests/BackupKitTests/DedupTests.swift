@@ -35,7 +35,7 @@ private func save(_ number: Int64, of day: String = "D", zone: String = "Z", loc
             let after = try test.store.digest()
             #expect(try Deduplicator.run(on: test.store).batch == nil)
             #expect(try test.store.digest() == after)
-            _ = try test.store.undoLast()
+            _ = try test.store.undoLast(try #require(try test.store.undoable()).id)
             #expect(try test.store.digest() == before)
         }
     }
@@ -190,7 +190,7 @@ private func save(_ number: Int64, of day: String = "D", zone: String = "Z", loc
             #expect(try test.store.digest() == digest, "seed \(seed): an old version came back")
             #expect(try Deduplicator.run(on: test.store).batch == nil, "seed \(seed)")
             guard result.batch != nil else { return }
-            _ = try test.store.undoLast()
+            _ = try test.store.undoLast(try #require(try test.store.undoable()).id)
             #expect(try test.store.digest() == before, "seed \(seed)")
         }
     }
@@ -247,7 +247,7 @@ private func save(_ number: Int64, of day: String = "D", zone: String = "Z", loc
             test.clock.advance()
             #expect(try test.store.take(saves[9]) == [.protect(.newerTombstone)])
             #expect(try Deduplicator.run(on: test.store, schema: schema).batch == nil)
-            _ = try test.store.undoLast()
+            _ = try test.store.undoLast(try #require(try test.store.undoable()).id)
             #expect(try test.store.digest() == before)
         }
     }

@@ -93,7 +93,8 @@ import Testing
                     let after = try (test.store.digest(), visibleFiles(of: test.store))
                     #expect(
                         after == before,
-                        "seed \(seed): undo of \(options.mode) \(options.policy) \(edits) \(before.1.keys.sorted()) \(after.1.keys.sorted()) \(plan.findings.map(\.subject))")
+                        "seed \(seed): undo of \(options.mode) \(options.policy) \(edits) \(before.1.keys.sorted()) \(after.1.keys.sorted()) \(plan.findings.map(\.subject))"
+                    )
                 }
                 // What was disturbed is no defect of the store.
                 for asset in try test.store.assets() { try Directory.removeTree("\(test.store.assetFolder)/\(asset)") }

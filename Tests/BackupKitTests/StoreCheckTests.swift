@@ -156,11 +156,18 @@ struct StoreCheckTests {
             unlink("\(assets)/0.pdf")
             unlink("\(assets)/1.pdf")
             try writeFile("\(assets)/1.pdf", "fil")
+            // Rot leaves the time as it was.
+            var before = stat()
+            #expect(stat("\(assets)/2.pdf", &before) == 0)
             unlink("\(assets)/2.pdf")
             try writeFile("\(assets)/2.pdf", "File 2")
+            let times = [before.st_atim, before.st_mtim]
+            #expect(utimensat(AT_FDCWD, "\(assets)/2.pdf", times, 0) == 0)
             let found = try check("\(folder)/store.db")
             #expect(found.map(\.code) == [.entryMissing, .sizeMismatch, .digestMismatch])
-            #expect(found.allSatisfy { $0.severity == .damage && $0.remedy?.contains("restore") == true })
+            #expect(found.map(\.severity) == [.damage, .warning, .damage])
+            #expect(found.allSatisfy { $0.remedy?.contains("restore") == true })
+            #expect(found[1].remedy?.contains("store adopt") == true)
             #expect(try StoreCheck.run("\(folder)/store.db", files: .sizes).findings.count == 2)
         }
     }

@@ -27,7 +27,7 @@ import Testing
     try bench.write("a.bib", "@misc{a, title={A}}\n")
     try bench.tool(exit: 0, "import", "a.bib")
     try bench.tool(exit: 0, "export", "-o", "out")
-    let before = try bench.files(".").count
+    let before = Set(try bench.files("."))
     for address in [
         "postgresql://localhost/hub", "s3:bucket/x", "HTTPS://example.org/x", "sftp:me@host:/x", "odd+x://y",
     ] {
@@ -54,7 +54,7 @@ import Testing
     ] {
         #expect(try bench.tool(words).status == 64, "\(words)")
     }
-    #expect(try bench.files(".").count == before + 1)
+    #expect(Set(try bench.files(".")).subtracting(before) == ["c.toml"])
     // A name with a colon is still a name.
     try bench.tool(exit: 0, "export", "-o", "out-2026-02-14T15:00.tar.zst")
     try bench.tool(exit: 0, "hub", "init", "./s3:hub.db")

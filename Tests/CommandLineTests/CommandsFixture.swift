@@ -129,6 +129,13 @@ final class Workbench {
         try tool(exit: 0, "store", "digest", "--store", store).stdout
     }
 
+    /// Takes back the last batch where the last command changed nothing: then an undo asks for the batch by its number.
+    func undoNamedBatch() throws {
+        let refused = try tool(exit: 1, "undo")
+        let batch = try #require(refused.stderr.firstMatch(of: /--batch (\d+)/)).1
+        try tool(exit: 0, "undo", "--batch", String(batch))
+    }
+
     /// What a store is, to the byte: its database and everything beside it.
     func state(_ store: String = "store.db") throws -> [String: [UInt8]] {
         var state = [store: try bytes(store)]

@@ -43,7 +43,7 @@ func honor_theSimulationSaysWhatWillBeGone(isPulled: Bool) throws {
     let bench = try policyBench(isPulled: isPulled)
     let played = try bench.json(
         exit: isPulled ? 0 : 3, "restore", "backup.tar.zst", "--store", "A.db", "--simulate", "3")
-    #expect(played["hub"]?.string == "hub.db" && played["devices"]?.integer == 3)
+    #expect(played["hub"]?.string?.hasSuffix("/hub.db") == true && played["devices"]?.integer == 3)
     let outcomes = played["outcomes"]
     #expect(outcomes?["alive-everywhere"]?.integer == 1)
     #expect(outcomes?["deleted-again"]?.integer == (isPulled ? 0 : 1))

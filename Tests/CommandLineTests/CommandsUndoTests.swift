@@ -86,7 +86,7 @@ private func undoBench() throws -> Workbench {
     for round in ["old", "new"] {
         for number in 0..<30 { try bench.write("pdfs/\(number).pdf", "\(round) \(number)") }
         try bench.write("a.bib", "@misc{a, title={\(round)}}\n")
-        try bench.tool("import", "a.bib", "--attachments", "pdfs", "--store", "\(round).db")
+        try bench.tool("import", "a.bib", "--attachments", "pdfs", "--create", "--store", "\(round).db")
         try bench.tool(exit: 0, "export", "-q", "-o", "\(round).tar", "--store", "\(round).db")
     }
     try bench.shell("cp -a old.db store.db; cp -a old.db.assets store.db.assets")

@@ -199,13 +199,8 @@ public struct Purge {
     /// Whether a purge was cut short after its commit.
     public static func isPending(_ store: Store) throws -> Bool { try store.meta(pending) != nil }
 
-    /// A conflict's subject is a title or a cite key.
+    /// Version 0.1.0 wrote the cite keys and titles of decided conflicts into its batches.
     private mutating func removeConflicts() throws {
-        for conflict in try store.conflicts() where !conflict.isAboutAssets {
-            guard localIDs.contains(conflict.existing) || localIDs.contains(conflict.incoming) else { continue }
-            try store.database.statement("DELETE FROM conflict WHERE id = ?").bind(1, conflict.id).run()
-            result.versions += 1
-        }
         for batch in try store.batches() {
             guard let summary = try store.ifReadable({ try JSON(parsing: batch.summary) }),
                 let settled = summary["settled"]?.array
@@ -251,12 +246,9 @@ public struct Purge {
     /// The copies that wait for an undo.
     private mutating func removeKept(_ path: String) throws {
         let query = try store.database.prepare(
-            "SELECT kept FROM batch_asset WHERE path = ?1 AND kept IS NOT NULL AND kept <> ?1"
+            "SELECT 1 FROM batch_asset WHERE path = ?1 AND kept IS NOT NULL AND kept <> ?1"
         ).bind(1, path)
-        while try query.step() {
-            unwanted.append(query.text(0))
-            result.files.append(query.text(0))
-        }
+        if try query.step(), !result.files.contains(path) { result.files.append(path) }
         try store.database.statement("DELETE FROM batch_asset WHERE path = ?").bind(1, path).run()
     }
 
@@ -266,10 +258,10 @@ public struct Purge {
     private static func finish(_ store: Store) throws {
         guard let text = try store.meta(pending) else { return }
         for path in try JSON(parsing: text).array?.compactMap(\.string) ?? [] {
-            let parts = path.split(separator: "/", omittingEmptySubsequences: false)
-            try Store.check(parts.first == ".kept" ? parts.dropFirst(2).joined(separator: "/") : path)
+            try Store.check(path)
             try Directory.removeTree("\(store.assetFolder)/\(path)")
         }
+        guard try store.collectBlobs() else { throw isBeingRead(store) }
         try store.database.execute("VACUUM")
         try emptyLog(store)
         try store.write { try store.database.statement("DELETE FROM meta WHERE key = ?").bind(1, pending).run() }
@@ -278,12 +270,14 @@ public struct Purge {
 
     private static func emptyLog(_ store: Store) throws {
         let checkpoint = try store.database.prepare("PRAGMA wal_checkpoint(TRUNCATE)")
-        guard try checkpoint.step(), checkpoint.integer(0) == 0 else {
-            throw BackupError(
-                .temporary, "another program is reading the store, so its log still holds what was purged",
-                at: store.path,
-                remedy: "end that program, and run 'backup-tool store purge' again: it finishes what is left")
-        }
+        guard try checkpoint.step(), checkpoint.integer(0) == 0 else { throw isBeingRead(store) }
+    }
+
+    private static func isBeingRead(_ store: Store) -> BackupError {
+        BackupError(
+            .temporary, "another program is reading the store, so some of what was purged is still there",
+            at: store.path,
+            remedy: "end that program, and run 'backup-tool store purge' again: it finishes what is left")
     }
 }
 

@@ -153,11 +153,12 @@ extension Store {
         return handle
     }
 
-    /// Removes the blobs that no undo and no unfinished change needs, unless a reader is at work. Not inside a batch.
-    func collectBlobs() throws {
+    /// Removes the blobs that no undo and no unfinished change needs, unless a reader is at work: then false. Not
+    /// inside a batch.
+    @discardableResult func collectBlobs() throws -> Bool {
         let folder = "\(assetFolder)/\(Self.blobFolder)"
         var loose = Set(try Directory.names(in: folder))
-        guard !loose.isEmpty else { return }
+        guard !loose.isEmpty else { return true }
         let needed = try database.prepare(
             """
             SELECT kept FROM batch_asset WHERE kept IS NOT NULL
@@ -166,12 +167,13 @@ extension Store {
             UNION SELECT was FROM asset_pending WHERE was IS NOT NULL
             """)
         while try needed.step() { loose.remove(needed.text(0)) }
-        guard !loose.isEmpty else { return }
+        guard !loose.isEmpty else { return true }
         let lock = try Directory.open(folder)
-        guard flock(lock.descriptor, LOCK_EX | LOCK_NB) == 0 else { return }
+        guard flock(lock.descriptor, LOCK_EX | LOCK_NB) == 0 else { return false }
         for name in loose.sorted() where unlink("\(folder)/\(name)") != 0 && errno != ENOENT {
             throw BackupError.fromErrno("cannot be removed", at: "\(folder)/\(name)")
         }
         try Directory.sync(folder)
+        return true
     }
 }

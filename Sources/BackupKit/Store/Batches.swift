@@ -68,7 +68,7 @@ extension Store {
         } catch {
             hasNewBlobs = false
             // The rows are back, and their files were not touched. The next writer collects what this one cannot.
-            if !dryRun { try? collectBlobs() }
+            if !dryRun { _ = try? collectBlobs() }
             guard error is NothingToKeep else { throw error }
         }
         hasNewBlobs = false

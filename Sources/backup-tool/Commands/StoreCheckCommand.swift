@@ -42,7 +42,7 @@ extension Command {
             back with 'restore'. Ends with 4 when damage is left, with 3 when something needs attention.
             """,
         options: [
-            .store, .value("from", "SOURCE", "Take sound rows from this store, export, archive or snapshot", .file),
+            .store, .value("from", "SOURCE", "Take sound rows from this store, export, archive or snapshot", .backup),
             .flag("accept", "Keep rows that another program changed as they are now"), .dryRun,
         ] + Option.passwords,
         examples: [

@@ -14,7 +14,7 @@ extension Command {
             .store, .value("deleted-before", "TIME", "All records deleted before this time, or longer ago than 30d"),
             .flag("with-files", "Also remove attachments that only these records link"),
             .value(
-                "source", "SOURCE", "Look for the records in this export, snapshot, vault or store", .file,
+                "source", "SOURCE", "Look for the records in this export, snapshot, vault or store", .backup,
                 repeated: true),
             .flag("confirm", "Do it: what is purged cannot come back"), .dryRun,
         ] + Option.passwords,

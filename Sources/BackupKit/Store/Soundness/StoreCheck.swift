@@ -226,22 +226,26 @@ public struct StoreCheck {
 
     private static func judge(_ asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
         guard files != .none else { return nil }
-        let path = "\(store.assetFolder)/\(asset.path)"
+        let path = try store.place(of: asset)
         let remedy = "'backup-tool restore BACKUP --match NAME' brings it back"
         guard let status = try FileStatus.ofName(path), status.isRegular else {
             return Finding(.entryMissing, .damage, asset.path, "its file is missing", remedy: remedy)
         }
+        // Rot leaves the time as it was; what an app writes does not.
+        let isEdited = !Store.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
+        let severity: Finding.Severity = isEdited ? .warning : .damage
+        let choice =
+            isEdited ? "'backup-tool store adopt' keeps it as it is now; \(remedy)" : "move the file away; \(remedy)"
         guard status.size == asset.size else {
             return Finding(
-                .sizeMismatch, .damage, asset.path, "its file has \(status.size) bytes instead of \(asset.size)",
-                remedy: "move the file away; \(remedy)")
+                .sizeMismatch, severity, asset.path, "its file has \(status.size) bytes instead of \(asset.size)",
+                remedy: choice)
         }
         guard files == .digests else { return nil }
         do {
             if try Store.digest(ofFile: path) == asset.digest { return nil }
             return Finding(
-                .digestMismatch, .damage, asset.path, "its file is not what the store remembers",
-                remedy: "move the file away; \(remedy)")
+                .digestMismatch, severity, asset.path, "its file is not what the store remembers", remedy: choice)
         } catch let error as BackupError where error.isVerdict {
             return Finding(.unreadable, .damage, asset.path, error.message, remedy: "move the file away; \(remedy)")
         }
