@@ -67,11 +67,7 @@ struct OpenedLayout: Sendable {
                             .manifestMissing, .damage, prefix + Manifest.fileName,
                             "is missing: nothing says when this was written and how much there should be"))
                 } else if known.contains(prefix + Layout.bibliography) {
-                    findings.append(
-                        Finding(
-                            .manifestMissing, .warning, path,
-                            "has no manifest: nothing says which files belong to it, so completeness is not proved",
-                            remedy: "what is here was read for itself"))
+                    findings.append(withoutManifest(path))
                 }
             }
             expected = try expectedBySums(prefix, entries, reader)
@@ -82,6 +78,13 @@ struct OpenedLayout: Sendable {
         return OpenedLayout(
             reader: reader, entries: entries, prefix: prefix, manifest: manifest, findings: findings, expected: expected
         )
+    }
+
+    static func withoutManifest(_ path: String) -> Finding {
+        Finding(
+            .manifestMissing, .warning, path,
+            "has no manifest: nothing says which files belong to it, so completeness is not proved",
+            remedy: "what is here was read for itself")
     }
 
     /// What the carrier lists; where its damage keeps it from that, what a walk through it finds.

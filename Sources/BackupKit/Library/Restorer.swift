@@ -198,7 +198,8 @@ public enum Restorer {
             let staged = try Staging.extract(
                 layout.reader, into: folder, progress: options.progress, folding: layout.isImbib)
             let gaps = layout.gaps(Set(Kind.allCases))
-            let findings = layout.findings + gaps + judge(layout, staged)
+            var findings = layout.findings + gaps + judge(layout, staged)
+            if case .none = layout.manifest, findings.isEmpty { findings = [OpenedLayout.withoutManifest(path)] }
             let damage = findings.filter { $0.severity == .damage }
             if let first = damage.first, !options.allowDamage {
                 throw BackupError(
