@@ -178,7 +178,8 @@ func aBackupFromWhichAFileWasLeftOut_saysSoToEverybody(_ format: String) throws 
     // Files of no layout at all prove no more.
     try bench.shell("mkdir odd; echo x > odd/a.txt; tar -cf odd.tar -C odd .")
     for words in [
-        ["verify", "lib"], ["restore", "lib"], ["restore", "lib", "--to", "plain"], ["restore", "odd.tar", "--to", "odd2"],
+        ["verify", "lib"], ["restore", "lib"], ["restore", "lib", "--to", "plain"],
+        ["restore", "odd.tar", "--to", "odd2"],
     ] {
         let result = try bench.tool(words)
         #expect(result.status == 3 && result.stderr.contains("has no manifest"), "\(words): \(result.stderr)")
