@@ -5,13 +5,15 @@ import Testing
 
 /// What is plugged out while it writes.
 enum UnpluggedCommand: String, CaseIterable, Sendable {
-    case export, exportFolder, importWithAttachments, sync, vaultBackup, vaultPrune
+    case export, exportFolder, importWithAttachments, restore, undo, sync, vaultBackup, vaultPrune
 
     var line: String {
         switch self {
         case .export: "export -q -o out"
         case .exportFolder: "export -q -o out --format dir"
         case .importWithAttachments: "import -q new.bib --attachments new"
+        case .restore: "restore -q backup.tar.zst --mode replace"
+        case .undo: "undo -q"
         case .sync: "sync -q --hub hub.db"
         case .vaultBackup: "vault backup -q"
         case .vaultPrune: "vault forget -q --keep-last 1 --prune --max-unused 0"
