@@ -235,13 +235,12 @@ final class World {
 
     private func undo(_ number: Int) throws {
         let store = devices[number]
-        guard let last = try store.batches().last(where: { $0.undoneAt == nil && $0.kind != Store.syncBatch }) else {
-            return
-        }
+        guard let last = try store.undoable() else { return }
         // Whatever this batch has touched in any way.
         for id in Self.ids { stories[id, default: Story()].isOpen = true }
         library.isOpen = true
-        let result = try store.undoLast()
+        // By its number: the last command may have changed nothing.
+        let result = try store.undoLast(last.id)
         say("undoes batch \(last.id)", number, "\(result.removed) \(result.reverted) \(result.keptNewer)")
     }
 
