@@ -61,6 +61,18 @@ extension TestStore {
 }
 
 @Suite struct ConflictTests {
+    @Test(arguments: 0..<3)
+    func ofThreeWorksWithOneKeyTwoStillClashWhenOneIsDeleted(_ place: Int) throws {
+        try withStore { test in
+            try test.bring("@misc{k, title={One}}\n@misc{k, title={Two}}\n@misc{k, title={Three}}\n")
+            #expect(try test.store.conflicts().count == 3)
+            let works = try test.store.all().filter { $0.type == RecordType.publication }
+            try #require(works.count == 3)
+            _ = try test.store.delete([works[place].id.description])
+            #expect(try test.store.conflicts().count == 1)
+        }
+    }
+
     @Test(arguments: ConflictChoice.allCases)
     func aDecisionIsTakenBackExactlyAndWaitsAgain(_ choice: ConflictChoice) throws {
         try withStore { test in
@@ -203,7 +215,7 @@ extension TestStore {
         try withStore { test in
             try test.bring(twins + "@misc{k, title = {Third}}\n")
             let before = try test.store.conflicts()
-            #expect(before.count == 2)
+            #expect(before.count == 3)
             _ = try test.resolve(.keepIncoming)
             let left = try test.store.conflicts()
             #expect(left.map(\.existing) == [before[0].incoming] && left.map(\.incoming) == [before[1].incoming])
@@ -215,7 +227,7 @@ extension TestStore {
             #expect(try test.store.conflicts() == before)
             // Both at once: the second is decided by what the first has left.
             let all = try ConflictResolver.resolve(before.map(\.id), with: .keepExisting, in: test.store)
-            #expect(all.settled == 2)
+            #expect(all.settled == 3)
             #expect(try test.publication(before[0].existing) != nil && test.publication(before[1].incoming) == nil)
         }
     }

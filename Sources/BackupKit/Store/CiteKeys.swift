@@ -74,6 +74,11 @@ final class CiteKeys {
         }
     }
 
+    /// With how many works of its key a work is compared. Every two of so few have a conflict of their own, so that a delete
+    /// of one leaves the question between the others; of a file that has one key everywhere the conflicts do not grow with
+    /// the square of its entries.
+    private static let rivals = 16
+
     /// Equal texts are one work that stands there twice; whatever differs is for a person to decide.
     private func queue(
         _ versions: [Version], of key: String, _ amongNew: Bool, _ report: inout Report
@@ -81,7 +86,7 @@ final class CiteKeys {
         var distinct: [Version] = []
         for version in versions.sorted(by: { ($0.arrival, $0.change) < ($1.arrival, $1.change) }) {
             if distinct.contains(where: { sameBytes($0.text, version.text) }) { continue }
-            for other in distinct.prefix(1) where max(version.arrival, other.arrival) > .known {
+            for other in distinct.prefix(Self.rivals) where max(version.arrival, other.arrival) > .known {
                 if !amongNew, min(version.arrival, other.arrival) == .new { continue }
                 let (existing, incoming) = (other.localID, version.localID)
                 if try existing == incoming || store.hasConflict(subject: key, existing, incoming) { continue }
