@@ -136,6 +136,25 @@ private func work(_ text: String) throws -> WorkIdentity { WorkIdentity(try fiel
         #expect(old.verdict(new) == .different && old.verdict(new, isRelated: true) == .same)
     }
 
+    /// Both files have the time 1000; one entry was imported again later.
+    @Test func filesOfOneTimeDoNotRenameAnEntry_andARenameDoes() throws {
+        func entry(_ key: String, at time: Int64, fieldTimes: Int64? = nil) throws -> Record {
+            let fields = try fields("@article{\(key), author={A, B}, title={T}, year=2001}")
+            let id = RecordID(zone: RecordType.libraryZone, name: WorkID(fields).first)
+            var record = Record(
+                id: id, type: RecordType.publication, localID: id.name, fields: Fields.text(fields),
+                createdAt: Timestamp(milliseconds: 1000), modifiedAt: Timestamp(milliseconds: time))
+            for field in fields where field.name != "citeKey" {
+                record.fieldTimes[field.name] = fieldTimes.map { Timestamp(milliseconds: $0) }
+            }
+            return record
+        }
+        let known = try entry("jones", at: 1000)
+        #expect(try !WorkLineage.isOneRecord(known, entry("smith", at: 2000)))
+        #expect(try WorkLineage.isOneRecord(known, entry("jones", at: 2000)))
+        #expect(try WorkLineage.isOneRecord(known, entry("smith", at: 2000, fieldTimes: 1000)))
+    }
+
     @Test func fieldsReadInOnePassGiveTheSameID() throws {
         for text in [
             "@article{k, doi={10.1/a}, title={A \"quoted\" \\\\ title}}",

@@ -50,7 +50,7 @@ public struct WorkIdentity {
     }
 
     /// The key is a label, the raw text holds it, and files are linked by whoever keeps them.
-    private static func isNoText(_ name: String) -> Bool {
+    static func isNoText(_ name: String) -> Bool {
         name == "citeKey" || name == "rawBibTeX" || name == "rawBase64" || name == "linkedFiles"
     }
 

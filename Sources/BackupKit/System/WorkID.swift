@@ -86,8 +86,19 @@ enum WorkLineage {
         case .unknown: return isRelated || !ids.contains { $0 == mine.legacy || $0 == theirs.legacy }
         // One work that two files list under two keys; nobody renames either of them silently.
         case .same:
-            return isRelated || myKey == theirKey || !ids.contains { mine.all.contains($0) || theirs.all.contains($0) }
+            if myKey == theirKey || !ids.contains(where: { mine.all.contains($0) || theirs.all.contains($0) }) {
+                return true
+            }
+            // Their files may have the same time. Only a key that was set by itself tells that one of them was renamed.
+            return try isRelated && (isRenamed(known) || isRenamed(incoming))
         }
+    }
+
+    /// Whether the cite key was set at another time than all that the entry says; an import sets them together.
+    private static func isRenamed(_ record: Record) throws -> Bool {
+        func time(_ name: String) -> Timestamp { record.fieldTimes[name] ?? record.modifiedAt }
+        let names = try Fields.parse(record.fields).map(\.name).filter { !WorkIdentity.isNoText($0) }
+        return time("citeKey") > record.createdAt && !names.contains { time($0) == time("citeKey") }
     }
 
     /// Two records that were made at the same moment, and at least one of which was edited since. Two that nobody edited and
