@@ -50,4 +50,16 @@ import Testing
         #expect(throws: BackupError.self) { try set.insert("x", isFolder: true) }
         #expect(throws: BackupError.self) { try set.insert("C") }
     }
+
+    @Test func aNameThatIsRefusedIsNotTaken() throws {
+        var set = EntryNameSet()
+        for name in ["file", "folder/a"] { try set.insert(name) }
+        for _ in 0..<2 {
+            for name in ["file/a", "file/b", "folder", "FOLDER"] {
+                #expect(throws: BackupError.self, "\(name)") { try set.insert(name) }
+            }
+            #expect(throws: BackupError.self) { try set.insert("file", isFolder: true) }
+        }
+        try set.insert("folder/b")
+    }
 }

@@ -114,7 +114,7 @@ public struct EntryNameSet {
     public init() {}
 
     /// Takes a name that has passed `EntryName.check`. Throws `.refused` when it is there already or would fall
-    /// together with another one. Folders may come again and again.
+    /// together with another one, and does not take it then. Folders may come again and again.
     public mutating func insert(_ path: String, isFolder: Bool = false) throws {
         let isASCII = fold(path)
         var hasher = Hasher()
@@ -126,6 +126,7 @@ public struct EntryNameSet {
             start = end + 1
             let folder = Self.value(hasher)
             if folders.insert(folder).inserted && files.contains(folder) {
+                folders.remove(folder)
                 throw BackupError(.refused, "lies below a name that is also a file's", at: path)
             }
         }
@@ -136,10 +137,10 @@ public struct EntryNameSet {
         combine(start..<folded.count, isASCII, into: &hasher)
         let name = Self.value(hasher)
         if isFolder {
-            folders.insert(name)
             guard !files.contains(name) else {
                 throw BackupError(.refused, "is the name of both a file and a folder", at: path)
             }
+            folders.insert(name)
             return
         }
         guard files.insert(name).inserted else {
@@ -147,6 +148,7 @@ public struct EntryNameSet {
                 .refused, "is there twice, or differs from another name only in case or Unicode form", at: path)
         }
         guard !folders.contains(name) else {
+            files.remove(name)
             throw BackupError(.refused, "is the name of both a file and a folder", at: path)
         }
     }
