@@ -71,7 +71,8 @@ final class Intake {
     private var conflictsAdded: Set<RecordID> = []
     /// Names of the store's files, once somebody has asked for them.
     var assetNames: EntryNameSet?
-    var touchedSettings: Set<String> = []
+    /// Bytes, as in `removeOtherAssets`.
+    private var touchedSettings: Set<[UInt8]> = []
     /// Gives records the defaults that they lack.
     var schema: DataSchema?
     /// How many records got the default of each field, or lack what has none.
@@ -236,24 +237,25 @@ final class Intake {
     }
 
     func takeSetting(_ key: String, _ value: String, at time: Timestamp) throws {
-        touchedSettings.insert(key)
+        touchedSettings.insert(Array(key.utf8))
         if try store.putSetting(key, value, at: time) { result.settingsChanged += 1 }
     }
 
     /// `--mode replace`: settings that the backup does not have go.
     func removeOtherSettings() throws {
-        for setting in try store.settings() where !touchedSettings.contains(setting.name) {
+        for setting in try store.settings() where !touchedSettings.contains(Array(setting.name.utf8)) {
             try store.removeSetting(setting.name)
             result.settingsChanged += 1
         }
     }
 
     /// `--mode replace`: attachments that the backup does not have go, before others take names that may fall together
-    /// with theirs. What is in quarantine stays.
-    func removeOtherAssets(than wanted: Set<String>) throws {
+    /// with theirs. What is in quarantine stays. Bytes decide: Swift would take two spellings of "é" for one name.
+    func removeOtherAssets(than wanted: Set<[UInt8]>) throws {
         var unwanted: [Asset] = []
         try store.forEachAsset { asset in
-            if !wanted.contains(asset.path), !asset.path.hasPrefix(Self.quarantined("")) { unwanted.append(asset) }
+            guard !asset.path.hasPrefix(Self.quarantined("")), !wanted.contains(Array(asset.path.utf8)) else { return }
+            unwanted.append(asset)
         }
         for asset in unwanted {
             try store.removeAsset(asset)

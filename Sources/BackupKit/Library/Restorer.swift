@@ -170,7 +170,7 @@ public enum Restorer {
         }
         if removesOthers {
             // What is damaged in the backup is not missing from it: the store's file stays.
-            try intake.removeOtherAssets(than: Set(paths.map { String($0.dropFirst(prefix)) }))
+            try intake.removeOtherAssets(than: Set(paths.map { Array(String($0.dropFirst(prefix)).utf8) }))
         }
         for path in paths.sorted() where !unsound.contains(path) {
             let name = String(path.dropFirst(prefix))
