@@ -170,22 +170,6 @@ public enum Publication {
             + side.filter { $0.name == raw || $0.name == rawBase64 }
     }
 
-    /// Whether two entries with one cite key speak of one work: the same DOI, else the same title, else the same author
-    /// and year. Everything else is two works that happen to share a key.
-    static func isSameWork(_ left: [Field], _ right: [Field]) -> Bool {
-        for evidence in [["doi"], ["title"], ["author", "year"]] {
-            let mine = evidence.map { normalized(Fields.string($0, in: left)) }
-            let theirs = evidence.map { normalized(Fields.string($0, in: right)) }
-            if mine.contains("") || theirs.contains("") { continue }
-            return mine == theirs
-        }
-        return false
-    }
-
-    private static func normalized(_ text: String?) -> String {
-        (text ?? "").lowercased().filter { $0.isLetter || $0.isNumber }
-    }
-
     /// The id of a publication whose key another work had already: made from its text, and its number among equal ones.
     static func twinID(key: String, textDigest: String, number: Int) -> String {
         DeterministicID.make(RecordType.publication, key, textDigest, String(number))

@@ -89,7 +89,7 @@ final class CiteKeys {
             for other in distinct.prefix(Self.rivals) where max(version.arrival, other.arrival) > .known {
                 if !amongNew, min(version.arrival, other.arrival) == .new { continue }
                 let (existing, incoming) = (other.localID, version.localID)
-                if try existing == incoming || store.hasConflict(subject: key, existing, incoming) { continue }
+                if try existing == incoming || store.hasConflict(existing, incoming) { continue }
                 try store.noteConflict(kind: "publication", subject: key, existing: existing, incoming: incoming)
                 report.conflicts += 1
                 report.findings.append(

@@ -203,10 +203,6 @@ extension Store {
         return false
     }
 
-    func hasConflict(subject: String, _ first: String, _ second: String) throws -> Bool {
-        try hasConflict(first, second)
-    }
-
     /// Decides that both stay as they are. Must run inside `batch`.
     func keepBoth(_ conflict: Conflict) throws {
         guard let stored = try record(conflict.recordID) else { return }
