@@ -49,9 +49,6 @@ torture: setup-test ## run the slow tests too, and print a table of their rounds
 fuzz: setup-test ## fuzz every reader of outside bytes, a minute each
 	@scripts/fuzz.sh 60
 
-fuzz: setup-test ## fuzz every reader of outside bytes, a minute each
-	@scripts/fuzz.sh 60
-
 mutants: setup-test ## plant bugs one at a time and count those that the tests see (MUTANTS=1-20: only these)
 	@scripts/mutants.py $(MUTANTS_FLAGS) $(MUTANTS)
 
