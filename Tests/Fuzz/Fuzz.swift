@@ -14,8 +14,15 @@ public func initialize(
 ) -> Int32 {
     guard let folder = getenv("FUZZ_SEEDS").map({ String(cString: $0) }) else { return 0 }
     do {
-        for (number, seed) in try target.seeds().enumerated() { try? writeFile("\(folder)/seed\(number)", seed) }
-    } catch { print("no seeds: \(error)") }
+        for (number, seed) in try target.seeds().enumerated() {
+            guard let file = fopen("\(folder)/seed\(number)", "w") else { continue }
+            fwrite(seed, 1, seed.count, file)
+            fclose(file)
+        }
+    } catch {
+        print("no seeds: \(error)")
+        exit(1)
+    }
     return 0
 }
 
@@ -26,4 +33,18 @@ public func testOneInput(_ start: UnsafePointer<UInt8>?, _ count: Int) -> Int32 
         abort()
     }
     return 0
+}
+
+@_silgen_name("LLVMFuzzerRunDriver")
+private func runFuzzer(
+    _ count: UnsafeMutablePointer<Int32>,
+    _ words: UnsafeMutablePointer<UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>>,
+    _ test: @convention(c) (UnsafePointer<UInt8>?, Int) -> Int32
+) -> Int32
+
+/// The package manager makes this the `main` of a program called `fuzz`.
+@_cdecl("fuzz_main")
+public func main(_ count: Int32, _ words: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>) -> Int32 {
+    var (count, words) = (count, words)
+    return runFuzzer(&count, &words) { testOneInput($0, $1) }
 }

@@ -25,42 +25,11 @@ public enum FuzzTarget: String, CaseIterable, Sendable {
             _ = TOML.read(bytes)
             _ = try Configuration.parse(bytes, file: "fuzz", environment: Environment([:]))
         case .schema: FuzzReaders.schema(raw)
-        case .tar, .zip, .zstd, .xz, .gzip: try FuzzReaders.archive(raw)
+        case .tar, .zip, .xz, .gzip: try FuzzReaders.archive(raw)
+        case .zstd: try FuzzReaders.archive(FuzzSeeds.inFrames(bytes))
         case .store: try FuzzDatabase.store.run(bytes)
         case .hub: try FuzzDatabase.hub.run(bytes)
         case .vault: FuzzReaders.vault(raw, bytes)
-        }
-    }
-
-    /// Sound inputs to begin with.
-    public func seeds() throws -> [[UInt8]] {
-        switch self {
-        case .bib:
-            [
-                "@string{j = {Journal}}\n@article{a, title = {T} # j, month = jan, file = {:x.pdf:PDF}}\n% text\n",
-                "@book(k, author = \"A and B\",)\n@comment{x}@preamble{\"y\"}",
-            ].map { Array($0.utf8) }
-        case .jsonl:
-            [
-                "{\"id\":\"e\",\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"tuin\",\"photo\":\"a/b.jpg\"}\n",
-                String(decoding: record("a", "{\"x\":1}", times: ["x": 1]).jsonText, as: UTF8.self) + "\n",
-            ].map { Array($0.utf8) }
-        case .notes: [Array("[{\"citeKey\":\"a\",\"note\":\"n\",\"modifiedAt\":\"2026-01-01T00:00:00Z\"}]".utf8)]
-        case .settings: [Array("{\"a\":1,\"featureFlags\":{\"b\":true}}".utf8)]
-        case .toml: [Array("store = \"a\"\nhub = 'b'\n[profile.x]\nkeep.last = 3\nlist = [1, 2.5, true]\n".utf8)]
-        case .schema:
-            [
-                "{\"formatVersion\":1,\"name\":\"x\",\"version\":120,\"entities\":{\"A\":{\"attributes\":{\"a\":{\"type\":\"string\"}}}}}",
-                "<?xml version=\"1.0\"?><model><entity name=\"A\"><attribute name=\"a\" attributeType=\"String\"/></entity></model>",
-            ].map { Array($0.utf8) }
-        case .manifest: try FuzzSeeds.files(["manifest.json", "SHA256SUMS"])
-        case .tar: try FuzzSeeds.archive(.tar)
-        case .zip: try FuzzSeeds.archive(.zip)
-        case .zstd: try FuzzSeeds.archive(.tarZstandard)
-        case .xz: try FuzzSeeds.archive(.tarXZ)
-        case .gzip: try FuzzSeeds.archive(.tarGzip)
-        case .store, .hub: [Array(0..<64), [1, 0, 0, 0, 0, 255, 255, 255, 255, 255, 255, 255]]
-        case .vault: FuzzSeeds.vaultFiles
         }
     }
 
@@ -97,11 +66,20 @@ private enum FuzzReaders {
     }
 
     static func lines(_ raw: UnsafeRawBufferPointer) throws {
-        for line in raw.split(separator: 0x0A) {
-            let line = UnsafeRawBufferPointer(rebasing: line)
-            do { _ = try EventLine.record(line) { _ in 1 } } catch is BackupError {}
-            do { _ = try Record(parsing: line).jsonText } catch is BackupError {}
+        let reader = EventReader(RecordHasher(seed: 1), time(0))
+        let padded = Array(raw) + [UInt8](repeating: 0, count: LineParser.padding)
+        try padded.withUnsafeBytes { padded in
+            for line in padded[..<raw.count].split(separator: 0x0A) {
+                try Self.line(UnsafeRawBufferPointer(rebasing: line), reader)
+            }
         }
+    }
+
+    private static func line(_ line: UnsafeRawBufferPointer, _ reader: EventReader) throws {
+        _ = reader.read(line)
+        do { _ = try EventLine.record(line) { _ in 1 } } catch is BackupError {}
+        do { _ = try Record(parsing: line).jsonText } catch is BackupError {}
+        do { _ = try DamagedRow(line: String(decoding: line, as: UTF8.self)) } catch is BackupError {}
     }
 
     static func manifest(_ raw: UnsafeRawBufferPointer, _ bytes: [UInt8]) {
@@ -114,7 +92,10 @@ private enum FuzzReaders {
         var findings: [Finding] = []
         _ = try? DataSchema(parsing: raw, &findings)
         _ = try? DataSchema(coreData: raw, &findings)
+        _ = try? DataSchema(cloudKit: raw, &findings)
     }
+
+    static func archive(_ bytes: [UInt8]) throws { try bytes.withUnsafeBytes { try archive($0) } }
 
     static func archive(_ raw: UnsafeRawBufferPointer) throws {
         let path = FuzzSeeds.scratch + "/archive"
@@ -142,116 +123,4 @@ private enum FuzzReaders {
         if let key = try? KeyFile(raw) { _ = (key.cost.refusal, key.bytes) }
         _ = try? Unpacked.decode(raw, cap: 1 << 20)
     }
-}
-
-/// A store or a hub with damage: each twelve bytes of the input are a flipped byte, or a value in some column of a row.
-private struct FuzzDatabase: Sendable {
-    static let store = FuzzDatabase(isHub: false)
-    static let hub = FuzzDatabase(isHub: true)
-    let isHub: Bool
-
-    func run(_ bytes: [UInt8]) throws {
-        let folder = FuzzSeeds.scratch + "/devices"
-        try Directory.removeTree(folder)
-        try Directory.create(folder)
-        let devices = try Devices(["A", "B"], in: folder)
-        try devices["A"].share("S", with: "b", .read, owner: "a")
-        for number in 0..<3 { try devices.edit("A", "r\(number)", "{\"x\":\(number)}") }
-        _ = try devices["A"].batch(kind: "import", source: "fuzz") {
-            try place("Attachments/a.pdf", "bytes", in: devices["A"])
-            return ((), summary: "{}")
-        }
-        try devices.sync("A", user: "a")
-        let target = isHub ? devices.hubPath : devices.path("A")
-        try damage(target, bytes)
-        if isHub {
-            let hub = try FileHub(target)
-            for name in ["B", "A"] { attempt { try devices.sync(name, user: "a", with: hub) } }
-        } else {
-            attempt { try devices.sync("A", user: "a") }
-            attempt { _ = try Store(target, .read).read { try Store(target, .read).contentDigest() } }
-            let export = ExportOptions(form: .layout(.tar))
-            attempt { _ = try Exporter.export(try Store(target, .read), to: "\(folder)/out.tar", export) }
-            attempt { _ = try devices["A"].undoLast() }
-        }
-    }
-
-    private func attempt(_ body: () throws -> Void) { do { try body() } catch {} }
-
-    private func damage(_ path: String, _ bytes: [UInt8]) throws {
-        let database = try SQLite(path, .readWrite)
-        var columns: [(table: String, column: String)] = []
-        let query = try database.prepare(
-            "SELECT m.name, c.name FROM sqlite_schema m, pragma_table_info(m.name) c WHERE m.type = 'table' ORDER BY 1, 2"
-        )
-        while try query.step() { columns.append((query.text(0), query.text(1))) }
-        var flips: [(offset: Int, byte: UInt8)] = []
-        for start in stride(from: 0, to: min(bytes.count, 96) - 11, by: 12) {
-            let piece = bytes[start..<start + 12]
-            let number = piece.dropFirst(4).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-            let place = piece.dropFirst().prefix(3).reduce(0) { $0 << 8 | Int($1) }
-            guard piece[start] & 1 == 1, !columns.isEmpty else {
-                flips.append((place, UInt8(truncatingIfNeeded: number)))
-                continue
-            }
-            let (table, column) = columns[place % columns.count]
-            let value =
-                piece[start] & 2 == 0 ? "\(Int64(bitPattern: number))" : "CAST(x'\(hex(piece.dropFirst(4)))' AS TEXT)"
-            attempt { try database.execute("UPDATE OR IGNORE \(table) SET \(column) = \(value)") }
-        }
-        attempt { try database.execute("PRAGMA wal_checkpoint(TRUNCATE)") }
-        let file = open(path, O_RDWR | O_CLOEXEC)
-        guard file >= 0 else { return }
-        defer { close(file) }
-        let size = max(1, lseek(file, 0, SEEK_END))
-        for flip in flips {
-            _ = withUnsafeBytes(of: flip.byte) { pwrite(file, $0.baseAddress, 1, off_t(flip.offset % size)) }
-        }
-    }
-
-    private func hex(_ bytes: ArraySlice<UInt8>) -> String {
-        bytes.map { ($0 < 16 ? "0" : "") + String($0, radix: 16) }.joined()
-    }
-}
-
-enum FuzzSeeds {
-    static let scratch: String = {
-        var template = Array("/dev/shm/backup-tool-fuzz-XXXXXX".utf8CString)
-        _ = mkdtemp(&template)
-        return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
-    }()
-
-    static func archive(_ format: CarrierFormat) throws -> [[UInt8]] {
-        [try withExport(.layout(format)) { try readFile($0) }]
-    }
-
-    static func files(_ names: [String]) throws -> [[UInt8]] {
-        try withExport(.layout(.directory)) { folder in try names.map { try readFile("\(folder)/\($0)") } }
-    }
-
-    private static func withExport<Result>(_ form: ExportOptions.Form, _ body: (String) throws -> Result) throws
-        -> Result
-    {
-        try withStore { test in
-            try test.store.take(record("a", "{\"x\":1}"), record("b"))
-            _ = try test.store.batch(kind: "import", source: "fuzz") {
-                try place("Attachments/a.pdf", "bytes", in: test.store)
-                return ((), summary: "{}")
-            }
-            _ = try Exporter.export(test.store, to: "\(test.folder)/out", ExportOptions(form: form))
-            return try body("\(test.folder)/out")
-        }
-    }
-
-    static let vaultFiles: [[UInt8]] = {
-        let id = SHA256Digest.of("x")
-        let blobs = [PackedBlob(.data, id, offset: 0, length: 100, plainLength: 0)]
-        let node = TreeNode(name: Array("a".utf8), kind: .file)
-        var seeds = [PackHeader.encode(blobs), PackIndex(packs: [.init(id: id, blobs: blobs)]).encoded()]
-        if let tree = try? Tree(nodes: [node]).encoded() { seeds.append(tree) }
-        seeds.append(SnapshotFile(time: GoTime(seconds: 0), tree: id, paths: ["/a"]).encoded())
-        seeds.append(Array("{\"kdf\":\"scrypt\",\"N\":32768,\"r\":8,\"p\":5,\"salt\":\"\",\"data\":\"\"}".utf8))
-        seeds.append(Array("{\"version\":2,\"id\":\"\(id.hex)\",\"chunker_polynomial\":\"25b468838dcb75\"}".utf8))
-        return seeds
-    }()
 }
