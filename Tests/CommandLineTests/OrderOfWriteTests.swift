@@ -14,7 +14,7 @@ import Testing
             ["strace", "-o", "trace"] + SystemCall.options + [try productsDirectory() + "/backup-tool"] + words,
             environment: testEnvironment([
                 "TMPDIR": bench.path("tmp"), "HOME": bench.path("home"), "BACKUP_TOOL_STORE": "store.db",
-                "BACKUP_TOOL_VAULT": "v", "BACKUP_TOOL_PASSWORD_FILE": "pw",
+                "BACKUP_TOOL_VAULT": "v", "BACKUP_TOOL_PASSWORD_FILE": "pw", "XDG_CONFIG_HOME": bench.path("xdg"),
             ]), in: bench.folder, timeout: 120)
         disk.play(SystemCall.parse(try bench.bytes("trace")))
         return (disk, result.status, result.stderr)
@@ -54,11 +54,44 @@ import Testing
                 "import b.bib --attachments more", "conflicts resolve 1 --with keep-existing", "store set-local 1",
                 "store enable-cloud 1",
                 "store share --with bob --owner ann --user ann Library", "store delete 1",
-                "restore backup.tar.zst --mode replace", "undo", "undo", "import b.bib --create --store new.db",
+                "restore backup.tar.zst --mode replace", "undo", "undo", "undo --redo",
+                "import b.bib --create --store new.db",
             ])
+        try bench.write("b.bib", "@misc{a, title={Another A}, author={Z}}\n")
+        try expectOrder(bench, ["import --mirror b.bib"])
         try bench.giveSecondNames()
         try expectOrder(bench, ["dedup"])
         try checkSound(bench.path("store.db"))
+    }
+
+    @Test func whatRepairsAndPurges() throws {
+        let bench = try bench()
+        try bench.tool("import", "a.bib", "--attachments", "pdfs")
+        try bench.tool(exit: 0, "export", "-o", "backup.tar.zst", "-q")
+        try bench.tool("import", "b.bib", "--attachments", "more")
+        try bench.shell("sqlite3 store.db \"UPDATE record SET fields = '{}' WHERE fields LIKE '%{B}%'\"")
+        let id = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%{A}%' LIMIT 1\"")
+        try expectOrder(
+            bench,
+            [
+                "store repair --from backup.tar.zst", "store delete \(id.dropLast())",
+                "store purge --deleted-before 2999-01-01 --confirm --with-files",
+            ])
+        try bench.tool(exit: 0, "store", "check")
+        try checkSound(bench.path("store.db"))
+    }
+
+    @Test(arguments: [
+        "store check", "store digest", "verify backup.tar.zst --level deep", "diff backup.tar.zst store.db",
+    ])
+    func whatOnlyReads(_ line: String) throws {
+        let bench = try bench()
+        try bench.tool("import", "a.bib", "--attachments", "pdfs")
+        try bench.tool(exit: 0, "export", "-o", "backup.tar.zst", "-q")
+        let before = try bench.state()
+        let (disk, status, said) = try trace(bench, line)
+        #expect(status == 0 && disk.defects.isEmpty, "\(line): \(said) \(disk.defects)")
+        #expect(try bench.state() == before, "\(line)")
     }
 
     @Test func whatWritesExportsAndPlainFiles() throws {
@@ -129,6 +162,10 @@ import Testing
                 "vault key add --new-password-file pw3", "vault forget --keep-last 1",
                 "vault prune --max-unused 0",
             ])
+        let keys = try bench.json(exit: 0, "vault", "key", "list", "--vault", "v", "--password-file", "pw").array ?? []
+        let other = try #require(keys.first { $0["current"]?.bool == false }?["id"]?.string)
+        try bench.leaveLock()
+        try expectOrder(bench, ["vault unlock", "vault key remove \(other)"])
         try bench.shell(
             "p=$(ls -S v/data/*/* | head -1); chmod +w $p; printf xxxx | dd of=$p bs=1 seek=50 conv=notrunc")
         try expectOrder(
@@ -149,9 +186,27 @@ import Testing
             "c/nightly.toml",
             "store = '../store.db'\nvault = '../v'\npassword-file = '../pw'\nkeep.last = 1\nmetrics.file = '../m.prom'\n"
         )
-        try expectOrder(bench, ["run --config c/nightly.toml", "drill --config c/nightly.toml"])
+        try expectOrder(
+            bench,
+            [
+                "run --config c/nightly.toml", "drill --config c/nightly.toml",
+                "schedule install --systemd --user --config c/nightly.toml",
+                "schedule remove --user --config c/nightly.toml",
+            ])
         try bench.tool("import", "b.bib")
         try bench.tool(exit: 0, "export", "-q", "-o", "out")
         try expectOrder(bench, ["run --config c/nightly.toml", "drill out --log logs/drills.jsonl"])
+    }
+}
+
+extension Workbench {
+    /// Leaves the lock of a process that was killed in the vault `v`.
+    func leaveLock() throws {
+        try shell(
+            """
+            strace -f -qq -o /dev/null -e inject=unlink,unlinkat:signal=KILL \
+                "$T" vault backup -q --vault v --password-file pw || true
+            ls v/locks | grep -q .
+            """)
     }
 }

@@ -188,7 +188,7 @@ public struct Purge {
             }
             guard kept.count < lines.count else { continue }
             guard !kept.isEmpty else {
-                try Directory.removeTree(path)
+                try AtomicFile.remove([path])
                 continue
             }
             let bytes = Array(kept.map { "\($0)\n" }.joined().utf8)
@@ -257,10 +257,9 @@ public struct Purge {
     /// What comes after the commit; each part can be repeated.
     private static func finish(_ store: Store) throws {
         guard let text = try store.meta(pending) else { return }
-        for path in try JSON(parsing: text).array?.compactMap(\.string) ?? [] {
-            try Store.check(path)
-            try Directory.removeTree("\(store.assetFolder)/\(path)")
-        }
+        let files = try JSON(parsing: text).array?.compactMap(\.string) ?? []
+        for path in files { try Store.check(path) }
+        try AtomicFile.remove(files.map { "\(store.assetFolder)/\($0)" })
         guard try store.collectBlobs() else { throw isBeingRead(store) }
         try store.database.execute("VACUUM")
         try emptyLog(store)

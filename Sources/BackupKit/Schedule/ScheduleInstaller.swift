@@ -1,5 +1,3 @@
-import Glibc
-
 /// Puts a job into the crontab of this account, or units into a folder of systemd, and takes them out again.
 public enum ScheduleInstaller {
     /// What an installation or removal does: shown first, then done. A second one finds nothing to do.
@@ -131,8 +129,8 @@ public enum ScheduleInstaller {
                 try AtomicFile.write(change.place, replace: true, mode: 0o644) { file in
                     try bytes.withUnsafeBytes { try file.write($0) }
                 }
-            } else if unlink(change.place) != 0, errno != ENOENT {
-                throw BackupError.fromErrno("cannot be removed", at: change.place)
+            } else {
+                try AtomicFile.remove([change.place])
             }
         }
         guard canRun else { return plan.commands }
