@@ -25,6 +25,26 @@ import Testing
     #expect(try bench.json(exit: 0, "import", "y.jsonl")["added"]?.integer == 1)
 }
 
+/// Two events of one time are two, and stand in one order however they came.
+@Test func eventsOfOneTime_giveOneFile_inWhateverOrderTheyCame() throws {
+    let bench = try Workbench(["SOURCE_DATE_EPOCH": "1700000000"])
+    let lines = ["eten", "drinken", "slapen", "eten"].map {
+        "{\"time\":\"2026-02-14T16:00+01:00\",\"type\":\"\($0)\"}\n"
+    }
+    for (name, lines) in [("one", lines), ("two", lines.reversed())] {
+        for line in lines {
+            // Each in an import of its own: an order of arrival.
+            try bench.write("x.jsonl", line)
+            try bench.tool("import", "--create", "--store", "\(name).db", "x.jsonl")
+        }
+        try bench.write("x.jsonl", lines.joined())
+        try bench.tool(exit: 0, "import", "--store", "\(name).db", "x.jsonl")
+        try bench.tool(exit: 0, "export", "--store", "\(name).db", "-q", "-o", name)
+    }
+    #expect(try bench.text("one/events/2026-02-14.jsonl").split(separator: "\n").count == 4)
+    try bench.shell("cmp one/events/2026-02-14.jsonl two/events/2026-02-14.jsonl")
+}
+
 @Test func badLines_areRejectedWithTheirPlace_andTheRestIsTaken() throws {
     let bench = try Workbench()
     let bad = [
