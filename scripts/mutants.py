@@ -438,20 +438,22 @@ def seen_as_text(entry):
             file.write(planted)
 
 
-def seen(entry, whole, baseline):
-    """Who saw it: a test's name, or nothing."""
+def seen(entry, whole, alone):
+    """Who saw it: a test's name, or nothing. `alone` says of tests whether they pass without any bug."""
     if entry.is_text:
         return seen_as_text(entry)
     # One suite after the other: most bugs are seen by the first.
     for filters in [[text] for text in entry.see.split("|") if text] + ([[]] if whole else []):
-        key = "|".join(filters)
-        if key not in baseline:
-            baseline[key] = run_tests(0, filters, [])[2]
-            if baseline[key]:
-                print(f"without any bug these fail, and are left out: {', '.join(baseline[key])}", flush=True)
-        isFine, first, _ = run_tests(entry.switch, filters, baseline[key])
-        if not isFine:
+        is_fine, first, failed = run_tests(entry.switch, filters, [name for name in alone if not alone[name]])
+        if not is_fine and not failed:
             return first
+        for name in failed:
+            if name not in alone:
+                alone[name] = run_tests(0, [name], [])[0]
+                if not alone[name]:
+                    print(f"without any bug it fails, and is left out: {name}", flush=True)
+            if alone[name]:
+                return name
     return ""
 
 
@@ -478,6 +480,19 @@ def groups():
         elif match := re.match(r"\| (I\d+) \|", line):
             found[match[1]] = heading
     return found
+
+
+def read_results():
+    return json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
+
+
+def keep_result(entry, who):
+    """Adds a result to those of all runs, also of one that is at work on another part."""
+    results = dict(read_results(), **{entry.key: who})
+    with open(f"{RESULTS}.{os.getpid()}", "w") as file:
+        json.dump(results, file)
+    os.replace(f"{RESULTS}.{os.getpid()}", RESULTS)
+    return results
 
 
 def report(entries, results, is_whole):
@@ -513,9 +528,8 @@ def main():
     flags = [word for word in sys.argv[1:] if word.startswith("--")]
     words = [word for word in sys.argv[1:] if not word.startswith("--") and word]
     entries = read_entries()
-    results = json.load(open(RESULTS)) if os.path.exists(RESULTS) else {}
     if "--report" in flags:
-        sys.exit(report(entries, results, True))
+        sys.exit(report(entries, read_results(), True))
     part = chosen(entries, words[0] if words else "")
     texts = copy_sources(entries)
     if "--check" in flags:
@@ -527,13 +541,11 @@ def main():
         sys.exit("There is no 'swift' on the PATH.")
     write_copy(texts)
     build()
-    baseline = {}
+    alone = {}
     for entry in part:
         start = time.monotonic()
-        who = seen(entry, "--likely" not in flags, baseline)
-        results[entry.key] = who
-        with open(RESULTS, "w") as file:
-            json.dump(results, file)
+        who = seen(entry, "--likely" not in flags, alone)
+        results = keep_result(entry, who)
         verdict = f"seen by {who}" if who else "NOT SEEN"
         print(f"{entry.number:4} {entry.rule:5} {entry.title}: {verdict} ({time.monotonic() - start:.0f} s)", flush=True)
     sys.exit(report(part, results, len(part) == len(entries)))
