@@ -44,6 +44,28 @@ private func withStoreAndRoom(_ body: (TestStore, String) throws -> Void) throws
 
 /// A state is rows and files together: a reader sees one commit, live or after a kill, without a writer.
 @Suite struct AssetStateTests {
+    @Test func aFileWithoutRoomIsReported_andComesWhenThereIsRoom() throws {
+        try withStore { test in
+            let store = test.store
+            try writeFile("\(store.assetFolder)/a.pdf/mine", "x")
+            try batch(store) {
+                try place("a.pdf", "A", in: $0)
+                try place("b.pdf", "B", in: $0)
+            }
+            #expect(store.fileFindings.map(\.subject) == ["a.pdf"])
+            #expect(store.fileFindings.allSatisfy { $0.severity == .warning && $0.remedy != nil })
+            let state = try stateForReaders(store.path)
+            #expect(state["a.pdf"] == "A" && state["b.pdf"] == "B")
+            #expect(try readFile("\(store.assetFolder)/b.pdf") == Array("B".utf8))
+            try Directory.removeTree("\(store.assetFolder)/a.pdf")
+            try batch(store) { try place("c.pdf", "C", in: $0) }
+            #expect(store.fileFindings.isEmpty)
+            #expect(
+                try visibleFiles(of: store).mapValues { String(decoding: $0, as: UTF8.self) }
+                    == ["a.pdf": "A", "b.pdf": "B", "c.pdf": "C"])
+        }
+    }
+
     // What a killed process leaves is a copy of the folder at that instant.
     @Test func killedAnywhereInABatch_readersHaveTheOldState_andTheNextWriterCleansUp() throws {
         try withStoreAndRoom { test, room in
@@ -197,7 +219,7 @@ private func withStoreAndRoom(_ body: (TestStore, String) throws -> Void) throws
             let digest = try test.store.digest()
             try batch(test.store) { try replace("a.pdf", "second", in: $0) }
             #expect(try visibleFiles(of: test.store)["a_conflict_2026-03-01.pdf"] == Array("first, annotated".utf8))
-            #expect(test.store.editFindings.map(\.subject) == ["a.pdf"])
+            #expect(test.store.fileFindings.map(\.subject) == ["a.pdf"])
             _ = try test.store.undoLast()
             #expect(try test.store.digest() == digest)
             #expect(try visibleFiles(of: test.store) == ["a.pdf": Array("first, annotated".utf8)])

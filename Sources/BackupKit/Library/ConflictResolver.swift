@@ -44,6 +44,7 @@ public final class ConflictResolver {
         }
         var result = resolver.result
         result.batch = batch?.id
+        result.findings += store.fileFindings
         return result
     }
 

@@ -303,7 +303,7 @@ final class Intake {
             result.findings.append(
                 Finding(.schemaNoDefault, .warning, field, "is missing in \(count) records and has no default"))
         }
-        result.findings += store.editFindings
+        result.findings += store.fileFindings
         result.batch = batch?.id
         result.writes = batch.map { Int($0.lastChange - $0.firstChange + 1) } ?? 0
         return result

@@ -30,9 +30,10 @@ extension Store {
             return ((), summary: JSON.object([JSON.Member("adopted", JSON(result.adopted.count))]).compact)
         }
         result.batch = batch?.id
+        result.findings += fileFindings
         if !result.putBack.isEmpty, !dryRun {
             try database.write { for path in result.putBack { try setPending(path, was: nil) } }
-            try settleFiles()
+            result.findings += try settleFiles()
         }
         return result
     }

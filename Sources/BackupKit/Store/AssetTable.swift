@@ -214,7 +214,11 @@ extension Store {
             modifiedNanoseconds: status.modifiedNanoseconds)
         guard let path = try conflictPath(for: edited) else { return }
         try insert(edited.renamed(path), from: nil)
-        keptEdits.append((asset.path, path))
+        fileFindings.append(
+            Finding(
+                .conflict, .warning, asset.path,
+                "was changed in the store's folder since; that version is kept as \(path)",
+                remedy: "look at both, and remove the one that you do not need"))
     }
 }
 

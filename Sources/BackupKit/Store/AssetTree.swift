@@ -35,19 +35,29 @@ extension Store {
         try database.statement("DELETE FROM asset_pending WHERE path = ?").bind(1, path).run()
     }
 
-    /// Not inside a batch. What cannot be brought in line stays noted, and its bytes stay in `.blobs`.
-    func settleFiles() throws {
+    /// Not inside a batch. What cannot be brought in line stays noted, and its bytes stay in `.blobs`; the findings name it.
+    @discardableResult
+    func settleFiles() throws -> [Finding] {
         let all = try pendingPaths()
+        var unsettled: [Finding] = []
         if !all.isEmpty {
             var folders: Set<String> = []
             var done: [String] = []
+            func settle(_ pending: PendingPath, _ body: () throws -> Bool) {
+                do {
+                    if try body() { return done.append(pending.path) }
+                    unsettled.append(unsettledFile(pending.path, "another file or folder is in its place"))
+                } catch { unsettled.append(unsettledFile(pending.path, "\(error)")) }
+            }
             // What goes makes room: a file's name may have become a folder's.
             for (pending, digest) in all where digest == nil {
-                try clear(pending, &folders)
-                done.append(pending.path)
+                settle(pending) {
+                    try clear(pending, &folders)
+                    return true
+                }
             }
             for (pending, digest) in all {
-                if let digest, try fill(pending, digest, &folders) { done.append(pending.path) }
+                if let digest { settle(pending) { try fill(pending, digest, &folders) } }
             }
             rmdir("\(assetFolder)/\(Self.incomingFolder)")
             for folder in folders.sorted() where try FileStatus.ofName(folder)?.isDirectory == true {
@@ -56,6 +66,14 @@ extension Store {
             try database.write { for path in done { try forgetPending(path) } }
         }
         try collectBlobs()
+        return unsettled
+    }
+
+    private func unsettledFile(_ path: String, _ reason: String) -> Finding {
+        Finding(
+            .skipped, .warning, path, "the store's folder does not show the new state of this file: \(reason)",
+            remedy: "nothing is lost, and exports have it; make room at \(assetFolder)/\(path), then run any command "
+                + "that writes")
     }
 
     private func pendingPaths() throws -> [(pending: PendingPath, digest: SHA256Digest?)] {

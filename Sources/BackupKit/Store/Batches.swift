@@ -23,8 +23,8 @@ public struct UndoResult: Sendable, Equatable {
     public var conflicts = 0
     /// Records that somebody changed after the batch: they stay as they are.
     public var keptNewer: [RecordID] = []
-    /// Files that an app had changed since: their versions stay, under these names.
-    public var keptEdits: [Finding] = []
+    /// Files that an app had changed since, whose versions stay under other names, and files that wait for room.
+    public var fileFindings: [Finding] = []
 }
 
 /// Ends a transaction that wrote nothing worth keeping, or that was a rehearsal.
@@ -44,7 +44,7 @@ extension Store {
     ) throws -> (result: Result, batch: Batch?) {
         var outcome: Result?
         var recorded: Batch?
-        keptEdits = []
+        fileFindings = []
         do {
             try write {
                 var batch = try begin(kind, source)
@@ -72,8 +72,7 @@ extension Store {
             guard error is NothingToKeep else { throw error }
         }
         hasNewBlobs = false
-        // The batch is done, whatever happens here: readers need nothing of it, and the next writer finishes it.
-        if recorded != nil { try? settleFiles() }
+        if recorded != nil { noteUnsettledFiles() }
         if recorded != nil, kind != Self.syncBatch {
             try forgetIdle()
         } else if notesIdle, recorded == nil, !dryRun {
@@ -81,6 +80,16 @@ extension Store {
         }
         guard let outcome else { throw BackupError(.failed, "the batch ended without a result", at: path) }
         return (outcome, recorded)
+    }
+
+    /// The batch is done, whatever happens here: readers need nothing of it, and the next writer finishes it.
+    private func noteUnsettledFiles() {
+        do { fileFindings += try settleFiles() } catch {
+            fileFindings.append(
+                Finding(
+                    .skipped, .warning, assetFolder, "the files are not in line with the store yet: \(error)",
+                    remedy: "nothing is lost, and exports have them; the next command that writes tries again"))
+        }
     }
 
     /// Runs `body` inside a transaction of its own that is rolled back, so that its answer is known and nothing is done.

@@ -30,8 +30,9 @@ public final class Store {
     var rehearsal = false
     /// Whether `.blobs` has names that are not durable yet.
     var hasNewBlobs = false
-    /// Files that apps had changed and that the running batch, or the last one, replaced: where their versions are now.
-    var keptEdits: [(path: String, keptAs: String)] = []
+    /// What the running batch, or the last one, has to tell of files: versions of apps that it replaced and kept, and files
+    /// that wait for room in the folder.
+    var fileFindings: [Finding] = []
     /// Keeps writers from collecting bytes that this reader may need.
     private let readerLock: FileHandle?
 

@@ -72,17 +72,8 @@ extension Store {
             _ = nextChange()
             return ((), summary: summary)
         }
-        result.keptEdits = editFindings
+        result.fileFindings = fileFindings
         return result
-    }
-
-    /// What the last batch kept of files that apps had changed.
-    var editFindings: [Finding] {
-        keptEdits.map { path, keptAs in
-            Finding(
-                .conflict, .warning, path, "was changed in the store's folder since; that version is kept as \(keptAs)",
-                remedy: "look at both, and remove the one that you do not need")
-        }
     }
 
     /// Rows that the batch changed get their old content under a new number, unless somebody changed them since.

@@ -32,7 +32,7 @@ extension Command {
             let store = try call.store(.write)
             let result = try isRedo ? store.redoLast(dryRun: isRehearsal) : store.undoLast(batch, dryRun: isRehearsal)
             report(result, call, dryRun: isRehearsal)
-            return result.keptNewer.isEmpty && result.keptEdits.isEmpty ? .done : .incomplete
+            return result.keptNewer.isEmpty && result.fileFindings.isEmpty ? .done : .incomplete
         })
 }
 
@@ -69,7 +69,7 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
             "removed": .int(result.removed), "reverted": .int(result.reverted), "attachments": .int(result.assets),
             "settings": .int(result.settings), "conflicts": .int(result.conflicts),
             "keptNewer": .array(result.keptNewer.map { .string($0.description) }),
-            "findings": .array(result.keptEdits.map(\.json)),
+            "findings": .array(result.fileFindings.map(\.json)),
         ])
         return
     }
@@ -83,7 +83,7 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
         (result.settings, HumanText.count(result.settings, "setting")),
         (result.conflicts, HumanText.count(result.conflicts, "conflict") + " open again"),
     ].filter { $0.0 > 0 }.map(\.1).joined(separator: ", ")
-    call.say(result.keptEdits)
+    call.say(result.fileFindings)
     // An undo is named after what it took back.
     let isRedo = result.batch.kind == Store.undoBatch
     let what = isRedo ? printable(result.batch.source) : "\(result.batch.kind) of \(printable(result.batch.source))"

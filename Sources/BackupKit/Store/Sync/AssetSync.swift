@@ -99,7 +99,7 @@ extension Synchronizer {
             _ = store.nextChange()
             return ((), summary: "{}")
         }
-        result.findings += store.editFindings
+        result.findings += store.fileFindings
         try store.forgetSyncBatches()
     }
 
