@@ -85,6 +85,51 @@ private final class Ticks: Sendable {
     }
 }
 
+/// A device that only syncs must not change who wrote later.
+@Suite struct SlowClockTests {
+    @Test(arguments: [-6 * day, -day, -3_600_000, -120_000])
+    func aDeviceWithASlowClock_leavesTheOrderOfEditsAndDeletesToTheOthers(skew: Int64) throws {
+        try withDevices("A", "C") { devices in
+            let clock = devices.clock
+            let slow = try Store.create(
+                "\(devices.folder)/slow.db", clock: Clock { Timestamp(milliseconds: clock.now.milliseconds + skew) })
+            func syncSlow() throws -> SyncResult {
+                clock.advance()
+                return try Synchronizer(slow, devices.hub).run()
+            }
+            for name in ["edited", "deleted"] { try devices.edit("A", name, "{\"x\":0}") }
+            try devices.syncAll()
+            _ = try syncSlow()
+            // C works offline; A comes later, and is heard of first.
+            clock.advance(seconds: 30)
+            for name in ["edited", "deleted"] { try devices.edit("C", name, "{\"x\":1}") }
+            clock.advance(seconds: 30)
+            try devices.edit("A", "edited", "{\"x\":2}")
+            try devices.delete("A", "deleted")
+            try devices.sync("A")
+            let result = try syncSlow()
+            #expect(result.pushed == 0 && result.findings.map(\.code) == [.clockSkew])
+            for _ in 0..<2 {
+                try devices.sync("C")
+                #expect(try syncSlow().pushed == 0)
+                try devices.sync("A")
+            }
+            for store in devices.stores + [slow] {
+                let live = try store.all().filter { !$0.isDeleted }
+                #expect(live.map(\.fields) == ["{\"x\":2}"], "\(skew)")
+            }
+            // What the slow device does now is later than all that it has seen.
+            try slow.take(
+                Record(
+                    id: RecordID(zone: "Z", name: "edited"), type: "Item", localID: "edited", fields: "{\"x\":3}",
+                    createdAt: slow.now(), modifiedAt: slow.now()))
+            _ = try syncSlow()
+            try devices.syncAll()
+            #expect(try devices.shown("A", "edited") == "{\"x\":3}" && devices.shown("C", "edited") == "{\"x\":3}")
+        }
+    }
+}
+
 /// A device whose clock is wrong restores what another one has deleted meanwhile.
 @Suite struct WrongClockTests {
     private func withOffice(

@@ -31,9 +31,9 @@ final class World {
     let clock = TestClock()
     let simulator: HubSimulator
     private(set) var devices: [Store] = []
-    /// Clocks differ by seconds and some tenths: what one writes, a millisecond more or less, is never the instant of
-    /// another.
+    /// Clocks differ by seconds and some tenths; in some worlds, by hours.
     private let skews: [Int64]
+    let hasWrongClocks: Bool
     var stories: [String: Story] = [:]
     private var counter = 0
     private var hubs = 1
@@ -57,7 +57,8 @@ final class World {
         simulator = HubSimulator(try FileHub("\(folder)/hub.db"), .all, seed: random.next())
         let count = 3 + random.below(3)
         var skews: [Int64] = []
-        for _ in 0..<count { skews.append(Int64(random.below(11)) - 5) }
+        hasWrongClocks = random.chance(3)
+        for _ in 0..<count { skews.append((Int64(random.below(11)) - 5) * (hasWrongClocks ? 8000 : 1)) }
         self.skews = skews
         for number in 0..<count {
             try copyTree("\(template)/store.db.assets", to: path(number) + ".assets")
@@ -74,9 +75,7 @@ final class World {
         try bytes.withUnsafeBytes { try FileHandle.create(target).write($0) }
     }
 
-    private func now(_ number: Int) -> Timestamp {
-        Timestamp(milliseconds: clock.now.milliseconds + skews[number] * 1000 + Int64(number) * 100)
-    }
+    func now(_ number: Int) -> Timestamp { devices[number].now() }
 
     private func open(_ number: Int) throws -> Store {
         let (clock, skew) = (clock, skews[number] * 1000 + Int64(number) * 100)
@@ -155,10 +154,11 @@ final class World {
     }
 
     private func edit(_ number: Int, _ id: String) throws {
-        guard let (record, values) = try edited(number, id, at: now(number)) else { return }
+        let time = now(number)
+        guard let (record, values) = try edited(number, id, at: time) else { return }
         try devices[number].take(record)
-        note(id, now(number), values)
-        say("edits \(id)", number, "\(values) at \(now(number))")
+        note(id, time, values)
+        say("edits \(id)", number, "\(values) at \(time)")
     }
 
     /// What comes from an old file: older than most of what there is.
@@ -224,9 +224,10 @@ final class World {
         let ids = Self.ids.filter { _ in random.chance(2) }
         _ = try store.batch(kind: "import", source: "test") {
             for id in ids {
-                guard let (record, values) = try edited(number, id, at: now(number)) else { continue }
+                let time = now(number)
+                guard let (record, values) = try edited(number, id, at: time) else { continue }
                 _ = try store.ingest(record)
-                note(id, now(number), values)
+                note(id, time, values)
             }
             return ((), summary: "")
         }

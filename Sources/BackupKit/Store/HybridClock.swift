@@ -30,7 +30,7 @@ struct HybridClock {
         latest = time
     }
 
-    private static func isInReach(_ time: Timestamp, of own: Timestamp) -> Bool {
+    static func isInReach(_ time: Timestamp, of own: Timestamp) -> Bool {
         time.milliseconds <= own.milliseconds + reach
     }
 }

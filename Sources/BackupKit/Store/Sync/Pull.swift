@@ -45,7 +45,8 @@ extension Synchronizer {
         var look = try store.lookUp(bare)
         if let seen = look.row?.hubVersion, seen >= incoming.version { return }
         if try settleIdentity(of: bare, look.row) { look = try store.lookUp(bare) }
-        let (record, isClamped) = clamped(bare)
+        let (record, skew) = clamped(bare)
+        let isClamped = skew == .beyondReach
         guard let row = look.row else {
             if look.hasCopy, !record.isDeleted { return try protect(record) }
             return try add(record, incoming, isClamped)
@@ -68,7 +69,7 @@ extension Synchronizer {
         if row.isClean {
             try replace(row, record, incoming, isClamped)
         } else {
-            try merge(row, record, incoming, isClamped)
+            try merge(row, record, incoming, skew)
         }
     }
 
@@ -88,14 +89,34 @@ extension Synchronizer {
         return nil
     }
 
-    private func clamped(_ record: Record) -> (Record, Bool) {
+    /// How an arriving record is dated, as far as this device's clock can tell.
+    private enum Skew { case none, ahead, beyondReach }
+
+    /// Nobody knows whose clock is wrong, and to set times back changes who wrote later. So a record that is ahead stays as
+    /// it is, and what is written here follows it (`HybridClock`). Only what that clock does not follow is set to now.
+    private func clamped(_ record: Record) -> (Record, Skew) {
         let now = store.clock.now()
         let latest = max(record.latestTime, record.createdAt, record.deletedAt ?? record.createdAt)
-        guard latest.milliseconds > now.milliseconds + Self.clockTolerance else { return (record, false) }
+        guard latest.milliseconds > now.milliseconds + Self.clockTolerance else { return (record, .none) }
+        guard !HybridClock.isInReach(latest, of: now) else {
+            if latest > latestAhead { (latestAhead, latestAheadID) = (latest, record.id) }
+            return (record, .ahead)
+        }
         result.clamped += 1
         result.findings.append(
             Finding(.clockSkew, .warning, "\(record.id)", "was dated in the future; its time was set to now"))
-        return store.clamp(record, to: now)
+        return (store.clamp(record, to: now).0, .beyondReach)
+    }
+
+    /// One line for all records that are ahead of this device's clock.
+    func reportClock() {
+        guard let latestAheadID else { return }
+        let minutes = (latestAhead.milliseconds - store.clock.now().milliseconds) / 60_000
+        result.findings.append(
+            Finding(
+                .clockSkew, .warning, "\(latestAheadID)",
+                "is dated \(minutes) minutes ahead of this device's clock; its time was kept",
+                remedy: "check the clocks of this device and of the one that wrote it"))
     }
 
     /// The copy on this device stands for the record.
@@ -141,7 +162,7 @@ extension Synchronizer {
 
     /// Both sides have changed the record.
     private func merge(
-        _ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ isClamped: Bool
+        _ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ skew: Skew
     ) throws {
         let local = try store.record(change: row.change)
         let merge = SyncMerge { [derive] in
@@ -151,7 +172,7 @@ extension Synchronizer {
             local, record, base: try store.ancestor(record.id), knowsBase: row.hubVersion != 0)
         // Two clocks disagree, so their times do not tell whether somebody deleted it before or after it was brought back
         // here. What was asked for on purpose stays, and can be deleted again.
-        if isClamped, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
+        if skew != .none, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
             merged = try local.keptAlive(at: store.now(), known: record.modifiedAt)
         }
         let isClean = merged.isSame(as: incoming.record.withoutRemains())

@@ -27,7 +27,7 @@ public struct SyncResult: Sendable {
     /// Records that had changed on both sides.
     public var merged = 0
     public var conflicts = 0
-    /// Records that were dated in the future.
+    /// Records that were dated more than seven days in the future, and set back.
     public var clamped = 0
     public var assetsFetched = 0
     public var assetsSent = 0
@@ -62,6 +62,9 @@ public final class Synchronizer {
     var citeKeys: CiteKeys?
     /// Publications that no hub has seen, by what their tombstones would be called; read when such a tombstone comes.
     var unseenListings: [String: RecordID]?
+    /// The record that is furthest ahead of this device's clock, of those whose times are kept.
+    var latestAhead = Timestamp.distantPast
+    var latestAheadID: RecordID?
     /// Conflicts that arrived as records of others.
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
@@ -89,6 +92,7 @@ public final class Synchronizer {
             }
         } catch let error as HubError { throw describe(error) }
         try reportConflicts()
+        reportClock()
         result.held = try store.held()
         return result
     }
