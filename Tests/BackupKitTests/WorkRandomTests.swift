@@ -187,22 +187,27 @@ extension String {
 }
 
 @Suite struct WorkRandomTests {
+    private static let runs = isTorture ? 1200 : 40
+
     /// BACKUP_TOOL_SEED=N runs the history N alone, and tells its story.
-    @Test func noWorkIsLostMixedOrMultiplied_whateverItsKeysAndIDs() throws {
-        let isReplay = getenv("BACKUP_TOOL_SEED") != nil
-        let runs: UInt64 = isReplay ? 1 : getenv("BACKUP_TOOL_TORTURE") == nil ? 40 : 2000
-        let first = testSeed()
-        for run in 0..<runs {
-            let seed = first &+ run
-            try withTemporaryFolder { folder in
+    @Test(arguments: 0..<4)
+    func noWorkIsLostMixedOrMultiplied_whateverItsKeysAndIDs(part: Int) throws {
+        let isReplay = getenv("BACKUP_TOOL_SEED") != nil && !isTorture
+        if isReplay && part > 0 { return }
+        for run in 0..<(isReplay ? 1 : Self.runs / 4) {
+            let seed = testSeed() &+ UInt64(part * Self.runs / 4 + run)
+            countRounds()
+            try withQuickFolder { folder in
                 let devices = try Devices(["A", "B", "C"], in: folder)
                 for store in devices.stores { try store.database.execute("PRAGMA synchronous = OFF") }
                 let world = WorkWorld(seed, devices)
                 for _ in 0..<24 { try world.step() }
                 try world.settle()
                 let defects = try world.defects()
-                if !defects.isEmpty { print("BACKUP_TOOL_SEED=\(seed)\n" + world.log.joined(separator: "\n")) }
-                try #require(defects.isEmpty, "BACKUP_TOOL_SEED=\(seed): \(defects)")
+                if !defects.isEmpty || isReplay {
+                    print("BACKUP_TOOL_SEED=\(seed)\n" + world.log.joined(separator: "\n"))
+                }
+                #expect(defects.isEmpty, "BACKUP_TOOL_SEED=\(seed)")
                 for name in devices.names { try checkSound(devices.path(name)) }
             }
         }

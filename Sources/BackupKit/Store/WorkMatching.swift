@@ -22,10 +22,10 @@ extension Store {
     /// What the store had before this batch of the same work under the same key, with an id that another version of the
     /// tool, or another file, has given it.
     private func listing(of incoming: Record) throws -> StoredRecord? {
-        guard !incoming.isDeleted, !incoming.isLocalOnly, let batch = currentBatch, try hadPublications(before: batch)
+        guard !incoming.isDeleted, !incoming.isLocalOnly, DeterministicID.isMade(incoming.localID),
+            let batch = currentBatch, try hadPublications(before: batch)
         else { return nil }
         let work = try WorkID(incoming)
-        guard work.made(incoming.localID) else { return nil }
         for id in [work.legacy] + work.all + work.listings where id != incoming.localID {
             for stored in try soundRecords(localID: id) where stored.change < batch.firstChange {
                 let known = stored.record

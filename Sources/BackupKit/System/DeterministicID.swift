@@ -4,6 +4,17 @@ public enum DeterministicID {
     /// A UUID of version 8 (RFC 9562: "custom") from the SHA-256 of the parts, each preceded by its length.
     public static func make(_ parts: String...) -> String { make(SHA256Hasher(), parts) }
 
+    /// Whether an id has the form of those that are made here. Apps give their records UUIDs of other versions.
+    static func isMade(_ id: String) -> Bool {
+        let text = Array(id.utf8)
+        return text.count == 36 && text[14] == UInt8(ascii: "8")
+            && text.enumerated().allSatisfy { place, byte in
+                [8, 13, 18, 23].contains(place)
+                    ? byte == UInt8(ascii: "-")
+                    : 0x30...0x39 ~= byte || UInt8(ascii: "A")...UInt8(ascii: "F") ~= byte
+            }
+    }
+
     /// The same with a hasher that the caller has already.
     static func make(_ hasher: SHA256Hasher, _ parts: String...) -> String { make(hasher, parts) }
 

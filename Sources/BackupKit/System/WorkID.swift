@@ -50,7 +50,7 @@ struct WorkID {
 
     static func legacy(key: String) -> String { DeterministicID.make(RecordType.publication, key) }
 
-    /// Whether an import made the id, for this work and no second entry that is equal to it.
+    /// Whether an import made the id of what the entry says now, and for no second entry that is equal to it.
     func made(_ id: String) -> Bool { all.contains(id) || id == legacy || listings.contains(id) || id == twin() }
 
     private static func work(_ evidence: String) -> String {

@@ -7,7 +7,9 @@ extension Synchronizer {
         guard incoming.type == RecordType.publication else { return false }
         guard let row else { return try adopt(incoming) }
         // However much a record was edited, it is the one that this hub knows.
-        guard row.isSameType, row.hubVersion ?? 0 == 0 else { return false }
+        guard row.isSameType, row.hubVersion ?? 0 == 0 else {
+            return try row.isSameType && row.isDeleted && !incoming.isDeleted && returnInto(row.change, incoming)
+        }
         let local = try store.record(change: row.change)
         if try isOneRecord(local, incoming, wasOnAHub: row.hubVersion != nil) { return false }
         try giveWay(row.change, local, to: incoming)
@@ -56,7 +58,21 @@ extension Synchronizer {
             return false
         }
         unseenListings = nil
+        let buried = try store.ancestor(local.id)
         try store.reidentify(change, local, to: local.identified(as: incoming.id.name))
+        // What the hub knows as deleted under its old id stays so.
+        if let buried { try store.put(WorkLineage.tombstone(of: local, at: buried.modifiedAt), replacing: nil) }
+        return true
+    }
+
+    /// A listing that was deleted is alive again on the hub under its old id. Where this device had given it a new one, which
+    /// no hub has seen, its row goes back to the old id.
+    private func returnInto(_ change: Int64, _ incoming: Record) throws -> Bool {
+        guard let (new, local) = try sameListing(incoming), try store.ancestor(local.id) == nil else { return false }
+        unseenListings = nil
+        let tombstone = Store.StoredRecord(change: change, record: try store.record(change: change))
+        try store.put(local.identified(as: incoming.id.name), replacing: tombstone)
+        try store.takeOut(new, local)
         return true
     }
 
@@ -92,14 +108,15 @@ extension Synchronizer {
         return (change, record)
     }
 
-    /// A live publication that an import named and that no hub has seen.
+    /// A live publication that an import named and that no hub has seen, or only as deleted.
     private func unseen(_ id: RecordID) throws -> (Int64, Record, WorkID)? {
         guard let stored = try store.ifSound({ try store.record(id) }) ?? nil, !stored.record.isDeleted,
             !stored.record.isLocalOnly,
-            try store.hubVersion(stored.change) == nil
+            try store.hubVersion(stored.change) == nil || store.ancestor(id)?.isDeleted == true
         else { return nil }
-        let work = try WorkID(stored.record)
-        return work.made(stored.record.localID) ? (stored.change, stored.record, work) : nil
+        // Whatever the entry said when it got its id: an edit changes the texts that some ids are made of.
+        guard DeterministicID.isMade(stored.record.localID) else { return nil }
+        return (stored.change, stored.record, try WorkID(stored.record))
     }
 
     func keys() throws -> CiteKeys {
