@@ -162,14 +162,20 @@ extension Store {
         guard let existing = try match(record, among: known).main else {
             return try ingest(record, resurrect, keepsID: true)
         }
-        // Equal fields are no reason to give it back to the cloud.
-        if existing.record.isLocalOnly { return merged }
-        if existing.record.isDeleted, !record.isDeleted, try WorkLineage.isOneRecord(existing.record, record) {
+        // Equal fields are no reason to give it back to the cloud, and another copy's fields none to change this one.
+        if existing.record.isLocalOnly, !existing.record.isDeleted {
+            let isEqual = merged.decision == .unchanged
+            return Outcome(
+                id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.localOnly))
+        }
+        // Of two deletes the later one counts: it says which versions stay dead.
+        if existing.record.isDeleted, try record.isDeleted || WorkLineage.isOneRecord(existing.record, record) {
             return try ingest(record, resurrect, keepsID: true)
         }
         var new = record
         new.id = existing.record.id
-        if resurrect, !record.isDeleted {
+        // What is kept on one device only has no deletes of others to outlive.
+        if resurrect, !record.isDeleted, !record.isLocalOnly {
             // The same fields already: they may have to outlive a tombstone, and nothing else.
             if try Fields.same(existing.record.fields, record.fields) {
                 return try ingest(record, true, keepsID: true)
