@@ -95,9 +95,10 @@ private let skews: [Int64] = [-86_400_000, -3_600_000, -1001, -1, 0, 1, 1001, 3_
     /// Both devices know both works, and decide before they hear of each other.
     @Test(arguments: Choice.allCases, Choice.allCases)
     func twoDevicesThatDecideAtOnceComeToOneState_andNoWorkVanishes(_ mine: Choice, _ theirs: Choice) throws {
-        let tried = getenv("BACKUP_TOOL_TORTURE") == nil ? [-86_400_000, -1, 0, 1, 3_600_000] : skews
+        let tried = isTorture ? skews : [-86_400_000, -1, 0, 1, 3_600_000]
         for (number, skew) in tried.enumerated() {
             for isSecondFirst in [false, true] {
+                countRounds()
                 try withQuickFolder { folder in
                     let count = 2 + number % 2
                     let office = try Office(folder, skews: [0, skew, 0].prefix(count).map { $0 })
@@ -178,7 +179,8 @@ private let skews: [Int64] = [-86_400_000, -3_600_000, -1001, -1, 0, 1, 1001, 3_
     @Test func ofThreeWorksNoneVanishesThatNobodyDropped() throws {
         var random = SeededGenerator(seed: testSeed())
         let pairs = [("a", "b"), ("b", "c"), ("a", "c")]
-        for run in 0..<(getenv("BACKUP_TOOL_TORTURE") == nil ? 30 : 3000) {
+        for run in 0..<(isTorture ? 3000 : 30) {
+            countRounds()
             try withQuickFolder { folder in
                 let office = try Office(
                     folder, skews: (0..<3).map { _ in [0, 0, 0, 1, -1, 3_600_000][random.below(6)] })

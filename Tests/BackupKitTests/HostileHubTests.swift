@@ -41,7 +41,7 @@ import Testing
         try withDevices("A") { lies = try Self.lies(SQLite($0.hubPath, .readOnly)) }
         #expect(lies.count > 150)
         var random = SeededGenerator(seed: testSeed())
-        if getenv("BACKUP_TOOL_TORTURE") == nil { lies = (0..<25).map { _ in lies[random.below(lies.count)] } }
+        if !isTorture { lies = (0..<25).map { _ in lies[random.below(lies.count)] } }
         for lie in lies {
             countRounds()
             try withDevices("A", "B") { devices in

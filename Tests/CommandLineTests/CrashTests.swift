@@ -44,29 +44,37 @@ private func crashBench(_ command: CrashedCommand = .export) throws -> Workbench
     return bench
 }
 
-private func assets(_ bench: Workbench) throws -> Set<String> {
-    Set(try bench.files("store.db.assets").filter { !$0.hasPrefix(".") })
-}
+/// A command that is killed, and the two states that it may leave.
+private final class CrashStage {
+    let command: CrashedCommand
+    let bench: Workbench
+    private let before: (digest: String, assets: Set<String>)
+    private let after: (digest: String, assets: Set<String>)
+    private let words: [String]
 
-/// SIGKILL at a system call, chosen by number and so at places that no timer finds.
-@Test(arguments: CrashedCommand.allCases)
-func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedCommand) throws {
-    let bench = try crashBench(command)
-    let calls =
-        "openat,openat2,write,pwrite64,fsync,fdatasync,renameat2,rename,link,unlink,unlinkat,mkdir,mkdirat,ftruncate,utimensat,rmdir"
-    let words = command.words(bench, target: "x") + ["--store", "store.db"]
-    let tool = try productsDirectory() + "/backup-tool"
-    func run(_ options: [String]) throws -> ProcessResult {
+    init(_ command: CrashedCommand) throws {
+        self.command = command
+        bench = try crashBench(command)
+        words = command.words(bench, target: "x") + ["--store", "store.db"]
+        before = (try Self.state(command, bench), try Self.assets(bench))
+        let whole = try Self.run(words, bench, [])
+        #expect([0, 3].contains(whole.status), "\(whole.stderr)")
+        after = (try Self.state(command, bench), try Self.assets(bench))
+        #expect((before.digest == after.digest) == (command == .export))
+    }
+
+    private static func run(_ words: [String], _ bench: Workbench, _ options: [String]) throws -> ProcessResult {
         try runProcess(
-            ["strace", "-f", "-qq", "-o", "trace"] + options + [tool] + words,
+            ["strace", "-f", "-qq", "-o", "trace"] + options + [try productsDirectory() + "/backup-tool"] + words,
             environment: testEnvironment(["TMPDIR": bench.path("tmp")]), in: bench.folder)
     }
-    func reset() throws {
-        try bench.shell(
-            "rm -rf store.db* out.* .out*; cp -a keep.db store.db; cp -a keep.assets store.db.assets")
+
+    private static func assets(_ bench: Workbench) throws -> Set<String> {
+        Set(try bench.files("store.db.assets").filter { !$0.hasPrefix(".") })
     }
+
     /// What a decision writes is as old as the decision, and so never twice the same to the last digit.
-    func state() throws -> String {
+    private static func state(_ command: CrashedCommand, _ bench: Workbench) throws -> String {
         guard command == .resolve || command == .dedup else { return try bench.digest() }
         return try bench.shell(
             """
@@ -74,24 +82,24 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
               ORDER BY 1, 2; SELECT path, sha256 FROM asset; SELECT * FROM conflict_number"
             """)
     }
-    let before = (digest: try state(), assets: try assets(bench))
-    let whole = try run(["-e", "trace=\(calls)"])
-    #expect([0, 3].contains(whole.status), "\(whole.stderr)")
-    let after = (digest: try state(), assets: try assets(bench))
-    #expect((before.digest == after.digest) == (command == .export))
-    let total = try bench.text("trace").split(separator: "\n").count
 
-    var seed = testSeed()
-    let rounds = Workbench.isTorture ? 125 : 8
-    for round in 0..<rounds {
-        countRounds()
-        seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
-        let number = 1 + Int(seed >> 33) % total
-        let place = "\(command.rawValue), call \(number) of \(total), round \(round)"
+    private func reset() throws {
+        try bench.shell("rm -rf store.db* out.* .out*; cp -a keep.db store.db; cp -a keep.assets store.db.assets")
+    }
+
+    /// How many of these system calls the command makes.
+    func count(_ calls: String) throws -> Int {
         try reset()
-        _ = try run(["-e", "inject=\(calls):signal=KILL:when=\(number)"])
+        _ = try Self.run(words, bench, ["-e", "trace=\(calls)"])
+        return try bench.text("trace").split(separator: "\n").count
+    }
+
+    /// Kills the command at one of these system calls, and judges what is left.
+    func kill(at number: Int, of calls: String, _ place: String) throws {
+        try reset()
+        _ = try Self.run(words, bench, ["-e", "inject=\(calls):signal=KILL:when=\(number)"])
         // A reader finds one of the two states at once, without any repair.
-        let found = try state()
+        let found = try Self.state(command, bench)
         #expect(found == before.digest || found == after.digest, "\(place)")
         // The files are those of its rows, without any writer. What an app changed is said, before and after.
         let code: Int32 = command == .adopt && found == before.digest ? 3 : 0
@@ -108,7 +116,7 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
         // The next run needs no help, and cleans up. A delete of nothing opens the store for writing.
         try bench.tool("store", "delete", "none")
         let expected = found == before.digest ? before.assets : after.assets
-        #expect(try assets(bench) == expected, "\(place)")
+        #expect(try Self.assets(bench) == expected, "\(place)")
         try bench.tool(exit: code, "export", "-q", "-o", "out.x", "--force")
         let omitted = try bench.json(exit: code, "export", "-o", "out.y")
         #expect(omitted["omitted"]?.array?.isEmpty == true, "\(place)")
@@ -116,7 +124,35 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
             try Directory.names(in: bench.folder).filter { $0.contains(".tmp-") }
             + Directory.names(in: bench.path("store.db.assets")).filter { $0.hasPrefix(".incoming") }
         #expect(left.isEmpty, "\(place): \(left)")
-        try bench.shell("rm -rf out.y")
+    }
+}
+
+/// SIGKILL at a system call, chosen by number and so at places that no timer finds.
+@Test(arguments: CrashedCommand.allCases)
+func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedCommand) throws {
+    let calls =
+        "openat,openat2,write,pwrite64,fsync,fdatasync,renameat2,rename,link,unlink,unlinkat,mkdir,mkdirat,ftruncate,utimensat,rmdir"
+    let stage = try CrashStage(command)
+    let total = try stage.count(calls)
+    var random = SeededGenerator(seed: testSeed())
+    for round in 0..<(isTorture ? 40 : 6) {
+        countRounds()
+        let number = 1 + random.below(total)
+        try stage.kill(at: number, of: calls, "\(command.rawValue), call \(number) of \(total), round \(round)")
+    }
+}
+
+/// SIGKILL at every rename, link and unlink, and at every write and sync of a commit.
+@Test(arguments: [CrashedCommand.restore, .undo, .redo])
+func killedAtEveryStep_aReplaceOrUndoLeavesTheOldStateOrTheNewOne(_ command: CrashedCommand) throws {
+    let calls = "rename,renameat,renameat2,link,linkat,unlink,unlinkat,pwrite64,fsync,fdatasync"
+    let stage = try CrashStage(command)
+    let total = try stage.count(calls)
+    #expect(total > 20)
+    var random = SeededGenerator(seed: testSeed())
+    for number in isTorture ? Array(1...total) : (0..<3).map({ _ in 1 + random.below(total) }) {
+        countRounds()
+        try stage.kill(at: number, of: calls, "\(command.rawValue), step \(number) of \(total)")
     }
 }
 
