@@ -174,6 +174,12 @@ final class World {
         say("imports \(id)", number, "\(values) of \(time)")
     }
 
+    /// A delete of another clock that has not been heard of does not reach what is alive on purpose: their times tell no
+    /// order.
+    func noteKeptOnPurpose(_ id: String) {
+        if hasWrongClocks { stories[id, default: Story()].isOpen = true }
+    }
+
     private func resurrect(_ number: Int, _ id: String) throws {
         guard try shown(number, id) == nil, let dead = try devices[number].record(RecordID(zone: "Z", name: id)) else {
             return
@@ -186,6 +192,7 @@ final class World {
         try devices[number].take(record, resurrect: true)
         let time = try shown(number, id)?.modifiedAt ?? .distantPast
         note(id, time, values)
+        noteKeptOnPurpose(id)
         say("resurrects \(id)", number, "\(values) at \(time)")
     }
 

@@ -36,8 +36,7 @@ extension World {
         }
         if new == old { return }
         stories[id, default: Story()].kept.append(new.modifiedAt)
-        // A delete of another clock that has not been heard of does not reach it: their times tell no order.
-        if hasWrongClocks { stories[id]?.isOpen = true }
+        noteKeptOnPurpose(id)
         let before = Timestamp(milliseconds: new.modifiedAt.milliseconds - 1)
         guard old == nil, new.fieldTimes.values.allSatisfy({ $0 == before }) else { return }
         note(id, before, try Fields.parse(new.fields).map { ($0.name, $0.value) })
@@ -56,6 +55,7 @@ extension World {
         let new = try #require(try shown(number, inside.localID))
         let values = try Fields.parse(inside.fields).map { ($0.name, $0.value) }
         note(inside.localID, new.modifiedAt, values, isNew: false)
+        noteKeptOnPurpose(inside.localID)
         say("releases \(ids)", number, "\(values) at \(new.modifiedAt)")
         return true
     }
