@@ -14,6 +14,7 @@ private final class WorkWorld {
     private var listed: Set<[String]> = []
     private var deleted: Set<[String]> = []
     var log: [String] = []
+    private var faults: [String] = []
 
     init(_ seed: UInt64, _ devices: Devices) {
         random = SeededGenerator(seed: seed)
@@ -123,8 +124,8 @@ private final class WorkWorld {
         let path = exports[random.below(exports.count)]
         _ = try Restorer.restore(path, into: devices[device], RestoreOptions())
         let again = try Restorer.restore(path, into: devices[device], RestoreOptions())
-        try #require(again.writes == 0, "a second restore wrote")
         log.append("\(device) restores \(lastComponent(of: path))")
+        if again.writes != 0 { faults.append("\(device) restores \(lastComponent(of: path)) twice, and writes twice") }
     }
 
     private func publications(_ store: Store) throws -> [Record] {
@@ -137,10 +138,20 @@ private final class WorkWorld {
         return [title, Fields.string("citeKey", in: fields) ?? ""]
     }
 
+    /// What each device has now.
+    func tellRows() throws {
+        for name in devices.names {
+            for record in try devices[name].all() where record.type == RecordType.publication {
+                let what = record.isDeleted ? "dead \(record.localID.prefix(8))" : "\(try listing(of: record))"
+                log.append("    \(name) \(record.id.name.prefix(8)) \(what) \(record.latestTime.iso8601.dropFirst(11))")
+            }
+        }
+    }
+
     func settle() throws { for _ in 0..<4 { for name in devices.names { try sync(name) } } }
 
     func defects() throws -> [String] {
-        var found: [String] = []
+        var found = faults
         let first = try devices[devices.names[0]].digest()
         for name in devices.names {
             let store = devices[name]
@@ -200,9 +211,9 @@ extension String {
         }
     }
 
-    /// Histories that went wrong once: an entry was edited after its text had given it an id, and a deleted listing came back
-    /// under two ids.
-    @Test(arguments: [125_064_389, 4771] as [UInt64])
+    /// Histories that went wrong once: an entry was edited after its text had given it an id, a deleted listing came back under
+    /// two ids, and what a restore brought had the id of another work or listing by then.
+    @Test(arguments: [125_064_389, 4771, 4814, 5631] as [UInt64])
     func historiesThatWentWrongOnce(seed: UInt64) throws { try play(seed, isReplay: false) }
 
     private func play(_ seed: UInt64, isReplay: Bool) throws {
@@ -210,7 +221,10 @@ extension String {
             let devices = try Devices(["A", "B", "C"], in: folder)
             for store in devices.stores { try store.database.execute("PRAGMA synchronous = OFF") }
             let world = WorkWorld(seed, devices)
-            for _ in 0..<24 { try world.step() }
+            for _ in 0..<24 {
+                try world.step()
+                if isReplay { try world.tellRows() }
+            }
             try world.settle()
             let defects = try world.defects()
             if !defects.isEmpty || isReplay {

@@ -8,6 +8,7 @@ extension Store {
             return (incoming, try listing(of: incoming).map { ($0, false) } ?? found)
         }
         if try WorkLineage.isOneRecord(main, incoming) { return (incoming, found) }
+        if let known = try listing(of: incoming) { return (incoming, (known, false)) }
         // A delete of another work is remembered under that work's own id.
         let ids = try incoming.isDeleted ? [incoming.localID] : WorkID(incoming).ids(beside: main)
         for id in ids where id != incoming.localID || incoming.isDeleted {
@@ -26,6 +27,7 @@ extension Store {
             let batch = currentBatch, try hadPublications(before: batch)
         else { return nil }
         let work = try WorkID(incoming)
+        guard work.mayHaveMade(incoming.localID) else { return nil }
         for id in [work.legacy] + work.all + work.listings where id != incoming.localID {
             for stored in try soundRecords(localID: id) where stored.change < batch.firstChange {
                 let known = stored.record

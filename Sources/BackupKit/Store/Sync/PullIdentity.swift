@@ -114,9 +114,8 @@ extension Synchronizer {
             !stored.record.isLocalOnly,
             try store.hubVersion(stored.change) == nil || store.ancestor(id)?.isDeleted == true
         else { return nil }
-        // Whatever the entry said when it got its id: an edit changes the texts that some ids are made of.
-        guard DeterministicID.isMade(stored.record.localID) else { return nil }
-        return (stored.change, stored.record, try WorkID(stored.record))
+        let work = try WorkID(stored.record)
+        return work.mayHaveMade(stored.record.localID) ? (stored.change, stored.record, work) : nil
     }
 
     func keys() throws -> CiteKeys {
