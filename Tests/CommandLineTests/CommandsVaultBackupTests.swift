@@ -366,7 +366,8 @@ struct CommandsVaultBackupTests {
         let first = try bench.json(exit: 0, "vault", "backup")["snapshot_id"]?.string ?? ""
         try bench.shell("chmod -R u+w v/data; find v/data -type f -print0 | xargs -0 \(damage)")
         let next = try bench.tool(exit: 3, "vault", "backup", "-q")
-        #expect(next.stderr.hasPrefix("damage: data/") && next.stderr.contains("'backup-tool vault repair'"))
+        #expect(
+            next.stderr.hasPrefix("damage: data/") && next.stderr.contains("'backup-tool vault repair --save FOLDER'"))
         try bench.tool(exit: 0, "verify", "vault:v", "--level", "deep")
         // The older one had a manifest of its own, which is lost. Without it pruning clears up.
         try bench.tool(exit: 0, "vault", "forget", first)

@@ -80,7 +80,11 @@ public final class VaultReader: CarrierReader {
         guard let root = snapshot.file.tree else {
             throw BackupError(.damaged, "the snapshot has no tree", at: VaultFile(.snapshot, snapshot.id).path)
         }
-        tree = try Self.layoutRoot(root, snapshot.file.paths, index, BlobReader(vault))
+        do { tree = try Self.layoutRoot(root, snapshot.file.paths, index, BlobReader(vault)) } catch {
+            // What is in no pack may be in one that the damaged index named.
+            try loaded.mustBeWhole()
+            throw error
+        }
     }
 
     /// A snapshot holds the folders that lead to what was backed up; a layout begins below them.

@@ -29,6 +29,9 @@ public struct Finding: Sendable, Equatable, Hashable {
 
     func advising(_ remedy: String) -> Finding { Finding(code, severity, subject, message, remedy: remedy) }
 
+    /// What mends it, and what else can be done.
+    func advice(_ other: String) -> String { remedy.map { "\($0); \(other)" } ?? other }
+
     /// What is wrong with what, where there is one line for it.
     public var sentence: String { "\(subject): \(message)" }
 

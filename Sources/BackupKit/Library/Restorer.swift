@@ -97,7 +97,8 @@ public enum Restorer {
             let more = damage.count > 1 ? " (and \(damage.count - 1) more)" : ""
             throw BackupError(
                 .damaged, "is damaged: \(damage[0].sentence)\(more)", at: path,
-                remedy: "'backup-tool verify' lists everything; 'restore --allow-damage' restores what is sound")
+                remedy: damage[0].advice(
+                    "'backup-tool verify' lists everything; 'restore --allow-damage' restores what is sound"))
         }
         return Prepared(
             layout: layout, folder: folder, staged: staged, findings: findings, time: time(of: layout, staged))
@@ -204,7 +205,8 @@ public enum Restorer {
             if let first = damage.first, !options.allowDamage {
                 throw BackupError(
                     .damaged, "is damaged: \(first.sentence)", at: path,
-                    remedy: "'backup-tool verify' lists everything; --allow-damage restores what is sound")
+                    remedy: first.advice("'backup-tool verify' lists everything; --allow-damage restores what is sound")
+                )
             }
             var files = staged.files
             // What is not sound is not restored; 'show' still gives its bytes.

@@ -69,7 +69,7 @@ public enum Drill {
 
         mutating func add(_ findings: [Finding]) {
             for finding in findings where finding.severity == .damage || finding.severity == .error {
-                problems.append(finding.sentence)
+                problems.append(finding.remedy.map { "\(finding.sentence); \($0)" } ?? finding.sentence)
             }
         }
     }

@@ -104,7 +104,8 @@ private final class BackupReporter: Sendable {
     }
 
     private func reportJSON(_ result: VaultBackupResult) {
-        func error(_ item: String, _ message: String) {
+        func error(_ item: String, _ message: String, _ remedy: String? = nil) {
+            let message = remedy.map { "\(message); \($0)" } ?? message
             call.output.report([
                 "message_type": "error", "error": ["message": .string(message)], "during": "archival",
                 "item": .string(item),
@@ -113,7 +114,7 @@ private final class BackupReporter: Sendable {
         for omission in result.layout.omitted { error(omission.path, omission.reason) }
         for path in result.unsteady { error(path, "changed while it was read") }
         for finding in result.layout.warnings where finding.severity != .note {
-            error(finding.subject, finding.message)
+            error(finding.subject, finding.message, finding.remedy)
         }
         let seconds = Double(result.end.milliseconds - result.begin.milliseconds) / 1000
         var summary: [JSON.Member] = [JSON.Member("message_type", "summary")]

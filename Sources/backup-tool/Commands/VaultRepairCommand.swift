@@ -2,12 +2,14 @@ import BackupKit
 
 extension Command {
     static let vaultRepair = Command(
-        "repair", "Let go of what is damaged, so that it is stored again", in: .vault,
+        "repair", "Mend a damaged index and remove damaged data", in: .vault,
         discussion: """
-            Reads all packs. What is whole in a damaged one is copied into a new one; the damaged file is copied into the \
-            folder of --save, and removed from the vault. The next 'vault backup' stores again what the library still \
-            has, which heals older snapshots, too. Those that 'vault check' names after that have lost something for \
-            good; 'vault forget' lets go of them. Nothing is changed while a file cannot be read.
+            Reads all packs. An index that is damaged, missing or wrong is made anew from what the packs say of \
+            themselves. What is whole in a damaged pack, or in one under a wrong name, is copied into a \
+            new one. Damaged files are copied into the folder of --save, and removed from the vault. \
+            The next 'vault backup' stores again what the library still has, which makes older snapshots whole, too. \
+            Those that 'vault check' names after that have lost something for \
+            good; 'vault forget' removes them. Nothing is changed while a file cannot be read.
 
             The exit code is 3 when something was lost that may be stored again, and 4 when --dry-run finds damage. \
             Where there is a copy of the vault, bring the file back from there instead. \(Invocation.vaultDiscussion)
@@ -17,7 +19,7 @@ extension Command {
         ],
         examples: [
             Example("backup-tool vault repair --dry-run", "What is damaged, and how much of it is whole"),
-            Example("backup-tool vault repair --save damaged", "Let go of it"),
+            Example("backup-tool vault repair --save damaged", "Mend it"),
         ],
         reports: true,
         run: { call in
@@ -39,25 +41,34 @@ extension Invocation {
             output.report([
                 "message_type": "repair", "dryRun": .bool(isRehearsal), "packs": .int(result.packs),
                 "blobsLost": .int(result.blobsLost), "blobsKept": .int(result.blobsKept),
+                "indexFiles": .int(result.indexFiles), "packsIndexed": .int(result.packsIndexed),
                 "findings": .array((result.damage + result.findings).map(\.json)),
             ])
         } else {
             say(result.damage.map { Finding($0.code, $0.severity, $0.subject, $0.message) } + result.findings)
-            if result.packs == 0 {
+            if !result.isIndexWhole {
+                output.note(
+                    "\(isRehearsal ? "Would make" : "Made") the index anew: "
+                        + "\(HumanText.count(result.indexFiles, "file")) damaged, "
+                        + "\(HumanText.count(result.packsIndexed, "pack")) not in it or described wrongly")
+            }
+            if result.packs > 0 {
+                output.note(
+                    "\(isRehearsal ? "Would replace" : "Replaced") \(HumanText.count(result.packs, "damaged pack")): "
+                        + "\(HumanText.count(result.blobsLost, "blob")) lost, \(result.blobsKept) kept")
+            }
+            if result.isNothing {
                 output.note("No pack is damaged; 'vault check' tells whether anything else is.")
+            } else if isRehearsal {
+                output.note("'backup-tool vault repair --save FOLDER' does so, and keeps the damaged files in FOLDER.")
             } else {
                 output.note(
-                    "\(isRehearsal ? "Would let go of" : "Let go of") \(HumanText.count(result.packs, "pack")): "
-                        + "\(HumanText.count(result.blobsLost, "blob")) lost, \(result.blobsKept) kept")
-                if !isRehearsal {
-                    output.note(
-                        result.findings.isEmpty
-                            ? "Run 'backup-tool vault backup' now, and then 'vault check'."
-                            : "See to what is said above and run this again, before the next 'vault backup'.")
-                }
+                    result.findings.isEmpty
+                        ? "Run 'backup-tool vault backup' now, and then 'vault check'."
+                        : "See to what is said above and run this again, before the next 'vault backup'.")
             }
         }
-        if isRehearsal && result.packs > 0 { return .damaged }
+        if isRehearsal && !result.isNothing { return .damaged }
         return result.findings.isEmpty && result.blobsLost == 0 ? .done : .incomplete
     }
 }

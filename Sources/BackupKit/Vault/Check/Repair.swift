@@ -9,16 +9,30 @@ public struct RepairResult: Sendable {
     /// Their blobs that nobody can have any more, and those that were whole.
     public var blobsLost = 0
     public var blobsKept = 0
+    /// Index files that cannot be used, and packs that no index named or that one described wrongly.
+    public var indexFiles = 0
+    public var packsIndexed = 0
+
+    public var isIndexWhole: Bool { indexFiles == 0 && packsIndexed == 0 }
+    public var isNothing: Bool { packs == 0 && isIndexWhole }
 }
 
 extension Vault {
     /// What can be done about a pack that is damaged or gone.
     static let packRemedy =
-        "bring it back from a copy of the vault; else 'backup-tool vault repair' lets go of it, and the next backup stores "
-        + "again what the library still has"
+        "bring it back from a copy of the vault; else 'backup-tool vault repair --save FOLDER' removes what is damaged, and "
+        + "the next backup stores again what the library still has"
+    /// What can be done about an index that is damaged, gone or wrong.
+    static let indexRemedy =
+        "'backup-tool vault repair --save FOLDER' makes the index anew from the packs and keeps the damaged file in FOLDER"
+    /// What can be done about a snapshot that cannot be restored as it was.
+    static let lossRemedy =
+        "'backup-tool vault repair --save FOLDER' and then 'backup-tool vault backup' bring back what there is; what "
+        + "'backup-tool vault check' names after that is lost, and 'backup-tool vault forget ID' removes the snapshot"
 
-    /// Lets go of blobs that nobody can have any more: a backup that relies on an index would not store them again. What is
-    /// whole in a damaged pack is copied into a new one. The vault MUST be locked exclusively, but for a rehearsal.
+    /// Makes the index anew where it is damaged or wrong, and removes blobs that nobody can have any more: a backup that
+    /// relies on an index would not store them again. What is whole in a damaged pack is copied into a new one. The vault
+    /// MUST be locked exclusively, but for a rehearsal.
     ///
     /// Only what was read and is wrong counts as damaged. Where something cannot be read, nothing is changed: it may well be
     /// whole. Damaged files are copied into `folder` before they are removed; a rehearsal needs none.
@@ -27,54 +41,61 @@ extension Vault {
     ) throws -> RepairResult {
         if let folder { try refuseOwn(folder) }
         var loaded = try loadIndex()
-        if let damage = loaded.findings.first(where: { $0.severity == .damage }) {
+        if let obstacle = loaded.obstacle {
             throw BackupError(
-                .damaged, "nothing is repaired while \(damage.message)", at: damage.subject, remedy: damage.remedy)
+                .damaged, "nothing is repaired while \(obstacle.message)", at: obstacle.subject, remedy: obstacle.remedy
+            )
         }
-        // What is whole of a pack that no index names is kept, too.
-        let unindexed = try look(at: loaded.blobs.unnamed(among: backend.list(.data).items), .none).compactMap { pack in
-            _ = try pack.name.get()
-            return pack.header
-        }
-        for pack in unindexed { loaded.blobs.add(pack) }
-        let index = loaded.blobs
+        let mended = try MendedIndex(self, loaded)
+        let index = mended.blobs
         var check = VaultCheckResult()
         var damaged = try checkSizes(index, &check)
         damaged.formUnion(try readPacks(Array(index.packs.indices), index, &check, progress))
-        if let unread = check.unread {
-            throw BackupError(
-                unread.code, "nothing is repaired while a file cannot be read: \(unread.message)", at: unread.subject,
-                remedy: "see to its disk and its rights; from a disk that fails, copy the vault to another one first")
-        }
+        if let unread = check.unread { throw Self.unreadPack(unread) }
 
         var result = RepairResult()
-        result.damage = check.findings.filter { $0.severity == .damage }
-        result.findings = check.findings.filter { $0.severity == .warning }
-        let hit = Set(result.damage.map(\.subject))
+        result.damage = (loaded.findings + mended.findings + check.findings).filter { $0.severity == .damage }
+        result.findings = (loaded.findings + mended.findings + check.findings).filter { $0.severity == .warning }
+        let hit = Set(check.findings.filter { $0.severity == .damage }.map(\.subject))
         let packs = index.packs.indices.filter { hit.contains(VaultFile(.data, index.packs[$0].id).path) }
         let strays = try strays()
         for pack in packs {
             try refuseElsewhere(index.packs[pack], strays)
-            try refuseOther(index.packs[pack], index)
+            try refuseWithoutFolder(index.packs[pack])
         }
         result.packs = packs.count
-        if packs.isEmpty, !unindexed.isEmpty { result.findings.append(Self.lostIndex(unindexed.count)) }
+        result.indexFiles = loaded.unusable.count
+        result.packsIndexed = mended.packs
         let blobs = packs.flatMap { index.packs[$0].blobs }
         result.blobsKept = blobs.count { !damaged.contains($0) }
         result.blobsLost =
-            Set(blobs.filter(damaged.contains).map { index[$0].handle }).count {
+            mended.replaced.union(blobs.filter(damaged.contains).map { index[$0].handle }).count {
                 index.copies(of: $0).allSatisfy(damaged.contains)
             }
-        guard let folder, !dryRun, !packs.isEmpty else { return result }
+        guard let folder, !dryRun else { return result }
+        if result.isNothing {
+            // What a repair left that was killed at its end.
+            _ = try backend.sweep()
+            return result
+        }
 
         try Directory.createAll(folder)
         // Now that all of it is there, it is known where it leads.
         try refuseOwn(folder)
-        for pack in packs { try save(VaultFile(.data, index.packs[pack].id), in: folder) }
+        let files = loaded.unusable.map { VaultFile(.index, $0) } + packs.map { VaultFile(.data, index.packs[$0].id) }
+        for file in files { try save(file, in: folder) }
+        loaded.files += loaded.unusable
+        loaded.blobs = index
         var pruned = PruneResult()
         try execute(PrunePlan(without: damaged, in: packs, index), loaded, &pruned, progress)
         result.findings += pruned.findings
         return result
+    }
+
+    static func unreadPack(_ error: BackupError) -> BackupError {
+        BackupError(
+            error.code, "nothing is repaired while a file cannot be read: \(error.message)", at: error.subject,
+            remedy: "see to its disk and its rights; from a disk that fails, copy the vault to another one first")
     }
 
     private func refuseOwn(_ folder: String) throws {
@@ -95,24 +116,13 @@ extension Vault {
             remedy: "move it to \(VaultFile(.data, pack.id).path)")
     }
 
-    /// A pack whose folder is gone may be whole on a disk that is not there, and one that says something else of itself than the
-    /// index may hold what no index names.
-    private func refuseOther(_ pack: BlobIndex.Pack, _ index: BlobIndex) throws {
+    /// A pack whose folder is gone may be whole on a disk that is not there.
+    private func refuseWithoutFolder(_ pack: BlobIndex.Pack) throws {
         let file = VaultFile(.data, pack.id)
-        guard let size = try backend.size(file) else {
-            if try backend.hasPlace(for: file) { return }
-            throw BackupError(
-                .damaged, "nothing is repaired while the folder of a pack is not there", at: backend.place(file),
-                remedy: "look whether its disk is there; if the folder is gone for good, make an empty one in its place"
-            )
-        }
-        guard let found = try header(of: file, size: size, VaultCipher(key)) else { return }
-        // Also at other places than the index says, where all of it looks damaged.
-        if found.blobs.sorted(by: { $0.offset < $1.offset }) == pack.blobs.map({ index[$0] }) { return }
+        guard try backend.size(file) == nil, try !backend.hasPlace(for: file) else { return }
         throw BackupError(
-            .damaged, "nothing is repaired while a pack holds something else than the index says",
-            at: backend.place(file),
-            remedy: "'restic rebuild-index --read-all-packs' makes an index of what the packs hold; repair after that")
+            .damaged, "nothing is repaired while the folder of a pack is not there", at: backend.place(file),
+            remedy: "look whether its disk is there; if the folder is gone for good, make an empty one in its place")
     }
 
     /// Copies a file out of the vault. What an earlier run saved of it stays as it is.

@@ -153,8 +153,7 @@ extension Vault {
         result.findings += result.affected.map {
             Finding(
                 .contentMismatch, .damage, "\($0.snapshot.shortID):\($0.path)", $0.message,
-                remedy:
-                    "where the next backup does not make it whole, 'backup-tool vault forget' lets go of the snapshot")
+                remedy: Self.lossRemedy)
         }
         return result
     }
@@ -174,7 +173,7 @@ extension Vault {
         Finding(
             .entryUnexpected, .warning, VaultFile.Kind.data.rawValue,
             "\(packs) packs are in no index, and may hold what is missed",
-            remedy: "'backup-tool vault backup' takes them into one again, or 'restic rebuild-index'")
+            remedy: indexRemedy)
     }
 
     /// Key files that nobody can use are no help on the day when they are needed.

@@ -171,12 +171,28 @@ public struct BlobIndex: Sendable {
     }
 }
 
+extension Vault.LoadedIndex {
+    /// Throws when a part of the index cannot be relied on.
+    func mustBeWhole(_ consequence: String = "") throws {
+        guard let damage = findings.first(where: { $0.severity == .damage }) else { return }
+        throw BackupError(
+            .damaged, consequence + damage.message, at: damage.subject,
+            remedy: damage.remedy ?? "see 'backup-tool vault check'")
+    }
+}
+
 extension Vault {
     /// An index as it was loaded.
     public struct LoadedIndex: Sendable {
         public var blobs = BlobIndex()
         /// The files that it was made of, sorted.
         public var files: [SHA256Digest] = []
+        /// Files that are damaged: what they said, only the packs can tell.
+        var unusable: [SHA256Digest] = []
+        /// Packs of which two files say what cannot both be true.
+        var contradictions: Set<SHA256Digest> = []
+        /// A file that may be whole and could not be used.
+        var obstacle: Finding?
         /// What could not be read, and what contradicts itself. Who changes anything MUST stop when there is damage.
         public var findings: [Finding] = []
     }
@@ -215,24 +231,33 @@ extension Vault {
                     }
                 case .failure(let error):
                     if error.code == .notFound { return nil }
-                    let file = VaultFile(.index, id)
-                    loaded.findings.append(
-                        try misfiled(file)
-                            ?? Finding(
-                                .unreadable, .damage, file.path, "the index cannot be used: \(error.message)",
-                                remedy: "'restic rebuild-index' makes it anew of the packs"))
+                    try note(id, error, in: &loaded)
                 }
             }
         }
         guard !again.isEmpty else { return loaded }
         let (index, contradictions) = loaded.blobs.merging(again)
         loaded.blobs = index
+        loaded.contradictions = Set(contradictions)
         loaded.findings += contradictions.map { id in
             Finding(
                 .conflict, .damage, VaultFile(.data, id).path, "two indexes say different things of this pack",
-                remedy: "'restic rebuild-index --read-all-packs' makes one of what the packs hold")
+                remedy: Self.indexRemedy)
         }
         return loaded
+    }
+
+    private func note(_ id: SHA256Digest, _ error: BackupError, in loaded: inout LoadedIndex) throws {
+        let file = VaultFile(.index, id)
+        let misfiled = try misfiled(file)
+        let isDamaged = misfiled == nil && error.code == .damaged
+        let finding =
+            misfiled
+            ?? Finding(
+                .unreadable, .damage, file.path, "the index cannot be used: \(error.message)",
+                remedy: isDamaged ? Self.indexRemedy : nil)
+        loaded.findings.append(finding)
+        if isDamaged { loaded.unusable.append(id) } else { loaded.obstacle = loaded.obstacle ?? finding }
     }
 
     func packs(of id: SHA256Digest, _ cipher: VaultCipher) throws -> Result<[PackIndex.Pack], BackupError> {

@@ -36,7 +36,8 @@ public final class BlobReader {
         }
         guard let found else {
             throw failure
-                ?? BackupError(.damaged, "the \(handle.type.name) blob is in no pack", at: handle.id.hex)
+                ?? BackupError(
+                    .damaged, "the \(handle.type.name) blob is in no pack", at: handle.id.hex, remedy: Vault.lossRemedy)
         }
         return try body(found)
     }

@@ -36,9 +36,7 @@ public struct VaultStatistics: Sendable, Equatable {
 extension Vault {
     public func statistics(of snapshots: [Snapshot], progress: Progress = .none) throws -> VaultStatistics {
         let index = try loadIndex()
-        if let damage = index.findings.first(where: { $0.severity == .damage }) {
-            throw BackupError(.damaged, damage.message, at: damage.subject, remedy: "see 'backup-tool vault check'")
-        }
+        try index.mustBeWhole()
         var statistics = VaultStatistics()
         statistics.snapshots = snapshots.count
         let walk = TreeWalk(vault: self, index: index.blobs, isStrict: false)

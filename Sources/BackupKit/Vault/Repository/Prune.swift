@@ -47,13 +47,10 @@ extension Vault {
 
     func prunePlan(_ options: PruneOptions, _ progress: Progress) throws -> (plan: PrunePlan, loaded: LoadedIndex) {
         let (snapshots, wrong) = try snapshots()
-        let loaded = try loadIndex()
-        if let damage = (wrong + loaded.findings).first(where: { $0.severity == .damage }) {
-            // Who cannot see all that is needed must not remove what seems not to be.
-            throw BackupError(
-                .damaged, "nothing is pruned while \(damage.message)", at: damage.subject,
-                remedy: "see 'backup-tool vault check'")
-        }
+        var loaded = try loadIndex()
+        // Who cannot see all that is needed must not remove what seems not to be.
+        loaded.findings = wrong + loaded.findings
+        try loaded.mustBeWhole("nothing is pruned while ")
         let plan = try PrunePlan(self, snapshots, loaded, options, progress)
         if !plan.result.wasNothing { try refuseLostSnapshots(unindexed: plan.unindexed) }
         return (plan, loaded)
@@ -160,7 +157,7 @@ struct PrunePlan {
             throw BackupError(
                 .damaged, "nothing is pruned while \(defect.sentence)",
                 at: "tree \(defect.tree.hex.prefix(10))",
-                remedy: "see 'backup-tool vault check', and forget the snapshots that it names")
+                remedy: Vault.lossRemedy)
         }
         let sizes = try vault.backend.list(.data).sizes
         for (id, size) in sizes where index.packNumber(id) == nil {
@@ -209,7 +206,7 @@ struct PrunePlan {
                 throw BackupError(
                     .damaged, "nothing is pruned while a pack that is needed is missing or damaged",
                     at: VaultFile(.data, index.packs[index.pack(of: number)].id).path,
-                    remedy: "see 'backup-tool vault check', and forget the snapshots that it names")
+                    remedy: Vault.lossRemedy)
             }
             keep[best.number] = true
         }

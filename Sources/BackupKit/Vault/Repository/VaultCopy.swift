@@ -35,9 +35,7 @@ extension Vault {
         let (unindexed, lost) = try reconcile(&mine.blobs)
         result.findings = wrong
         let index = try source.loadIndex()
-        for finding in index.findings + mine.findings where finding.severity == .damage {
-            throw BackupError(.damaged, finding.message, at: finding.subject, remedy: "see 'backup-tool vault check'")
-        }
+        for loaded in [index, mine] { try loaded.mustBeWhole() }
         let walk = TreeWalk(vault: source, index: index.blobs, isStrict: false)
         // What those that are here already need may be lost here, whatever became of it.
         var numbers: [Int] = []
