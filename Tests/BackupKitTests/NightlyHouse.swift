@@ -81,9 +81,9 @@ final class FakeVault: NightlyVault {
             bytes: 1, contentDigest: nil, problems: passes ? [] : ["broken"])
     }
 
-    func prune(ifUnusedOver percent: Double) throws -> Int64? {
+    func prune(ifUnusedOver percent: Double) throws -> (freed: Int64?, findings: [Finding]) {
         try call("prune")
-        return 0
+        return (0, [])
     }
 
     func size() throws -> Int64 { 1000 }

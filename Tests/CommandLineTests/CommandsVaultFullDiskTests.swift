@@ -88,4 +88,60 @@ struct CommandsVaultFullDiskTests {
             #expect(try bench.files("small/v").contains { $0.hasSuffix("reserve") })
         }
     }
+
+    /// What a disk without a free byte says: with and without the reserve, and whether there is something to remove.
+    @Test func pruningAFullDiskWithNothingToRemove_saysWhatHelps() throws {
+        let bench = try CommandsVaultBackupTests.bench()
+        try withSmallDisk(bench) {
+            try bench.shell("! cat /dev/zero > small/fill 2>/dev/null; [ $(stat -fc %f small) = 0 ]")
+            func prune() throws -> ProcessResult {
+                let said = try bench.tool(exit: 3, "vault", "prune", "--max-unused", "0", "--vault", "small/v")
+                #expect(said.stderr.contains("Nothing to remove"), "\(said.stderr)")
+                #expect(said.stderr.contains("'backup-tool vault forget"), "\(said.stderr)")
+                #expect(!said.stderr.contains("run the command again"), "\(said.stderr)")
+                return said
+            }
+            _ = try prune()
+            try bench.shell(
+                "rm small/v/reserve; ! cat /dev/zero >> small/fill 2>/dev/null; [ $(stat -fc %f small) = 0 ]")
+            let said = try prune()
+            // The room that is named is enough for what could not be done.
+            let bytes = try #require(said.stderr.firstMatch(of: /free ([0-9]+) bytes/)).1
+            try bench.shell("truncate -s -\(bytes) small/fill")
+            try bench.tool(exit: 0, "vault", "prune", "--vault", "small/v")
+            try bench.shell("restic -r small/v check --read-data -q --no-lock")
+        }
+    }
+
+    /// Where packs are needed in part, the room that is named is enough to copy what is needed of them.
+    @Test(arguments: [true, false]) func whereNothingFits_theRoomThatIsNamedIsEnough(_ hasReserve: Bool) throws {
+        let bench = try CommandsVaultTests.bench()
+        try bench.makeCheapVault()
+        try bench.shell(
+            """
+            mkdir all half; for i in 1 2 3 4 5 6; do head -c 400000 /dev/urandom > all/$i.bin; done; cp all/[123].bin half
+            $T -q import --create --attachments all || true
+            $T -q import --create --store half.db --attachments half || true
+            $T -q vault backup --time 2026-01-01T00:00:00Z
+            $T -q vault backup --store half.db --time 2026-02-01T00:00:00Z
+            $T -q vault forget $($T vault snapshots --json | jq -r '.[0].short_id')
+            """)
+        try withDisk(of: "9m", bench) {
+            try bench.shell(
+                "cp -a v small/v; \(hasReserve ? ":" : "rm small/v/reserve"); ! cat /dev/zero > small/fill 2>/dev/null")
+            let words = ["vault", "prune", "--max-unused", "0", "--vault", "small/v"]
+            var advised: [String] = []
+            var said = try bench.tool(words)
+            while said.status != 0, advised.count < 3 {
+                let bytes = try #require(said.stderr.firstMatch(of: /free ([0-9]+) bytes/), "\(said.stderr)").1
+                advised.append(String(bytes))
+                try bench.shell("truncate -s -\(bytes) small/fill")
+                said = try bench.tool(words)
+            }
+            #expect(said.status == 0 && advised.count == (hasReserve ? 1 : 2), "\(advised): \(said.stderr)")
+            try bench.shell("restic -r small/v check --read-data -q")
+            let again = try bench.json(exit: 0, "vault", "prune", "--max-unused", "0", "--vault", "small/v")
+            #expect(again["nothingToDo"]?.bool == true)
+        }
+    }
 }

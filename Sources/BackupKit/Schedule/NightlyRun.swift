@@ -355,9 +355,9 @@ public struct NightlyRun {
 
     private mutating func prune() throws {
         guard frozen == nil, isChecked, !report.findings.contains(where: { $0.severity == .damage }) else { return }
-        if let freed = try vault.prune(ifUnusedOver: settings.maxUnusedPercent) {
-            say(.prune, "\(freed) bytes became free")
-        }
+        let (freed, findings) = try vault.prune(ifUnusedOver: settings.maxUnusedPercent)
+        report.findings += findings
+        if let freed { say(.prune, "\(freed) bytes became free") }
     }
 }
 

@@ -18,8 +18,8 @@ public protocol NightlyVault: AnyObject {
     func check(_ subset: CheckSubset?) throws -> [Finding]
     func drill(_ snapshot: String) throws -> DrillEntry
     /// Removes what no snapshot needs when that is more than so many percent; gives the bytes that became free, or nil when
-    /// it was not worth the work.
-    func prune(ifUnusedOver percent: Double) throws -> Int64?
+    /// it was not worth the work, and what could not be done.
+    func prune(ifUnusedOver percent: Double) throws -> (freed: Int64?, findings: [Finding])
     func size() throws -> Int64
 }
 

@@ -158,16 +158,11 @@ public final class StoreVault: NightlyVault {
         }
     }
 
-    public func prune(ifUnusedOver percent: Double) throws -> Int64? {
+    public func prune(ifUnusedOver percent: Double) throws -> (freed: Int64?, findings: [Finding]) {
         var prune = PruneOptions()
         (prune.maxUnused, prune.onlyAbove) = (percent / 100, percent / 100)
-        let result = try vault.locked(exclusively: true, wait: options.lockWait) { vault in
-            let result = try vault.prune(prune, progress: options.progress)
-            // What killed runs left goes also in nights in which there is nothing else to do.
-            if result.wasNothing { _ = try vault.backend.sweep() }
-            return result
-        }
-        return result.wasNothing ? nil : Int64(clamping: result.bytesFreed)
+        let result = try vault.prune(waiting: options.lockWait, prune, progress: options.progress)
+        return (result.wasNothing ? nil : Int64(clamping: result.bytesFreed), result.findings)
     }
 
     public func size() throws -> Int64 {

@@ -17,9 +17,8 @@ extension Command {
         reports: true,
         run: { call in
             let options = try call.pruneOptions()
-            let result = try call.withVault(.removing) {
-                try $0.prune(options, progress: call.output.progress())
-            }
+            let vault = try call.openVault()
+            let result = try vault.prune(waiting: try call.lockWait(), options, progress: call.output.progress())
             return call.report(result, options)
         })
 

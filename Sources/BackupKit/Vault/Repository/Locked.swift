@@ -58,7 +58,9 @@ extension Vault {
         do {
             return try VaultLock.acquire(.exclusive, in: locks, wait: wait)
         } catch let error as BackupError where error.code == .destinationFull {
-            guard try backend.giveRoomUp() else { throw error }
+            guard try backend.giveRoomUp() else {
+                throw error.advising("free \(try lockRoom()) bytes on that disk, and run the command again")
+            }
             isCramped = true
             return try VaultLock.acquire(.exclusive, in: locks, wait: wait)
         }

@@ -35,14 +35,34 @@ extension Vault {
     /// and only then the packs that none names any more.
     public func prune(_ options: PruneOptions = PruneOptions(), progress: Progress = .none) throws -> PruneResult {
         let (plan, loaded) = try prunePlan(options, progress)
-        if options.dryRun || plan.result.wasNothing { return plan.result }
+        if options.dryRun { return plan.result }
         var result = plan.result
         do {
-            try execute(plan, loaded, &result, progress)
+            if plan.result.wasNothing {
+                _ = try backend.sweep()
+                try backend.setRoomAside()
+            } else {
+                try execute(plan, loaded, &result, progress)
+            }
         } catch let error as BackupError where error.code == .destinationFull {
-            return try pruneWithoutRoom(options, after: error, progress)
+            if plan.result.wasNothing { return try withoutHelp(result) }
+            return try pruneWithoutRoom(options, copying: plan.bytesToCopy, progress)
         }
         return result
+    }
+
+    /// Prunes under a lock of its own. Where not even that fits, only a vault in which there is nothing to remove is no
+    /// error: no room for a lock would change that.
+    public func prune(
+        waiting wait: Double, _ options: PruneOptions = PruneOptions(), progress: Progress = .none
+    ) throws -> PruneResult {
+        do {
+            return try locked(exclusively: true, wait: wait) { try $0.prune(options, progress: progress) }
+        } catch let error as BackupError where error.code == .destinationFull {
+            let result = try prunePlan(options, progress).plan.result
+            guard result.wasNothing else { throw error }
+            return try withoutHelp(result)
+        }
     }
 
     func prunePlan(_ options: PruneOptions, _ progress: Progress) throws -> (plan: PrunePlan, loaded: LoadedIndex) {
@@ -133,6 +153,8 @@ extension PackIndex {
 /// What is to become of every pack. Nothing is done yet.
 struct PrunePlan {
     private(set) var unindexed: [SHA256Digest] = []
+    /// How many bytes the copies and a whole new index take at most.
+    private(set) var bytesToCopy: UInt64 = 0
     /// Numbers of packs: those nobody needs, those of which a part is copied, those that stay.
     private(set) var remove: [Int] = []
     var repack: [Int] = []
@@ -169,6 +191,11 @@ struct PrunePlan {
         result.packsUnindexed = unindexed.count
         try choose(needed.used, index, sizes, try BlobReader(vault))
         sort(index, sizes, options)
+        for number in repack {
+            let kept = index.packs[number].blobs.filter { keep[$0] }.map { index[$0] }
+            bytesToCopy += PackHeader.packSize(kept)
+        }
+        if !repack.isEmpty { bytesToCopy += try vault.indexRoom() }
         let isBelow = options.onlyAbove.map { Double(result.bytesUnused) <= $0 * Double(result.bytesBefore) } ?? false
         let fewest = (index.count + PackIndex.usualBlobs - 1) / PackIndex.usualBlobs
         let isMarked = kept.contains { index.packs[$0].isToBeDeleted }

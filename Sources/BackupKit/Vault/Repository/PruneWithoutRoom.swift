@@ -1,9 +1,9 @@
 extension Vault {
     /// Pruning where new packs and a whole new index do not fit: only packs that nobody needs at all go. The order is the
     /// usual one, but for one index file after the other: its successor without those packs, the file itself, and then
-    /// the packs that no index names any more, whose room serves the next.
+    /// the packs that no index names any more, whose room serves the next. `bytes` is what the copies would have taken.
     func pruneWithoutRoom(
-        _ options: PruneOptions, after error: BackupError, _ progress: Progress
+        _ options: PruneOptions, copying bytes: UInt64, _ progress: Progress
     ) throws -> PruneResult {
         _ = try backend.giveRoomUp()
         var options = options
@@ -38,13 +38,40 @@ extension Vault {
         }
         // The packs are gone in any case, and the next prune tries again.
         try? backend.setRoomAside()
-        if result.bytesUnusedLeft > 0 {
+        if bytes > 0 {
+            let again = "run 'backup-tool vault prune' again"
             result.findings.append(
                 Finding(
-                    .skipped, .warning, error.subject ?? backend.location,
+                    .skipped, .warning, backend.location,
                     "there was no room to write: packs that are needed in part were left as they are",
-                    remedy: "run 'backup-tool vault prune' again"))
+                    remedy: result.bytesFreed >= bytes ? again : "free \(bytes) bytes on its disk, and \(again)"))
         }
         return result
     }
+
+    /// A disk is full, and there is nothing to remove: whoever prunes again hears the same.
+    func withoutHelp(_ result: PruneResult) throws -> PruneResult {
+        var result = result
+        let bytes = try lockRoom()
+        result.findings.append(
+            Finding(
+                .skipped, .warning, backend.location,
+                "its disk is full, and nothing in the vault can be removed",
+                remedy: "free \(bytes) bytes on that disk; then 'backup-tool vault forget --prune' with the ids of old "
+                    + "snapshots makes more room"))
+        return result
+    }
+
+    /// What a lock and the reserve take, and with them a whole new index.
+    func lockRoom() throws -> UInt64 {
+        let largest = try backend.list(.index).items.reduce(0) { max($0, $1.size) }
+        return Self.blocks(UInt64(clamping: 2 * largest))
+    }
+
+    func indexRoom() throws -> UInt64 {
+        Self.blocks(try backend.list(.index).items.reduce(0) { $0 + UInt64(clamping: $1.size) })
+    }
+
+    /// With what file systems add to a few files, in whole blocks.
+    private static func blocks(_ bytes: UInt64) -> UInt64 { (bytes + (132 << 10)) & ~4095 }
 }
