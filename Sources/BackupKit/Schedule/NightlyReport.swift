@@ -51,7 +51,10 @@ extension NightlyRun {
             if let drill = drills.first(where: { !$0.isOK }) {
                 return "a drill failed: \(drill.problems.first ?? "")"
             }
-            return findings.first { $0.severity != .note }?.sentence
+            // The command that ends it is what whoever reads the status needs.
+            return findings.first { $0.severity != .note }.map { finding in
+                finding.remedy.map { "\(finding.sentence); \($0)" } ?? finding.sentence
+            }
         }
 
         public var log: String {

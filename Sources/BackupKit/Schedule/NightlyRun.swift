@@ -9,6 +9,8 @@ public struct NightlyRun {
         /// Nil is never.
         public var drillEvery = CalendarSpan("7d")
         public var maxUnusedPercent = 5.0
+        /// The command that removes snapshots of these names.
+        public var forgetting = Retention.forgetCommand
         /// What to do about a suspicious loss, told of the last good snapshot.
         public var advice: @Sendable (String?) -> String = { _ in
             meant("backup-tool run --ack latest")
@@ -123,7 +125,8 @@ public struct NightlyRun {
         guard let snapshot = report.snapshot else { return }
         let census = try vault.census(of: snapshot)
         let items = try vault.snapshots()
-        let origin = items.first { $0.id == snapshot }?.origin ?? snapshot
+        let own = items.first { $0.id == snapshot }
+        let origin = own?.origin ?? snapshot
         try judgeEarlier(items, than: snapshot)
         let advice = settings.advice(lastGood(in: items)?.id ?? state.good?.snapshot)
         let suspicions =
@@ -135,7 +138,9 @@ public struct NightlyRun {
         guard !suspicions.isEmpty else {
             state.judged.append(origin)
             // A partial one may lack what a whole one has, and is no measure for the next, but for want of a better.
-            if !report.isPartial || state.good == nil { state.good = .init(snapshot: origin, census: census) }
+            if !report.isPartial || state.good == nil {
+                state.good = .init(snapshot: origin, census: census, time: own?.time.instant)
+            }
             if state.suspect != nil, !report.isPartial {
                 say(.tripwire, "what was missing is there again")
                 (state.suspect, state.suspicions) = (nil, [])
@@ -163,10 +168,13 @@ public struct NightlyRun {
     /// No run removes the last good snapshot. Where it is gone, so may be all others; and what they alone needed must not be
     /// removed as needed by nobody.
     private func lostHistory(_ items: [RetentionItem]) throws -> [Finding] {
-        guard let good = state.good?.snapshot, lastGood(in: items) == nil, try !vault.holds(good) else { return [] }
+        guard let good = state.good, lastGood(in: items) == nil, try !vault.holds(good.snapshot) else { return [] }
+        // One that is dated ahead was removed on our own advice.
+        if let time = good.time, time > clock.now() { return [] }
         return [
             Finding(
-                .suspiciousLoss, .warning, String(good.prefix(8)), "the last good snapshot is gone from the vault",
+                .suspiciousLoss, .warning, String(good.snapshot.prefix(8)),
+                "the last good snapshot is gone from the vault",
                 remedy: "look whether this is the right vault and its disk is there; 'run --ack' accepts what it holds")
         ]
     }
@@ -186,7 +194,7 @@ public struct NightlyRun {
             guard let newest = unjudged.max(by: { $0.time < $1.time }), let census = try census(ofEarlier: newest.id),
                 !census.isEmpty
             else { return }
-            state.good = .init(snapshot: newest.origin, census: census)
+            state.good = .init(snapshot: newest.origin, census: census, time: newest.time.instant)
             return
         }
         guard let measure = lastGood(in: items) else { return }
@@ -272,7 +280,7 @@ public struct NightlyRun {
 
     private func plan(_ items: [RetentionItem], frozen: String?) throws -> RetentionPlan {
         var retention = Retention(settings.policy, now: clock.now())
-        retention.grouping = settings.grouping
+        (retention.grouping, retention.forgetting) = (settings.grouping, settings.forgetting)
         retention.frozen = frozen
         let history = try drillLog.history()
         // What is suspect stands for no sound one, and has been proved all the same.

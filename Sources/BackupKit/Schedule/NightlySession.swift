@@ -44,7 +44,7 @@ public struct NightlySession: Sendable {
     /// Whether the last good run is younger than so many seconds.
     public func isRecent(_ seconds: Int64) -> Bool {
         // When nobody can tell, a run too many is better than one too few.
-        guard let last = try? state().lastSuccess else { return false }
+        guard let last = try? state().success(at: clock.now()) else { return false }
         let age = last.age(at: clock.now())
         return age >= 0 && age < seconds
     }
@@ -73,7 +73,7 @@ public struct NightlySession: Sendable {
                     remedy: "nothing is removed this time; this run writes it anew with what can be told"))
         }
         // Who alarms when the last success is old would wait until then.
-        if let success = state.lastSuccess, success.age(at: started) < ScheduleStatus.future { state.lastSuccess = nil }
+        state.forgetSuccesses(after: started)
         // What a watchdog does not hear is no fault of the backup.
         var unheard = tell(.start)
         func begun(_ code: ErrorCode?, _ snapshot: String?, _ message: String?) -> RunState.Run {
@@ -114,12 +114,12 @@ public struct NightlySession: Sendable {
     /// success away, and nothing else.
     private func note(_ run: RunState.Run, _ state: inout RunState, _ isSuccess: Bool) -> [BackupError] {
         var errors: [BackupError] = []
-        let before = state.lastSuccess
+        let before = state
         state.lastRun = run
-        if isSuccess { state.lastSuccess = run }
+        if isSuccess { state.succeed(run) }
         do { try writeMetrics(state) } catch let error as BackupError { errors.append(error) } catch {}
         if isSuccess, let first = errors.first {
-            state.lastSuccess = before
+            state = before
             state.lastRun = .init(
                 started: run.started, seconds: run.seconds, exitCode: exitCode(.failed), snapshot: run.snapshot,
                 message: first.description)

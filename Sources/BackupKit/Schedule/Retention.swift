@@ -38,11 +38,17 @@ public struct Retention: Sendable {
     public var protected: [String: String] = [:]
     /// Why nothing may be removed at all, if nothing may.
     public var frozen: String?
+    /// The command that removes snapshots of these names.
+    public var forgetting = Retention.forgetCommand
     /// Times are taken as they are written, as restic does.
     public var trustsTimes = false
 
     public init(_ policy: RetentionPolicy, now: Timestamp) {
         (self.policy, self.now) = (policy, now)
+    }
+
+    public static let forgetCommand: @Sendable ([String]) -> String = {
+        "backup-tool vault forget \($0.joined(separator: " "))"
     }
 
     public func plan(_ items: [RetentionItem]) throws -> RetentionPlan {
@@ -58,7 +64,10 @@ public struct Retention: Sendable {
         for key in groups.keys.sorted(by: { $0.sortsBefore($1) }) {
             plan.groups.append(try split(groups[key] ?? [], key, doubts))
         }
-        plan.findings = items.compactMap { item in doubts[item.id].map { $0.finding(item) } }
+        let ahead = items.filter { doubts[$0.id] == .future }.map { String($0.id.prefix(8)) }
+        plan.findings = items.compactMap { item in
+            doubts[item.id].map { $0.finding(item, forgetting($0 == .future ? ahead : [String(item.id.prefix(8))])) }
+        }
         return plan
     }
 
@@ -72,18 +81,19 @@ public struct Retention: Sendable {
             self == .future ? "is dated in the future, and not counted" : "is dated out of order, and not counted"
         }
 
-        func finding(_ item: RetentionItem) -> Finding {
+        /// `command` removes it, and all others that are dated ahead.
+        func finding(_ item: RetentionItem, _ command: String) -> Finding {
             switch self {
             case .future:
                 Finding(
                     .futureSnapshot, .warning, item.id,
                     "is dated \(item.time.instant.iso8601), which is in the future: kept, and not counted",
-                    remedy: "check the clock of '\(item.host)'")
+                    remedy: "when the clock of \(item.host) is right, '\(command)' removes what is dated ahead")
             case .outOfOrder:
                 Finding(
                     .snapshotOutOfOrder, .warning, item.id,
                     "has a time that contradicts another snapshot's: kept, and not counted",
-                    remedy: "look at it, and remove it by its id when you do not need it")
+                    remedy: "if its time is the wrong one, '\(command)' removes it")
             }
         }
     }

@@ -33,9 +33,11 @@ public struct RunState: Sendable, Equatable {
     public struct Good: Sendable, Equatable {
         public var snapshot: String
         public var census: LibraryCensus
+        /// When it was taken, by the clock of then.
+        public var time: Timestamp?
 
-        public init(snapshot: String, census: LibraryCensus) {
-            (self.snapshot, self.census) = (snapshot, census)
+        public init(snapshot: String, census: LibraryCensus, time: Timestamp? = nil) {
+            (self.snapshot, self.census, self.time) = (snapshot, census, time)
         }
     }
 
@@ -44,6 +46,8 @@ public struct RunState: Sendable, Equatable {
     public var lastRun: Run?
     /// A failed run does not take this away.
     public var lastSuccess: Run?
+    /// Those before it, the newest first and fewer the older: after a clock that was ahead, one of them is the last.
+    public private(set) var earlierSuccesses: [Run] = []
     public var lastDrill: DrillResult?
     /// The last line of `drills.jsonl`, by its digest: lines taken from its end are missed.
     public var drillHead: String?
@@ -126,12 +130,14 @@ public struct RunState: Sendable, Equatable {
         configuration = json["configuration"]?.string
         lastRun = json["lastRun"].flatMap(Run.init)
         lastSuccess = json["lastSuccess"].flatMap(Run.init)
+        earlierSuccesses = json["earlierSuccesses"]?.array?.compactMap(Run.init) ?? []
         if let drill = json["lastDrill"], let time = drill.time("time"), let isOK = drill["ok"]?.bool {
             lastDrill = DrillResult(time: time, isOK: isOK, seconds: drill["seconds"]?.double ?? 0)
         }
         drillHead = json["drillHead"]?.string
         if let good = json["good"], let snapshot = good["snapshot"]?.string {
-            self.good = Good(snapshot: snapshot, census: LibraryCensus(good["census"] ?? .null))
+            self.good = Good(
+                snapshot: snapshot, census: LibraryCensus(good["census"] ?? .null), time: good.time("time"))
         }
         suspect = json["suspect"]?.string
         suspicions = json["suspicions"]?.array?.compactMap(\.string) ?? []
@@ -151,13 +157,19 @@ public struct RunState: Sendable, Equatable {
         add("configuration", configuration.map { .string($0) })
         add("lastRun", lastRun?.json)
         add("lastSuccess", lastSuccess?.json)
+        if !earlierSuccesses.isEmpty { add("earlierSuccesses", .array(earlierSuccesses.map(\.json))) }
         add(
             "lastDrill",
             lastDrill.map {
                 ["time": .string($0.time.iso8601), "ok": .bool($0.isOK), "seconds": .seconds($0.seconds)]
             })
         add("drillHead", drillHead.map { .string($0) })
-        add("good", good.map { ["snapshot": .string($0.snapshot), "census": $0.census.json] })
+        add(
+            "good",
+            good.map { good in
+                let time = good.time.map { [JSON.Member("time", .string($0.iso8601))] } ?? []
+                return .object([.init("snapshot", .string(good.snapshot)), .init("census", good.census.json)] + time)
+            })
         add("suspect", suspect.map { .string($0) })
         if !suspicions.isEmpty { add("suspicions", .array(suspicions.map { .string($0) })) }
         if !acknowledged.isEmpty { add("acknowledged", .array(acknowledged.map { .string($0) })) }
@@ -169,6 +181,34 @@ public struct RunState: Sendable, Equatable {
         add("snapshots", snapshots.map { JSON($0) })
         add("vaultBytes", vaultBytes.map { JSON($0) })
         return .object(members)
+    }
+}
+
+extension RunState {
+    /// The good runs that a clock believes which says `now`, the newest first. Others were dated by one that was ahead.
+    private func successes(at now: Timestamp) -> [Run] {
+        ([lastSuccess].compactMap(\.self) + earlierSuccesses).filter { $0.age(at: now) >= ScheduleStatus.future }
+    }
+
+    public func success(at now: Timestamp) -> Run? { successes(at: now).first }
+
+    /// Forgets the good runs that are dated ahead.
+    mutating func forgetSuccesses(after now: Timestamp) {
+        let believed = successes(at: now)
+        (lastSuccess, earlierSuccesses) = (believed.first, Array(believed.dropFirst()))
+    }
+
+    /// Each that is remembered is twice as old as the one before, so that a year of nights is a handful, and no number of
+    /// nights by a wrong clock displaces the last one by the right clock.
+    mutating func succeed(_ run: Run) {
+        var oldest: Int64 = 0
+        earlierSuccesses = successes(at: run.ended).filter { success in
+            let age = max(0, success.age(at: run.ended))
+            guard age >= 2 * oldest else { return false }
+            oldest = age
+            return true
+        }
+        lastSuccess = run
     }
 }
 

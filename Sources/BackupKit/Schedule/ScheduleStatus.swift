@@ -29,16 +29,17 @@ public struct ScheduleStatus: Sendable, Equatable {
     public let lastSuccessAge: Int64?
 
     public init(_ state: RunState?, now: Timestamp, maxAge: Int64) {
-        let success = state?.lastSuccess
+        let success = state?.success(at: now)
         lastSuccessAge = success?.age(at: now)
         if let age = lastSuccessAge {
-            // A clock that was wrong must not hide that nothing runs any more.
-            if age < Self.future {
-                add(.critical, "last success lies in the future; is the clock right?")
-            } else {
-                add(age > maxAge ? .critical : .ok, "last success \(Self.span(age)) ago")
-            }
-        } else {
+            add(age > maxAge ? .critical : .ok, "last success \(Self.span(age)) ago")
+        }
+        // A clock that was wrong must not hide that nothing runs any more.
+        if let last = state?.lastSuccess, last != success {
+            add(
+                success == nil ? .critical : .warning,
+                "a good run is dated ahead (\(last.ended.iso8601.prefix(16))Z); is the clock right?")
+        } else if success == nil {
             add(.critical, state?.lastRun == nil ? "never ran" : "never succeeded")
         }
         if let run = state?.lastRun, run.exitCode != 0 {

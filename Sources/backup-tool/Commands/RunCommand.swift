@@ -99,6 +99,8 @@ extension Invocation {
         let acknowledge = words(["backup-tool run", config, profile, "--ack latest"])
         let store = try word(nightlyStore(settings))
         let vault = try absolutePath(nightlyVaultPath(settings))
+        let named = try nightlyVaultPath(settings) == settings.text("vault") ? nil : "--vault \(word(vault))"
+        night.forgetting = { ids in words(["backup-tool vault forget"] + ids + [named, config, profile]) }
         night.advice = { good in
             let meant = NightlyRun.Settings.meant(acknowledge)
             guard let good else { return meant }

@@ -88,6 +88,11 @@ extension Invocation {
         terminal it is asked for.
         """
 
+    /// The configuration that names the vault and its password: that of a profile for commands that know profiles.
+    private func vaultConfiguration() throws -> Configuration {
+        try isDeclared(Option.profile.name) ? profileConfiguration() : configuration()
+    }
+
     /// `--vault`, or what the environment says.
     private func namedVault() throws -> String? {
         if let named = value(Option.vault.name) ?? environment["BACKUP_TOOL_VAULT"] { return named }
@@ -99,7 +104,7 @@ extension Invocation {
     /// The vault that is named, else that of the configuration.
     func vaultPath() throws -> String {
         if let named = try namedVault() { return try vaultFolder(named) }
-        let settings = try configuration()
+        let settings = try vaultConfiguration()
         guard let configured = settings.text("vault") else {
             if let file = settings.file, let profile = settings.profiles.first {
                 throw BackupError(
@@ -113,7 +118,7 @@ extension Invocation {
 
     /// Whoever names a configuration means its vault, whatever restic is used for.
     private func meansConfiguration() throws -> Bool {
-        try value("config") != nil && configuration().text("vault") != nil
+        try value("config") != nil && vaultConfiguration().text("vault") != nil
     }
 
     /// The folder that a vault's name stands for.
@@ -169,7 +174,7 @@ extension Invocation {
     /// Where the password comes from, unless it is asked for. The configuration's is no other vault's.
     func passwordSource() throws -> PasswordSource? {
         guard let named = try namedVault() else {
-            return try namedPassword(configured: configuration().passwordSource)
+            return try namedPassword(configured: vaultConfiguration().passwordSource)
         }
         return try passwordSource(of: vaultFolder(named))
     }
@@ -188,7 +193,7 @@ extension Invocation {
 
     /// The configuration's password is for its own vault.
     private func configuredPassword(of path: String) throws -> PasswordSource? {
-        let settings = try configuration()
+        let settings = try vaultConfiguration()
         guard let own = try settings.text("vault").flatMap({ try FileStatus.ofTarget($0) }),
             let named = try FileStatus.ofTarget(path)
         else { return nil }

@@ -9,7 +9,7 @@ extension Command {
             removed ones needed stays until 'vault prune', or --prune. \
             \(Invocation.vaultDiscussion)
             """,
-        options: Option.vaultAccess + [.lockWait, .dryRun, .maxUnused] + keepOptions + [
+        options: Option.vaultAccess + [.profile, .lockWait, .dryRun, .maxUnused] + keepOptions + [
             .value(
                 "group-by", "WORDS", "What snapshots of one group have in common; host,paths when not given"),
             .value("host", "NAME", "Only snapshots of this machine"),
@@ -35,11 +35,12 @@ extension Command {
                 let ids = try plan?.removed.compactMap { SHA256Digest(hex: $0) } ?? call.resolve(words, vault)
                 if !call.flag("dry-run") { try vault.forget(ids) }
                 call.report(plan, ids)
-                guard call.flag("prune") else { return .done }
+                let status = plan?.findings.isEmpty == false ? ExitStatus.incomplete : .done
                 let options = try call.pruneOptions()
                 // A rehearsal has removed nothing, and so there is nothing to prune.
-                if options.dryRun { return .done }
-                return call.report(try vault.prune(options, progress: call.output.progress()), options)
+                guard call.flag("prune"), !options.dryRun else { return status }
+                let pruned = call.report(try vault.prune(options, progress: call.output.progress()), options)
+                return pruned == .done ? status : pruned
             }
         })
 
@@ -118,7 +119,7 @@ extension Invocation {
 
     /// The last that passed a drill of each profile, which its tags tell.
     private func proved(_ items: [RetentionItem], now: Timestamp) throws -> Set<String> {
-        let history = try DrillLog(DrillLog.path(in: environment.stateFolder(configuration()))).history()
+        let history = try DrillLog(DrillLog.path(in: environment.stateFolder(profileConfiguration()))).history()
         let groups = Dictionary(grouping: items, by: { [$0.host] + $0.paths + $0.tags.sorted() }).values
         return groups.reduce(into: []) { $0.formUnion(history.proved(among: $1, now: now)) }
     }
