@@ -58,3 +58,23 @@ final class EventLogs {
         }
     }
 }
+
+extension Importer {
+    /// Calls `body`, which imports event logs, and keeps their lines that cannot be taken in a file of their own.
+    public static func keepingRejected<Result>(
+        in path: String, of paths: [String], _ options: ImportOptions, replace: Bool,
+        _ body: (ImportOptions) throws -> Result
+    ) throws -> Result {
+        if replace {
+            let logs = try paths.flatMap { try sources(of: $0, limits: options.limits) }.compactMap { source in
+                if case .events(let log) = source { log } else { nil }
+            }
+            try Replacing.check(rejected: path, from: logs, lineBytes: options.limits.lineBytes)
+        }
+        return try AtomicFile.write(path, replace: replace) { file in
+            var options = options
+            options.rejected = file
+            return try body(options)
+        }
+    }
+}

@@ -8,7 +8,7 @@ public enum Exporter {
         switch options.form {
         case .layout(let chosen), .imbib(let chosen): format = chosen
         }
-        if options.replace, path != "-" { try Replacing.check(path, by: store) }
+        if options.replace, path != "-" { try Replacing(by: store).check(path) }
         var result = ExportResult()
         if path == "-" {
             guard format != .directory else {

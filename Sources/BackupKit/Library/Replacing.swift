@@ -1,36 +1,92 @@
-/// What `--force` may replace. It stands for an earlier export of the same name, not for whatever lies there.
-enum Replacing {
-    /// Throws unless `target` is free, empty, or holds what exports and restores write and nothing else, and none of
-    /// `sources`. `isKnown` tells of a file that is going to be there again.
-    static func check(
-        _ target: String, keeping sources: [String], isKnown: (_ relativePath: String) throws -> Bool
-    ) throws {
+/// What `--force` may replace: a folder or a file that this tool wrote, and nothing else (decision 081).
+///
+/// That it wrote something is read from it: everything in it is named by a manifest of ours, or is going to be there again
+/// or in the store to the byte.
+struct Replacing {
+    /// What is being read: nothing that it lies in is replaced, and nothing in it.
+    let sources: [String]
+    /// Whether a file with these bytes is going to be there again under this name.
+    var isKept: (_ relativePath: String, _ digest: SHA256Digest) throws -> Bool = { _, _ in false }
+    /// Knows the lines of files that hold nothing but events.
+    var store: Store?
+
+    init(sources: [String], isKept: @escaping (String, SHA256Digest) throws -> Bool) {
+        (self.sources, self.isKept) = (sources, isKept)
+    }
+
+    /// An export of a store, which may hold the files that its records name.
+    init(by store: Store) {
+        sources = [store.path, store.assetFolder]
+        self.store = store
+        isKept = { path, digest in
+            try store.asset(path)?.digest == digest || store.asset("Attachments/" + path)?.digest == digest
+        }
+    }
+
+    /// Throws unless `target` is free, empty or ours.
+    func check(_ target: String) throws {
         guard let status = try FileStatus.ofTarget(target) else { return }
         for source in sources {
             guard let read = try FileStatus.ofTarget(source) else { continue }
             if try read.isSame(as: status) || Directory.isInside(source, target) {
-                throw refusal(target, "\(source) lies in it and would be lost")
+                throw Self.refusal(target, "\(source) lies in it and would be lost")
             }
             if try read.isDirectory && Directory.isInside(target, source) {
-                throw refusal(target, "it lies in \(source), which is being read")
+                throw Self.refusal(target, "it lies in \(source), which is being read")
             }
         }
-        guard status.isDirectory else {
-            if Store.isStore(target) { throw refusal(target, "it is a store") }
-            return
-        }
-        // What is no library any more has no manifest that anybody could go by.
-        let layout = try? OpenedLayout.open(target)
+        // What is no backup has no manifest that anybody could go by.
+        let named = (try? OpenedLayout.open(target))?.namedByUs ?? []
+        if status.isDirectory { try checkFolder(target, named) } else { try checkFile(target, status, named) }
+    }
+
+    private func checkFolder(_ target: String, _ named: Set<String>) throws {
         try Directory.walk(target) { path, status in
-            if status.isDirectory || layout?.expected[path] != nil || Layout.isClutter(path) { return }
-            if try status.isRegular && (isWritten(path) || isKnown(path)) { return }
-            throw refusal(target, "'\(path)' is of no export and no restore")
+            if status.isDirectory || named.contains(path) || Layout.isClutter(path) { return }
+            let file = "\(target)/\(path)"
+            if try status.isRegular && (isKept(path, SHA256Digest.ofFile(file)) || isOfEvents(file)) { return }
+            throw Self.refusal(target, "no export and no restore of this tool wrote '\(path)' in it")
         }
     }
 
-    /// An export of a store, which may hold what its records name.
-    static func check(_ target: String, by store: Store) throws {
-        try check(target, keeping: [store.path, store.assetFolder]) { try store.asset($0) != nil }
+    private func checkFile(_ target: String, _ status: FileStatus, _ named: Set<String>) throws {
+        if Store.isStore(target) { throw Self.refusal(target, "it is a store") }
+        guard status.isRegular else { throw Self.refusal(target, "it is no ordinary file") }
+        if status.size == 0 { return }
+        guard !named.isEmpty else {
+            if try isOfEvents(target) { return }
+            throw Self.refusal(target, "it is not an export of this tool")
+        }
+        let reader = try CarrierOpener.open(target)
+        for entry in try reader.list() where !named.contains(entry.path) && !Layout.isClutter(entry.path) {
+            throw Self.refusal(target, "no export of this tool wrote '\(entry.path)' in it")
+        }
+    }
+
+    private func isOfEvents(_ file: String) throws -> Bool {
+        guard let store, file.hasSuffix(".jsonl") else { return false }
+        return try KnownEvents(store).holdsAll(of: file)
+    }
+
+    /// Lines that an import rejected are replaced while the logs that it reads still hold them.
+    static func check(rejected target: String, from logs: [String], lineBytes: Int) throws {
+        guard let status = try FileStatus.ofTarget(target), status.size > 0 else { return }
+        guard status.isRegular else { throw refusal(target, "it is no ordinary file") }
+        var left: Set<SHA256Digest> = []
+        try forEachLine(of: target, lineBytes) { left.insert($0) }
+        for log in logs {
+            if left.isEmpty { return }
+            try forEachLine(of: log, lineBytes) { left.remove($0) }
+        }
+        guard left.isEmpty else { throw refusal(target, "it holds lines that are in none of the logs") }
+    }
+
+    /// Of a line that is too long only its length counts, so no two of them are the same.
+    private static func forEachLine(of path: String, _ limit: Int, _ body: (SHA256Digest) -> Void) throws {
+        var reader = LineReader(limit: limit)
+        func take(_ line: LineReader.Line) { body(line.bytes.map { .of($0) } ?? .of("\(path):\(line.number)")) }
+        try FileHandle.openForReading(path).forEachChunk { reader.feed($0, take) }
+        reader.finish(take)
     }
 
     private static func refusal(_ target: String, _ reason: String) -> BackupError {
@@ -38,12 +94,25 @@ enum Replacing {
             .refused, "--force does not replace this: \(reason)", at: target,
             remedy: "choose another name, or remove it yourself")
     }
+}
 
-    /// Whether exports write files of this name: those of a layout, and days of events.
-    private static func isWritten(_ path: String) -> Bool {
-        if Layout.role(of: path) != .unknown { return true }
-        let ending = ".jsonl"
-        return path.utf8.count == "2026-02-14.jsonl".utf8.count && path.hasSuffix(ending)
-            && LocalTime(path.dropLast(ending.count)) != nil
+extension OpenedLayout {
+    /// The names that a manifest of ours gives the files; empty where there is none.
+    fileprivate var namedByUs: Set<String> {
+        switch manifest {
+        case .own: return Set(expected.keys)
+        case .imbib(let manifest):
+            guard manifest.appVersion.hasPrefix("backup-tool ") else { return [] }
+            return Set((Array(manifest.checksums.keys) + [Manifest.fileName]).map { prefix + $0 })
+        case .none: return []
+        }
+    }
+}
+
+extension SHA256Digest {
+    fileprivate static func ofFile(_ path: String) throws -> SHA256Digest {
+        let hasher = SHA256Hasher()
+        try FileHandle.openForReading(path).forEachChunk { hasher.update($0) }
+        return hasher.finish()
     }
 }

@@ -192,8 +192,7 @@ public enum Restorer {
         let layout = try OpenedLayout.open(path, limits: options.limits)
         if layout.isVault { throw layout.noLibrary(at: path) }
         if replace {
-            let paths = Set(layout.entries.map(\.path))
-            try Replacing.check(target, keeping: [VaultAddress(path)?.path ?? path], isKnown: paths.contains)
+            try Replacing(sources: [VaultAddress(path)?.path ?? path], isKept: layout.holds).check(target)
         }
         return try AtomicFile.writeDirectory(target, replace: replace) { folder in
             let staged = try Staging.extract(
@@ -219,6 +218,15 @@ public enum Restorer {
 }
 
 extension OpenedLayout {
+    /// Whether the backup has these bytes under this name.
+    fileprivate func holds(_ name: String, _ digest: SHA256Digest) throws -> Bool {
+        if let facts = expected[name] { return facts.digest == digest }
+        guard entries.contains(where: { $0.path == name }) else { return false }
+        let hasher = SHA256Hasher()
+        try reader.read(name) { hasher.update($0) }
+        return hasher.finish() == digest
+    }
+
     /// Those of some kinds that the backup speaks of: what it leaves out by its making is not missing from it.
     fileprivate func kinds(of wanted: Set<Kind>) -> Set<Kind> {
         switch manifest {

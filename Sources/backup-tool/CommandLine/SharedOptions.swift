@@ -13,7 +13,9 @@ extension Option {
     static let store = Option.value("store", "PATH", "The store to use", .file)
     static let create = Option.flag("create", "With --store: make the store if there is none")
     static let dryRun = Option.flag("dry-run", "Show what would be done, and change nothing")
-    static let force = Option.flag("force", "Replace what is there")
+    static let force = Option.flag("force", forced("Replace what is there where it is"))
+    /// The rule of decision 081, the same words in every help.
+    static func forced(_ what: String) -> String { "\(what) what this tool wrote, and nothing else" }
     static let overwrite = Option.flag(
         "overwrite", "Let what is imported win, as an edit of now, over what the store has newer or deleted later")
 

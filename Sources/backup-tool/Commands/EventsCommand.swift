@@ -20,7 +20,7 @@ extension Command {
             .store, .create,
             .value("rejected", "FILE", "Keep the lines that cannot be taken in this file, byte for byte", .file),
             .value("max-line", "BYTES", "The longest line to take; 64 MiB is usual"), .overwrite, .dryRun,
-            .flag("force", "Replace FILE of --rejected"),
+            .flag("force", Option.forced("With --rejected: replace FILE where it is")),
         ],
         arguments: [Argument("PATH", "A .jsonl file or a folder of them", .file, .oneOrMore)],
         examples: [
@@ -38,17 +38,14 @@ extension Command {
             if let bytes = try call.integer("max-line", in: 1...(1 << 30)) { options.limits.lineBytes = bytes }
             options.progress = call.output.progress()
             let paths = call.arguments("PATH")
-            func run() throws -> ExitStatus {
+            func run(_ options: ImportOptions) throws -> ExitStatus {
                 let result = try call.withStore(mayCreate: call.mayCreateStore, dryRun: options.dryRun) { store in
                     try Importer.run(paths, into: call.watched(store), options)
                 }
                 return call.report(result, as: "import", dryRun: options.dryRun)
             }
-            guard let rejected = call.value("rejected"), !options.dryRun else { return try run() }
-            return try AtomicFile.write(rejected, replace: call.flag("force")) { file in
-                options.rejected = file
-                return try run()
-            }
+            guard let rejected = call.value("rejected"), !options.dryRun else { return try run(options) }
+            return try Importer.keepingRejected(in: rejected, of: paths, options, replace: call.flag("force"), run)
         })
 
     private static let exportEvents = Command(

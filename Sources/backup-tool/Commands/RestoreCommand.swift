@@ -38,7 +38,7 @@ extension Command {
             .value("hub", "PATH", "With --simulate: the hub, where it is not at the place of the last sync", .file),
             .value("schema", "FILE", "Give records the defaults that this schema file has for what they lack", .file),
             .flag("allow-damage", "Restore what is sound of a damaged backup"),
-            .flag("force", "With --to: replace the folder"), .dryRun,
+            .flag("force", Option.forced("With --to: replace the folder where it is")), .dryRun,
         ] + Option.passwords,
         arguments: [
             Argument("PATH", "A library or an imbib backup: a folder, an archive or vault:PATH@SNAPSHOT", .backup)

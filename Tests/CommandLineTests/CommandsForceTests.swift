@@ -1,0 +1,195 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// `--force` replaces what this tool wrote. Everything else stays, in whatever form it is.
+@Suite struct CommandsForceTests {
+    private static let archives = ["tar.zst", "tar.gz", "tar.xz", "tar", "zip"]
+
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("lib.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n")
+        try bench.write("pdfs/a.pdf", "a")
+        try bench.write(
+            "diary/2026-02-14.jsonl",
+            #"{"time":"2026-02-14T15:00+01:00","type":"walk"}"# + "\n"
+                + #"{"id":"e2","time":"2026-02-14T16:00+01:00","type":"eten"}"# + "\n")
+        try bench.tool(exit: 0, "import", "lib.bib", "diary", "--attachments", "pdfs")
+        return bench
+    }
+
+    /// The target stays as it is, and the message says what a person can do.
+    private func expectRefusal(
+        _ bench: Workbench, _ line: String, _ target: String, _ sourceLocation: SourceLocation = #_sourceLocation
+    ) throws {
+        func state() throws -> String {
+            try bench.shell(
+                "find \(target) -type f -exec sha256sum {} + | sort; ls -A | grep -v '^store.db' | sort; $T store digest"
+            )
+        }
+        let before = try state()
+        let told = try bench.tool(line.split(separator: " ").map(String.init) + ["--force"])
+        #expect(told.status == 1, "\(line): \(told.stderr)\(told.stdout)", sourceLocation: sourceLocation)
+        #expect(
+            told.stderr.contains("--force does not replace"), "\(line): \(told.stderr)", sourceLocation: sourceLocation)
+        #expect(told.stderr.contains("remove it yourself"), "\(line): \(told.stderr)", sourceLocation: sourceLocation)
+        #expect(try state() == before, "\(line)", sourceLocation: sourceLocation)
+    }
+
+    /// Whatever wrote it before: another form, another format, an empty file.
+    @Test func everyFormReplacesWhatAnExportWrote() throws {
+        let bench = try bench()
+        try bench.write("empty.x", "")
+        let forms = Self.archives.flatMap { ["--format \($0)", "-o out.\($0)"] } + ["--format dir", "--format imbib"]
+        for form in forms {
+            let line = form.hasPrefix("-o") ? "export \(form)" : "export -o out.x \(form)"
+            for _ in 0..<2 {
+                let done = try bench.tool(line.split(separator: " ").map(String.init) + ["--force"])
+                // A folder is not put into the place of a file of ours without a word, nor a file into that of a folder.
+                #expect([0, 3].contains(done.status), "\(line): \(done.stderr)")
+            }
+            if form.contains("--format") { try bench.shell("rm -rf out.x") }
+        }
+        for ending in ["zip", "tar.gz"] {
+            for _ in 0..<2 {
+                let done = try bench.tool("export", "-o", "imbib.\(ending)", "--format", "imbib", "--force")
+                #expect([0, 3].contains(done.status), "\(done.stderr)")
+            }
+            // The other kind of backup, under the same name.
+            try bench.tool(exit: 0, "export", "-o", "imbib.\(ending)", "--force")
+        }
+        try bench.tool(exit: 0, "export", "-o", "empty.x", "--format", "tar", "--force")
+        try bench.tool(exit: 0, "verify", "empty.x")
+        // Nor does it matter which store it was.
+        try bench.tool(exit: 0, "store", "init", "--store", "other.db")
+        try bench.tool(exit: 0, "export", "--store", "other.db", "-o", "out.zip", "--force")
+    }
+
+    private static let strangers: [(what: String, make: String)] = [
+        ("text", "echo chapter > $f"),
+        ("noise", "head -c 5000 /dev/urandom > $f"),
+        ("age", "printf 'age-encryption.org/v1\\n-> X25519 abc\\n' > $f; head -c 900 /dev/urandom >> $f"),
+        ("zip", "python3 -c 'import zipfile,sys; zipfile.ZipFile(sys.argv[1],\"w\").writestr(\"one.tex\",\"x\")' $f"),
+        (
+            "zip of a thesis with a library",
+            "python3 -c 'import zipfile,sys; z=zipfile.ZipFile(sys.argv[1],\"w\"); z.writestr(\"library.bib\",\"@misc{a}\"); z.writestr(\"Attachments/a.pdf\",\"x\")' $f"
+        ),
+        ("tar of a folder", "mkdir -p t/events; echo x > t/records.jsonl; tar -cf $f -C t .; rm -r t"),
+        (
+            "a backup that imbib made",
+            "mkdir t; echo '{\"version\":1,\"createdAt\":1,\"appVersion\":\"2.1\",\"schemaVersion\":100,\"publicationCount\":0,\"attachmentCount\":0,\"fileChecksums\":{}}' > t/manifest.json; tar -cf $f -C t .; rm -r t"
+        ),
+        (
+            "ours with a letter added",
+            "$T -q export -o t.tar; tar -xf t.tar --one-top-level=u; echo dear > u/letter.txt; tar -cf $f -C u .; rm -r t.tar u"
+        ),
+        ("ours, cut", "$T -q export -o $f.zip; head -c 700 $f.zip > $f; rm $f.zip"),
+    ]
+
+    @Test func noFormReplacesAFileOfSomebodyElse() throws {
+        let bench = try bench()
+        for (what, make) in Self.strangers {
+            for ending in Self.archives {
+                let target = "thesis.\(ending)"
+                try bench.shell("f=\(target); \(make)")
+                try expectRefusal(bench, "export -o \(target)", target)
+                guard ending == "zip" else { continue }
+                for line in [
+                    "export -o \(target) --format dir", "export -o \(target) --format imbib",
+                    "restore lib.bib --to \(target)", "restore out --to \(target)",
+                ] where !line.contains("lib.bib") {
+                    try bench.shell("[ -d out ] || $T -q export -o out")
+                    try expectRefusal(bench, line, target)
+                }
+                #expect(!what.isEmpty)
+            }
+        }
+    }
+
+    /// A folder of papers, a diary, an app's backup: names that an export would give make none.
+    @Test func noFormReplacesAFolderOfSomebodyElse() throws {
+        let bench = try bench()
+        try bench.shell(
+            """
+            mkdir -p papers/PDFs mine; echo '@misc{z}' > papers/library.bib; echo x > papers/PDFs/z.pdf
+            mkdir app; cp papers/library.bib app
+            echo '{"version":1,"createdAt":1,"appVersion":"2.1","schemaVersion":100,"publicationCount":0,"attachmentCount":0,"fileChecksums":{"library.bib":"00"}}' > app/manifest.json
+            mkdir log; echo '{"id":"z","time":"2026-02-20T15:00+01:00","type":"eten"}' > log/2026-02-20.jsonl
+            $T -q export -o out
+            """)
+        for target in ["papers", "app", "log"] {
+            for line in [
+                "export -o \(target)", "export -o \(target) --format imbib", "events export -o \(target)",
+                "restore out --to \(target)",
+            ] {
+                try expectRefusal(bench, line, target)
+            }
+        }
+        for line in [
+            "export -o i --format imbib", "events export -o days", "restore out --to back", "restore i --to again",
+        ] {
+            for _ in 0..<2 {
+                let done = try bench.tool(line.split(separator: " ").map(String.init) + ["--force"])
+                #expect([0, 3].contains(done.status), "\(line): \(done.stderr)")
+            }
+        }
+    }
+
+    /// One file of events is ours as far as the store knows every line of it.
+    @Test func aFileOfEventsIsReplacedWhenTheStoreKnowsItsLines() throws {
+        let bench = try bench()
+        let line = "events export -o all.jsonl"
+        func again() throws { try bench.tool(exit: 0, "events", "export", "-o", "all.jsonl", "--force") }
+        for _ in 0..<2 { try again() }
+        // An earlier export stays ours when an event is deleted or changed since, or left out.
+        try bench.tool(exit: 0, "events", "export", "-o", "all.jsonl", "--type", "eten", "--force")
+        try again()
+        try bench.tool(exit: 0, "store", "delete", "e2")
+        try again()
+        try bench.shell(
+            "echo '{\"id\":\"e3\",\"time\":\"2026-02-15T16:00+01:00\",\"type\":\"eten\"}' > more.jsonl; $T -q events import more.jsonl"
+        )
+        try again()
+        try bench.shell(
+            "sed -i 's/eten/drinken/; s/\"type\"/\"modified_at\":\"2026-02-16T16:00+01:00\",\"type\"/' more.jsonl; $T -q events import more.jsonl"
+        )
+        try again()
+        // What is not in the store is somebody's.
+        let strangers = [
+            "echo chapter > all.jsonl", "head -c 3000 /dev/urandom > all.jsonl",
+            "echo '{\"id\":\"z\",\"time\":\"2026-02-20T15:00+01:00\",\"type\":\"eten\"}' >> all.jsonl",
+            "echo remark >> all.jsonl", "sed -i 's/walk/walk\",\"note\":\"by hand/' all.jsonl",
+        ]
+        for stranger in strangers {
+            try bench.shell("rm -f all.jsonl; $T -q events export -o all.jsonl; \(stranger)")
+            try expectRefusal(bench, line, "all.jsonl")
+        }
+    }
+
+    /// Lines that were rejected before and are rejected again.
+    @Test func rejectedLinesAreReplacedByTheSameLines() throws {
+        let bench = try bench()
+        try bench.write(
+            "bad.jsonl", "no event\n" + #"{"id":"e9","time":"2026-02-14T17:00+01:00","type":"walk"}"# + "\n{}\n")
+        let line = "events import bad.jsonl --rejected r.txt"
+        try bench.write("r.txt", "my chapter\n")
+        try expectRefusal(bench, line, "r.txt")
+        try bench.shell("rm r.txt")
+        for _ in 0..<3 {
+            try bench.tool(exit: 3, "events", "import", "bad.jsonl", "--rejected", "r.txt", "--force")
+            #expect(try bench.text("r.txt") == "no event\n{}\n")
+        }
+        // Somebody has begun to mend them.
+        try bench.write("r.txt", "an event\n{}\n")
+        try expectRefusal(bench, line, "r.txt")
+    }
+
+    @Test func everyHelpSaysTheSame() throws {
+        let bench = try Workbench()
+        for command in ["export", "restore", "events export", "events import"] {
+            let help = try bench.tool(command.split(separator: " ").map(String.init) + ["--help"]).stdout
+            let flat = help.split(whereSeparator: \.isWhitespace).joined(separator: " ")
+            #expect(flat.contains("--force") && flat.contains("what this tool wrote, and nothing else"), "\(command)")
+        }
+    }
+}
