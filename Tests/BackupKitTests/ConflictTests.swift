@@ -42,7 +42,7 @@ extension TestStore {
                     type: RecordType.publication, zone: RecordType.libraryZone))
             return ((), summary: "")
         }
-        try store.write {
+        _ = try store.write {
             try store.noteConflict(
                 kind: "asset", subject: "Attachments/x.pdf", existing: "Attachments/x.pdf",
                 incoming: "Attachments/x_conflict_2026-03-01.pdf")
@@ -306,7 +306,7 @@ extension TestStore {
             let found = try test.store.conflicts()
             #expect(found.map(\.id) == [7] && found.map(\.subject) == ["k"] && found.map(\.existing) == ["b"])
             #expect(try test.store.conflict(9)?.isAboutAssets == true)
-            try test.store.write {
+            _ = try test.store.write {
                 try test.store.noteConflict(kind: "publication", subject: "k", existing: "a", incoming: "b")
             }
             #expect(try test.store.conflicts() == found)

@@ -184,7 +184,7 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     #expect(try bench.json(exit: 0, "import", "a.bib")["conflicts"]?.integer == 0)
     try bench.write("b.bib", "@misc{K, title={B}}\n")
     let found = try bench.tool(exit: 3, "import", "b.bib")
-    #expect(found.stderr.contains("warning: K: "), "\(found.stderr)")
+    #expect(found.stderr.contains("warning: K and k: "), "\(found.stderr)")
     #expect(try bench.json(exit: 0, "store", "info")["conflicts"]?.integer == 0)
     #expect(try bench.json(exit: 0, "import", "b.bib")["writes"]?.integer == 0)
 }

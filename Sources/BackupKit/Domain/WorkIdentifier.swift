@@ -17,6 +17,7 @@ enum WorkIdentifier {
 
     /// An address says that it leads to a DOI; numbers that happen to look like one say nothing.
     static func doi(inAddress field: String) -> String? {
+        if lacks("doi", field) { return nil }
         let text = plain(field).lowercased()
         for mark in ["doi.org/", "doi:"] {
             guard let end = endOfFirst(mark, in: text) else { continue }
@@ -59,7 +60,7 @@ enum WorkIdentifier {
     }
 
     static func arxiv(inAddress field: String) -> String? {
-        field.lowercased().contains("arxiv.org/") ? arxiv(field) : nil
+        !lacks("arxiv", field) && endOfFirst("arxiv.org/", in: field.lowercased()) != nil ? arxiv(field) : nil
     }
 
     static func pmid(_ field: String) -> String? {
@@ -70,6 +71,7 @@ enum WorkIdentifier {
     }
 
     static func pmid(inAddress field: String) -> String? {
+        if lacks("pubmed", field) { return nil }
         let text = plain(field).lowercased()
         for mark in ["pubmed.ncbi.nlm.nih.gov/", "ncbi.nlm.nih.gov/pubmed/"] {
             if let end = endOfFirst(mark, in: text) { return pmid(String(text[end...].prefix { $0.isNumber })) }
@@ -94,24 +96,26 @@ enum WorkIdentifier {
 
     /// Every ISBN of a field that has its right check digit, as 13 digits.
     static func isbns(_ field: String) -> [String] {
-        let text = plain(field).lowercased()
         var found: [String] = []
-        for piece in text.split(whereSeparator: {
-            !$0.isNumber && $0 != "x" && !" -\u{2010}\u{2011}\u{2013}".contains($0)
-        }) {
-            let words = piece.split(separator: " ").map { $0.filter { $0.isASCII && ($0.isNumber || $0 == "x") } }
+        // Dashes need not be of ASCII.
+        let pieces = plain(field).utf8.split { !isISBNDigit($0) && $0 < 0x80 && $0 != 0x20 && $0 != 0x2D }
+        for piece in pieces {
+            let words = piece.split(separator: 0x20).map { $0.filter(isISBNDigit) }
             // "978 3 16 148410 0" is one number, "9783161484100 316148410X" are two.
-            if let one = isbn(words.joined()) { found.append(one) } else { found += words.compactMap(isbn) }
+            if let one = isbn(words.flatMap(\.self)) { found.append(one) } else { found += words.compactMap(isbn) }
         }
         return found
     }
 
-    private static func isbn(_ text: String) -> String? {
-        let values = text.map { $0 == "x" ? 10 : ($0.wholeNumberValue ?? 10) }
+    private static func isISBNDigit(_ byte: UInt8) -> Bool { 0x30...0x39 ~= byte || byte | 0x20 == UInt8(ascii: "x") }
+
+    private static func isbn(_ text: [UInt8]) -> String? {
+        let values = text.map { $0 < 0x3A ? Int($0 - 0x30) : 10 }
         guard values.dropLast().allSatisfy({ $0 < 10 }) else { return nil }
         if values.count == 13, values[12] < 10 {
             let sum = values.enumerated().reduce(0) { $0 + $1.element * ($1.offset % 2 == 0 ? 1 : 3) }
-            return sum % 10 == 0 && (text.hasPrefix("978") || text.hasPrefix("979")) ? text : nil
+            let isBook = values[0] == 9 && values[1] == 7 && values[2] >= 8
+            return sum % 10 == 0 && isBook ? String(decoding: text, as: UTF8.self) : nil
         }
         guard values.count == 10, values.enumerated().reduce(0, { $0 + $1.element * (10 - $1.offset) }) % 11 == 0 else {
             return nil
@@ -122,6 +126,24 @@ enum WorkIdentifier {
     }
 
     // MARK: Texts
+
+    /// Whether a field surely holds no such word, whatever the case of its letters: most addresses need no closer look.
+    private static func lacks(_ word: StaticString, _ field: String) -> Bool {
+        let word = UnsafeBufferPointer(start: word.utf8Start, count: word.utf8CodeUnitCount)
+        var field = field
+        return field.withUTF8 { bytes in
+            for (index, byte) in bytes.enumerated() {
+                switch byte {
+                case UInt8(ascii: "%"), UInt8(ascii: "\\"), UInt8(ascii: "{"), UInt8(ascii: "}"): return false
+                case word[0], word[0] & ~0x20:
+                    let rest = bytes[index...].prefix(word.count)
+                    if rest.count == word.count, zip(rest, word).allSatisfy({ $0 | 0x20 == $1 }) { return false }
+                default: break
+                }
+            }
+            return true
+        }
+    }
 
     /// Without TeX's escapes and braces, and with what an address has encoded.
     private static func plain(_ field: String) -> String {

@@ -77,8 +77,6 @@ public struct WorkIdentity {
 
     /// The identifiers of each kind.
     private func identifiers(_ kind: WorkIdentifier.Kind) -> Set<String> {
-        let doi =
-            value(.doi).flatMap { WorkIdentifier.doi($0) } ?? value(.url).flatMap { WorkIdentifier.doi(inAddress: $0) }
         func one(_ found: String?) -> Set<String> { found.map { [$0] } ?? [] }
         switch kind {
         case .doi: return one(doi.flatMap { WorkIdentifier.arxiv(ofDOI: $0) == nil ? $0 : nil })
@@ -91,6 +89,10 @@ public struct WorkIdentity {
         case .bibcode: return one(bibcode.bibcode)
         case .isbn: return Set(isbns)
         }
+    }
+
+    private var doi: String? {
+        value(.doi).flatMap { WorkIdentifier.doi($0) } ?? value(.url).flatMap { WorkIdentifier.doi(inAddress: $0) }
     }
 
     private var archive: String { (value(.archiveprefix) ?? value(.eprinttype) ?? "").lowercased() }
@@ -160,7 +162,7 @@ public struct WorkIdentity {
     /// `isRelated`: it is known from elsewhere that these are one entry at two times, unless they contradict each other. A
     /// place in a journal may have been corrected, and an equal title is enough.
     func verdict(_ other: WorkIdentity, isRelated: Bool = false) -> Verdict {
-        if sameBytes(text, other.text) { return .same }
+        if saysTheSame(as: other) { return .same }
         for kind in WorkIdentifier.Kind.allCases {
             let (mine, theirs) = (identifiers(kind), other.identifiers(kind))
             if mine.isEmpty || theirs.isEmpty { continue }
@@ -173,6 +175,16 @@ public struct WorkIdentity {
         if Self.areStrangers(people.people, theirs.people) { return .different }
         guard title == other.title, let year, year == other.year, Self.areSame(people, theirs) else { return .unknown }
         return hasOtherPlace(than: other) ? .different : .same
+    }
+
+    /// Whether both have equal texts.
+    private func saysTheSame(as other: WorkIdentity) -> Bool {
+        let mine = fields.filter { !Self.isNoText($0.name) }
+        let theirs = other.fields.filter { !Self.isNoText($0.name) }
+        return mine.count == theirs.count
+            && mine.allSatisfy { field in
+                theirs.contains { sameBytes($0.name, field.name) && sameBytes($0.value, field.value) }
+            }
     }
 
     private func contradictsPeopleOrYear(of other: WorkIdentity) -> Bool {

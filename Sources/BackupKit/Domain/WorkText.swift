@@ -2,7 +2,13 @@
 enum WorkText {
     /// "{\"U}ber das {DNA}-Modell" and "Über das DNA-Modell" both give "uberdasdnamodell".
     static func folded(_ text: some StringProtocol) -> String {
-        var out = ""
+        var out: [UInt8] = []
+        out.reserveCapacity(text.utf8.count)
+        let isPlain = text.utf8.allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "\\") }
+        if isPlain {
+            for byte in text.utf8 { appendASCII(Unicode.Scalar(byte), to: &out) }
+            return String(decoding: out, as: UTF8.self)
+        }
         var scalars = text.unicodeScalars.makeIterator()
         var next = scalars.next()
         while let scalar = next {
@@ -14,39 +20,40 @@ enum WorkText {
                     next = scalars.next()
                 }
                 // \' and its like stand before the letter that they are about.
-                if command.isEmpty { next = next == nil ? nil : scalars.next() } else { out += meaning(of: command) }
+                if command.isEmpty, next != nil { next = scalars.next() }
+                out += meaning(of: command).utf8
             } else if scalar.isASCII {
                 appendASCII(scalar, to: &out)
             } else {
                 append(scalar, to: &out)
             }
         }
-        return out
+        return String(decoding: out, as: UTF8.self)
     }
 
-    private static func appendASCII(_ scalar: Unicode.Scalar, to out: inout String) {
+    private static func appendASCII(_ scalar: Unicode.Scalar, to out: inout [UInt8]) {
         switch scalar.value {
-        case 0x30...0x39, 0x61...0x7A: out.unicodeScalars.append(scalar)
-        case 0x41...0x5A: out.unicodeScalars.append(Unicode.Scalar(UInt8(scalar.value | 0x20)))
+        case 0x30...0x39, 0x61...0x7A: out.append(UInt8(scalar.value))
+        case 0x41...0x5A: out.append(UInt8(scalar.value | 0x20))
         default: break
         }
     }
 
     /// The name of a character tells its base: LATIN SMALL LETTER E WITH ACUTE, GREEK SMALL LETTER ALPHA.
-    private static func append(_ scalar: Unicode.Scalar, to out: inout String) {
+    private static func append(_ scalar: Unicode.Scalar, to out: inout [UInt8]) {
         let properties = scalar.properties
         guard properties.isAlphabetic || properties.numericType != nil else { return }
         let words = (properties.name ?? "").split(separator: " ")
         if words.count > 3, words[0] == "LATIN" || words[0] == "GREEK", words[2] == "LETTER" || words[2] == "LIGATURE" {
             switch words[3] {
-            case "SHARP": out += "ss"
-            case "DOTLESS": out += "i"
-            case "THORN": out += "th"
-            case "ETH": out += "dh"
-            default: out += words[3].lowercased()
+            case "SHARP": out += "ss".utf8
+            case "DOTLESS": out += "i".utf8
+            case "THORN": out += "th".utf8
+            case "ETH": out += "dh".utf8
+            default: out += words[3].lowercased().utf8
             }
         } else {
-            out += properties.lowercaseMapping
+            out += properties.lowercaseMapping.utf8
         }
     }
 
@@ -54,6 +61,7 @@ enum WorkText {
     /// `$\alpha$` is not `$\beta$`.
     private static func meaning(of command: String) -> String {
         switch command {
+        case "": ""
         case "o", "O", "l", "L", "i", "j", "ss", "ae", "oe", "AE", "OE", "th", "TH", "dh", "DH": command.lowercased()
         case "aa", "AA": "a"
         case "dj", "DJ": "d"
@@ -96,30 +104,35 @@ enum WorkText {
     }
 
     /// The words of each name; braces keep words together, and a comma is a word.
-    private static func names(in field: String) -> [[String]] {
-        var names: [[String]] = [[]]
-        var word = ""
+    private static func names(in field: String) -> [[Substring]] {
+        var names: [[Substring]] = [[]]
+        let scalars = field.unicodeScalars
+        var start = scalars.startIndex
         var depth = 0
-        func endWord() {
-            guard !word.isEmpty else { return }
-            if word.lowercased() == "and" { names.append([]) } else { names[names.count - 1].append(word) }
-            word = ""
+        func endWord(_ end: String.Index) {
+            guard start < end else { return }
+            let word = field[start..<end]
+            let isAnd = word.utf8.count == 3 && word.lowercased() == "and"
+            if isAnd { names.append([]) } else { names[names.count - 1].append(word) }
         }
-        for character in field {
-            if character == "{" { depth += 1 }
-            if character == "}" { depth = max(0, depth - 1) }
-            if depth == 0, character.isWhitespace || character == "~" || character == "," {
-                endWord()
-                if character == "," { names[names.count - 1].append(",") }
-            } else {
-                word.append(character)
-            }
+        for index in scalars.indices {
+            let scalar = scalars[index]
+            if scalar == "{" { depth += 1 }
+            if scalar == "}" { depth = max(0, depth - 1) }
+            guard depth == 0, isSpace(scalar) || scalar == "~" || scalar == "," else { continue }
+            endWord(index)
+            if scalar == "," { names[names.count - 1].append(",") }
+            start = scalars.index(after: index)
         }
-        endWord()
+        endWord(scalars.endIndex)
         return names.filter { !$0.isEmpty }
     }
 
-    private static func person(_ words: [String]) -> Person? {
+    private static func isSpace(_ scalar: Unicode.Scalar) -> Bool {
+        scalar.isASCII ? scalar == " " || 0x09...0x0D ~= scalar.value : scalar.properties.isWhitespace
+    }
+
+    private static func person(_ words: [Substring]) -> Person? {
         let parts = words.split(separator: ",", omittingEmptySubsequences: false)
         if parts.count > 1 {
             // Last, First or Last, Jr, First.

@@ -102,7 +102,8 @@ extension BibliographyIntake {
     }
 
     private func live(_ localID: String) throws -> Record? {
-        try store.soundRecords(localID: localID).map(\.record)
+        guard used.contains(store.hasher.key(localID)) else { return nil }
+        return try store.soundRecords(localID: localID).map(\.record)
             .first { $0.type == RecordType.publication && !$0.isDeleted }
     }
 
@@ -110,38 +111,46 @@ extension BibliographyIntake {
     private func id(
         of work: WorkID, _ record: Record, _ incoming: [Field], _ state: inout FileState
     ) throws -> String? {
-        for id in work.all + work.listings + [work.legacy, work.twin()]
-        where try isRenamed(id, work, incoming, state) {
-            state.renamed.insert(id)
-            return nil
+        let twin = work.twin()
+        let others = (work.listings + [work.legacy, twin]).filter { used.contains(store.hasher.key($0)) }
+        var holders: [String: [Field]] = [:]
+        for id in work.all + others {
+            guard let holder = try live(id) else { continue }
+            let fields = try Fields.parse(holder.fields)
+            if try isRenamed(holder, fields, work, twin: twin, incoming, state) {
+                state.renamed.insert(id)
+                return nil
+            }
+            holders[id] = fields
         }
         // What was deleted since stays so, whichever of its ids it had.
-        for id in work.listings + [work.legacy, work.twin()] {
+        for id in others {
             let dead = try store.soundRecords(localID: id).map(\.record)
                 .first { $0.isDeleted && $0.type == RecordType.publication }
             if let dead, dead.modifiedAt >= record.latestTime { return id }
         }
         for id in work.all {
-            guard let holder = try live(id) else { return id }
-            let identity = WorkIdentity(try Fields.parse(holder.fields))
+            guard let holder = holders[id] else { return id }
+            let identity = WorkIdentity(holder)
             guard identity.verdict(work.identity) == .same else { continue }
             // One work under two keys is two publications; a second entry of one key is one more by its text.
             if identity.key != work.identity.key, try live(work.listing) == nil { return work.listing }
             break
         }
-        return work.twin()
+        return twin
     }
 
     /// Whether a publication is an entry that has got another key since: nobody's file takes the new key back.
-    private func isRenamed(_ localID: String, _ work: WorkID, _ incoming: [Field], _ state: FileState) throws -> Bool {
-        guard !state.renamed.contains(localID), let known = try live(localID) else { return false }
-        let fields = try Fields.parse(known.fields)
-        guard Fields.string(Publication.citeKey, in: fields) != work.identity.key,
+    private func isRenamed(
+        _ known: Record, _ fields: [Field], _ work: WorkID, twin: String, _ incoming: [Field], _ state: FileState
+    ) throws -> Bool {
+        guard !state.renamed.contains(known.localID),
+            Fields.string(Publication.citeKey, in: fields) != work.identity.key,
             Publication.withoutKey(fields) == Publication.withoutKey(incoming)
         else { return false }
         // Its id was made of the old key, its key is newer than the rest of it, or a decision has buried the old text.
-        if localID == work.legacy || localID == work.twin() || known.isKeyNewest(among: fields) { return true }
-        return try store.soundRecords(localID: work.twin()).contains { $0.record.isDeleted }
+        if known.localID == work.legacy || known.localID == twin || known.isKeyNewest(among: fields) { return true }
+        return try store.soundRecords(localID: twin).contains { $0.record.isDeleted }
     }
 
     func bibTeX(_ fields: [Field]) -> [Field] { fields.filter { $0.name != Publication.linkedFiles } }

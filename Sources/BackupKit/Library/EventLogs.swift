@@ -53,7 +53,7 @@ final class EventLogs {
         for path in missing {
             intake.note(
                 Finding(
-                    .linkMissing, .warning, path, "is named by an event, and is not here",
+                    .linkMissing, .warning, path, "is named by an event, but was not found",
                     remedy: "put it where the event says, beside the log, and import the log again"))
         }
     }

@@ -165,10 +165,9 @@ final class NamedFiles {
         if missing.isEmpty { return }
         let keys = Set(missing.map { wishes[$0].key })
         var linked: [String: Set<String>] = [:]
-        try intake.store.forEachLive(type: RecordType.publication) { stored in
-            let fields = try Fields.parse(stored.record.fields)
-            guard let key = Fields.string(Publication.citeKey, in: fields), keys.contains(key) else { return }
-            let paths = Fields.strings(Publication.linkedFiles, in: fields)
+        try intake.store.forEachCiteKey { key, _, record in
+            guard keys.contains(key), let stored = try record() else { return }
+            let paths = Fields.strings(Publication.linkedFiles, in: try Fields.parse(stored.record.fields))
             linked[key, default: []].formUnion(paths.map { lastComponent(of: $0) })
         }
         missing = missing.filter { index in
@@ -178,7 +177,7 @@ final class NamedFiles {
             let wish = wishes[index]
             intake.note(
                 Finding(
-                    .linkMissing, .warning, wish.link.path, "is named in \(wish.bibliography), and is not here",
+                    .linkMissing, .warning, wish.link.path, "is named in \(wish.bibliography), but was not found",
                     remedy: "--attachments DIR imports the files of a folder and links them by their names"))
         }
     }

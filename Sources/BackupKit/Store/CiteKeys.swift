@@ -7,15 +7,18 @@ final class CiteKeys {
 
     init(_ store: Store) throws {
         self.store = store
-        try store.forEachLive(type: RecordType.publication) { note($0.record) }
+        try store.forEachCiteKey { key, id, _ in note(id, key) }
     }
 
     /// Live publications that had this key when they were seen last, whatever its case.
     func holders(of key: String) -> Set<RecordID> { holders[key.lowercased(), default: []] }
 
     func note(_ record: Record) {
-        guard let key = Self.key(of: record), !key.isEmpty else { return }
-        holders[key.lowercased(), default: []].insert(record.id)
+        if let key = Self.key(of: record) { note(record.id, key) }
+    }
+
+    private func note(_ id: RecordID, _ key: String) {
+        if !key.isEmpty { holders[key.lowercased(), default: []].insert(id) }
     }
 
     /// Nil also of fields that cannot be read: others say so.
@@ -89,8 +92,10 @@ final class CiteKeys {
             for other in distinct.prefix(Self.rivals) where max(version.arrival, other.arrival) > .known {
                 if !amongNew, min(version.arrival, other.arrival) == .new { continue }
                 let (existing, incoming) = (other.localID, version.localID)
-                if try existing == incoming || store.hasConflict(existing, incoming) { continue }
-                try store.noteConflict(kind: "publication", subject: key, existing: existing, incoming: incoming)
+                guard
+                    try store.noteConflict(
+                        kind: Conflict.publication, subject: key, existing: existing, incoming: incoming)
+                else { continue }
                 report.conflicts += 1
                 report.findings.append(
                     Finding(
@@ -101,18 +106,16 @@ final class CiteKeys {
         }
     }
 
-    /// BibTeX and many file systems take `Smith` and `smith` for one.
+    /// To BibTeX and many file systems `Smith` and `smith` are one name.
     private func warn(of versions: [String: [Version]], _ amongNew: Bool, _ report: inout Report) {
         let arrivals = versions.values.joined().map(\.arrival)
         guard versions.count > 1, arrivals.contains(where: { $0 > .known }),
             amongNew || arrivals.contains(where: { $0 < .new })
         else { return }
-        let keys = versions.keys.sorted()
         report.findings.append(
             Finding(
-                .conflict, .warning, keys[0],
-                "differs only in case from the cite \(keys.count == 2 ? "key" : "keys") "
-                    + "\(keys.dropFirst().joined(separator: ", ")); BibTeX takes them for one",
+                .conflict, .warning, versions.keys.sorted().joined(separator: " and "),
+                "these cite keys differ only in case; BibTeX treats them as one",
                 remedy: "give one of them another cite key"))
     }
 }

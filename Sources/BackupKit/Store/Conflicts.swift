@@ -160,19 +160,24 @@ extension Store {
         try records(localID: localID).first { $0.record.type == RecordType.publication && !$0.record.isDeleted }
     }
 
-    /// Notes that two works clash, unless that is noted already, be it decided or not. Must run inside `write`.
-    public func noteConflict(kind: String, subject: String, existing: String, incoming: String) throws {
-        guard !sameBytes(existing, incoming), try !hasConflict(kind: kind, existing, incoming) else { return }
+    /// Notes that two works clash, unless that is noted already, be it decided or not: then it returns false. Must run
+    /// inside `write`.
+    @discardableResult public func noteConflict(
+        kind: String, subject: String, existing: String, incoming: String
+    ) throws -> Bool {
+        if sameBytes(existing, incoming) { return false }
         let place = try conflictPlace(kind, existing, incoming)
+        if try hasConflict(kind: kind, existing, incoming, zone: place.zone) { return false }
         var record = Conflict.record(
             kind: kind, existing: existing, incoming: incoming, zone: place.zone, isLocalOnly: place.isLocalOnly,
             at: now())
         let before = try self.record(record.id)
         if let before {
-            guard before.record.type == RecordType.conflict else { return }
+            guard before.record.type == RecordType.conflict else { return false }
             record.modifiedAt = timeAfter(before.record)
         }
         try put(record, replacing: before)
+        return true
     }
 
     /// Conflicts of works that not everybody may see stay on this device; others find their own.
@@ -191,7 +196,10 @@ extension Store {
 
     /// Whether it is noted that two works clash, in whatever order.
     func hasConflict(kind: String = Conflict.publication, _ first: String, _ second: String) throws -> Bool {
-        let zone = try conflictPlace(kind, first, second).zone
+        try hasConflict(kind: kind, first, second, zone: conflictPlace(kind, first, second).zone)
+    }
+
+    private func hasConflict(kind: String, _ first: String, _ second: String, zone: String) throws -> Bool {
         for isLocalOnly in [false, true] {
             let id = Conflict.record(
                 kind: kind, existing: first, incoming: second, zone: zone, isLocalOnly: isLocalOnly, at: .distantPast

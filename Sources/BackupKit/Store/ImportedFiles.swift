@@ -26,8 +26,9 @@ extension Store {
     func noteImported(path: String, name: String, brought: [Int64]) throws {
         let known = try self.brought(by: path)
         if try importedName(ofPath: path) == name, brought.allSatisfy(known.contains) { return }
-        let all = known.union(brought).sorted().map(\.littleEndian)
-        try all.withUnsafeBytes { bytes in
+        var all: [Int64] = []
+        for hash in (brought + known).sorted() where hash != all.last { all.append(hash) }
+        try all.map(\.littleEndian).withUnsafeBytes { bytes in
             let query = try database.statement("INSERT OR REPLACE INTO imported_file VALUES (?, ?, ?)")
             try query.bind(1, path).bind(2, name).bind(3, blob: bytes).run()
         }

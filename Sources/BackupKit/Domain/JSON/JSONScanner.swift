@@ -153,6 +153,26 @@ public struct JSONScanner {
         depth -= 1
     }
 
+    /// The string of that name in the object, which is read no further than there; nil where there is none.
+    static func firstString(named name: StaticString, in bytes: UnsafeRawBufferPointer) throws -> String? {
+        let wanted = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+        var scanner = JSONScanner(bytes)
+        scanner.skipSpace()
+        try scanner.expect(UInt8(ascii: "{"))
+        scanner.skipSpace()
+        if scanner.current == UInt8(ascii: "}") { return nil }
+        repeat {
+            scanner.skipSpace()
+            let key = try scanner.string()
+            scanner.skipSpace()
+            try scanner.expect(UInt8(ascii: ":"))
+            let (kind, range) = try scanner.value()
+            guard kind == .string, bytes[key].elementsEqual(wanted) else { continue }
+            return jsonUnescape(bytes, range.dropFirst().dropLast())
+        } while try scanner.another(closing: UInt8(ascii: "}"))
+        return nil
+    }
+
     private mutating func enter() throws {
         depth += 1
         if depth > Self.maximumDepth { throw problem("nested more than \(Self.maximumDepth) deep") }
