@@ -66,7 +66,7 @@ import Testing
     @Test func theFastWayDoesWhatTheSlowWayDoes() throws {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
-        for round in 0..<(isTorture ? 2000 : 25) {
+        for round in 0..<(isTorture ? 800 : 25) {
             countRounds()
             try withTemporaryFolder { folder in
                 var paths: [String] = []
