@@ -91,6 +91,16 @@ private func make(_ backend: any VaultBackend, _ password: String = "secret", re
         }
     }
 
+    /// Who believes in a key that a storage has not kept locks itself out.
+    @Test func aKeyThatAStorageChangesIsNotBelievedIn() throws {
+        try withBackend { backend in
+            let vault = try make(backend)
+            let ring = KeyRing(backend: ChangingBackend(inner: backend))
+            #expect(errorCode { _ = try ring.add(vault.key, password: utf8("two"), cost: testCost) } == .failed)
+            #expect(try vault.listKeys().entries.map(\.id) == [vault.keyID])
+        }
+    }
+
     @Test func nothingAboutThisMachineStandsInAKeyFile() throws {
         try withBackend { backend in
             let vault = try make(backend)
@@ -162,4 +172,25 @@ private func make(_ backend: any VaultBackend, _ password: String = "secret", re
             #expect(Base64.decode(Base64.encode(some)) == some)
         }
     }
+}
+
+/// A storage that keeps another salt of a key than it was given.
+private struct ChangingBackend: VaultBackend {
+    let inner: any VaultBackend
+    var location: String { inner.location }
+    var settling: Double { inner.settling }
+
+    func list(_ kind: VaultFile.Kind) throws -> VaultListing { try inner.list(kind) }
+    func size(_ file: VaultFile) throws -> Int64? { try inner.size(file) }
+    func read(_ file: VaultFile, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws {
+        try inner.read(file, at: offset, into: buffer)
+    }
+    func write(_ file: VaultFile, _ bytes: UnsafeRawBufferPointer) throws {
+        let text = String(decoding: bytes, as: UTF8.self)
+        let first = text.firstRange(of: "\"salt\":\"").map { text[$0.upperBound] } ?? "A"
+        let changed = text.replacing("\"salt\":\"\(first)", with: "\"salt\":\"\(first == "A" ? "B" : "A")")
+        try Array(changed.utf8).withUnsafeBytes { try inner.write(file, $0) }
+    }
+    func remove(_ files: [VaultFile]) throws { try inner.remove(files) }
+    func sweep() throws -> Int { try inner.sweep() }
 }
