@@ -43,7 +43,8 @@ struct CommandsPurgeTests {
         let done = try bench.tool(exit: 3, "store", "purge", id, "--confirm", "--source", "old.tar.zst")
         #expect(done.stderr.contains("old.tar.zst") && done.stdout.contains(id), "\(done.stderr)")
         #expect(try hits(bench) == "")
-        let tombstones = try bench.shell("sqlite3 store.db 'SELECT count(*) FROM record WHERE deleted_at IS NOT NULL'")
+        let tombstones = try bench.shell(
+            "sqlite3 store.db 'SELECT count(*) FROM record WHERE deleted_at IS NOT NULL'")
         #expect(tombstones.hasPrefix("1"))
         try bench.tool(exit: 0, "store", "check")
         // Neither an undo nor a restore brings it back.
@@ -57,15 +58,113 @@ struct CommandsPurgeTests {
     @Test func aPurgeByTimeTakesWhatWasDeletedBefore_andWhatIsAliveIsRefused() throws {
         let bench = try bench()
         let other =
-            try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Publication'\"").split(
+            try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Publication'\"")
+            .split(
                 separator: "\n"
             ).first.map(String.init) ?? ""
-        #expect(try bench.tool(exit: 1, "store", "purge", other, "--confirm").stderr.contains("is not deleted"))
+        #expect(
+            try bench.tool(exit: 1, "store", "purge", other, "--confirm").stderr.contains(
+                "is not deleted"))
         try bench.tool(exit: 0, "store", "purge", "--deleted-before", "30d", "--confirm")
         #expect(try !hits(bench).isEmpty)
         try bench.tool(exit: 0, "store", "purge", "--deleted-before", "2999-01-01", "--confirm")
         #expect(try hits(bench) == "")
         try bench.tool(exit: 64, "store", "purge", "--confirm")
+    }
+
+    /// Two works with one key, one of which has a file of which the store has two versions, all of it changed, decided,
+    /// undone, put in quarantine and deleted.
+    private func libraryBench() throws -> (bench: Workbench, ids: [String]) {
+        let bench = try Workbench()
+        func write(_ folder: String, _ title: String, _ bytes: String) throws {
+            let file = "file = {:\(Self.secret).pdf:PDF}"
+            try bench.write(
+                "\(folder)/refs.bib",
+                "@misc{\(Self.secret)2020, title={\(Self.secret) \(title)}, \(file)}\n@misc{other, title={Other}}\n"
+            )
+            try bench.write("\(folder)/\(Self.secret).pdf", "%PDF \(Self.secret) \(bytes)\n")
+        }
+        try write("a", "one", "first")
+        try write("b", "two", "second")
+        try bench.tool(exit: 0, "import", "a/refs.bib")
+        try bench.tool(exit: 0, "export", "-o", "old.tar.zst")
+        try bench.tool(exit: 3, "import", "b/refs.bib")
+        for (kind, choice) in [("publication", "rename-incoming"), ("attachment", "keep-incoming")] {
+            let waiting = try bench.json(exit: 0, "conflicts", "list")["conflicts"]?.array ?? []
+            let number = try #require(waiting.first { $0["kind"]?.string == kind }?["id"]?.integer)
+            try bench.tool(exit: 0, "conflicts", "resolve", String(number), "--with", choice)
+            try bench.tool(exit: 0, "undo")
+        }
+        try bench.write("a/\(Self.secret).pdf", "%PDF \(Self.secret) third\n")
+        try bench.tool("import", "a/refs.bib", "--overwrite")
+        try bench.tool("restore", "old.tar.zst", "--sync-policy", "quarantine")
+        let ids = try bench.shell(
+            "sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%\(Self.secret)%' AND type = 'Publication'\""
+        ).split(separator: "\n").map(String.init)
+        #expect(ids.count == 2)
+        #expect(try bench.tool(["store", "delete"] + ids).status == 0)
+        return (bench, ids)
+    }
+
+    @Test func afterAPurgeOfPublicationsWithFilesAndConflicts_noFileOfTheStoreHoldsThem() throws {
+        let (bench, ids) = try libraryBench()
+        let names = "find store.db* -name '*\(Self.secret)*'"
+        #expect(try !bench.shell(names).isEmpty)
+        let plan = try bench.tool(["store", "purge", "--with-files", "--dry-run"] + ids)
+        let done = try bench.tool(["store", "purge", "--with-files", "--confirm"] + ids)
+        #expect(
+            done.status == 0 && plan.stdout == done.stdout, "\(plan.stdout)\(done.stdout)\(done.stderr)")
+        #expect(try hits(bench) == "")
+        #expect(try bench.shell(names) == "")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.tool(exit: 0, "conflicts", "list").stdout == "")
+        for _ in 0..<6 { try bench.tool("undo") }
+        #expect(try hits(bench) == "")
+        try bench.tool("store", "check")
+    }
+
+    @Test func whatOthersLinkOrListStays() throws {
+        let (bench, ids) = try libraryBench()
+        let files = try bench.files("store.db.assets").filter {
+            $0.hasSuffix(".pdf") && !$0.hasPrefix("Quarantine")
+        }
+        #expect(files.count >= 2)
+        try bench.tool(["store", "purge", "--confirm", ids[0]])
+        // The other work of that key is deleted too, but nobody has asked for it.
+        #expect(try !hits(bench).isEmpty)
+        for file in files { #expect(try bench.exists("store.db.assets/\(file)"), "\(file)") }
+        try bench.tool("store", "check")
+    }
+
+    @Test func theUsualVaultIsSearched_whereverItIsNamed() throws {
+        let bench = try bench()
+        try bench.write("pw", "secret\n")
+        try bench.shell("chmod 600 pw; mkdir c")
+        try bench.makeCheapVault()
+        try bench.shell("mv v home@v")
+        try bench.tool(exit: 0, "import", "2026-02-14.jsonl", "--overwrite")
+        let password = ["BACKUP_TOOL_PASSWORD_FILE": "pw"]
+        try bench.tool(["vault", "backup", "--vault", "home@v"], environment: password)
+        try bench.tool(exit: 0, "store", "delete", Self.id)
+        try bench.write("c/here.toml", "vault = '../home@v'\npassword-file = '../pw'\n")
+        func holders(_ words: [String], _ environment: [String: String]) throws -> String {
+            let result = try bench.tool(
+                ["store", "purge", Self.id, "--dry-run"] + words, environment: environment)
+            #expect(result.status == 3, "\(words): \(result.stderr)")
+            return result.stderr
+        }
+        #expect(
+            try holders(["--config", "c/here.toml"], [:]).contains("still holds 1 of these records"))
+        #expect(
+            try holders([], password.merging(["BACKUP_TOOL_VAULT": "home@v"]) { $1 }).contains(
+                "still holds 1"))
+        #expect(
+            try bench.tool(exit: 0, "store", "purge", Self.id, "--dry-run").stderr.contains("still holds")
+                == false)
+        // One that is not there is found out before anything is gone.
+        let missing = password.merging(["BACKUP_TOOL_VAULT": "gone"]) { $1 }
+        try bench.tool(exit: 10, "store", "purge", Self.id, "--confirm", environment: missing)
+        #expect(try !hits(bench).isEmpty)
     }
 
     @Test func aPurgeThatIsKilledIsFinishedByTheNext() throws {
@@ -78,7 +177,8 @@ struct CommandsPurgeTests {
             try bench.shell("rm -rf store.db*; cp -r keep/. .")
             countRounds()
             let wait = Double(random.below(60)) / 1000
-            try bench.shell("timeout -s KILL \(wait + 0.001) \"$T\" -q store purge '\(id)' --confirm || true")
+            try bench.shell(
+                "timeout -s KILL \(wait + 0.001) \"$T\" -q store purge '\(id)' --confirm || true")
             let message = Comment(rawValue: "seed \(seed), round \(round)")
             let check = try bench.tool("store", "check")
             #expect(check.status == 0 || check.stderr.contains("store purge"), message)

@@ -75,7 +75,7 @@ import Testing
             bench,
             [
                 "store repair --from backup.tar.zst", "store delete \(id.dropLast())",
-                "store purge --deleted-before 2999-01-01 --confirm --with-files",
+                "store purge --deleted-before 2999-01-01 --confirm --with-files --source backup.tar.zst",
             ])
         try bench.tool(exit: 0, "store", "check")
         try checkSound(bench.path("store.db"))

@@ -25,6 +25,9 @@ public struct VaultAddress: Sendable, Equatable {
         self.word = word.isEmpty ? "latest" : String(word)
     }
 
+    /// The address of a whole vault, whose folder may have an @ in its name.
+    public static func text(ofVault path: String) -> String { scheme + path + (path.contains("@") ? "/" : "") }
+
     /// How the password is come by; the command line puts its options here before it opens anything.
     public static let password = Mutex<@Sendable (_ path: String) throws -> [UInt8]>(Self.passwordOfEnvironment)
 

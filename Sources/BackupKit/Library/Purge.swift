@@ -12,12 +12,6 @@ public struct PurgeResult: Sendable {
     public internal(set) var holders: [PurgeHolder] = []
 }
 
-/// A backup that still holds purged records.
-public struct PurgeHolder: Sendable, Equatable {
-    public let source: String
-    public let records: [RecordID]
-}
-
 public struct PurgeOptions: Sendable {
     public var ids: [String] = []
     public var deletedBefore: Timestamp?
@@ -38,18 +32,21 @@ public struct PurgeOptions: Sendable {
 public struct Purge {
     static let pending = StoreCheck.pendingPurge
 
-    private let store: Store
-    private let options: PurgeOptions
-    private var result = PurgeResult()
+    let store: Store
+    let options: PurgeOptions
+    var result = PurgeResult()
     private var ids: Set<RecordID> = []
     private var localIDs: Set<String> = []
-    /// Files that the purged versions link.
-    private var links: Set<String> = []
+    /// Files that the purged versions name, and their cite keys.
+    private var files: Set<String> = []
+    var keys: Set<String> = []
     /// Paths below the assets' folder.
     private var unwanted: [String] = []
 
     public static func run(_ store: Store, _ options: PurgeOptions) throws -> PurgeResult {
         var purge = Purge(store: store, options: options)
+        // A vault that cannot be opened is no surprise for afterwards.
+        let sources = try options.sources.flatMap(PurgeHolder.expanded)
         if options.dryRun {
             try store.rehearse { try purge.removeRows() }
         } else {
@@ -59,7 +56,7 @@ public struct Purge {
             try purge.removeFromKeptRows()
             try finish(store)
         }
-        purge.result.holders = try PurgeHolder.find(purge.ids, in: options.sources, options.limits)
+        purge.result.holders = try PurgeHolder.find(purge.ids, in: sources, options.limits)
         return purge.result
     }
 
@@ -100,12 +97,14 @@ public struct Purge {
 
     private mutating func removeRows() throws {
         try choose()
-        try removeFromHistory()
+        let versions = try clearHistory(of: ids)
+        result.versions += versions
         try removeEnvelopes()
         try removeAncestors()
         try removeDamaged()
-        try removeConflicts()
+        try removeSettledConflicts()
         try removeFiles()
+        try removeMentions()
         guard !options.dryRun else { return }
         let before = try store.meta(Self.pending).map { try JSON(parsing: $0).array?.compactMap(\.string) ?? [] } ?? []
         let list = JSON.array((before + unwanted).map { .string($0) }).compact
@@ -113,8 +112,9 @@ public struct Purge {
             .run()
     }
 
-    /// An undo brings the tombstone back, where it would have brought the record.
-    private mutating func removeFromHistory() throws {
+    /// Turns versions in the undo history into tombstones, and returns how many. An undo brings the tombstone back, where
+    /// it would have brought the record.
+    mutating func clearHistory(of records: Set<RecordID>) throws -> Int {
         let query = try store.database.prepare(
             """
             SELECT rowid, zone, ifnull(name, local_id), fields FROM batch_record
@@ -122,9 +122,9 @@ public struct Purge {
             """)
         var rows: [Int64] = []
         while try query.step() {
-            guard ids.contains(RecordID(zone: query.text(1), name: query.text(2))) else { continue }
+            guard records.contains(RecordID(zone: query.text(1), name: query.text(2))) else { continue }
             rows.append(query.integer(0))
-            try noteLinks(query.text(3))
+            try noteContent(query.text(3))
         }
         for row in rows {
             try store.database.statement(
@@ -134,13 +134,19 @@ public struct Purge {
                 """
             ).bind(1, row).run()
         }
-        result.versions += rows.count
+        return rows.count
     }
 
-    private mutating func noteLinks(_ fields: String) throws {
+    /// Notes the files and the cite key of a version that goes.
+    private mutating func noteContent(_ fields: String) throws {
         guard let fields = try store.ifReadable({ try Fields.parse(fields) }) else { return }
-        links.formUnion(Fields.strings(Publication.linkedFiles, in: fields))
-        for path in EventLine.media(in: fields) { links.formUnion(["Attachments/" + path, path]) }
+        files.formUnion(Self.files(namedBy: fields))
+        if let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty { keys.insert(key) }
+    }
+
+    private static func files(namedBy fields: [Field]) -> Set<String> {
+        Set(Fields.strings(Publication.linkedFiles, in: fields))
+            .union(EventLine.media(in: fields).flatMap { ["Attachments/" + $0, $0] })
     }
 
     private mutating func removeEnvelopes() throws {
@@ -153,7 +159,7 @@ public struct Purge {
         }
         for id in envelopes {
             if let stored = try store.record(id) {
-                try noteLinks(try Quarantine.content(of: stored.record)?.fields ?? "{}")
+                try noteContent(Quarantine.content(of: stored.record)?.fields ?? "{}")
                 try store.bury(stored)
             }
         }
@@ -199,38 +205,26 @@ public struct Purge {
     /// Whether a purge was cut short after its commit.
     public static func isPending(_ store: Store) throws -> Bool { try store.meta(pending) != nil }
 
-    /// Version 0.1.0 wrote the cite keys and titles of decided conflicts into its batches.
-    private mutating func removeConflicts() throws {
+    private mutating func removeSettledConflicts() throws {
         for batch in try store.batches() {
-            guard let summary = try store.ifReadable({ try JSON(parsing: batch.summary) }),
-                let settled = summary["settled"]?.array
-            else { continue }
-            let kept = settled.filter { entry in
-                !["existing", "incoming"].contains { localIDs.contains(entry[$0]?.string ?? "") }
-            }
+            let settled = batch.settledConflicts
+            let kept = settled.filter { !localIDs.contains($0.existing) && !localIDs.contains($0.incoming) }
             guard kept.count < settled.count else { continue }
             result.versions += settled.count - kept.count
-            let members = (summary.members ?? []).map { $0.key == "settled" ? .init($0.key, .array(kept)) : $0 }
-            try store.database.statement("UPDATE batch SET summary = ? WHERE id = ?")
-                .bind(1, JSON.object(members).compact).bind(2, batch.id).run()
+            try store.setSettledConflicts(kept, of: batch)
         }
     }
 
     // MARK: Files
 
+    /// Files that only these versions name, their copies in quarantine, and other versions of them.
     private mutating func removeFiles() throws {
-        guard !links.isEmpty else { return }
-        var others: Set<String> = []
-        try store.forEachRecord { record in
-            guard !record.isDeleted, let fields = try store.ifReadable({ try Fields.parse(record.fields) }) else {
-                return
-            }
-            others.formUnion(Fields.strings(Publication.linkedFiles, in: fields))
-            for path in EventLine.media(in: fields) { others.formUnion(["Attachments/" + path, path]) }
-        }
-        for path in links.subtracting(others).sorted() {
+        guard !files.isEmpty else { return }
+        for (_, paths) in try store.conflictsOfFiles() where !files.isDisjoint(with: paths) { files.formUnion(paths) }
+        files.formUnion(files.map(Intake.quarantined))
+        for path in try files.subtracting(filesInUse()).sorted() {
             if try store.ifSound({ try store.asset(path) }) ?? nil != nil {
-                guard options.withFiles else {
+                guard options.withFiles || path.hasPrefix("\(Quarantine.zone)/") else {
                     result.linked.append(path)
                     continue
                 }
@@ -241,6 +235,22 @@ public struct Purge {
             }
             try removeKept(path)
         }
+    }
+
+    /// What other records name, alive or in quarantine.
+    private func filesInUse() throws -> Set<String> {
+        var used: Set<String> = []
+        try store.forEachRecord { record in
+            guard !record.isDeleted, let fields = try store.ifReadable({ try Fields.parse(record.fields) }) else {
+                return
+            }
+            used.formUnion(Self.files(namedBy: fields))
+            guard let inside = try store.ifReadable({ try Quarantine.content(of: record) }) ?? nil,
+                let held = try store.ifReadable({ try Fields.parse(inside.fields) })
+            else { return }
+            used.formUnion(Self.files(namedBy: held).map(Intake.quarantined))
+        }
+        return used
     }
 
     /// The copies that wait for an undo.
@@ -260,6 +270,10 @@ public struct Purge {
         let files = try JSON(parsing: text).array?.compactMap(\.string) ?? []
         for path in files { try Store.check(path) }
         try AtomicFile.remove(files.map { "\(store.assetFolder)/\($0)" })
+        for path in files {
+            let left = "\(store.assetFolder)/\(store.removeEmptyFolders(above: path))"
+            if try FileStatus.ofName(left) != nil { try Directory.sync(left) }
+        }
         guard try store.collectBlobs() else { throw isBeingRead(store) }
         try store.database.execute("VACUUM")
         try emptyLog(store)
@@ -277,53 +291,5 @@ public struct Purge {
             .temporary, "another program is reading the store, so some of what was purged is still there",
             at: store.path,
             remedy: "end that program, and run 'backup-tool store purge' again: it finishes what is left")
-    }
-}
-
-extension PurgeHolder {
-    /// Which of the sources still hold one of these records alive. A vault without a snapshot stands for all its snapshots.
-    static func find(_ ids: Set<RecordID>, in sources: [String], _ limits: ReadLimits) throws -> [PurgeHolder] {
-        guard !ids.isEmpty else { return [] }
-        var holders: [PurgeHolder] = []
-        for source in try sources.flatMap(expanded) {
-            let found = try records(of: source, limits, among: ids)
-            if !found.isEmpty { holders.append(PurgeHolder(source: source, records: found.sorted())) }
-        }
-        return holders
-    }
-
-    private static func expanded(_ source: String) throws -> [String] {
-        guard let address = VaultAddress(source), address.word == nil else { return [source] }
-        return try address.vault().snapshots().snapshots.filter(\.file.isLibrary).map {
-            "\(source)@\($0.id.hex.prefix(12))"
-        }
-    }
-
-    private static func records(
-        of source: String, _ limits: ReadLimits, among ids: Set<RecordID>
-    ) throws -> Set<RecordID> {
-        var found: Set<RecordID> = []
-        func look(_ record: Record) throws {
-            if !record.isDeleted, ids.contains(record.id) { found.insert(record.id) }
-            if let inside = try Quarantine.content(of: record), ids.contains(inside.id) { found.insert(inside.id) }
-        }
-        if Store.isStore(source) {
-            try Store(source, .read).forEachRecord(look)
-            return found
-        }
-        let layout = try OpenedLayout.open(source, limits: limits)
-        for entry in layout.entries where [.records, .damaged].contains(layout.role(of: entry.path)) {
-            let isDamaged = layout.role(of: entry.path) == .damaged
-            var lines = LineReader(limit: limits.lineBytes)
-            func take(_ line: LineReader.Line) throws {
-                guard let bytes = line.bytes, bytes.count > 0 else { return }
-                guard isDamaged else { return try look(Record(parsing: bytes)) }
-                let row = try DamagedRow(line: String(decoding: bytes, as: UTF8.self))
-                if ids.contains(row.id) { found.insert(row.id) }
-            }
-            try layout.reader.read(entry.path) { try lines.feed($0, take) }
-            try lines.finish(take)
-        }
-        return found
     }
 }

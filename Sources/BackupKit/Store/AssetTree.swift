@@ -95,10 +95,16 @@ extension Store {
         guard unlink(target) == 0 || errno == ENOENT else {
             throw BackupError.fromErrno("cannot be removed", at: target)
         }
-        var folder = parent(of: pending.path)
+        let folder = removeEmptyFolders(above: pending.path)
+        folders.insert(folder == "." ? assetFolder : "\(assetFolder)/\(folder)")
+    }
+
+    /// Returns the folder that is left.
+    @discardableResult func removeEmptyFolders(above path: String) -> String {
+        var folder = parent(of: path)
         // rmdir refuses a folder that is not empty, which is the test.
         while folder != ".", rmdir("\(assetFolder)/\(folder)") == 0 { folder = parent(of: folder) }
-        folders.insert(folder == "." ? assetFolder : "\(assetFolder)/\(folder)")
+        return folder
     }
 
     /// Puts the right bytes under a path. False when a file is in the way that somebody has put there since.

@@ -25,7 +25,7 @@ public struct Conflict: Sendable, Equatable {
     static let keepBoth = "keep-both"
 
     /// Nil for a record that does not say what a conflict says.
-    fileprivate init?(_ record: Record, number: Int64, subject: (String, [String]) throws -> String) throws {
+    init?(_ record: Record, number: Int64, subject: (String, [String]) throws -> String) throws {
         let fields: [Field]
         do { fields = try Fields.parse(record.fields) } catch is BackupError { return nil }
         let works = Fields.strings(Self.worksField, in: fields)
@@ -236,14 +236,47 @@ extension Store {
             .bind(1, id.zone).bind(2, id.name).run()
     }
 
-    /// Version 0.1 wrote the conflicts that a decision settled into its batch. Must run inside `write`.
+    /// Conflicts of two versions of a file, decided or not, with their paths.
+    func conflictsOfFiles() throws -> [(id: RecordID, paths: [String])] {
+        try knownConflicts().filter(\.isAboutAssets).map { ($0.recordID, [$0.existing, $0.incoming]) }
+    }
+
+    /// Must run inside `write`.
     func noteConflicts(settledBy batch: Batch) throws {
-        for entry in (try? JSON(parsing: batch.summary))?["settled"]?.array ?? [] {
-            guard let kind = entry["kind"]?.string, let subject = entry["subject"]?.string,
-                let existing = entry["existing"]?.string, let incoming = entry["incoming"]?.string
-            else { continue }
-            try noteConflict(kind: kind, subject: subject, existing: existing, incoming: incoming)
+        for settled in batch.settledConflicts {
+            try noteConflict(
+                kind: settled.kind, subject: settled.subject, existing: settled.existing, incoming: settled.incoming)
         }
+    }
+
+    func setSettledConflicts(_ settled: [SettledConflict], of batch: Batch) throws {
+        let members = try JSON(parsing: batch.summary).members ?? []
+        let summary = JSON.object(
+            members.map { $0.key == SettledConflict.member ? .init($0.key, .array(settled.map(\.json))) : $0 })
+        try database.statement("UPDATE batch SET summary = ? WHERE id = ?").bind(1, summary.compact).bind(2, batch.id)
+            .run()
+    }
+}
+
+/// A conflict that a decision has settled: version 0.1.0 took it away and wrote it into its batch.
+struct SettledConflict {
+    static let member = "settled"
+
+    let kind, subject, existing, incoming: String
+    fileprivate let json: JSON
+
+    fileprivate init?(_ json: JSON) {
+        guard let kind = json["kind"]?.string, let subject = json["subject"]?.string,
+            let existing = json["existing"]?.string, let incoming = json["incoming"]?.string
+        else { return nil }
+        (self.kind, self.subject, self.existing, self.incoming, self.json) = (kind, subject, existing, incoming, json)
+    }
+}
+
+extension Batch {
+    /// Those that can be read.
+    var settledConflicts: [SettledConflict] {
+        ((try? JSON(parsing: summary))?[SettledConflict.member]?.array ?? []).compactMap(SettledConflict.init)
     }
 }
 

@@ -33,8 +33,8 @@ extension Command {
             options.dryRun = call.flag("dry-run") || !call.flag("confirm")
             options.limits = try call.limits()
             options.sources = call.values("source")
-            if let vault = try call.configuration().text("vault"), options.sources.isEmpty {
-                options.sources = ["\(VaultAddress.scheme)\(vault)"]
+            if options.sources.isEmpty, let vault = try call.usualVault() {
+                options.sources = [VaultAddress.text(ofVault: vault)]
             }
             let store = try call.store(.write)
             if options.ids.isEmpty, options.deletedBefore == nil, try !Purge.isPending(store) {

@@ -95,17 +95,23 @@ extension Invocation {
 
     /// `--vault`, or what the environment says.
     private func namedVault() throws -> String? {
-        if let named = value(Option.vault.name) ?? environment["BACKUP_TOOL_VAULT"] { return named }
+        let option = isDeclared(Option.vault.name) ? value(Option.vault.name) : nil
+        if let named = option ?? environment["BACKUP_TOOL_VAULT"] { return named }
         if try meansConfiguration() { return nil }
         if let named = environment["RESTIC_REPOSITORY"] { return named }
         return try environment["RESTIC_REPOSITORY_FILE"].map { try PasswordSource.repository(in: $0) }
     }
 
-    /// The vault that is named, else that of the configuration.
-    func vaultPath() throws -> String {
+    /// The vault that is named, else that of the configuration; nil where there is none.
+    func usualVault() throws -> String? {
         if let named = try namedVault() { return try vaultFolder(named) }
-        let settings = try vaultConfiguration()
-        guard let configured = settings.text("vault") else {
+        return try vaultConfiguration().text("vault")
+    }
+
+    /// The same for a command that needs one.
+    func vaultPath() throws -> String {
+        guard let path = try usualVault() else {
+            let settings = try vaultConfiguration()
             if let file = settings.file, let profile = settings.profiles.first {
                 throw BackupError(
                     .usage, "names a vault in its profiles only", at: file,
@@ -113,7 +119,7 @@ extension Invocation {
             }
             throw usage("no vault is named: give --vault, or set BACKUP_TOOL_VAULT")
         }
-        return configured
+        return path
     }
 
     /// Whoever names a configuration means its vault, whatever restic is used for.

@@ -1,0 +1,84 @@
+/// What other records and the list of batches say of purged records and files: cite keys and paths.
+extension Purge {
+    mutating func removeMentions() throws {
+        try store.forEachLive(type: RecordType.publication) { stored in
+            if let key = CiteKeys.key(of: stored.record) { keys.remove(key) }
+        }
+        try removeKeysFromOrders()
+        try removeConflictsOfFiles()
+        try removeNamesFromBatches()
+    }
+
+    /// The order of a file lists the cite keys of its entries.
+    private func removeKeysFromOrders() throws {
+        guard !keys.isEmpty else { return }
+        var orders: [Store.StoredRecord] = []
+        try store.forEachLive(type: RecordType.bibliographyPart) { orders.append($0) }
+        for old in orders {
+            guard let fields = try withoutKeys(old.record.fields) else { continue }
+            var record = old.record
+            record.fields = fields
+            record.modifiedAt = store.timeAfter(record)
+            // Still what its import has brought, so that an undo of that import finds it.
+            let change = store.nextChange()
+            try store.overwrite(old.change, with: record, change)
+            try store.follow(old.change, to: change)
+        }
+        for table in ["batch_record", "ancestor"] {
+            let row = table == "ancestor" ? "zone, name" : "rowid, batch"
+            let query = try store.database.prepare(
+                "SELECT fields, \(row) FROM \(table) WHERE instr(fields, '\"items\"')")
+            var changed: [String: String] = [:]
+            while try query.step() {
+                let fields = query.text(0)
+                if changed[fields] == nil, let new = try withoutKeys(fields) { changed[fields] = new }
+            }
+            for (old, new) in changed {
+                try store.database.statement("UPDATE \(table) SET fields = ? WHERE fields = ?").bind(1, new)
+                    .bind(2, old)
+                    .run()
+            }
+        }
+    }
+
+    /// Nil where the fields are no order, or list none of the keys.
+    private func withoutKeys(_ text: String) throws -> String? {
+        guard var fields = try store.ifReadable({ try Fields.parse(text) }),
+            Fields.string("kind", in: fields) == BibliographyPart.order,
+            let place = fields.firstIndex(where: { $0.name == "items" })
+        else { return nil }
+        let items = Fields.strings("items", in: fields)
+        let gone = Set(keys.map { BibliographyPart.keyItem + $0 })
+        let kept = items.filter { !gone.contains($0) }
+        guard kept.count < items.count else { return nil }
+        fields[place] = Field("items", .array(kept.map { .string($0) }))
+        return Fields.text(fields)
+    }
+
+    /// A conflict of files names them.
+    private mutating func removeConflictsOfFiles() throws {
+        var gone: Set<RecordID> = []
+        for (id, paths) in try store.conflictsOfFiles() where !Set(result.files).isDisjoint(with: paths) {
+            gone.insert(id)
+            if let stored = try store.record(id) { try store.bury(stored) }
+            try store.dropAncestor(id)
+        }
+        _ = try clearHistory(of: gone)
+    }
+
+    /// `undo --list` shows what a decision was about.
+    private func removeNamesFromBatches() throws {
+        for batch in try store.batches()
+        where batch.kind == "resolve" || batch.source.hasPrefix("resolve of ") {
+            let names = keys.union(result.files)
+            guard names.contains(where: { batch.source.contains($0) }),
+                let choice = batch.source.lastIndex(of: "(")
+            else {
+                continue
+            }
+            let prefix = batch.kind == "resolve" ? "" : "resolve of "
+            try store.database.statement("UPDATE batch SET source = ? WHERE id = ?")
+                .bind(1, "\(prefix)a purged record \(batch.source[choice...])").bind(2, batch.id).run()
+        }
+    }
+}
