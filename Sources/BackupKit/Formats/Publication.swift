@@ -170,16 +170,6 @@ public enum Publication {
             + side.filter { $0.name == raw || $0.name == rawBase64 }
     }
 
-    /// The id of a publication whose key another work had already: made from its text, and its number among equal ones.
-    static func twinID(key: String, textDigest: String, number: Int) -> String {
-        DeterministicID.make(RecordType.publication, key, textDigest, String(number))
-    }
-
-    /// Stands for all that a `.bib` file says of a publication.
-    static func textDigest(_ fields: [Field]) -> String {
-        SHA256Digest.of(Fields.text(fields.filter { $0.name != linkedFiles })).hex
-    }
-
     /// What an entry says, whatever it is called.
     static func withoutKey(_ fields: [Field]) -> [Field] {
         fields.filter { isBibTeXField($0.name) || $0.name == entryType }

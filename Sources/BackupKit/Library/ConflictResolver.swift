@@ -204,10 +204,8 @@ extension ConflictResolver {
     /// Leaves a tombstone where an import of a publication's text, as it is now, would add it once more.
     private func buryText(of record: Record) throws {
         guard !record.isLocalOnly else { return }
-        let fields = try Fields.parse(record.fields)
-        let id = Publication.twinID(
-            key: Fields.string(Publication.citeKey, in: fields) ?? "", textDigest: Publication.textDigest(fields),
-            number: 1)
+        // The id by which an import knows a text of its key, whatever else it says of its work.
+        let id = try WorkID(record).twin()
         guard try store.records(localID: id).isEmpty else { return }
         var ghost = record
         ghost.localID = id
