@@ -113,7 +113,7 @@ extension Store {
             }
             try put(before.record, replacing: nil)
             try follow(before.change, to: changeCounter)
-            result.reverted += 1
+            if before.record.type != RecordType.conflict { result.reverted += 1 }
         }
     }
 
