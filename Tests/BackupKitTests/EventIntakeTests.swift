@@ -176,6 +176,32 @@ import Testing
         }
     }
 
+    @Test func aLineWithoutAnId_isTheEventThatHasOne_whicheverComesFirst() throws {
+        for seed in testSeeds(isTorture ? 400 : 12) {
+            countRounds()
+            var random = SeededGenerator(seed: seed)
+            let notes = (0..<1 + random.below(6)).map { _ in "\"note\":\"\(random.below(4))\"" }
+            let times = "\"created_at\":\"2026-02-14T15:00:00+01:00\",\"modified_at\":\"2026-02-14T15:00:00+01:00\""
+            let without = notes.map { line(nil, $0) }
+            let with = notes.enumerated().map { number, note in
+                line(
+                    "\(number)1111111-0000-4000-8000-00000000000A", number % 2 == 0 ? note : "\(note),\(times)")
+            }
+            try withStore { test in
+                for round in 0..<4 {
+                    // First a part of the log with ids; then the log without them, and again; then the log with ids.
+                    let count = round == 0 ? random.below(notes.count + 1) : notes.count
+                    let log = (round == 0 || round == 3 ? with : without).prefix(count).shuffled(using: &random)
+                    let path = "\(test.folder)/\(round).jsonl"
+                    try writeFile(path, log.map { $0 + "\n" }.joined())
+                    let isSlow = random.below(2) == 0
+                    _ = try isSlow ? slow([path], into: test.store) : fast([path], into: test.store)
+                    #expect(try test.store.all().count == count, "seed \(seed), round \(round): \(log)")
+                }
+            }
+        }
+    }
+
     @Test func aDeletedEventStaysDeleted_whenItsLineGetsAnId() throws {
         try withStore { test in
             _ = try take(line(), into: test.store, in: test.folder)

@@ -5,22 +5,23 @@ enum EventFate {
     case new, known, other, repeated
 
     /// Decides on every line, in the order of the keys. `firstOfFile` are the places at which the files begin;
-    /// `mayGetIDs` tells
-    /// whether there are events without an id that a line with a new id may be.
+    /// `mayGetIDs` tells whether there are events without an id that a line with a new id may be, and `mayHaveIDs` whether
+    /// there are events with one that a line without may be.
     static func forEach(
         of keys: LineKeyRuns, in store: Store, firstOfFile: [UInt64], mayGetIDs: () throws -> Bool,
+        mayHaveIDs: () throws -> Bool,
         _ body: (LineKey, EventFate) throws -> Void
     ) throws {
         var adopts: Bool?
-        var mayHaveIDs: Bool?
+        var isKnown: Bool?
         /// Whether a line whose id is new may be one that is known without an id, or the other way round.
         func mayBeKnown(_ key: LineKey) throws -> Bool {
             if key.place & EventScan.hasNoID == 0 {
                 if adopts == nil { adopts = try mayGetIDs() }
                 return adopts == true
             }
-            if mayHaveIDs == nil { mayHaveIDs = try store.hasRenamedEvents() }
-            return mayHaveIDs == true
+            if isKnown == nil { isKnown = try mayHaveIDs() }
+            return isKnown == true
         }
         let walk = try LocalKeyWalk(store, count: keys.count)
         var group: (key: LineKey, verdict: RecordBatch.Verdict)?
@@ -73,8 +74,15 @@ struct OtherEvents {
         }
     }
 
-    mutating func take(into intake: Intake) throws {
+    /// `filesWithIDs` are those that have lines with an id, by their numbers.
+    mutating func take(into intake: Intake, filesWithIDs: Set<Int>) throws {
         try spool.flush()
+        // A line with an id may be one of those without.
+        for takesIDs in [false, true] { try take(into: intake, filesWithIDs, withID: takesIDs) }
+        intake.isLogWithoutIDs = false
+    }
+
+    private func take(into intake: Intake, _ filesWithIDs: Set<Int>, withID takesIDs: Bool) throws {
         var position: Int64 = 0
         var repeats: [SHA256Digest: Int] = [:]
         var file: UInt64 = 0
@@ -87,8 +95,11 @@ struct OtherEvents {
             position += 24 + Int64(numbers[0])
             if numbers[1] != file { repeats = [:] }
             file = numbers[1]
+            intake.isLogWithoutIDs = !filesWithIDs.contains(Int(clamping: file))
+            var hasID = true
             let record = try text.withUnsafeBytes { text in
                 try EventLine.record(text) { canonical in
+                    hasID = false
                     guard numbers[2] == 1 else { return 1 }
                     let digest = SHA256Digest.of(canonical)
                     // The first of them went with the others.
@@ -96,7 +107,7 @@ struct OtherEvents {
                     return repeats[digest] ?? 2
                 }
             }
-            try intake.take(record)
+            if hasID == takesIDs { try intake.take(record) }
         }
     }
 }

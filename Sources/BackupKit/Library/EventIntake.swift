@@ -30,7 +30,7 @@ final class EventIntake {
         try write()
         try insert(newKeys, from: first)
         intake.count(added: newKeys.count, unchanged: known)
-        try others.take(into: intake)
+        try others.take(into: intake, filesWithIDs: scan.filesWithIDs)
         for file in scan.files { try file.checkUnchanged() }
     }
 
@@ -38,7 +38,11 @@ final class EventIntake {
         var new: [LineKey] = []
         try EventFate.forEach(
             of: scan.keys, in: store, firstOfFile: scan.firstOfFile,
-            mayGetIDs: { [scan, store] in try scan.haveLinesWithoutID || store.hasEventsWithMadeIDs() }
+            mayGetIDs: { [scan, store] in try scan.haveLinesWithoutID || store.hasEventsWithMadeIDs() },
+            mayHaveIDs: { [scan, store] in
+                let isMixed = scan.filesWithIDs.count == scan.files.count
+                return try isMixed ? store.hasRenamedEvents() : store.hasEventsWithGivenIDs()
+            }
         ) { key, fate in
             let place = Int(key.place & EventScan.placeMask)
             switch fate {

@@ -50,7 +50,9 @@ final class EventLoad {
                     intake.reject("\(file.path):\(line)", reason)
                     try rejects?.append(text, at: offset, of: file)
                 case .event(let event):
-                    if event.text.count > CloudLimits.recordBytes { intake.noteOversize("\(file.path):\(line)") }
+                    if event.text.count > CloudLimits.recordBytes {
+                        intake.noteOversize("\(file.path):\(line)")
+                    }
                     try take(event)
                     for path in reader.media where named.insert("\(number)/\(path)").inserted {
                         media.append((number, path))
@@ -90,7 +92,8 @@ final class EventLoad {
             new.removeAll(keepingCapacity: true)
         }
         try EventFate.forEach(
-            of: keys, in: store, firstOfFile: firstOfFile, mayGetIDs: { haveLinesWithoutID }
+            of: keys, in: store, firstOfFile: firstOfFile, mayGetIDs: { haveLinesWithoutID },
+            mayHaveIDs: { try store.hasRenamedEvents() }
         ) { key, fate in
             let place = Int(key.place & EventScan.placeMask)
             guard fate != .new else {
@@ -111,11 +114,12 @@ final class EventLoad {
                 var text = try store.fields(ofChange: change)
                 let file = EventFate.file(of: UInt64(place), firstOfFile)
                 try text.withUTF8 {
-                    try others.append(UnsafeRawBufferPointer($0), file: file, isRepeat: isRepeat.contains(place))
+                    try others.append(
+                        UnsafeRawBufferPointer($0), file: file, isRepeat: isRepeat.contains(place))
                 }
             }
             try store.takeOut(change)
         }
-        try others.take(into: intake)
+        try others.take(into: intake, filesWithIDs: Set(files.indices))
     }
 }

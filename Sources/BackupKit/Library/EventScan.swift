@@ -25,6 +25,8 @@ struct EventScan {
     private(set) var media: [(file: Int, path: String)] = []
     private(set) var accepted: UInt64 = 0
     private(set) var haveLinesWithoutID = false
+    /// The files that have lines with an id.
+    private(set) var filesWithIDs: Set<Int> = []
     /// The place of each file's first line.
     var firstOfFile: [UInt64] {
         var places = [UInt64](repeating: accepted, count: files.count)
@@ -51,6 +53,7 @@ struct EventScan {
         var lines = 0
         var media: Set<String> = []
         var hasLinesWithoutID = false
+        var hasLinesWithID = false
     }
 
     init(
@@ -77,6 +80,7 @@ struct EventScan {
                 accepted += result.accepted
                 haveLinesWithoutID = haveLinesWithoutID || result.hasLinesWithoutID
                 let file = windows[start + offset].file
+                if result.hasLinesWithID { filesWithIDs.insert(file) }
                 for path in result.media.sorted() where named.insert("\(file)/\(path)").inserted {
                     media.append((file, path))
                 }
@@ -105,7 +109,7 @@ struct EventScan {
                     result.keys.append(
                         LineKey(key: event.key, content: event.content, place: mark | result.accepted))
                     result.accepted += 1
-                    if event.hasNoID { result.hasLinesWithoutID = true }
+                    if event.hasNoID { result.hasLinesWithoutID = true } else { result.hasLinesWithID = true }
                     result.media.formUnion(reader.events.media)
                 }
             }

@@ -69,6 +69,10 @@ final class Intake {
     private var touched: Set<RecordID> = []
     /// Conflicts of a backup that the store did not have.
     private var conflictsAdded: Set<RecordID> = []
+    /// Whether no line of the event log at hand has an id. Where some have, those without are events of their own.
+    var isLogWithoutIDs = false
+    /// Events by what they say, once a line without an id has asked for them.
+    var eventsByText: EventsByText?
     /// Names of the store's files, once somebody has asked for them.
     var assetNames: EntryNameSet?
     /// Bytes, as in `removeOtherAssets`.

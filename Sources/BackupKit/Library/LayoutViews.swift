@@ -125,9 +125,35 @@ struct FileIntake {
         _ logs: [(path: String, name: String)], rejects: RejectedLines? = nil,
         wanted: (Record) -> Bool = { _ in true }
     ) throws {
+        let haveIDs = try logs.map { try hasIDs($0.path) }
         for withID in [false, true] {
-            for (path, name) in logs { try takeEvents(path, name, withID: withID, rejects, wanted) }
+            for ((path, name), hasIDs) in zip(logs, haveIDs) {
+                intake.isLogWithoutIDs = !hasIDs
+                try takeEvents(path, name, withID: withID, rejects, wanted)
+            }
         }
+        intake.isLogWithoutIDs = false
+    }
+
+    /// Whether a log has a line with an id.
+    private func hasIDs(_ path: String) throws -> Bool {
+        let log = try LineWindows(path, limit: limits.lineBytes)
+        var buffer: [UInt8] = []
+        var found = false
+        for window in 0..<log.count where !found {
+            try log.forEachLine(of: window, in: &buffer) { line, _ in
+                guard !found, let line else { return }
+                var hasID = true
+                do {
+                    _ = try EventLine.record(line) { _ in
+                        hasID = false
+                        return 1
+                    }
+                } catch is BackupError { return }
+                found = hasID
+            }
+        }
+        return found
     }
 
     private func takeEvents(
@@ -177,6 +203,17 @@ struct FileIntake {
             let settings = try document(path).withUnsafeBytes { try Fields.parse($0) }
             for setting in settings { try intake.takeSetting(setting.name, oneLine(setting.value), at: time) }
         } catch let error as BackupError where error.code == .damaged { intake.reject(name, error.message) }
+    }
+
+    /// Whether the store has every setting of a file.
+    func areSettingsKnown(_ path: String) throws -> Bool {
+        guard let settings = try intake.store.ifReadable({ try document(path).withUnsafeBytes(Fields.parse) }) else {
+            return false
+        }
+        return try settings.allSatisfy { setting in
+            guard let known = try intake.store.storedSetting(setting.name) else { return false }
+            return try intake.store.ifReadable { try Fields.same(known.value, setting.value) } ?? false
+        }
     }
 
     private func oneLine(_ json: String) throws -> String {
