@@ -227,5 +227,44 @@ func aBackupFromWhichAFileWasLeftOut_saysSoToEverybody(_ format: String) throws 
     try bench.write("n/b.bib", "@misc{b, title={B}}\n")
     #expect(try codes(bench.json(exit: 3, "import", "a.bib", "--only", "events")) == ["skipped"])
     #expect(try codes(bench.json(exit: 3, "import", "n/settings.json")) == ["skipped"])
-    #expect(try codes(bench.json(exit: 0, "import", "n")) == ["not-asked-for"])
+    #expect(try codes(bench.json(exit: 0, "import", "n", "--only", "publications")) == ["not-asked-for"])
+}
+
+@Test func settingsThatAreLeftOut_areReported_unlessTheStoreHasThem() throws {
+    let bench = try Workbench()
+    try bench.write("n/settings.json", "{\"a\": 1, \"b\": {\"c\": [1.0, 2]}}")
+    try bench.write("n/b.bib", "@misc{b, title={B}}\n")
+    func left(_ path: String, exit code: Int32) throws -> [String] { try codes(bench.json(exit: code, "import", path)) }
+    #expect(try left("n", exit: 3) == ["skipped"])
+    try bench.tool(exit: 0, "import", "n", "--only", "settings")
+    #expect(try left("n", exit: 0) == [])
+    try bench.tool(exit: 0, "export", "-o", "out.zip")
+    #expect(try left("out.zip", exit: 0) == [])
+    #expect(try codes(bench.json(exit: 3, "import", "out.zip", "--create", "--store", "b.db")) == ["skipped"])
+    try bench.tool(exit: 0, "import", "out.zip", "--only", "publications", "--store", "b.db")
+    try bench.write("n/settings.json", "{\"a\": 2}")
+    #expect(try left("n", exit: 3) == ["skipped"])
+    // An empty file says nothing.
+    try bench.write("n/settings.json", "{}")
+    #expect(try left("n", exit: 0) == [])
+}
+
+@Test func aLibraryOfOurs_importedWithoutItsFiles_namesThem() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{one, title={One}}\n@misc{two, title={Two}, file={:two.pdf:PDF}}\n")
+    for name in ["one.pdf", "two.pdf"] { try bench.write("pdfs/\(name)", "%PDF \(name)") }
+    try bench.tool(exit: 0, "import", "a.bib", "--attachments", "pdfs")
+    try bench.tool(exit: 0, "export", "-q", "-o", "out")
+    try bench.shell("mkdir alone; cp out/library.bib alone")
+    let report = try bench.json(exit: 3, "import", "alone/library.bib", "--create", "--store", "b.db")
+    #expect(codes(report) == ["link-missing", "link-missing"], "\(report)")
+    // Beside their files they are whole, and where the store has the files nothing is missing.
+    try bench.tool(exit: 0, "import", "out/library.bib", "--store", "b.db")
+    let files = try bench.shell("sqlite3 b.db 'SELECT path FROM asset ORDER BY path'")
+    #expect(files == "Attachments/one.pdf\nAttachments/two.pdf\n")
+    try bench.tool(exit: 0, "import", "alone/library.bib", "--store", "b.db")
+    func entries(_ store: String) throws -> String {
+        try bench.shell("sqlite3 \(store) \"SELECT fields FROM records WHERE type = 'Publication' ORDER BY fields\"")
+    }
+    #expect(try entries("b.db") == entries("store.db"))
 }

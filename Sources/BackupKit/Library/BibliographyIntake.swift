@@ -210,7 +210,7 @@ final class BibliographyIntake {
 
     /// An entry of an export, as it was before it was exported.
     private func takeOriginal(of block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
-        namedFiles?.note(block, in: state.path, state.macros)
+        namedFiles?.note(block, in: state.path, state.macros, alsoNaming: state.links)
         let marks = state.marks
         state.marks = []
         guard !marks.isEmpty else { return try takeEntry(block, &state, wanted) }

@@ -14,20 +14,41 @@ extension Importer {
     }
 
     /// `named` are the paths that the user gave; in a folder, what --only does not name is not asked for.
-    static func noteUnwanted(_ sources: [Source], named: Set<String>, _ intake: Intake, _ kinds: Set<Kind>) {
+    static func noteUnwanted(
+        _ sources: [Source], named: Set<String>, _ intake: Intake, _ kinds: Set<Kind>
+    ) throws {
         for source in sources {
             guard let path = source.textFile, let kind = source.kind, !kinds.contains(kind) else { continue }
             let isNamed = named.contains(path)
-            let isSettings = kind == .settings
-            guard isNamed || isSettings else { continue }
-            intake.note(
-                Finding(
-                    isNamed ? .skipped : .notAskedFor, isNamed ? .warning : .note, path,
-                    isSettings
-                        ? "was left out: settings are only imported when asked for"
-                        : "was left out: --only does not name \(kind.rawValue)",
-                    remedy: "name the kind: --only \(kind.rawValue)"))
+            if kind == .settings {
+                try noteSettings(path, path, isNamed: isNamed, intake, kinds)
+            } else if isNamed {
+                intake.note(
+                    Finding(
+                        .skipped, .warning, path, "was left out: --only does not name \(kind.rawValue)",
+                        remedy: "name the kind: --only \(kind.rawValue)"))
+            }
         }
+    }
+
+    static func noteSettings(
+        of backup: Restorer.Prepared, _ path: String, _ intake: Intake, _ kinds: Set<Kind>
+    ) throws {
+        guard !kinds.contains(.settings), let file = backup.file(Layout.settings) else { return }
+        try noteSettings(file, "\(path)/\(Layout.settings)", isNamed: false, intake, kinds)
+    }
+
+    /// Settings come only when they are asked for. That is a warning, unless --only asked for other kinds, or the store has
+    /// them all.
+    private static func noteSettings(
+        _ file: String, _ subject: String, isNamed: Bool, _ intake: Intake, _ kinds: Set<Kind>
+    ) throws {
+        let isMissed = isNamed || kinds == ImportOptions.usualKinds
+        if !isNamed, try FileIntake(intake, ReadLimits()).areSettingsKnown(file) { return }
+        intake.note(
+            Finding(
+                isMissed ? .skipped : .notAskedFor, isMissed ? .warning : .note, subject,
+                "was left out: settings are only imported when asked for", remedy: "name the kind: --only settings"))
     }
 
     /// `taken` are files that were taken because lines or entries name them.

@@ -2,7 +2,7 @@
 public struct ImportOptions: Sendable {
     /// A folder, every file of which becomes an attachment.
     public var attachments: String?
-    public var kinds: Set<Kind> = Set(Kind.allCases).subtracting([.settings])
+    public var kinds = Self.usualKinds
     public var dryRun = false
     /// What is imported wins, as an edit of this moment: over what the store has newer, and over deletes.
     public var overwrite = false
@@ -14,6 +14,9 @@ public struct ImportOptions: Sendable {
     public var rejected: FileHandle?
     public var limits = ReadLimits()
     public var progress = Progress.none
+
+    /// What is imported where nobody names kinds.
+    public static let usualKinds: Set<Kind> = Set(Kind.allCases).subtracting([.settings])
 
     public init() {}
 }
@@ -63,7 +66,7 @@ public enum Importer {
             intake.keepsPlan = options.keepsPlan || options.dryRun
             intake.isEdit = options.overwrite
             for file in refused { intake.reject(file.path, file.why) }
-            noteUnwanted(sources, named: Set(paths), intake, options.kinds)
+            try noteUnwanted(sources, named: Set(paths), intake, options.kinds)
             let events = try scanEvents(sources, for: intake, in: folder, options)
             let named =
                 try options.kinds.contains(.attachments)
@@ -72,7 +75,10 @@ public enum Importer {
                 kind: "import", source: (paths + (options.attachments.map { [$0] } ?? [])).joined(separator: " "),
                 dryRun: options.dryRun, notesIdle: true
             ) {
-                for backup in backups { try Restorer.apply(backup.prepared, to: intake, restoreOptions(options)) }
+                for backup in backups {
+                    try Restorer.apply(backup.prepared, to: intake, restoreOptions(options))
+                    try noteSettings(of: backup.prepared, backup.path, intake, options.kinds)
+                }
                 try takeFiles(sources, naming: named, intake, options)
                 try events?.take()
                 try named?.take(into: intake, in: folder, dryRun: options.dryRun)

@@ -43,9 +43,10 @@ final class NamedFiles {
         }
     }
 
-    /// Takes note of what an entry names.
-    func note(_ block: BibBlock, in bibliography: String, _ macros: BibMacros) {
-        let links = BibFileLinks.links(in: block, macros: macros)
+    /// Takes note of what an entry names, and the comments of ours before it.
+    func note(_ block: BibBlock, in bibliography: String, _ macros: BibMacros, alsoNaming paths: [String]) {
+        var links = BibFileLinks.links(in: block, macros: macros)
+        links += paths.filter { path in !links.contains { $0.readings.contains(path) } }.map { BibFileLink(path: $0) }
         if links.isEmpty { return }
         let key = block.key
         for link in links {
@@ -167,7 +168,10 @@ final class NamedFiles {
         var linked: [String: Set<String>] = [:]
         try intake.store.forEachCiteKey { key, _, record in
             guard keys.contains(key), let stored = try record() else { return }
-            let paths = Fields.strings(Publication.linkedFiles, in: try Fields.parse(stored.record.fields))
+            let links = Fields.strings(Publication.linkedFiles, in: try Fields.parse(stored.record.fields))
+            let paths = try links.filter { path in
+                try intake.store.ifSound { try intake.store.asset(path) } ?? nil != nil
+            }
             linked[key, default: []].formUnion(paths.map { lastComponent(of: $0) })
         }
         missing = missing.filter { index in
