@@ -249,6 +249,39 @@ func aBackupFromWhichAFileWasLeftOut_saysSoToEverybody(_ format: String) throws 
     #expect(try left("n", exit: 0) == [])
 }
 
+@Test func aRehearsedExport_leavesOutWhatTheExportLeavesOut() throws {
+    let bench = try Workbench()
+    for round in 0..<(isTorture ? 60 : 4) {
+        countRounds()
+        var random = SeededGenerator(seed: testSeed() &+ UInt64(round))
+        try bench.shell("rm -rf store.db* out* n; mkdir n")
+        for number in 0..<4 {
+            try bench.write("n/k\(number).bib", "@misc{k\(number), title={T\(number)}}\n")
+            try bench.write("n/k\(number).pdf", "%PDF \(number)")
+        }
+        // The files of the folder are named as what import does not take, and are taken as attachments.
+        try bench.tool("import", "-q", "n", "--attachments", "n/", "--create")
+        let file = "store.db.assets/Attachments/k\(random.below(4)).pdf"
+        let damages = [
+            "rm \(file)", "echo more >> \(file)", "chmod 0 \(file)", "rm \(file); mkdir \(file)",
+            "sqlite3 store.db \"UPDATE record SET fields = '{' WHERE change = 1\"", "rm -r store.db.assets", "true",
+        ]
+        try bench.shell(damages[random.below(damages.count)])
+        let format = ["dir", "tar.zst", "zip", "imbib"][random.below(4)]
+        let words = ["export", "-o", "out", "--format", format, "--json"]
+        let plan = try bench.tool(words + ["--dry-run"])
+        #expect(try !bench.exists("out"))
+        let done = try bench.tool(words)
+        let (left, right) = (try JSON(parsing: plan.stdout), try JSON(parsing: done.stdout))
+        for member in ["files", "records", "tombstones", "contentDigest", "omitted", "warnings"] {
+            #expect(left[member] == right[member], "round \(round), \(member): \(plan.stdout)\(done.stdout)")
+        }
+        #expect(plan.status == done.status && left["dryRun"]?.bool == true, "\(plan.stderr)\(done.stderr)")
+        let again = try bench.tool(words + ["--dry-run"])
+        #expect(again.status == 1 && again.stderr.contains("already exists"))
+    }
+}
+
 @Test func aLibraryOfOurs_importedWithoutItsFiles_namesThem() throws {
     let bench = try Workbench()
     try bench.write("a.bib", "@misc{one, title={One}}\n@misc{two, title={Two}, file={:two.pdf:PDF}}\n")

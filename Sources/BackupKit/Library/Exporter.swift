@@ -35,6 +35,25 @@ public enum Exporter {
         return result
     }
 
+    /// What an export would do: all of it but the writing, so that it leaves out what the export would leave out.
+    public static func rehearse(_ store: Store, to path: String, _ options: ExportOptions) throws -> ExportResult {
+        if path != "-" {
+            if options.replace { try Replacing(by: store).check(path) } else { try AtomicFile.refuseExisting(path) }
+        }
+        var result = try write(store, options, into: NoCarrier()).result
+        result.path = path
+        return result
+    }
+
+    /// Takes everything and keeps nothing.
+    private final class NoCarrier: CarrierWriter {
+        func add(_ info: EntryInfo, _ produce: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void) throws {
+            try produce { _ in }
+        }
+
+        func finish() {}
+    }
+
     private static func archive(
         _ format: CarrierFormat, _ file: FileHandle, _ options: ExportOptions
     ) throws -> any CarrierWriter {

@@ -30,8 +30,11 @@ extension Command {
         ] + Option.passwords,
         examples: [
             Example("backup-tool export -o library.tar.zst", "Everything into one archive"),
-            Example("backup-tool export -o ~/library --only publications,attachments", "The papers, as a folder"),
-            Example("backup-tool export -o - --format tar | ssh host 'cat > library.tar'", "To another machine"),
+            Example(
+                "backup-tool export -o ~/library --only publications,attachments", "The papers, as a folder"
+            ),
+            Example(
+                "backup-tool export -o - --format tar | ssh host 'cat > library.tar'", "To another machine"),
             Example("backup-tool export -o backup.zip --format imbib", "A backup that imbib restores"),
         ],
         reports: true,
@@ -43,13 +46,19 @@ extension Command {
                 throw call.usage("an archive is not for a terminal; pipe it")
             }
             let store = try call.store(.read)
-            if call.flag("dry-run") { return try rehearse(store, target, options, call) }
-            return report(try Exporter.export(store, to: target, options), call, toOutput: target == "-")
+            let isRehearsal = call.flag("dry-run")
+            let result =
+                try isRehearsal
+                ? Exporter.rehearse(store, to: target, options)
+                : Exporter.export(store, to: target, options)
+            return report(result, call, dryRun: isRehearsal)
         })
 }
 
 /// A vault takes what other forms take, as its next snapshot.
-private func snapshot(_ address: VaultAddress, _ options: ExportOptions, _ call: Invocation) throws -> ExitStatus {
+private func snapshot(_ address: VaultAddress, _ options: ExportOptions, _ call: Invocation) throws
+    -> ExitStatus
+{
     guard call.value("format") == nil, call.value("level") == nil, call.value("order") == nil else {
         throw call.usage("--format, --level and --order do not go with a vault")
     }
@@ -89,7 +98,9 @@ private func exportOptions(_ call: Invocation, _ target: String) throws -> Expor
     }
     if chosen == nil, named == nil, target != "-", VaultAddress(target) == nil {
         try call.checkNewFolder(
-            target, remedy: "use .tar.zst, .tar.gz, .tar.xz, .tar or .zip, or --format dir for a folder of this name")
+            target,
+            remedy:
+                "use .tar.zst, .tar.gz, .tar.xz, .tar or .zip, or --format dir for a folder of this name")
     }
     var options = ExportOptions(form: form)
     options.kinds = call.kinds()
@@ -111,34 +122,19 @@ private func exportOptions(_ call: Invocation, _ target: String) throws -> Expor
     return options
 }
 
-/// What would be exported: the store's counts, and nothing is written.
-private func rehearse(_ store: Store, _ target: String, _ options: ExportOptions, _ call: Invocation) throws
-    -> ExitStatus
-{
-    let info = try store.info()
-    var result = ExportResult()
-    result.path = target
-    result.bytes = info.assetBytes
-    result.records = info.records.filter { options.kinds.contains($0.key) }
-    result.tombstones = info.tombstones
-    result.files = info.assets
-    result.contentDigest = try store.read { try store.contentDigest(kinds: options.kinds) }
-    if call.output.isJSON {
-        call.output.report(result.json(dryRun: true))
-    } else {
-        call.output.note("Would write \(result.sentence) to \(printable(target)). Nothing was written.")
-    }
-    return .done
-}
-
-private func report(_ result: ExportResult, _ call: Invocation, toOutput: Bool) -> ExitStatus {
+private func report(_ result: ExportResult, _ call: Invocation, dryRun: Bool) -> ExitStatus {
     let output = call.output
+    let toOutput = result.path == "-"
     if output.isJSON {
         // Standard output holds the archive itself when it was asked for.
-        if toOutput { output.say(result.json(dryRun: false).text) } else { output.report(result.json(dryRun: false)) }
+        let json = result.json(dryRun: dryRun)
+        if toOutput, !dryRun { output.say(json.text) } else { output.report(json) }
     } else {
         call.say(result.warnings + result.omitted.map(\.finding))
-        output.note("\(result.sentence) in \(printable(toOutput ? "standard output" : result.path))")
+        let place = "in \(printable(toOutput ? "standard output" : result.path))"
+        output.note(
+            dryRun
+                ? "Dry run: \(result.sentence) \(place), nothing written." : "\(result.sentence) \(place)")
         output.detail("content digest \(result.contentDigest.hex)")
     }
     return result.isComplete ? .done : .incomplete
@@ -147,12 +143,14 @@ private func report(_ result: ExportResult, _ call: Invocation, toOutput: Bool) 
 extension ExportResult {
     fileprivate var sentence: String {
         let count = records.values.reduce(0, +)
-        return "\(HumanText.count(count, "record")), \(HumanText.count(files, "file")), \(HumanText.bytes(Int(bytes)))"
+        return
+            "\(HumanText.count(count, "record")), \(HumanText.count(files, "file")), \(HumanText.bytes(Int(bytes)))"
     }
 
     fileprivate func json(dryRun: Bool) -> JSONValue {
         [
-            "message_type": "export", "dryRun": .bool(dryRun), "path": .string(path), "bytes": .int(Int(bytes)),
+            "message_type": "export", "dryRun": .bool(dryRun), "path": .string(path),
+            "bytes": .int(Int(bytes)),
             "files": .int(files), "records": records.json, "tombstones": .int(tombstones),
             "contentDigest": .string(contentDigest.hex),
             "omitted": .array(omitted.map { ["path": .string($0.path), "reason": .string($0.reason)] }),

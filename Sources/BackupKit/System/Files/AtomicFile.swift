@@ -142,7 +142,7 @@ public enum AtomicFile {
         for folder in touched where try FileStatus.ofTarget(folder) != nil { try Directory.sync(folder) }
     }
 
-    private static func refuseExisting(_ path: String, unless replace: Bool) throws {
+    static func refuseExisting(_ path: String, unless replace: Bool = false) throws {
         if try !replace && FileStatus.ofName(path) != nil { throw existing(path) }
     }
 
