@@ -289,7 +289,7 @@ private let after = "@article{a, title={A}, journal={Journal}, pages={1}}\n"
     let files = try bench.shell(
         "sqlite3 store.db \"SELECT DISTINCT json_extract(fields, '$.file') FROM record WHERE type = 'BibliographyPart' ORDER BY 1\""
     )
-    #expect(files == "references.bib\nreferences.bib#2\n")
+    #expect(files.split(separator: "\n").count { $0.hasPrefix("references.bib#") } == 2, "\(files)")
     // Moved elsewhere it is still most of that library; in its place it may become anything.
     try bench.shell("mkdir x && cp ann/references.bib x/references.bib")
     #expect(try bench.json(exit: 0, "import", "x/references.bib")["writes"]?.integer == 0)

@@ -153,6 +153,55 @@ private let entry = "@article{k,\n  title = {T},\n  doi = {10.1/k},\n}"
     #expect(try bench.json(exit: 0, "import", "out/library.bib")["writes"]?.integer == 0)
 }
 
+@Test func filesOfOneName_onTwoDevices_keepTheirMacrosAndTheirOrder() throws {
+    for seed in testSeeds(isTorture ? 60 : 3) {
+        countRounds()
+        var random = SeededGenerator(seed: seed)
+        let bench = try Workbench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        func text(_ name: String, _ count: Int) -> [String] {
+            (0..<count).map { number in
+                random.below(3) == 0
+                    ? "@string{m\(random.below(2)) = {\(name) \(number)}}"
+                    : "@misc{\(name)\(number), title={\(name) \(number)}, note=m\(random.below(2))}"
+            }
+        }
+        var files = ["ann": text("ann", 4 + random.below(6)), "bob": text("bob", 4 + random.below(6))]
+        func importAll(_ names: [String], _ store: String) throws -> Int64? {
+            for name in names {
+                try bench.write("\(name)/references.bib", (files[name] ?? []).map { $0 + "\n" }.joined())
+            }
+            let words = ["import", "--create", "--store", store, "--json"] + names.map { "\($0)/references.bib" }
+            return try JSON(parsing: bench.tool(words).stdoutLines.last ?? "null")["writes"]?.integer
+        }
+        func sync() throws {
+            for store in ["a.db", "b.db", "a.db"] {
+                try bench.tool("sync", "-q", "--store", store, "--hub", "hub.db")
+            }
+        }
+        func check(_ when: Comment) throws {
+            for store in ["a.db", "b.db"] {
+                try bench.tool("export", "-q", "-o", "out", "--force", "--order", "source", "--store", store)
+                let exported = blocks(try bench.bytes("out/library.bib")).filter { !$0.contains("= {m") }
+                let orders = [["ann", "bob"], ["bob", "ann"]].map { $0.flatMap { files[$0] ?? [] } }
+                #expect(orders.contains(exported), "\(when), seed \(seed), \(store): \(exported)")
+            }
+            #expect(try bench.digest("a.db") == bench.digest("b.db"), "\(when), seed \(seed)")
+        }
+        _ = try importAll(["ann"], "a.db")
+        _ = try importAll(["bob"], "b.db")
+        try sync()
+        try check("imported")
+        // Each device gets the file of the other, and knows it.
+        #expect(try importAll(["ann", "bob"], "a.db") == 0)
+        files["ann"]?.append("@misc{new, title={New}}")
+        try bench.shell("touch -d '1 minute' ann/references.bib")
+        _ = try importAll(["ann"], "a.db")
+        try sync()
+        try check("changed")
+    }
+}
+
 private func bibliographies() throws -> [String] {
     let library = "\(Workbench.samples)/library"
     guard let corpora = Workbench.corpora else { return ["\(library)/references.bib", "\(library)/latin1.bib"] }

@@ -16,7 +16,6 @@ final class BibliographyIntake {
     var folded: Set<UInt64> = []
     /// Whether the store had no publication before, not even a deleted one.
     let wasEmpty: Bool
-    private var filesSeen: [String: Int] = [:]
     private var filesTaken = 0
     private var partIDs = BibliographyPartIDs()
     /// Told of the files that entries name; nil when nobody wants to know.
@@ -103,7 +102,7 @@ final class BibliographyIntake {
         filesTaken += 1
         let realPath = isBackup ? nil : Directory.real(path)
         var state = FileState(
-            name: try identity(of: path, realPath, distinct(name)), path: path, realPath: realPath, time: time,
+            name: try identity(of: path, realPath, name), path: path, realPath: realPath, time: time,
             number: filesTaken)
         state.isAtItsPlace = try realPath.map { try store.importedName(ofPath: $0) == state.name } ?? false
         if wanted == nil, !mirrors, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
@@ -145,18 +144,24 @@ final class BibliographyIntake {
         try lane?.flush()
     }
 
-    /// Two files of one name in one import are two files.
-    private func distinct(_ name: String) -> String {
-        filesSeen[name, default: 0] += 1
-        let count = filesSeen[name] ?? 1
-        return count == 1 ? name : "\(name)#\(count)"
+    /// The name that a file goes by: the one that it was imported by from this place, else that of a library of its base name
+    /// that it shares most of its entries with, else one that its text is in: every project has a `references.bib`, on
+    /// every device.
+    private func identity(of path: String, _ realPath: String?, _ name: String) throws -> String {
+        if let realPath, let known = try store.importedName(ofPath: realPath),
+            // An export has no order of its own.
+            orders[known] != nil || known.hasPrefix(name + "#")
+        {
+            return known
+        }
+        let candidates = orders.keys.filter { $0 == name || $0.hasPrefix(name + "#") }.sorted()
+        if let known = try sameLibrary(as: path, among: candidates) { return known }
+        try FileHandle.openText(path).forEachChunk { hasher.update($0) }
+        return "\(name)#\(hasher.finish().hex.prefix(16))"
     }
 
-    /// The name that a file goes by: the one that it was imported by from this place, else that of a library that it
-    /// shares most of its entries with, else its own. Every project has a `references.bib`.
-    private func identity(of path: String, _ realPath: String?, _ name: String) throws -> String {
-        if let realPath, let known = try store.importedName(ofPath: realPath), orders[known] != nil { return known }
-        guard orders[name] != nil else { return name }
+    private func sameLibrary(as path: String, among candidates: [String]) throws -> String? {
+        guard !candidates.isEmpty else { return nil }
         var keys: Set<String> = []
         var parts: Set<[String]> = []
         var reader = BibReader()
@@ -173,17 +178,13 @@ final class BibliographyIntake {
         }
         try FileHandle.openText(path).forEachChunk { reader.feed($0, emit: note) }
         reader.finish(emit: note)
-        var candidate = name
-        var number = 1
-        while let known = orders[candidate] {
+        return candidates.first { candidate in
+            let known = orders[candidate] ?? []
             let ids = parts.map { "part:" + Self.partID(kind: $0[0], file: candidate, text: $0[1], number: 1) }
             let common = known.intersection(keys.union(ids)).count
             // Measured both ways: a few entries of a large library are not that library.
-            if common * 2 > known.count, common * 2 > keys.count + parts.count { break }
-            number += 1
-            candidate = "\(name)#\(number)"
+            return common * 2 > known.count && common * 2 > keys.count + parts.count
         }
-        return candidate
     }
 
     private static func partID(kind: String, file: String, text: String, number: Int) -> String {
