@@ -175,7 +175,9 @@ public final class SQLite {
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return BackupError(
                 .damaged, text, at: path,
-                remedy: "keep it as it is; 'backup-tool restore' brings what a backup holds into a new store")
+                remedy:
+                    "keep it as it is; 'backup-tool store check' names the command that brings a backup into a new store"
+            )
         default:
             return BackupError(.failed, text, at: path)
         }

@@ -18,13 +18,18 @@ public struct StoreCheck {
         "'backup-tool store repair --from BACKUP' mends it; if another program wrote it on purpose, 'store repair --accept' "
         + "keeps it"
 
+    /// For what no repair can mend. Without --only settings would be left out.
+    static let intoNewStore =
+        "'backup-tool restore BACKUP --store NEW --only \(Kind.allCases.map(\.rawValue).joined(separator: ","))' brings the "
+        + "last backup into a new store"
+
     let store: Store
     private var result = StoreCheckResult()
 
     private init(_ store: Store) { self.store = store }
 
     /// Checks the store at `path`. What keeps it from being read is a finding, too. `indexes` also compares the index by
-    /// local id with all records, which takes longer.
+    /// local id with all records, which takes longer, and looks at conflicts.
     public static func run(
         _ path: String, files: Files = .digests, indexes: Bool = true
     ) throws -> StoreCheckResult {
@@ -51,6 +56,8 @@ public struct StoreCheck {
             try check.checkWitnesses()
             try check.checkSettings()
             try check.checkQueues()
+            // Nothing that a nightly backup has to distrust the store for.
+            if indexes { check.result.findings += try store.oddConflicts().map(\.finding) }
             try check.checkPurge()
             try check.checkAssets(files)
         } catch let error as BackupError where error.code == .damaged {
@@ -62,7 +69,7 @@ public struct StoreCheck {
     private static func unreadable(_ path: String, _ error: BackupError) -> Finding {
         Finding(
             .storeDamaged, .damage, path, "the database cannot be read to its end: \(error.message)",
-            remedy: "keep the file; 'backup-tool restore BACKUP --store NEW' brings the last backup into a new store")
+            remedy: "keep the file; \(intoNewStore)")
     }
 
     private mutating func add(
@@ -92,7 +99,7 @@ public struct StoreCheck {
         if try store.storeID.utf8.count < 8 || SchemaVersion.check(store.dataSchemaVersion) != .current {
             add(
                 .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is",
-                "'backup-tool restore BACKUP --store NEW' brings the last backup into a new store")
+                Self.intoNewStore)
         }
     }
 

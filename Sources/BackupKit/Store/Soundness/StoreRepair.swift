@@ -50,6 +50,8 @@ struct StoreRepair {
 
     private mutating func mend() throws {
         let before = try StoreCheck.inTransaction(store, files: .none).findings
+        let conflicts = try store.oddConflicts()
+        if conflicts.contains(where: { $0.defect == .hasSeveralNumbers }) { try store.removeSurplusNumbers() }
         if before.contains(where: { $0.code == .storeDamaged }) { try mendDatabase() }
         hasStaleIndex = before.contains { $0.code == .indexMismatch }
         for row in try badRows() { try mend(row) }
@@ -63,6 +65,7 @@ struct StoreRepair {
             note(.index, store.path, "the index by local id was made again")
         }
         try mendQueues()
+        for conflict in conflicts { try mend(conflict) }
         // What counts the changes of this transaction is written at its end, and is looked at before.
         try store.database.statement("UPDATE counter SET value = ?").bind(1, store.changeCounter).run()
         result.left = try StoreCheck.inTransaction(store, files: .none).findings
@@ -283,6 +286,20 @@ struct StoreRepair {
         var found: [(key: String, row: String)] = []
         while try query.step() { found.append((query.text(0), query.text(1))) }
         return found
+    }
+
+    private mutating func mend(_ conflict: OddConflict) throws {
+        switch conflict.defect {
+        case .hasNoNumber:
+            try store.number(conflict.id)
+            note(.queue, "\(conflict.id)", "is on the list of conflicts again")
+        case .hasSeveralNumbers: note(.queue, "\(conflict.id)", "has one number again")
+        case .worksAreUnknown:
+            guard let stored = try store.record(conflict.id) else { return }
+            try store.bury(stored)
+            note(.queue, "\(conflict.id)", "was removed: the store has neither of its works")
+        case .namesNoWorks, .decisionIsUnknown: break
+        }
     }
 
     private mutating func mendQueues() throws {

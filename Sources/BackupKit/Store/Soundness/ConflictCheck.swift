@@ -1,0 +1,101 @@
+/// A record of a conflict that cannot be decided as it is. One whose work was deleted is not among them: it comes back with
+/// the work.
+struct OddConflict {
+    enum Defect {
+        /// Nobody can name it.
+        case hasNoNumber
+        case hasSeveralNumbers
+        /// It does not say which two works clash.
+        case namesNoWorks
+        /// Neither work is in the store, not even deleted.
+        case worksAreUnknown
+        case decisionIsUnknown
+    }
+
+    let id: RecordID
+    let defect: Defect
+
+    var finding: Finding {
+        let (message, remedy) =
+            switch defect {
+            case .hasNoNumber:
+                ("the conflict has no number, so 'conflicts list' does not show it", StoreCheck.repair)
+            case .hasSeveralNumbers: ("the conflict has several numbers", StoreCheck.repair)
+            case .namesNoWorks:
+                (
+                    "the conflict does not say which two works clash",
+                    "'backup-tool store delete \(id)' removes it"
+                )
+            case .worksAreUnknown:
+                (
+                    "the store has neither of the two works of the conflict",
+                    "'backup-tool store repair' removes it"
+                )
+            case .decisionIsUnknown:
+                (
+                    "the conflict has a decision that this version of backup-tool does not know, so it waits",
+                    "'backup-tool conflicts list' shows it"
+                )
+            }
+        return Finding(.conflict, .warning, "\(id)", message, remedy: remedy)
+    }
+}
+
+extension Store {
+    func oddConflicts() throws -> [OddConflict] {
+        var numbers: [RecordID: Int] = [:]
+        let rows = try database.prepare(
+            "SELECT record_zone, record_name FROM conflict_number NOT INDEXED")
+        while try rows.step() {
+            numbers[RecordID(zone: rows.text(0), name: rows.text(1)), default: 0] += 1
+        }
+        var records: [Record] = []
+        try forEachLive(type: RecordType.conflict) { records.append($0.record) }
+        return try records.flatMap { record in
+            let count = numbers[record.id] ?? 0
+            let defects = [
+                count == 0 ? .hasNoNumber : nil, count > 1 ? .hasSeveralNumbers : nil,
+                try defect(of: record),
+            ]
+            return defects.compactMap(\.self).map { OddConflict(id: record.id, defect: $0) }
+        }
+    }
+
+    private func defect(of record: Record) throws -> OddConflict.Defect? {
+        guard let conflict = try Conflict(record, number: 0, subject: { _, _ in "" }) else {
+            return .namesNoWorks
+        }
+        if !conflict.isKept, !Conflict.isUndecided(record) { return .decisionIsUnknown }
+        return try isKnown(conflict.existing, conflict) || isKnown(conflict.incoming, conflict)
+            ? nil : .worksAreUnknown
+    }
+
+    /// Whether the store has a work, in whatever state, or may have it again after an undo or the next sync.
+    private func isKnown(_ work: String, _ conflict: Conflict) throws -> Bool {
+        if try database.integer(
+            "SELECT EXISTS (SELECT 1 FROM held WHERE kind IN ('damaged', 'missing', 'newer'))") != 0
+        {
+            return true
+        }
+        let query = try database.prepare(
+            conflict.isAboutAssets
+                ? """
+                SELECT 1 FROM asset WHERE path = ?1 UNION ALL SELECT 1 FROM batch_asset WHERE path = ?1
+                """
+                : """
+                SELECT 1 FROM record WHERE type = 'Publication' AND ?1 IN (local_id, name)
+                UNION ALL SELECT 1 FROM batch_record WHERE type = 'Publication' AND ?1 IN (local_id, name)
+                """
+        ).bind(1, work)
+        return try query.step()
+    }
+
+    /// Gives each conflict one number. Must run inside `write`, and before SQLite makes its indexes again.
+    func removeSurplusNumbers() throws {
+        try database.execute(
+            """
+            DELETE FROM conflict_number WHERE id NOT IN
+            (SELECT min(id) FROM conflict_number NOT INDEXED GROUP BY +record_zone, +record_name)
+            """)
+    }
+}

@@ -1,0 +1,118 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// What `store check` finds, and that its advice works when it is followed.
+struct CommandsStoreCheckTests {
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{k, title={One}, year=2001}\n@misc{other, title={Other}}\n")
+        try bench.write("b.bib", "@misc{k, title={Two}, year=2002}\n")
+        try bench.tool(exit: 0, "import", "a.bib")
+        try bench.tool(exit: 3, "import", "b.bib")
+        try bench.tool(exit: 0, "store", "check")
+        return bench
+    }
+
+    private func sql(_ bench: Workbench, _ text: String) throws {
+        try bench.shell("sqlite3 store.db \"\(text)\"")
+    }
+
+    @Test func aConflictWithoutANumber_orWithTwo_getsOne() throws {
+        let twice = """
+            ALTER TABLE conflict_number RENAME TO old;
+            CREATE TABLE conflict_number (id INTEGER PRIMARY KEY, record_zone TEXT, record_name TEXT);
+            INSERT INTO conflict_number SELECT * FROM old UNION SELECT id + 1, record_zone, record_name FROM old;
+            """
+        for (damage, message) in [("DELETE FROM conflict_number", "has no number"), (twice, "has several numbers")] {
+            let bench = try bench()
+            try sql(bench, damage)
+            let check = try bench.tool(exit: 3, "store", "check")
+            #expect(check.stderr.contains(message), "\(check.stderr)")
+            try bench.tool(exit: 0, "store", "repair")
+            try bench.tool(exit: 0, "store", "check")
+            #expect(try bench.json(exit: 0, "conflicts", "list")["conflicts"]?.array?.count == 1)
+        }
+    }
+
+    @Test func aConflictOfWorksThatNobodyKnows_isNamedAndRemoved_oneOfDeletedWorksIsNot() throws {
+        let bench = try bench()
+        let ids = try bench.shell(
+            "sqlite3 store.db \"SELECT local_id FROM record WHERE json_extract(fields, '$.citeKey') = 'k'\""
+        ).split(separator: "\n").map(String.init)
+        try bench.tool(["store", "delete"] + ids)
+        try bench.tool(exit: 0, "store", "check")
+        try sql(bench, "DELETE FROM batch")
+        try sql(bench, "DELETE FROM batch_record")
+        let list = ids.map { "'\($0)'" }.joined(separator: ",")
+        try sql(
+            bench,
+            "DELETE FROM local_key WHERE change IN (SELECT change FROM record WHERE name IN (\(list)) OR local_id IN (\(list)));"
+                + "DELETE FROM record WHERE name IN (\(list)) OR local_id IN (\(list))")
+        let check = try bench.tool(exit: 3, "store", "check")
+        #expect(check.stderr.contains("neither of the two works"), "\(check.stderr)")
+        let repair = try bench.tool(exit: 0, "store", "repair")
+        #expect(repair.stdout.contains("was removed: the store has neither"), "\(repair.stdout)")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    @Test func aDecisionThatNobodyKnows_isNamed() throws {
+        let bench = try bench()
+        let id =
+            "Library/"
+            + (try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Conflict'\"")
+                .filter { $0 != "\n" })
+        try sql(
+            bench,
+            "UPDATE record SET row_hash = NULL, fields = json_set(fields, '$.decision', 'later') WHERE type = 'Conflict'"
+        )
+        try bench.tool(exit: 3, "store", "repair")
+        #expect(
+            try bench.tool(exit: 3, "store", "check").stderr.contains(
+                "\(id): the conflict has a decision"))
+        #expect(try bench.json(exit: 0, "conflicts", "list")["conflicts"]?.array?.count == 1)
+    }
+
+    /// What the check and the repair say of pages that SQLite cannot read is done to the letter.
+    @Test func theAdviceForPagesThatCannotBeRead_bringsTheBackupIntoANewStore() throws {
+        let bench = try bench()
+        try bench.write("p/k.pdf", "%PDF k")
+        try bench.tool("import", "--attachments", "p")
+        try bench.tool(exit: 0, "export", "-q", "-o", "good.tar.zst")
+        let digest = try bench.digest()
+        let pages = try bench.shell(
+            "sqlite3 store.db 'PRAGMA wal_checkpoint(TRUNCATE); PRAGMA page_count'")
+        let count = Int(pages.split(separator: "\n").last ?? "") ?? 0
+        var random = SeededGenerator(seed: testSeed())
+        for round in 0..<(isTorture ? 100 : 5) {
+            countRounds()
+            try bench.shell(
+                "rm -rf bad.db* new.db*; cp -a store.db bad.db; cp -a store.db.assets bad.db.assets")
+            for _ in 0..<1 + random.below(4) {
+                try bench.shell(
+                    "dd if=/dev/urandom of=bad.db bs=4096 count=1 seek=\(1 + random.below(count - 1)) conv=notrunc status=none"
+                )
+            }
+            for command in [["store", "check"], ["store", "repair", "--from", "good.tar.zst"]] {
+                let result = try bench.tool(command + ["--store", "bad.db"])
+                let advice = result.stderr.firstMatch(of: /'backup-tool (restore BACKUP --store NEW[^']*)'/)
+                if result.status == 0 { continue }
+                // Where SQLite can read all pages, the row or the index is named, with the remedy of its own.
+                guard let advice else {
+                    let leadsThere = result.stderr.contains("'backup-tool store check' names the command")
+                    #expect(result.status == 3 || result.status == 4 || leadsThere, "\(command): \(result.stderr)")
+                    #expect(command[1] == "repair" || result.status == 4, "\(result.stderr)")
+                    continue
+                }
+                try bench.shell("rm -rf new.db*")
+                let words = advice.1.split(separator: " ").map(String.init).map {
+                    $0 == "BACKUP" ? "good.tar.zst" : $0 == "NEW" ? "new.db" : $0
+                }
+                let restored = try bench.tool(words)
+                #expect(restored.status == 0, "round \(round), \(words): \(restored.stderr)")
+                #expect(try bench.digest("new.db") == digest)
+                try bench.tool(exit: 0, "store", "check", "--store", "new.db")
+            }
+        }
+    }
+}
