@@ -1,4 +1,5 @@
 import BackupKit
+import TestSupport
 import Testing
 
 @Suite struct BibTeXGoesOnAfterWhatItCannotRead {
@@ -104,8 +105,12 @@ import Testing
         ("@a{k, t = {a \\} b}, y = 1}", ["a \\} b", "1"]), ("@a{k,\n t = {a \\}},\n y = 1\n}", ["a \\}", "1"]),
         ("@a{k, t = {a \\{ b},\n y = 1}", ["a \\{ b", "1"]), ("@a{k, t = {\\}}}", ["\\}"]),
         ("@a{k, t = {\\} {\\{} \\\\}, y = {\\}}\n}", ["\\} {\\{} \\\\", "\\}"]),
+        ("@a{k, t = \"M\\\"uller, N\", y = 1}", ["M\\\"uller, N", "1"]),
+        ("@a{k, t = \"G\\\"odel and M\\\"uller\",\n y = \"\\} z\"}", ["G\\\"odel and M\\\"uller", "\\} z"]),
+        ("@a{k, t = \"M\\\"uller\" # { and } # \"\\\"O\"}", ["M\\\"uller and \\\"O"]),
+        ("@a{k, t = \"\\\"\", y = \"\\\"\"}", ["\\\"", "\\\""]),
     ])
-    func aBraceBehindABackslashIsReadAsJabRefDoes_whereBibTeXCannot(text: String, values: [String]) {
+    func aBraceOrQuoteBehindABackslashIsPartOfAValue_whereBibTeXCannotReadIt(text: String, values: [String]) {
         for rest in ["", "\n@b{l, z = {2}}\n", " , and text\n"] {
             let blocks = bibBlocks(text + rest)
             #expect(blocks.first?.kind == .entry && blocks.first?.values == values, "\(text + rest)")
@@ -122,8 +127,28 @@ import Testing
         }
     }
 
+    @Test func noEntryIsLost_howeverItsQuotesAreEscaped() {
+        for seed in testSeeds(isTorture ? 2000 : 40) {
+            var random = SeededGenerator(seed: seed)
+            let pieces = ["M\\\"uller", "{\\\"u}", "\\\\", "a, b = c", "C:\\", "\\}", " and ", "\""]
+            let entries = (0..<1 + random.below(5)).map { number in
+                let fields = (0..<1 + random.below(3)).map { field in
+                    let value = (0..<random.below(4)).map { _ in pieces[random.below(pieces.count)] }.joined()
+                    return "  f\(field) = \"\(value)\""
+                }
+                return "@misc{k\(number),\n\(fields.joined(separator: ",\n"))\n}\n"
+            }
+            let blocks = bibBlocks(entries.joined())
+            #expect(
+                blocks.filter { $0.kind != .text }.map(\.key) == entries.indices.map { "k\($0)" },
+                "seed \(seed): \(entries)")
+            #expect(blocks.flatMap(\.raw) == Array(entries.joined().utf8), "seed \(seed)")
+        }
+    }
+
     @Test(arguments: [
         "@a{k, t = {a \\{b\\} c}, y = 1}\n", "@a{k, f = {C:\\x\\}, y = 1}\n", "@a{k, f = {C:\\x\\}}\n@b{l, z = {\\}}\n",
+        "@a{k, f = \"C:\\x\\\", y = \"M{\\\"u}ller\"}\n@b{l, z = \"\\\"}\n",
     ])
     func whatBibTeXReadsIsReadLikeBibTeX(text: String) {
         for block in bibBlocks(text) { #expect(block.problems.isEmpty && block.kind != .unreadable) }

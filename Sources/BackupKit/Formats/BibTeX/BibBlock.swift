@@ -108,7 +108,7 @@ public struct BibProblem: Sendable, Equatable {
         case unclosed, tooLong, missingEquals, missingName, missingValue, missingComma, unclosedQuote, unexpected,
             strayText
         case encoding, tooMany
-        /// Read as JabRef and Zotero do, for whom `\}` closes nothing; BibTeX and biber see an error.
+        /// Read as JabRef and Zotero do, for whom `\}` closes nothing, and `\"` alike; BibTeX and biber see an error.
         case escapedBrace
     }
 

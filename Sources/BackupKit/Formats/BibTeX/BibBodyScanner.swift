@@ -19,7 +19,7 @@ struct BibBodyScanner {
     var start = 0
     var at = 0
     private(set) var closer = BibByte.closeBrace
-    /// Whether `\{` and `\}` are characters of a value and no braces, as JabRef and Zotero have it.
+    /// Whether `\{`, `\}` and `\"` are characters of a value, as some programs have it, and neither begin nor end one.
     private var skipsEscapes = false
     /// Whether there were such, so that the other way of reading would make a difference.
     private(set) var hasEscapes = false
@@ -228,10 +228,7 @@ extension BibBodyScanner {
             index += 1
             // One compare turns away nearly every byte: only '@' and what lies above 'z' can matter.
             if byte != BibByte.at, byte < BibByte.openBrace { continue }
-            if byte == BibByte.openBrace || byte == BibByte.closeBrace, isEscaped(index - 1) {
-                hasEscapes = true
-                if skipsEscapes { continue }
-            }
+            if byte == BibByte.openBrace || byte == BibByte.closeBrace, skipsEscape(at: index - 1) { continue }
             if byte == BibByte.openBrace {
                 depth += 1
             } else if byte == BibByte.closeBrace {
@@ -246,6 +243,13 @@ extension BibBodyScanner {
         }
         at = end
         return .ranOut
+    }
+
+    /// Whether a byte is behind a backslash, and to be read as part of a value for that.
+    @inline(__always) private mutating func skipsEscape(at index: Int) -> Bool {
+        guard isEscaped(index) else { return false }
+        hasEscapes = true
+        return skipsEscapes
     }
 
     /// Whether an odd number of backslashes stands before a byte.
@@ -266,9 +270,14 @@ extension BibBodyScanner {
             let byte = bytes[at]
             at += 1
             switch byte {
-            case BibByte.quote where depth == 0: return .closed
-            case BibByte.openBrace: depth += 1
+            case BibByte.quote where depth == 0:
+                if skipsEscape(at: at - 1) { continue }
+                return .closed
+            case BibByte.openBrace:
+                if skipsEscape(at: at - 1) { continue }
+                depth += 1
             case BibByte.closeBrace:
+                if skipsEscape(at: at - 1) { continue }
                 if depth == 0 { return .broken }
                 depth -= 1
             case BibByte.at where endsUnclosed(at: at - 1, inComment: false): return .stopped(.cut(at - 1))

@@ -87,13 +87,20 @@ struct BibValuePieces {
         return Piece(bytes: bytes, isMacro: !bytes.allSatisfy { BibByte.isDigit($0) })
     }
 
+    /// `"M\"uller" # x`: a quote behind a backslash ends a piece only where a piece can end.
+    private func isPartOfText(quoteAt place: Int) -> Bool {
+        guard value[place] == BibByte.quote, place > 0, value[place - 1] == BibByte.backslash else { return false }
+        let next = value[(place + 1)...].first { !BibByte.isWhite($0) }
+        return next != nil && next != BibByte.hash
+    }
+
     private mutating func delimited(closesAt close: UInt8) -> Piece {
         at += 1
         let start = at
         var depth = 0
         while at < value.count {
             let byte = value[at]
-            if depth == 0, byte == close { break }
+            if depth == 0, byte == close, !isPartOfText(quoteAt: at) { break }
             if byte == BibByte.openBrace { depth += 1 }
             if byte == BibByte.closeBrace { depth -= 1 }
             at += 1

@@ -121,7 +121,7 @@ public struct BibParser {
     }
 
     /// What BibTeX cannot read, or ends too early, may be an entry of JabRef's or Zotero's, for whom a brace behind a
-    /// backslash is none. It is one if it is sound that way, to its last brace.
+    /// backslash is none, or of somebody who wrote `"M\"uller"`. It is one if it is sound that way, to its last brace.
     private mutating func escaped(
         _ header: BibHeader, _ outcome: BibBodyScanner.Outcome, from start: Int, in bytes: BibBytes, isLast: Bool,
         _ scanner: inout BibBodyScanner
@@ -142,7 +142,7 @@ public struct BibParser {
         scanner.at = start
         scanner.note(
             .escapedBrace,
-            "\(Self.name(header, scanner)) holds a brace behind a backslash: JabRef and Zotero read it like this, BibTeX does not"
+            "\(Self.name(header, scanner)) holds a brace or quote behind a backslash: BibTeX cannot read it; it was read as part of the value"
         )
         return .found(end)
     }
