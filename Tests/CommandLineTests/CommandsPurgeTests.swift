@@ -55,6 +55,13 @@ struct CommandsPurgeTests {
         try checkSound(bench.path("store.db"))
     }
 
+    @Test func aSourceThatCannotBeOpened_isReportedBeforeAnythingIsRemoved() throws {
+        let bench = try bench()
+        let before = try hits(bench)
+        try bench.tool(exit: 10, "store", "purge", Self.id, "--confirm", "--source", "old.tar.zst", "--source", "nope")
+        #expect(try hits(bench) == before)
+    }
+
     @Test func aPurgeByTimeTakesWhatWasDeletedBefore_andWhatIsAliveIsRefused() throws {
         let bench = try bench()
         let other =

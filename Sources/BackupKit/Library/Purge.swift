@@ -45,8 +45,11 @@ public struct Purge {
 
     public static func run(_ store: Store, _ options: PurgeOptions) throws -> PurgeResult {
         var purge = Purge(store: store, options: options)
-        // A vault that cannot be opened is no surprise for afterwards.
+        // A source that cannot be opened is reported before anything is removed.
         let sources = try options.sources.flatMap(PurgeHolder.expanded)
+        for source in sources where !Store.isStore(source) {
+            _ = try OpenedLayout.open(source, limits: options.limits)
+        }
         if options.dryRun {
             try store.rehearse { try purge.removeRows() }
         } else {
