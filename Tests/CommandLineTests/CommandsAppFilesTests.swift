@@ -189,3 +189,18 @@ private let oldLink =
     let restored = try bench.tool(exit: 3, "restore", "bare").stderr.split(separator: "\n")
     #expect(restored.contains { $0 == bare }, "\(restored)")
 }
+
+@Test func filesWhoseNamesDifferInUnicodeForm_areTwo() throws {
+    let bench = try Workbench()
+    let (one, other) = ("\u{E9}.pdf", "e\u{301}.pdf")
+    try bench.write(one, "composed")
+    try bench.write(other, "decomposed")
+    try bench.write(
+        "a.bib", "@misc{a, title={Owls}, file={:\(one):PDF}}\n@misc{b, title={Bees}, file={:\(other):PDF}}\n")
+    try bench.tool(exit: 3, "import", "a.bib")
+    #expect(try bench.shell("cat store.db.assets/Attachments/* | wc -c") == "18\n")
+    let links = try bench.shell(
+        "sqlite3 store.db \"SELECT DISTINCT json_extract(fields, '$.linkedFiles') FROM record WHERE type = 'Publication'\""
+    )
+    #expect(links.split(separator: "\n").count == 2, "\(links)")
+}

@@ -27,7 +27,8 @@ final class NamedFiles {
     /// Which wishes an entry has, by a hash of its text.
     private var wishesByText: [UInt64: [Int]] = [:]
     private var files: [Found] = []
-    private var placeOfFile: [String: Int] = [:]
+    /// By the bytes of the path: two forms of one accented letter are two files.
+    private var placeOfFile: [[UInt8]: Int] = [:]
     private var folders: [String: RootDirectory?] = [:]
     /// Folders that a `.bib` file's JabRef settings name, relative to it.
     private var jabRefFolders: [String: [String]] = [:]
@@ -109,7 +110,7 @@ final class NamedFiles {
 
     private func take(_ relative: String, below root: String, _ wish: Int) throws -> Bool {
         let path = "\(root)/\(relative)"
-        if let known = placeOfFile[path], files[known].bibliography == wishes[wish].bibliography {
+        if let known = placeOfFile[Array(path.utf8)], files[known].bibliography == wishes[wish].bibliography {
             files[known].wishes.append(wish)
             return true
         }
@@ -120,7 +121,7 @@ final class NamedFiles {
         else { return false }
         // What lies in the folder of attachments is taken there, and found by its name.
         if let attachments, let real = Directory.real(path), real.hasPrefix(attachments + "/") { return true }
-        placeOfFile[path] = files.count
+        placeOfFile[Array(path.utf8)] = files.count
         files.append(Found(bibliography: wishes[wish].bibliography, file: path, relative: relative, wishes: [wish]))
         taken.insert(path)
         return true
