@@ -11,6 +11,13 @@ public enum Publication {
 
     static func isBibTeXField(_ name: String) -> Bool { !own.contains(name) }
 
+    /// Whether a field is the entry's own text, which all its other fields are made of.
+    static func isText(_ name: String) -> Bool { name == raw || name == rawBase64 }
+
+    static func isText(_ name: UnsafeRawBufferPointer) -> Bool {
+        name.count == 9 && (name.elementsEqual(raw.utf8) || name.elementsEqual(rawBase64.utf8))
+    }
+
     /// The record's fields for an entry, as JSON text; `value` tells what the field of that number says.
     static func write(_ block: BibBlock, with pen: inout JSONPen, value: (Int) -> String) {
         let isUTF8 = BibText.isUTF8(block.raw)

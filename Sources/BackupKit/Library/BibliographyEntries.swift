@@ -8,10 +8,10 @@ extension BibliographyIntake {
         pen.clear()
         Publication.write(block, with: &pen) { block.value(of: block.fields[$0], macros: state.macros) }
         if lane != nil, pen.written.count > CloudLimits.recordBytes { intake.noteOversize(key) }
-        try noteBrought(by: key, &state)
         if lane != nil, !key.isEmpty, known[key] == nil, state.links.isEmpty, let id = try newID() {
             // Neither the key nor the work can be known.
             used.insert(store.hasher.key(id))
+            try noteBrought(to: id, &state)
             noteKey(key, Candidate(localID: id, text: text, file: state.number))
             try lane?.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
                 $0 += id.utf8
@@ -66,13 +66,14 @@ extension BibliographyIntake {
         if let match = try match(key, incoming, work, state) {
             known[key]?[match.index].file = state.number
             if mirrors { state.held[match.localID] = incoming }
-            try intake.take(carryLinks(from: match.fields, to: record, incoming).identified(as: match.localID))
-            return
+            let links = carryLinks(from: match.fields, to: record, incoming)
+            return try noteBrought(to: intake.take(links.identified(as: match.localID)).localID, &state)
         }
         guard let id = try number > 1 ? work.twin(number) : id(of: work, record, incoming, &state) else {
             return intake.passKnown()
         }
         let outcome = try intake.take(record.identified(as: id))
+        try noteBrought(to: outcome.localID, &state)
         if mirrors { state.held[outcome.localID] = incoming }
         if case .protect = outcome.decision { return }
         used.insert(store.hasher.key(outcome.localID))
@@ -119,6 +120,7 @@ extension BibliographyIntake {
             let fields = try Fields.parse(holder.fields)
             if try isRenamed(holder, fields, work, twin: twin, incoming, state) {
                 state.renamed.insert(id)
+                try noteBrought(to: id, &state)
                 return nil
             }
             holders[id] = fields

@@ -86,8 +86,8 @@ final class BibliographyIntake {
         /// Whether it holds anything of BibTeX, and text that is no comment.
         var hasBlocks = false
         var hasStrayText = false
-        /// Hashes of all that the file says, and whether a part of it could not be read.
-        var brought: [Int64] = []
+        /// Marks of all that the file says, and whether a part of it could not be read.
+        var brought: [UInt64] = []
         var isDamaged = false
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
@@ -118,7 +118,10 @@ final class BibliographyIntake {
             intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
         }
         if mirrors { try mirror(state) }
-        if let realPath { try store.noteImported(path: realPath, name: state.name, brought: state.brought) }
+        if let realPath {
+            try store.noteImported(
+                path: realPath, name: state.name, brought: state.brought, isPart: state.isDamaged)
+        }
     }
 
     private func takeOrder(_ state: FileState, _ wanted: Wanted?) throws {

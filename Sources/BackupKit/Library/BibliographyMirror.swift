@@ -1,32 +1,27 @@
-/// `import --mirror`: the file is the library. What it has brought, and does not hold any more, goes; what other files have
-/// brought, and what somebody has written elsewhere, stays.
+/// `import --mirror`: the file is the library. What it has brought, and does not hold any more, goes; what other files
+/// hold, and what somebody has written elsewhere, stays.
 extension BibliographyIntake {
-    /// Notes what the entry that the pen has written brings.
-    func noteBrought(by key: String, _ state: inout FileState) throws {
+    /// Notes what the entry that the pen has written brings to the publication that it is. Strangers share cite keys, so the
+    /// record counts and not the key.
+    func noteBrought(to localID: String, _ state: inout FileState) throws {
         guard state.realPath != nil else { return }
-        let start = store.hasher.text(key)
-        state.brought.append(Int64(bitPattern: start))
+        let record = Brought.Record(store.hasher, localID)
+        state.brought.append(record.everBrought)
+        state.brought.append(record.held)
         let bytes = pen.written
         var scanner = JSONScanner(bytes)
         try scanner.forEachMember { name, _, value in
-            let hash = store.hasher.text(UnsafeRawBufferPointer(rebasing: bytes[name]), after: start)
-            state.brought.append(
-                Int64(bitPattern: store.hasher.text(UnsafeRawBufferPointer(rebasing: bytes[value]), after: hash)))
+            let name = UnsafeRawBufferPointer(rebasing: bytes[name])
+            if Publication.isText(name) { return }
+            let field = record.field(name)
+            state.brought.append(field.held)
+            state.brought.append(field.everBrought(UnsafeRawBufferPointer(rebasing: bytes[value])))
         }
     }
 
     func noteBrought(part raw: UnsafeRawBufferPointer, _ state: inout FileState) {
         guard state.realPath != nil else { return }
-        state.brought.append(hash(ofPart: raw))
-    }
-
-    private func hash(ofPart raw: UnsafeRawBufferPointer) -> Int64 {
-        Int64(bitPattern: store.hasher.text(raw, after: store.hasher.text("part")))
-    }
-
-    private func hash(_ key: String, _ field: Field) -> Int64 {
-        let name = store.hasher.text(field.name, after: store.hasher.text(key))
-        return Int64(bitPattern: store.hasher.text(field.value, after: name))
+        state.brought.append(Brought.part(store.hasher, raw))
     }
 
     /// Takes away what the file has brought before and does not hold any more.
@@ -37,27 +32,26 @@ extension BibliographyIntake {
                 .refused, state.isDamaged ? "cannot be read in full, so nothing can be mirrored" : "holds no entries",
                 at: state.path, remedy: "mend the file, or import it without --mirror")
         }
-        let (own, others) = (try store.brought(by: path), try store.brought(by: path, others: true))
+        let (own, others) = (try store.brought(by: path), try store.heldByOthers(than: path))
         var publications: [Store.StoredRecord] = []
         try store.forEachLive(type: RecordType.publication) { stored in
             if !state.renamed.contains(stored.record.localID) { publications.append(stored) }
         }
         for stored in publications {
-            let fields = try Fields.parse(stored.record.fields)
-            let key = Fields.string(Publication.citeKey, in: fields) ?? ""
-            let mark = Int64(bitPattern: store.hasher.text(key))
+            let record = Brought.Record(store.hasher, stored.record.localID)
             let held = state.held[stored.record.localID]
-            guard held != nil || own.contains(mark) else { continue }
-            let gone = fields.filter { field in
-                Publication.isBibTeXField(field.name) && held?.contains { $0.name == field.name } != true
-                    && own.contains(hash(key, field)) && !others.contains(hash(key, field))
-            }
-            if let held {
-                try drop(gone, of: stored, fields, held)
-            } else if others.contains(mark) {
-                try drop(gone, of: stored, fields, fields)
+            guard held != nil || own.contains(record.everBrought) else { continue }
+            let fields = try Fields.parse(stored.record.fields)
+            let brought = fields.filter { own.contains(record.everBrought($0)) }
+            if held != nil || others.contains(record.held) {
+                let gone = brought.filter { field in
+                    Publication.isBibTeXField(field.name) && held?.contains { sameBytes($0.name, field.name) } != true
+                        && !others.contains(record.held(field))
+                }
+                try drop(gone, of: stored, fields, held ?? fields)
             } else {
-                try remove(stored, isUntouched: gone.count == fields.count { Publication.isBibTeXField($0.name) })
+                let rest = fields.filter { !Publication.isText($0.name) && $0.name != Publication.linkedFiles }
+                try remove(stored, isUntouched: rest.allSatisfy(brought.contains))
             }
         }
         try mirrorParts(state, own)
@@ -100,7 +94,7 @@ extension BibliographyIntake {
     }
 
     /// Macros, comments, groups and text.
-    private func mirrorParts(_ state: FileState, _ own: Set<Int64>) throws {
+    private func mirrorParts(_ state: FileState, _ own: Brought) throws {
         let items = Set(state.items)
         var gone: [Store.StoredRecord] = []
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in
@@ -108,7 +102,7 @@ extension BibliographyIntake {
             guard Fields.string("kind", in: fields) != BibliographyPart.order,
                 Fields.string("file", in: fields) == state.name,
                 !items.contains(BibliographyPart.item + stored.record.localID),
-                try Publication.bytes(of: fields).withUnsafeBytes({ own.contains(hash(ofPart: $0)) })
+                try Publication.bytes(of: fields).withUnsafeBytes({ own.contains(Brought.part(store.hasher, $0)) })
             else { return }
             gone.append(stored)
         }

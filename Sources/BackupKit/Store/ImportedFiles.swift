@@ -1,5 +1,91 @@
-/// The `.bib` files that this device has imported, by their real paths, and hashes of all that each of them ever brought. It
-/// stays on this device: no other has these files.
+/// Hashes of what a `.bib` file has brought, in their order. The lowest bit tells what the file holds now from what it has
+/// ever brought.
+struct Brought {
+    private let hashes: [UInt64]
+
+    /// In any order; each may be there many times.
+    init(_ hashes: [UInt64]) {
+        var sorted = hashes
+        sorted.sort()
+        var end = 0
+        for hash in sorted where end == 0 || sorted[end - 1] != hash {
+            sorted[end] = hash
+            end += 1
+        }
+        sorted.removeSubrange(end...)
+        self.hashes = sorted
+    }
+
+    fileprivate init(bytes: UnsafeRawBufferPointer) {
+        hashes = stride(from: 0, to: bytes.count - bytes.count % 8, by: 8).map {
+            UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: $0, as: UInt64.self))
+        }
+    }
+
+    func contains(_ hash: UInt64) -> Bool {
+        let place = firstIndex(below: hashes.count) { hashes[$0] >= hash }
+        return place < hashes.count && hashes[place] == hash
+    }
+
+    static func part(_ hasher: RecordHasher, _ raw: UnsafeRawBufferPointer) -> UInt64 {
+        hasher.text(raw, after: hasher.text("part")) & ~1
+    }
+
+    /// The marks of a publication.
+    struct Record {
+        private let hasher: RecordHasher
+        private let hash: UInt64
+
+        init(_ hasher: RecordHasher, _ localID: String) {
+            self.hasher = hasher
+            hash = UInt64(bitPattern: hasher.key(localID))
+        }
+
+        var everBrought: UInt64 { hash & ~1 }
+        var held: UInt64 { hash | 1 }
+
+        func field(_ name: UnsafeRawBufferPointer) -> FieldMarks {
+            FieldMarks(hasher: hasher, hash: hasher.text(name, after: hash))
+        }
+
+        func everBrought(_ field: Field) -> UInt64 {
+            var value = field.value
+            return value.withUTF8 { marks(field).everBrought(UnsafeRawBufferPointer($0)) }
+        }
+
+        func held(_ field: Field) -> UInt64 { marks(field).held }
+
+        private func marks(_ field: Field) -> FieldMarks {
+            FieldMarks(hasher: hasher, hash: hasher.text(field.name, after: hash))
+        }
+    }
+
+    /// A field is held whatever its value: two files may word it in two ways, and the store has one of these.
+    struct FieldMarks {
+        fileprivate let hasher: RecordHasher
+        fileprivate let hash: UInt64
+
+        var held: UInt64 { hash | 1 }
+
+        func everBrought(_ value: UnsafeRawBufferPointer) -> UInt64 { hasher.text(value, after: hash) & ~1 }
+    }
+
+    /// What the file holds from now on, and with it all that these ever brought; with `keeping` also what these held.
+    fileprivate func after(_ known: Brought, keeping: Bool) -> Brought {
+        Brought(hashes + (keeping ? known.hashes : known.hashes.filter { $0 & 1 == 0 }))
+    }
+
+    fileprivate static func same(_ left: Brought, _ right: Brought) -> Bool { left.hashes == right.hashes }
+
+    fileprivate func write<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try hashes.map(\.littleEndian).withUnsafeBytes(body)
+    }
+
+    fileprivate var held: [UInt64] { hashes.filter { $0 & 1 == 1 } }
+}
+
+/// The `.bib` files that this device has imported, by their real paths, and hashes of what each of them brought. It stays on
+/// this device: no other has these files.
 extension Store {
     /// What the file of that path is called in the order of its entries; nil when it was not imported here.
     func importedName(ofPath path: String) throws -> String? {
@@ -8,27 +94,26 @@ extension Store {
         return try query.step() ? query.text(0) : nil
     }
 
-    /// Hashes of what the file of that path has brought, or, with `others`, of what all other files have.
-    func brought(by path: String, others: Bool = false) throws -> Set<Int64> {
-        let query = try database.prepare(
-            "SELECT brought FROM imported_file WHERE path \(others ? "<>" : "=") ?"
-        ).bind(1, path)
-        var found: Set<Int64> = []
-        while try query.step() {
-            let bytes = query.bytes(0)
-            for start in stride(from: 0, to: bytes.count - bytes.count % 8, by: 8) {
-                found.insert(Int64(littleEndian: bytes.loadUnaligned(fromByteOffset: start, as: Int64.self)))
-            }
-        }
-        return found
+    /// What the file of that path has brought, and held when it was imported last.
+    func brought(by path: String) throws -> Brought {
+        let query = try database.prepare("SELECT brought FROM imported_file WHERE path = ?").bind(1, path)
+        return try query.step() ? Brought(bytes: query.bytes(0)) : Brought([])
     }
 
-    func noteImported(path: String, name: String, brought: [Int64]) throws {
+    /// What all other files held when they were imported last.
+    func heldByOthers(than path: String) throws -> Brought {
+        let query = try database.prepare("SELECT brought FROM imported_file WHERE path <> ?").bind(1, path)
+        var held: [UInt64] = []
+        while try query.step() { held += Brought(bytes: query.bytes(0)).held }
+        return Brought(held)
+    }
+
+    /// `isPart`: the file could not be read in full, so it may hold what it held before.
+    func noteImported(path: String, name: String, brought: [UInt64], isPart: Bool) throws {
         let known = try self.brought(by: path)
-        if try importedName(ofPath: path) == name, brought.allSatisfy(known.contains) { return }
-        var all: [Int64] = []
-        for hash in (brought + known).sorted() where hash != all.last { all.append(hash) }
-        try all.map(\.littleEndian).withUnsafeBytes { bytes in
+        let all = Brought(brought).after(known, keeping: isPart)
+        if try importedName(ofPath: path) == name, Brought.same(all, known) { return }
+        try all.write { bytes in
             let query = try database.statement("INSERT OR REPLACE INTO imported_file VALUES (?, ?, ?)")
             try query.bind(1, path).bind(2, name).bind(3, blob: bytes).run()
         }
