@@ -1,32 +1,66 @@
-/// Lines that get an id later. The app has given its old events ids; a line with one is the line without it, whichever of
-/// them comes first.
-extension Intake {
-    /// Takes an event that the store has, with an id or without, under another local id. Nil when there is none, or when the
-    /// local id is known.
-    func adopt(_ record: Record) throws -> Outcome? {
-        guard record.type == RecordType.event, !record.isDeleted, !overwrite, policy != .quarantine,
-            try store.firstLook(record) == .nothing
-        else { return nil }
-        return try isLogWithoutIDs ? takeWithoutID(record) : giveID(record)
+/// Which events of the store the lines of foreign logs are. The lines of one log are as many events, unless they have one id. A
+/// line without an id may be an event of another log or of the store that says the same, with an id or without: there are
+/// never more events of one text than some log needs. So nothing depends on the order of logs and commands.
+final class EventAdoption {
+    private let intake: Intake
+    private var store: Store { intake.store }
+    /// Whether the store has events whose ids their app has given them, once that was asked.
+    private var hasGivenIDs: Bool?
+    private var events: EventsByText?
+    /// Which new id is that of a buried event, by the local id of that.
+    private var buried: [String: String] = [:]
+    /// Texts, by their hashes, of events that stand for lines in both forms, and how many of them got an id here.
+    private var shared: [UInt64: Int] = [:]
+
+    /// `hasGivenIDs`: whether the store has such events, where that is known.
+    init(_ intake: Intake, hasGivenIDs: Bool? = nil) {
+        self.intake = intake
+        self.hasGivenIDs = hasGivenIDs
     }
 
-    /// A line without an id is one of the events that say the same, as long as there are as many of them as the file has of
-    /// such lines; one more gets the first number that is free.
-    private func takeWithoutID(_ record: Record) throws -> Outcome? {
+    /// Takes the event of a line without an id, the `number`th of its log that says so. MUST come before lines with an id.
+    func take(_ record: Record, number: Int) throws {
+        try intake.take(record) { try self.mayAdopt($0) ? self.takeWithoutID($0, number) : nil }
+    }
+
+    /// Takes the event of a line with an id.
+    func take(_ record: Record) throws {
+        try intake.take(record) { try self.mayAdopt($0) ? self.giveID($0) : nil }
+    }
+
+    private func mayAdopt(_ record: Record) throws -> Bool {
+        try !intake.overwrite && intake.policy != .quarantine && store.firstLook(record) == .nothing
+    }
+
+    private func former(_ record: Record, _ text: String, _ number: Int) -> Record {
+        record.identified(as: DeterministicID.make(RecordType.event, text, String(number)))
+    }
+
+    private func counted() throws -> EventsByText {
+        let counted = try events ?? EventsByText(store)
+        events = counted
+        return counted
+    }
+
+    private func takeWithoutID(_ record: Record, _ number: Int) throws -> Outcome? {
+        let hasGivenIDs = try self.hasGivenIDs ?? store.hasEventsWithGivenIDs()
+        self.hasGivenIDs = hasGivenIDs
+        guard hasGivenIDs else { return nil }
         let text = String(decoding: try Fields.canonical(record.fields), as: UTF8.self)
-        func former(_ number: Int) -> Record {
-            record.identified(as: DeterministicID.make(RecordType.event, text, String(number)))
-        }
-        let events = try eventsByText ?? EventsByText(store)
-        eventsByText = events
-        let count = events.count(of: text, store)
-        guard count > 0, try store.record(record.id) == nil else { return nil }
-        if (1...count).contains(where: { former($0).localID == record.localID }) {
+        if number <= (try counted().count(of: text, store)) {
+            shared[store.hasher.text(text), default: 0] += 0
             return Outcome(id: record.id, localID: record.localID, decision: .unchanged)
         }
+        guard try store.record(record.id) == nil else { return nil }
+        return try putNext(record, text)
+    }
+
+    /// Under the first number that is free.
+    private func putNext(_ record: Record, _ text: String) throws -> Outcome {
         var number = 1
-        while try store.record(former(number).id) != nil { number += 1 }
-        return try put(former(number))
+        while try store.record(former(record, text, number).id) != nil { number += 1 }
+        events?.add(text, store)
+        return try intake.put(former(record, text, number))
     }
 
     /// Gives the record of the line without an id the line's id, and takes the line.
@@ -34,33 +68,113 @@ extension Intake {
         for text in try EventLine.textsWithoutID(record) {
             var number = 1
             while true {
-                let former = record.identified(as: DeterministicID.make(RecordType.event, text, String(number)))
-                if let known = try store.soundRecords(localID: former.localID).first(where: {
-                    $0.record.type == record.type
-                }) {
-                    return try adopt(record, former, known)
-                }
-                // Of equal lines each gets an id of its own.
-                guard try store.record(former.id) != nil else { break }
+                let former = former(record, text, number)
                 number += 1
+                guard let known = try known(as: former) else {
+                    // Of equal lines each gets an id of its own.
+                    if try store.record(former.id) != nil { continue }
+                    break
+                }
+                guard known.record.isDeleted || known.record.isLocalOnly else {
+                    shared[store.hasher.text(text), default: 0] += 1
+                    return try adopt(record, known)
+                }
+                // What was deleted, or is kept on this device only, is that under its old id.
+                let owner = buried[former.localID] ?? record.localID
+                buried[former.localID] = owner
+                if store.hasher.key(owner) == store.hasher.key(record.localID) { return try intake.put(former) }
             }
         }
         return nil
     }
 
-    private func adopt(_ record: Record, _ former: Record, _ known: Store.StoredRecord) throws -> Outcome {
-        // What was deleted, or is kept on this device only, is that under its old id.
-        if known.record.isDeleted || known.record.isLocalOnly { return try put(former) }
+    private func known(as former: Record) throws -> Store.StoredRecord? {
+        try store.soundRecords(localID: former.localID).first { $0.record.type == former.type }
+    }
+
+    private func adopt(_ record: Record, _ known: Store.StoredRecord) throws -> Outcome {
         var new = known.record
         new.localID = record.localID
         let isNewer = record.modifiedAt >= known.record.latestTime
         if isNewer { (new.fields, new.modifiedAt) = (record.fields, record.modifiedAt) }
         try store.putUnderNewLocalID(new, replacing: known)
-        let outcome = try put(record)
+        let outcome = try intake.put(record)
         guard isNewer, case .unchanged = outcome.decision else { return outcome }
         let changes = FieldChange.list(
             from: try Fields.parse(known.record.fields), to: try Fields.parse(record.fields))
         return Outcome(id: new.id, localID: new.localID, decision: .update(new, changes))
+    }
+
+    // MARK: Logs with lines of both forms
+
+    /// Adds what `logs`, which have lines with ids and lines without, need: of one text their own ids are other events than
+    /// their lines without. Comes last.
+    func finish(_ logs: [LineWindows]) throws {
+        guard !shared.isEmpty, !logs.isEmpty else { return }
+        events = nil
+        for log in logs {
+            for lines in try linesOfBothForms(log).values {
+                guard let (record, text) = lines.first else { continue }
+                let own = try lines.ids.values.count { try isLive($0, saying: text) }
+                for _ in 0..<max(0, lines.count + own - (try counted().count(of: text, store))) {
+                    try addAfterAll(record, text)
+                }
+            }
+        }
+    }
+
+    private struct Lines {
+        /// By their keys in the store.
+        var ids: [Int64: String] = [:]
+        var count = 0
+        var first: (Record, text: String)?
+    }
+
+    /// The lines that say what an event says which stands for lines in both forms.
+    private func linesOfBothForms(_ log: LineWindows) throws -> [UInt64: Lines] {
+        var found: [UInt64: Lines] = [:]
+        var buffer: [UInt8] = []
+        func note(_ record: Record, _ text: String?) throws {
+            for form in try text.map({ [$0] }) ?? EventLine.textsWithoutID(record) {
+                let hash = store.hasher.text(form)
+                guard shared[hash] != nil else { continue }
+                if text == nil {
+                    found[hash, default: Lines()].ids[store.hasher.key(record.localID)] = record.localID
+                } else {
+                    var lines = found[hash] ?? Lines()
+                    lines.count += 1
+                    lines.first = lines.first ?? (record, form)
+                    found[hash] = lines
+                }
+            }
+        }
+        for window in 0..<log.count {
+            try log.forEachLine(of: window, in: &buffer) { line, _ in
+                // What is no event was rejected before.
+                guard let line, let (record, text) = try? EventLine.recordAndText(line) else { return }
+                try note(record, text)
+            }
+        }
+        return found
+    }
+
+    private func isLive(_ id: String, saying text: String) throws -> Bool {
+        try store.soundRecords(localID: id).contains { stored in
+            try stored.record.type == RecordType.event && !stored.record.isDeleted
+                && EventLine.textsWithoutID(Fields.parse(stored.record.fields)).contains { sameBytes($0, text) }
+        }
+    }
+
+    /// The line was counted before: its event got an id, or was one that has one.
+    private func addAfterAll(_ record: Record, _ text: String) throws {
+        try intake.take(record) { try self.putNext($0, text) }
+        intake.result.read -= 1
+        if let adopted = shared[store.hasher.text(text)], adopted > 0 {
+            shared[store.hasher.text(text)] = adopted - 1
+            intake.result.updated -= 1
+        } else {
+            intake.result.unchanged -= 1
+        }
     }
 }
 
@@ -79,11 +193,23 @@ struct EventsByText {
     }
 
     func count(of text: String, _ store: Store) -> Int { counts[store.hasher.text(text)] ?? 0 }
+
+    mutating func add(_ text: String, _ store: Store) { counts[store.hasher.text(text), default: 0] += 1 }
 }
 
 extension EventLine {
     fileprivate static func id(in fields: [Field]) -> String? {
         Fields.string("id", in: fields) ?? Fields.string("localId", in: fields)
+    }
+
+    /// The text is nil of a line that has an id.
+    fileprivate static func recordAndText(_ line: UnsafeRawBufferPointer) throws -> (Record, text: String?) {
+        var text: String?
+        let record = try record(line) { canonical in
+            text = canonical
+            return 1
+        }
+        return (record, text)
     }
 
     /// What the line of a record may have said before the app gave it an id, and with it perhaps its times.

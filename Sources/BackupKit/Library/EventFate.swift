@@ -74,15 +74,13 @@ struct OtherEvents {
         }
     }
 
-    /// `filesWithIDs` are those that have lines with an id, by their numbers.
-    mutating func take(into intake: Intake, filesWithIDs: Set<Int>) throws {
+    mutating func take(into adoption: EventAdoption) throws {
         try spool.flush()
         // A line with an id may be one of those without.
-        for takesIDs in [false, true] { try take(into: intake, filesWithIDs, withID: takesIDs) }
-        intake.isLogWithoutIDs = false
+        for takesIDs in [false, true] { try take(into: adoption, withID: takesIDs) }
     }
 
-    private func take(into intake: Intake, _ filesWithIDs: Set<Int>, withID takesIDs: Bool) throws {
+    private func take(into adoption: EventAdoption, withID takesIDs: Bool) throws {
         var position: Int64 = 0
         var repeats: [SHA256Digest: Int] = [:]
         var file: UInt64 = 0
@@ -95,19 +93,25 @@ struct OtherEvents {
             position += 24 + Int64(numbers[0])
             if numbers[1] != file { repeats = [:] }
             file = numbers[1]
-            intake.isLogWithoutIDs = !filesWithIDs.contains(Int(clamping: file))
-            var hasID = true
+            var number: Int?
             let record = try text.withUnsafeBytes { text in
                 try EventLine.record(text) { canonical in
-                    hasID = false
-                    guard numbers[2] == 1 else { return 1 }
-                    let digest = SHA256Digest.of(canonical)
-                    // The first of them went with the others.
-                    repeats[digest, default: 1] += 1
-                    return repeats[digest] ?? 2
+                    var count = 1
+                    if numbers[2] == 1 {
+                        let digest = SHA256Digest.of(canonical)
+                        // The first of them went with the others.
+                        repeats[digest, default: 1] += 1
+                        count = repeats[digest] ?? 2
+                    }
+                    number = count
+                    return count
                 }
             }
-            if hasID == takesIDs { try intake.take(record) }
+            if takesIDs, number == nil {
+                try adoption.take(record)
+            } else if !takesIDs, let number {
+                try adoption.take(record, number: number)
+            }
         }
     }
 }

@@ -30,7 +30,9 @@ final class EventIntake {
         try write()
         try insert(newKeys, from: first)
         intake.count(added: newKeys.count, unchanged: known)
-        try others.take(into: intake, filesWithIDs: scan.filesWithIDs)
+        let adoption = EventAdoption(intake)
+        try others.take(into: adoption)
+        try adoption.finish(scan.files.indices.filter(scan.haveBothForms).map { scan.files[$0] })
         for file in scan.files { try file.checkUnchanged() }
     }
 
@@ -39,10 +41,7 @@ final class EventIntake {
         try EventFate.forEach(
             of: scan.keys, in: store, firstOfFile: scan.firstOfFile,
             mayGetIDs: { [scan, store] in try scan.haveLinesWithoutID || store.hasEventsWithMadeIDs() },
-            mayHaveIDs: { [scan, store] in
-                let isMixed = scan.filesWithIDs.count == scan.files.count
-                return try isMixed ? store.hasRenamedEvents() : store.hasEventsWithGivenIDs()
-            }
+            mayHaveIDs: { [store] in try store.hasEventsWithGivenIDs() }
         ) { key, fate in
             let place = Int(key.place & EventScan.placeMask)
             switch fate {

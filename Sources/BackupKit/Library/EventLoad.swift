@@ -10,7 +10,8 @@ final class EventLoad {
     private let keys: LineKeyRuns
     private var newKeys: [LineKey] = []
     private var accepted: UInt64 = 0
-    private var haveLinesWithoutID = false
+    /// Of each file which forms its lines have.
+    private var forms: [(withID: Bool, without: Bool)]
     private var firstOfFile: [UInt64] = []
     private let rows: EventRows
     /// Files that lines name as media, by the log that names them.
@@ -21,20 +22,21 @@ final class EventLoad {
         self.intake = intake
         self.rejects = rejects
         files = try paths.map { try LineWindows($0, limit: lineBytes) }
+        forms = files.map { _ in (false, false) }
         reader = EventReader(intake.store.hasher, intake.store.clock.now())
         keys = try LineKeyRuns()
         rows = EventRows(intake.store)
     }
 
     func take(_ progress: Progress = .none) throws {
-        let first = store.changeCounter + 1
+        let (first, isEmpty) = (store.changeCounter + 1, try store.isEmpty())
         for (number, file) in files.enumerated() {
             firstOfFile.append(accepted)
             try read(file, number, progress)
         }
         try rows.finish()
         try addKeys()
-        try settle(from: first)
+        try settle(from: first, isEmpty: isEmpty)
         for file in files { try file.checkUnchanged() }
     }
 
@@ -53,7 +55,7 @@ final class EventLoad {
                     if event.text.count > CloudLimits.recordBytes {
                         intake.noteOversize("\(file.path):\(line)")
                     }
-                    try take(event)
+                    try take(event, number)
                     for path in reader.media where named.insert("\(number)/\(path)").inserted {
                         media.append((number, path))
                     }
@@ -65,8 +67,8 @@ final class EventLoad {
         }
     }
 
-    private func take(_ event: EventReader.Event) throws {
-        haveLinesWithoutID = haveLinesWithoutID || event.hasNoID
+    private func take(_ event: EventReader.Event, _ file: Int) throws {
+        if event.hasNoID { forms[file].without = true } else { forms[file].withID = true }
         let mark = (event.hasNoID ? EventScan.hasNoID : 0) | (event.isOdd ? EventScan.isOdd : 0)
         newKeys.append(LineKey(key: event.key, content: event.content, place: mark | accepted))
         accepted += 1
@@ -81,7 +83,7 @@ final class EventLoad {
     }
 
     /// Gives what is new its keys, and takes the rest out of the store.
-    private func settle(from first: Int64) throws {
+    private func settle(from first: Int64, isEmpty: Bool) throws {
         var known = 0
         var isOut = BitSet(count: Int(accepted))
         var (isOther, isRepeat) = (isOut, isOut)
@@ -91,9 +93,11 @@ final class EventLoad {
             intake.count(added: new.count, unchanged: 0)
             new.removeAll(keepingCapacity: true)
         }
+        // All that is in the store came from these files. Where some lines have no id, those with one are taken last.
+        let hasGivenIDs = try isEmpty ? false : store.hasEventsWithGivenIDs()
         try EventFate.forEach(
-            of: keys, in: store, firstOfFile: firstOfFile, mayGetIDs: { haveLinesWithoutID },
-            mayHaveIDs: { try store.hasRenamedEvents() }
+            of: keys, in: store, firstOfFile: firstOfFile, mayGetIDs: { forms.contains(where: \.without) },
+            mayHaveIDs: { hasGivenIDs }
         ) { key, fate in
             let place = Int(key.place & EventScan.placeMask)
             guard fate != .new else {
@@ -120,6 +124,8 @@ final class EventLoad {
             }
             try store.takeOut(change)
         }
-        try others.take(into: intake, filesWithIDs: Set(files.indices))
+        let adoption = EventAdoption(intake, hasGivenIDs: hasGivenIDs)
+        try others.take(into: adoption)
+        try adoption.finish(files.indices.filter { forms[$0].withID && forms[$0].without }.map { files[$0] })
     }
 }

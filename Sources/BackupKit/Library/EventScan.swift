@@ -24,9 +24,10 @@ struct EventScan {
     /// Files that lines name as media, by the log that names them.
     private(set) var media: [(file: Int, path: String)] = []
     private(set) var accepted: UInt64 = 0
-    private(set) var haveLinesWithoutID = false
-    /// The files that have lines with an id.
-    private(set) var filesWithIDs: Set<Int> = []
+    /// The files that have lines with an id, and those that have lines without.
+    private var filesWithIDs: Set<Int> = []
+    private var filesWithoutIDs: Set<Int> = []
+    var haveLinesWithoutID: Bool { !filesWithoutIDs.isEmpty }
     /// The place of each file's first line.
     var firstOfFile: [UInt64] {
         var places = [UInt64](repeating: accepted, count: files.count)
@@ -78,9 +79,9 @@ struct EventScan {
                 try keys.add(
                     result.keys.map { LineKey(key: $0.key, content: $0.content, place: $0.place + accepted) })
                 accepted += result.accepted
-                haveLinesWithoutID = haveLinesWithoutID || result.hasLinesWithoutID
                 let file = windows[start + offset].file
                 if result.hasLinesWithID { filesWithIDs.insert(file) }
+                if result.hasLinesWithoutID { filesWithoutIDs.insert(file) }
                 for path in result.media.sorted() where named.insert("\(file)/\(path)").inserted {
                     media.append((file, path))
                 }
@@ -90,6 +91,8 @@ struct EventScan {
             progress.report(ProgressEvent("reading", done: done, item: files[windows[start].file].path))
         }
     }
+
+    func haveBothForms(_ file: Int) -> Bool { filesWithIDs.contains(file) && filesWithoutIDs.contains(file) }
 
     private func scan(_ group: [Window], _ hasher: RecordHasher, _ now: Timestamp) throws -> [Result] {
         let results = Mutex([Result](repeating: Result(), count: group.count))

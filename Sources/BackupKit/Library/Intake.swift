@@ -69,10 +69,6 @@ final class Intake {
     private var touched: Set<RecordID> = []
     /// Conflicts of a backup that the store did not have.
     private var conflictsAdded: Set<RecordID> = []
-    /// Whether no line of the event log at hand has an id. Where some have, those without are events of their own.
-    var isLogWithoutIDs = false
-    /// Events by what they say, once a line without an id has asked for them.
-    var eventsByText: EventsByText?
     /// Names of the store's files, once somebody has asked for them.
     var assetNames: EntryNameSet?
     /// Bytes, as in `removeOtherAssets`.
@@ -107,7 +103,10 @@ final class Intake {
         result.unchanged += unchanged
     }
 
-    @discardableResult func take(_ record: Record) throws -> Outcome {
+    /// `adopt` may take the record as one that the store has under another id; where it gives nil the record goes the usual
+    /// way.
+    @discardableResult func take(_ record: Record, adopt: (Record) throws -> Outcome? = { _ in nil }) throws -> Outcome
+    {
         try Interrupt.check()
         if RecordType.conflict != record.type { result.read += 1 }
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }

@@ -20,7 +20,9 @@ extension Intake {
         let derived: Set<String> = [Publication.raw, Publication.rawBase64]
         let lost = try Fields.parse(incoming.fields).filter { field in
             guard let own = mine[field.name], !derived.contains(field.name),
-                !MergePolicy.setFields.contains(field.name), try !Fields.same(own, field.value)
+                !MergePolicy.setFields.contains(field.name), try !Fields.same(own, field.value),
+                // The id that both go by, in capitals or not.
+                !["id", "localId"].contains(field.name) || !isOneID(own, field.value)
             else { return false }
             let ownTime = stored.fieldTimes[field.name] ?? stored.modifiedAt
             return (incoming.fieldTimes[field.name] ?? incoming.modifiedAt) >= ownTime
@@ -32,5 +34,9 @@ extension Intake {
                 .protected, .warning, outcome.id.description,
                 "has the same time as the store's version and other values (\(names)); the store's were kept",
                 remedy: "'import --overwrite' takes the values of the file"))
+    }
+
+    private func isOneID(_ left: String, _ right: String) -> Bool {
+        store.hasher.key(String(left.dropFirst().dropLast())) == store.hasher.key(String(right.dropFirst().dropLast()))
     }
 }

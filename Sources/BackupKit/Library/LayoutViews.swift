@@ -38,7 +38,7 @@ struct LayoutViews {
             prepared.layout.role(of: $0) == .events && !unsound.contains($0)
         }
         try FileIntake(intake, limits).takeEvents(
-            days.sorted().map { ("\(prepared.folder)/\($0)", $0) }, wanted: wanted)
+            days.sorted().map { ("\(prepared.folder)/\($0)", $0) }, isBackup: true, wanted: wanted)
     }
 
     /// imbib links by `Bdsk-File-n` alone; the files are in the backup.
@@ -120,72 +120,59 @@ struct FileIntake {
     }
 
     /// Takes logs line by line: first the lines without an id, of all files, so that a line that has got its id meanwhile is
-    /// known by what it says, in whatever order the files come.
+    /// known by what it says, in whatever order the files come. With `isBackup` every line is an event of its own.
     func takeEvents(
-        _ logs: [(path: String, name: String)], rejects: RejectedLines? = nil,
+        _ logs: [(path: String, name: String)], isBackup: Bool = false, rejects: RejectedLines? = nil,
         wanted: (Record) -> Bool = { _ in true }
     ) throws {
-        let haveIDs = try logs.map { try hasIDs($0.path) }
+        let adoption = isBackup ? nil : EventAdoption(intake)
+        var forms: [[Bool]: [LineWindows]] = [:]
         for withID in [false, true] {
-            for ((path, name), hasIDs) in zip(logs, haveIDs) {
-                intake.isLogWithoutIDs = !hasIDs
-                try takeEvents(path, name, withID: withID, rejects, wanted)
+            for (path, name) in logs {
+                let log = try LineWindows(path, limit: limits.lineBytes)
+                let found = try takeEvents(log, name, withID: withID, adoption, rejects, wanted)
+                if withID { forms[found, default: []].append(log) }
             }
         }
-        intake.isLogWithoutIDs = false
+        try adoption?.finish(forms[[true, true]] ?? [])
     }
 
-    /// Whether a log has a line with an id.
-    private func hasIDs(_ path: String) throws -> Bool {
-        let log = try LineWindows(path, limit: limits.lineBytes)
-        var buffer: [UInt8] = []
-        var found = false
-        for window in 0..<log.count where !found {
-            try log.forEachLine(of: window, in: &buffer) { line, _ in
-                guard !found, let line else { return }
-                var hasID = true
-                do {
-                    _ = try EventLine.record(line) { _ in
-                        hasID = false
-                        return 1
-                    }
-                } catch is BackupError { return }
-                found = hasID
-            }
-        }
-        return found
-    }
-
+    /// Returns whether the log has lines without an id, and lines with one.
     private func takeEvents(
-        _ path: String, _ name: String, withID: Bool, _ rejects: RejectedLines?, _ wanted: (Record) -> Bool
-    ) throws {
-        let log = try LineWindows(path, limit: limits.lineBytes)
+        _ log: LineWindows, _ name: String, withID: Bool, _ adoption: EventAdoption?, _ rejects: RejectedLines?,
+        _ wanted: (Record) -> Bool
+    ) throws -> [Bool] {
         var buffer: [UInt8] = []
-        var number = 0
+        var line = 0
         var occurrences: [SHA256Digest: Int] = [:]
-        func take(_ line: UnsafeRawBufferPointer?, at offset: Int64) throws {
-            number += 1
-            var hasID = true
+        var forms = [false, false]
+        func take(_ text: UnsafeRawBufferPointer?, at offset: Int64) throws {
+            line += 1
+            var number: Int?
             let record: Record
             do {
-                guard let line else { throw BackupError(.damaged, "is longer than \(limits.lineBytes) bytes") }
-                guard line.contains(where: { $0 > 0x20 }) else { return }
-                record = try EventLine.record(line) { canonical in
-                    hasID = false
+                guard let text else { throw BackupError(.damaged, "is longer than \(limits.lineBytes) bytes") }
+                guard text.contains(where: { $0 > 0x20 }) else { return }
+                record = try EventLine.record(text) { canonical in
                     let key = SHA256Digest.of(canonical)
                     occurrences[key, default: 0] += 1
-                    return occurrences[key] ?? 1
+                    number = occurrences[key]
+                    return number ?? 1
                 }
             } catch let error as BackupError {
                 if withID { return }
-                intake.reject("\(name):\(number)", error.message)
-                try rejects?.append(line, at: offset, of: log)
+                intake.reject("\(name):\(line)", error.message)
+                try rejects?.append(text, at: offset, of: log)
                 return
             }
-            if hasID == withID, wanted(record) { try intake.take(record) }
+            forms[number == nil ? 1 : 0] = true
+            guard (number == nil) == withID, wanted(record) else { return }
+            guard let adoption else { return _ = try intake.take(record) }
+            if let number { try adoption.take(record, number: number) } else { try adoption.take(record) }
         }
         for window in 0..<log.count { try log.forEachLine(of: window, in: &buffer, take) }
         try log.checkUnchanged()
+        return forms
     }
 
     func takeNotes(path: String, name: String, time: Timestamp, wanted: (Record) -> Bool = { _ in true }) throws {

@@ -1,0 +1,124 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// Logs in which events of a few texts have ids in some lines and none in others.
+private struct FormsWorld {
+    private static let texts = ["\"note\":\"a\"", "\"note\":\"é\""]
+    private static let times =
+        "\"created_at\":\"2026-02-14T15:00:00+01:00\",\"modified_at\":\"2026-02-14T15:00:00+01:00\""
+    private static let idCount = 4
+
+    var random: SeededGenerator
+    let folder: String
+    var paths: [String] = []
+    var story: [String] = []
+    /// Of each file and text: the ids, and how many lines have none.
+    private var files: [[(ids: Set<Int>, without: Int)]] = []
+
+    init(_ seed: UInt64, _ folder: String) throws {
+        random = SeededGenerator(seed: seed)
+        self.folder = folder
+        for file in 0...random.below(3) { try makeLog(file) }
+    }
+
+    private mutating func makeLog(_ file: Int) throws {
+        var lines: [String] = []
+        var counts = Self.texts.map { _ in (ids: Set<Int>(), without: 0) }
+        // Logs without ids, with ids, and with both.
+        let form = random.below(3)
+        for _ in 0...random.below(4) {
+            let id = random.below(Self.idCount)
+            let text = id % Self.texts.count
+            if form == 0 || form == 1 && random.chance(2) {
+                counts[text].without += 1
+                lines.append(line(nil, Self.texts[text]))
+            } else if counts[text].ids.insert(id).inserted {
+                lines.append(line(id, random.chance(2) ? Self.texts[text] : "\(Self.texts[text]),\(Self.times)"))
+            }
+        }
+        files.append(counts)
+        paths.append("\(folder)/\(file).jsonl")
+        try writeFile(paths[file], lines.map { $0 + "\n" }.joined())
+        story.append("\(file): \(lines)")
+    }
+
+    private mutating func line(_ id: Int?, _ rest: String) -> String {
+        let uuid = id.map { "A0B1C2D3-E4F5-4A6B-8C7D-0000000000A\($0)" }
+        let written = uuid.map { random.chance(3) ? $0.lowercased() : $0 }
+        return
+            "{\(written.map { "\"id\":\"\($0)\"," } ?? "")\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\",\(rest)}"
+    }
+
+    /// Of each text, how many events there must be. Each line of a file is one; a line without an id may be an event with an
+    /// id that the file does not have.
+    var expected: [Int] {
+        Self.texts.indices.map { text in
+            let all = files.reduce(into: Set<Int>()) { $0.formUnion($1[text].ids) }
+            return all.count
+                + files.map { max(0, $0[text].without - all.subtracting($0[text].ids).count) }.reduce(0, max)
+        }
+    }
+
+    func found(_ store: Store) throws -> [Int] {
+        let records = try store.all().filter { !$0.isDeleted }
+        return Self.texts.map { text in records.count { $0.fields.contains(text) } }
+    }
+}
+
+@Suite struct EventFormsTests {
+    private enum Way: CaseIterable { case import_, fast, slow }
+
+    private func take(_ paths: [String], _ way: Way, into store: Store) throws -> IntakeResult {
+        if way == .import_ { return try Importer.run(paths, into: store, ImportOptions()) }
+        let intake = Intake(store)
+        let scan = try EventScan(paths, for: store, lineBytes: 4096, windowBytes: 300)
+        let (_, batch) = try store.batch(kind: "import", source: "test") {
+            if way == .fast {
+                try EventIntake(intake, scan).take()
+            } else {
+                try FileIntake(intake, ReadLimits()).takeEvents(paths.map { ($0, $0) })
+            }
+            return ((), summary: intake.summary)
+        }
+        return intake.finished(batch)
+    }
+
+    @Test(arguments: testSeeds(isTorture ? 1500 : 60))
+    func everyOrderOfLogsAndCommands_givesTheSameEvents(seed: UInt64) throws {
+        countRounds()
+        try withStore { test in
+            var world = try FormsWorld(seed, test.folder)
+            var rest = world.paths.shuffled(using: &world.random)
+            while !rest.isEmpty {
+                let count = 1 + world.random.below(rest.count)
+                let way = Way.allCases[world.random.below(3)]
+                let result = try take(Array(rest.prefix(count)), way, into: test.store)
+                world.story.append("\(way) \(rest.prefix(count).map { lastComponent(of: $0) })")
+                #expect(result.findings.isEmpty, "\(result.findings)")
+                #expect(result.read == result.added + result.updated + result.unchanged + result.protected, "\(result)")
+                rest.removeFirst(count)
+            }
+            #expect(try world.found(test.store) == world.expected, "\(world.story.joined(separator: "\n"))")
+            for way in Way.allCases {
+                let again = try take(world.paths.shuffled(using: &world.random), way, into: test.store)
+                #expect(again.added == 0 && again.findings.isEmpty, "\(again) \(world.story.joined(separator: "\n"))")
+            }
+            #expect(try world.found(test.store) == world.expected)
+            // A backup says which records are one: what is equal in it are two.
+            let (export, other) = ("\(test.folder)/export", "\(test.folder)/other.db")
+            let before = try test.store.contentDigest()
+            _ = try Exporter.export(test.store, to: export, ExportOptions(form: .layout(.directory)))
+            let restored = try Store.create(other, clock: test.clock.clock)
+            _ = try Restorer.restore(export, into: restored, RestoreOptions())
+            #expect(try restored.contentDigest() == before, "\(world.story.joined(separator: "\n"))")
+            try Directory.removeTree("\(export)/records.jsonl")
+            let rebuilt = try Store.create("\(test.folder)/rebuilt.db", clock: test.clock.clock)
+            var options = RestoreOptions()
+            options.allowDamage = true
+            _ = try Restorer.restore(export, into: rebuilt, options)
+            #expect(try world.found(rebuilt) == world.expected, "\(world.story.joined(separator: "\n"))")
+        }
+    }
+}
