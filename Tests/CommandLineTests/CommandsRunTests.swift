@@ -129,7 +129,7 @@ import Testing
         try bench.shell("chmod u+w v/snapshots/\(id); echo rubbish > v/snapshots/\(id)")
         let told = try run(bench, exit: 4).stderr
         #expect(told.split(separator: "\n").count { $0.contains("snapshots/\(id)") } == 1, "\(told)")
-        #expect(told.contains("'backup-tool vault forget \(id.prefix(8))'"))
+        #expect(told.contains("'backup-tool vault forget \(id.prefix(8)) --config c/nightly.toml'"))
         #expect(told.contains("error: not done: tripwire, forget, prune\n"), "\(told)")
         // Where the report has no place for it, it stands beside it.
         let listed = try bench.tool(exit: 4, "vault", "snapshots", "--json", "--config", "c/nightly.toml")

@@ -62,7 +62,7 @@ import Testing
             environment: environment)
         #expect(
             both.status == 0
-                && both.stderr.contains("warning: cron runs it too, at 03:00: 'backup-tool schedule remove'"))
+                && both.stderr.contains("cron runs it too, at 03:00: 'backup-tool schedule remove --profile papers"))
         let status = try run(exit: 2, "schedule", "status", "--profile", "papers")
         #expect(status.stdout.hasPrefix("BACKUP CRITICAL - never ran, next run 20"))
         #expect(try run(exit: 0, "schedule", "remove", "--profile", "papers").stderr == "Removed: the crontab\n")

@@ -59,14 +59,14 @@ private let schemas = "\(Workbench.samples)/schema"
         ] {
             let result = try bench.tool(words)
             #expect(result.status == 1 && result.stderr.contains(text), "\(words): \(result.stderr)")
-            #expect(result.stderr.contains("'export' still gives you everything"))
+            #expect(result.stderr.contains("'backup-tool export -o DIR' still gives you everything"))
         }
         #expect(try bench.state() == before)
         try bench.tool(exit: 0, "export", "-q", "-o", "out\(version)")
         try bench.tool(exit: 3, "verify", "out\(version)", "--level", "deep")
         try bench.tool(exit: 0, "restore", "out\(version)", "--to", "plain\(version)")
         let refused = try bench.tool(exit: 1, "restore", "out\(version)", "--store", "b.db")
-        #expect(refused.stderr.contains("'restore --to DIR' gives you the plain files"))
+        #expect(refused.stderr.contains("'backup-tool restore out\(version) --to DIR' gives you the plain files"))
         #expect(try !bench.exists("b.db"))
     }
 }

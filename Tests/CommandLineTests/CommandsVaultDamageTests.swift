@@ -129,7 +129,7 @@ struct CommandsVaultDamageTests {
         #expect(done["blobsLost"] == plan["blobsLost"] && done["blobsKept"] == plan["blobsKept"])
         try bench.shell("[ ! -e hit ] || cmp saved/here/* hit")
         let again = try bench.tool(exit: 0, "vault", "repair", "--save", "saved/here")
-        #expect(again.stderr == "No pack is damaged; 'vault check' tells whether anything else is.\n")
+        #expect(again.stderr == "No pack is damaged; 'backup-tool vault check' tells whether anything else is.\n")
 
         try bench.tool(exit: 0, "vault", "backup")
         try bench.tool(exit: 0, "verify", "vault:v", "--level", "deep")

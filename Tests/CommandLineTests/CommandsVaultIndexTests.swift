@@ -78,7 +78,7 @@ struct CommandsVaultIndexTests {
             let result = try bench.tool(line.split(separator: " ").map(String.init))
             let told = result.stderr + result.stdout
             #expect(result.status != 0, "\(line)")
-            #expect(told.contains("'backup-tool vault repair --save FOLDER'"), "\(line): \(told)")
+            #expect(told.contains("'backup-tool vault repair --save FOLDER"), "\(line): \(told)")
         }
     }
 

@@ -162,7 +162,8 @@ private func trimmed(_ text: Substring) -> String {
     return String(text)
 }
 
-private func projectFolder(_ file: String = #filePath) -> String {
+/// The project's own folder.
+func projectFolder(_ file: String = #filePath) -> String {
     file.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
 }
 

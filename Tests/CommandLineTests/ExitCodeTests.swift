@@ -5,7 +5,7 @@ import Testing
 @testable import backup_tool
 
 @Test func everyErrorCode_hasTheExitCodeThatTheDocumentNames() throws {
-    let folder = try #require(#filePath.range(before: "/Tests/CommandLineTests/"))
+    let folder = projectFolder()
     let document = try #require(readText(folder + "/docs/exit-codes.md"))
     var meanings: [String: String] = [:]
     var codes: [String: Set<Int32>] = [:]
@@ -44,11 +44,5 @@ extension StringProtocol {
         while let first = rest.first, characters.contains(first) { rest.removeFirst() }
         while let last = rest.last, characters.contains(last) { rest.removeLast() }
         return String(rest)
-    }
-}
-
-extension String {
-    fileprivate func range(before marker: String) -> String? {
-        ranges(of: marker).last.map { String(self[..<$0.lowerBound]) }
     }
 }

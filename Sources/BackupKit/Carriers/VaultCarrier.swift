@@ -205,7 +205,8 @@ public final class VaultReader: CarrierReader {
             throw BackupError(
                 .notFound, "is no file of the snapshot", at: path,
                 remedy:
-                    "'backup-tool list' shows its files; records are in records.jsonl, publications in library.bib too")
+                    "'backup-tool list BACKUP' shows its files; records are in records.jsonl, publications in library.bib too"
+            )
         }
         try Content(entry: entry, index: index, reader: try BlobReader(vault)).forEachChunk(body)
     }

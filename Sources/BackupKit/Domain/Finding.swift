@@ -35,6 +35,9 @@ public struct Finding: Sendable, Equatable, Hashable {
     /// What is wrong with what, where there is one line for it.
     public var sentence: String { "\(subject): \(message)" }
 
+    /// The same with what to do next.
+    public var advisedSentence: String { remedy.map { "\(sentence); \($0)" } ?? sentence }
+
     /// Stable names for scripts; listed in `docs/formats.md`.
     public enum Code: String, Sendable, CaseIterable {
         case entryDamaged = "entry-damaged"

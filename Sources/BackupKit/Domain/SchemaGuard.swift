@@ -3,7 +3,8 @@ extension SchemaVersion {
     /// Why data of `version` must not be written by this tool, or nil. `instead` says what can be done without
     /// understanding it. Import, restore, sync and every writer of a store ask here.
     public static func refusal(
-        of version: Int, at subject: String?, instead: String = "'restore --to DIR' gives you the plain files"
+        of version: Int, at subject: String?,
+        instead: String = "'backup-tool restore BACKUP --to DIR' gives you the plain files"
     ) -> BackupError? {
         switch check(version) {
         case .current, .needsMigration: nil

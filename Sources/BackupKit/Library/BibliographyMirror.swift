@@ -68,7 +68,7 @@ extension BibliographyIntake {
                     stored.record.isLocalOnly
                         ? "is not in the file any more, but is kept on this device only; it stays"
                         : "is not in the file any more, but was changed elsewhere since; it stays",
-                    remedy: "'backup-tool store delete' removes it"))
+                    remedy: "'backup-tool store delete ID' removes it"))
         }
         intake.plan(.remove, stored.record, id: id, reason: "the file does not hold it any more")
         intake.result.removed += 1

@@ -126,7 +126,7 @@ extension ConflictResolver {
             throw BackupError(
                 .refused, "cannot be merged: one of the two is kept on this device only",
                 at: kept.record.id.description,
-                remedy: "'store enable-cloud' gives it back first, or choose another way")
+                remedy: "'backup-tool store enable-cloud ID' gives it back first, or choose another way")
         }
         let time = store.timeAfter(kept.record, other.record)
         var union = try MergePolicy(now: time).union(other.record, into: kept.record, derive: Publication.derive)

@@ -165,7 +165,7 @@ final class Intake {
             Finding(
                 .conflict, .warning, "\(record.id)",
                 "is the id of another publication here; this one is kept as \(outcome.id)",
-                remedy: "'backup-tool show' shows both; the other one is \(other)"))
+                remedy: "'backup-tool show BACKUP' shows both; the other one is \(other)"))
     }
 
     /// Queues a conflict for each cite key that two publications have since this batch. Comes last in it.

@@ -33,7 +33,7 @@ extension Intake {
             Finding(
                 .protected, .warning, outcome.id.description,
                 "has the same time as the store's version and other values (\(names)); the store's were kept",
-                remedy: "'import --overwrite' takes the values of the file"))
+                remedy: "'backup-tool import --overwrite PATH' takes the values of the file"))
     }
 
     private func isOneID(_ left: String, _ right: String) -> Bool {

@@ -77,7 +77,7 @@ public struct Purge {
             if found.contains(where: { !$0.isDeleted }) {
                 throw BackupError(
                     .refused, "is not deleted", at: text,
-                    remedy: "'backup-tool store delete' deletes it; then it can be purged")
+                    remedy: "'backup-tool store delete ID' deletes it; then it can be purged")
             }
             for record in found { add(record.id, record.localID) }
         }

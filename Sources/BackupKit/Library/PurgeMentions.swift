@@ -25,13 +25,12 @@ extension Purge {
             try store.follow(old.change, to: change)
         }
         for table in ["batch_record", "ancestor"] {
-            let row = table == "ancestor" ? "zone, name" : "rowid, batch"
             let query = try store.database.prepare(
-                "SELECT fields, \(row) FROM \(table) WHERE instr(fields, '\"items\"')")
-            var changed: [String: String] = [:]
+                "SELECT DISTINCT fields FROM \(table) WHERE instr(fields, '\"items\"')")
+            var changed: [(old: String, new: String)] = []
             while try query.step() {
                 let fields = query.text(0)
-                if changed[fields] == nil, let new = try withoutKeys(fields) { changed[fields] = new }
+                if let new = try withoutKeys(fields) { changed.append((fields, new)) }
             }
             for (old, new) in changed {
                 try store.database.statement("UPDATE \(table) SET fields = ? WHERE fields = ?").bind(1, new)

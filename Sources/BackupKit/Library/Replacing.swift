@@ -44,7 +44,7 @@ struct Replacing {
         try Directory.walk(target) { path, status in
             if status.isDirectory || named.contains(path) || Layout.isClutter(path) { return }
             let file = "\(target)/\(path)"
-            if try status.isRegular && (isKept(path, SHA256Digest.ofFile(file)) || isOfEvents(file)) { return }
+            if try status.isRegular && (isKept(path, Store.digest(ofFile: file)) || isOfEvents(file)) { return }
             throw Self.refusal(target, "no export and no restore of this tool wrote '\(path)' in it")
         }
     }
@@ -106,13 +106,5 @@ extension OpenedLayout {
             return Set((Array(manifest.checksums.keys) + [Manifest.fileName]).map { prefix + $0 })
         case .none: return []
         }
-    }
-}
-
-extension SHA256Digest {
-    fileprivate static func ofFile(_ path: String) throws -> SHA256Digest {
-        let hasher = SHA256Hasher()
-        try FileHandle.openForReading(path).forEachChunk { hasher.update($0) }
-        return hasher.finish()
     }
 }

@@ -73,14 +73,14 @@ public enum Restorer {
         if Importer.isSingleFile(path) {
             throw BackupError(
                 .usage, "is a single file of an app, not a backup", at: path,
-                remedy: "'backup-tool import' takes it, with the same care for what is newer")
+                remedy: "'backup-tool import BACKUP' takes it, with the same care for what is newer")
         }
         let layout = try opened ?? OpenedLayout.open(path, limits: options.limits)
         // What is left of a damaged one may not look like a library any more.
         guard layout.isLayout || layout.isDamaged else {
             throw layout.noLibrary(
                 at: path,
-                "'backup-tool list' shows what it holds; 'backup-tool import' takes .bib and .jsonl files")
+                "'backup-tool list BACKUP' shows what it holds; 'backup-tool import PATH' takes .bib and .jsonl files")
         }
         if let refusal = layout.manifest.schemaVersion.flatMap({ SchemaVersion.refusal(of: $0, at: path) }) {
             throw refusal
@@ -98,7 +98,8 @@ public enum Restorer {
             throw BackupError(
                 .damaged, "is damaged: \(damage[0].sentence)\(more)", at: path,
                 remedy: damage[0].advice(
-                    "'backup-tool verify' lists everything; 'restore --allow-damage' restores what is sound"))
+                    "'backup-tool verify BACKUP' lists everything; 'backup-tool restore BACKUP --allow-damage' restores what is sound"
+                ))
         }
         return Prepared(
             layout: layout, folder: folder, staged: staged, findings: findings, time: time(of: layout, staged))
@@ -204,7 +205,8 @@ public enum Restorer {
             if let first = damage.first, !options.allowDamage {
                 throw BackupError(
                     .damaged, "is damaged: \(first.sentence)", at: path,
-                    remedy: first.advice("'backup-tool verify' lists everything; --allow-damage restores what is sound")
+                    remedy: first.advice(
+                        "'backup-tool verify BACKUP' lists everything; --allow-damage restores what is sound")
                 )
             }
             var files = staged.files

@@ -37,7 +37,7 @@ public enum Verifier {
             return result
         }
         guard layout.isLayout || layout.isDamaged else {
-            throw layout.noLibrary(at: path, "'backup-tool list' shows what it holds")
+            throw layout.noLibrary(at: path, "'backup-tool list BACKUP' shows what it holds")
         }
         result.files = layout.entries.count
         result.bytes = layout.entries.reduce(0) { $0 &+ $1.size }
@@ -49,7 +49,7 @@ public enum Verifier {
                 Finding(
                     .newerSchema, .warning, path,
                     "holds data of schema \(layout.manifest.schemaVersion ?? 0), which this backup-tool cannot restore",
-                    remedy: "use a newer backup-tool; 'restore --to DIR' gives you the plain files"))
+                    remedy: "use a newer backup-tool; 'backup-tool restore BACKUP --to DIR' gives you the plain files"))
         }
         switch level {
         case .quick: result.findings += try quick(layout)

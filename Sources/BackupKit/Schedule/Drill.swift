@@ -69,7 +69,7 @@ public enum Drill {
 
         mutating func add(_ findings: [Finding]) {
             for finding in findings where finding.severity == .damage || finding.severity == .error {
-                problems.append(finding.remedy.map { "\(finding.sentence); \($0)" } ?? finding.sentence)
+                problems.append(finding.advisedSentence)
             }
         }
     }
@@ -176,7 +176,7 @@ public enum Drill {
         guard let newest = sorted.first else {
             throw BackupError(
                 .notFound, "holds no backup", at: path,
-                remedy: "name a backup, or a folder of backups as 'backup-tool export' writes them")
+                remedy: "name a backup, or a folder of exports")
         }
         return [newest, sorted.dropFirst().randomElement(using: &random)].compactMap(\.self).map { Target(path: $0) }
     }

@@ -52,9 +52,7 @@ extension NightlyRun {
                 return "a drill failed: \(drill.problems.first ?? "")"
             }
             // The command that ends it is what whoever reads the status needs.
-            return findings.first { $0.severity != .note }.map { finding in
-                finding.remedy.map { "\(finding.sentence); \($0)" } ?? finding.sentence
-            }
+            return findings.first { $0.severity != .note }?.advisedSentence
         }
 
         public var log: String {

@@ -158,7 +158,7 @@ public struct NightlyRun {
         say(
             .tripwire,
             "the snapshot is suspect, and \(tagged.prefix(8)) is its name now; "
-                + "nothing is removed until 'run --ack \(tagged.prefix(8))'")
+                + "nothing is removed until 'backup-tool run --ack \(tagged.prefix(8))'")
     }
 
     private func lastGood(in items: [RetentionItem]) -> RetentionItem? {
@@ -175,7 +175,8 @@ public struct NightlyRun {
             Finding(
                 .suspiciousLoss, .warning, String(good.snapshot.prefix(8)),
                 "the last good snapshot is gone from the vault",
-                remedy: "look whether this is the right vault and its disk is there; 'run --ack' accepts what it holds")
+                remedy: "look whether this is the right vault and its disk is there; "
+                    + "'backup-tool run --ack latest' accepts what it holds")
         ]
     }
 

@@ -101,7 +101,7 @@ public final class StoreVault: NightlyVault {
 
     /// What is wrong with the store, before it is trusted. A snapshot is taken all the same: the rest may be all there is.
     private func checkStore(_ store: Store) throws -> [Finding] {
-        let word = Subprocess.quoted(storePath, onlyIfNeeded: true)
+        let word = Subprocess.escaped(storePath)
         return try StoreCheck.run(store, files: .none, indexes: false).findings.filter { $0.severity != .note }.map {
             Finding(
                 $0.code, .damage, $0.subject, "\($0.message) (store)",

@@ -162,8 +162,8 @@ public final class Store {
     private static func refuseNewerData(_ database: SQLite) throws {
         let version = try database.integer("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'schema_version'")
         if let refusal = SchemaVersion.refusal(
-            of: Int(version), at: database.path, instead: "'export' still gives you everything in it")
-        {
+            of: Int(version), at: database.path, instead: "'backup-tool export -o DIR' still gives you everything in it"
+        ) {
             throw refusal
         }
     }

@@ -14,9 +14,16 @@ public enum Subprocess {
     }
 
     /// A word as sh takes it, whatever is in it.
-    public static func quoted(_ word: String, onlyIfNeeded: Bool = false) -> String {
-        let isPlain = word.utf8.allSatisfy { "+-./:=@_%,".utf8.contains($0) || isalnum(Int32($0)) != 0 }
-        return onlyIfNeeded && isPlain && !word.isEmpty ? word : "'" + word.replacing("'", with: "'\\''") + "'"
+    public static func quoted(_ word: String) -> String { "'" + word.replacing("'", with: "'\\''") + "'" }
+
+    /// The same for people: as it is where sh takes it so, else with backslashes, for commands in messages stand in quotes.
+    public static func escaped(_ word: String) -> String {
+        if word.isEmpty || word.utf8.contains(UInt8(ascii: "\n")) { return quoted(word) }
+        return word.unicodeScalars.reduce(into: "") { text, scalar in
+            let isPlain =
+                !scalar.isASCII || "+-./:=@_%,".unicodeScalars.contains(scalar) || isalnum(Int32(scalar.value)) != 0
+            text.unicodeScalars.append(contentsOf: isPlain ? [scalar] : ["\\", scalar])
+        }
     }
 
     /// `words` are the program, looked for on the PATH, and its arguments. Both of its streams are read while it runs.

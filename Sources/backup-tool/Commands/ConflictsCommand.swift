@@ -193,7 +193,8 @@ extension ConflictView {
             output.print("There is nothing left to decide: \(isMoot).")
             return
         }
-        output.print("Decide with 'backup-tool conflicts resolve \(conflict.id) --with CHOICE':")
+        output.print(
+            output.advice.completed("Decide with 'backup-tool conflicts resolve \(conflict.id) --with CHOICE':"))
         for choice in choices { output.print("  \(padded(choice.rawValue, to: 16))  \(meaning(of: choice))") }
     }
 

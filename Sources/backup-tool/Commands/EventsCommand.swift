@@ -112,7 +112,7 @@ extension Invocation {
                 "warnings": .array(result.warnings.map(\.json)),
             ]
             // Standard output holds the events themselves when they were asked for.
-            if target == "-", !dryRun { output.say(json.text) } else { output.report(json) }
+            if target == "-", !dryRun { output.say(json) } else { output.report(json) }
         } else {
             say(result.warnings + result.omitted.map(\.finding))
             let what = "\(HumanText.count(result.events, "event")) of \(HumanText.count(result.days, "day"))"

@@ -128,7 +128,7 @@ private func report(_ result: ExportResult, _ call: Invocation, dryRun: Bool) ->
     if output.isJSON {
         // Standard output holds the archive itself when it was asked for.
         let json = result.json(dryRun: dryRun)
-        if toOutput, !dryRun { output.say(json.text) } else { output.report(json) }
+        if toOutput, !dryRun { output.say(json) } else { output.report(json) }
     } else {
         call.say(result.warnings + result.omitted.map(\.finding))
         let place = "in \(printable(toOutput ? "standard output" : result.path))"

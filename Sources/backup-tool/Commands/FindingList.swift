@@ -8,7 +8,7 @@ extension Invocation {
     /// command reports, and none is left out.
     func say(_ findings: [Finding], limit: Int = 50) {
         guard !output.isJSON else {
-            for finding in findings { output.say(finding.line.text) }
+            for finding in findings { output.say(finding.line) }
             return
         }
         let shown = findings.filter { $0.severity != .note || output.isVerbose }

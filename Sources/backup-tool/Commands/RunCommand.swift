@@ -93,7 +93,7 @@ extension Invocation {
         var night = try NightlyRun.Settings(settings)
         // Who reads it in a mail has no shell with the right variables, and no time to look for the names.
         @Sendable func words(_ texts: [String?]) -> String { texts.compactMap(\.self).joined(separator: " ") }
-        func word(_ path: String) throws -> String { Subprocess.quoted(try absolutePath(path), onlyIfNeeded: true) }
+        func word(_ path: String) throws -> String { Subprocess.escaped(try absolutePath(path)) }
         let config = try settings.file.map { "--config \(try word($0))" }
         let profile = value("profile").map { "--profile \($0)" }
         let acknowledge = words(["backup-tool run", config, profile, "--ack latest"])
@@ -104,7 +104,7 @@ extension Invocation {
         night.advice = { good in
             let meant = NightlyRun.Settings.meant(acknowledge)
             guard let good else { return meant }
-            let side = Subprocess.quoted("vault:\(vault)@\(good.prefix(8))", onlyIfNeeded: true)
+            let side = Subprocess.escaped("vault:\(vault)@\(good.prefix(8))")
             return
                 "\(meant); '\(words(["backup-tool diff", side, store, config]))' shows what is gone, and 'backup-tool "
                 + "restore' brings it back"

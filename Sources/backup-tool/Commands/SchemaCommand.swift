@@ -69,7 +69,7 @@ extension Invocation {
         if let first = findings.first(where: { $0.severity == .error }) {
             throw BackupError(
                 .damaged, "is no sound schema: \(first.subject) \(first.message)", at: path,
-                remedy: "'backup-tool schema check' lists everything")
+                remedy: "'backup-tool schema check FILE' lists everything")
         }
         return schema
     }

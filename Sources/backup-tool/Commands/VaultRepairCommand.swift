@@ -58,13 +58,13 @@ extension Invocation {
                         + "\(HumanText.count(result.blobsLost, "blob")) lost, \(result.blobsKept) kept")
             }
             if result.isNothing {
-                output.note("No pack is damaged; 'vault check' tells whether anything else is.")
+                output.note("No pack is damaged; 'backup-tool vault check' tells whether anything else is.")
             } else if isRehearsal {
                 output.note("'backup-tool vault repair --save FOLDER' does so, and keeps the damaged files in FOLDER.")
             } else {
                 output.note(
                     result.findings.isEmpty
-                        ? "Run 'backup-tool vault backup' now, and then 'vault check'."
+                        ? "Run 'backup-tool vault backup' now, and then 'backup-tool vault check'."
                         : "See to what is said above and run this again, before the next 'vault backup'.")
             }
         }

@@ -16,6 +16,7 @@ final class Output: Sendable {
     let out: Stream
     let err: Stream
 
+    let advice: Advice
     private let state = Mutex(State())
 
     private struct State {
@@ -29,6 +30,7 @@ final class Output: Sendable {
         isQuiet = line.options["quiet"] != nil
         isVerbose = line.options["verbose"] != nil
         isJSON = line.options["json"] != nil
+        advice = Advice(line)
         let color = line.options["no-color"] == nil
         out = Stream(STDOUT_FILENO, color: color, environment: environment)
         err = Stream(STDERR_FILENO, color: color, environment: environment)
@@ -53,7 +55,7 @@ final class Output: Sendable {
 
     /// One object on one line.
     func report(_ value: JSONValue) {
-        print(value.text)
+        print(advice.completed(value).text)
     }
 
     /// Nobody reads standard output any more, or it cannot be written.
@@ -78,8 +80,17 @@ final class Output: Sendable {
         say(err.style.warning("warning:") + " " + place + printable(message))
     }
 
-    /// A line to standard error in any case.
+    /// A line to standard error in any case. The commands in it can be typed as they are printed.
     func say(_ line: String) {
+        put(advice.completed(line))
+    }
+
+    /// An object on a line of standard error, where standard output holds something else.
+    func say(_ value: JSONValue) {
+        put(advice.completed(value).text)
+    }
+
+    private func put(_ line: String) {
         state.withLock { state in
             flush(&state)
             put(line + "\n", &state)

@@ -19,12 +19,12 @@ struct OddConflict {
         let (message, remedy) =
             switch defect {
             case .hasNoNumber:
-                ("the conflict has no number, so 'conflicts list' does not show it", StoreCheck.repair)
+                ("the conflict has no number, so 'backup-tool conflicts list' does not show it", StoreCheck.repair)
             case .hasSeveralNumbers: ("the conflict has several numbers", StoreCheck.repair)
             case .namesNoWorks:
                 (
                     "the conflict does not say which two works clash",
-                    "'backup-tool store delete \(id)' removes it"
+                    "'backup-tool store delete \(Subprocess.escaped("\(id)"))' removes it"
                 )
             case .worksAreUnknown:
                 (
@@ -66,17 +66,16 @@ extension Store {
             return .namesNoWorks
         }
         if !conflict.isKept, !Conflict.isUndecided(record) { return .decisionIsUnknown }
-        return try isKnown(conflict.existing, conflict) || isKnown(conflict.incoming, conflict)
+        // What is held may bring a work with the next sync.
+        let mayCome =
+            try database.integer(
+                "SELECT EXISTS (SELECT 1 FROM held WHERE kind IN ('damaged', 'missing', 'newer'))") != 0
+        return try mayCome || isKnown(conflict.existing, conflict) || isKnown(conflict.incoming, conflict)
             ? nil : .worksAreUnknown
     }
 
-    /// Whether the store has a work, in whatever state, or may have it again after an undo or the next sync.
+    /// Whether the store has a work, in whatever state, or may have it again after an undo.
     private func isKnown(_ work: String, _ conflict: Conflict) throws -> Bool {
-        if try database.integer(
-            "SELECT EXISTS (SELECT 1 FROM held WHERE kind IN ('damaged', 'missing', 'newer'))") != 0
-        {
-            return true
-        }
         let query = try database.prepare(
             conflict.isAboutAssets
                 ? """

@@ -15,7 +15,7 @@ public struct StoreCheck {
 
     public static let repair = "'backup-tool store repair' mends it"
     static let repairFrom =
-        "'backup-tool store repair --from BACKUP' mends it; if another program wrote it on purpose, 'store repair --accept' "
+        "'backup-tool store repair --from BACKUP' mends it; if another program wrote it on purpose, 'backup-tool store repair --accept' "
         + "keeps it"
 
     /// For what no repair can mend. Without --only settings would be left out.

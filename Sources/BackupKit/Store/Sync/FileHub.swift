@@ -90,7 +90,7 @@ public final class FileHub {
     public init(_ path: String, allowingNetwork: Bool = false) throws {
         guard try FileStatus.ofTarget(path) != nil else {
             throw BackupError(
-                .notFound, "there is no hub here", at: path, remedy: "make one with 'backup-tool hub init'")
+                .notFound, "there is no hub here", at: path, remedy: "make one with 'backup-tool hub init PATH'")
         }
         guard Self.isHub(path) else {
             throw BackupError(.notFound, "is not a hub of backup-tool and was not touched", at: path)
@@ -120,7 +120,7 @@ public final class FileHub {
         guard !id.isEmpty, !id.contains(":") else {
             throw BackupError(
                 .damaged, "the hub is damaged: it has no id", at: path,
-                remedy: "make a new hub with 'backup-tool hub init' and sync every store with it")
+                remedy: "make a new hub with 'backup-tool hub init PATH' and sync every store with it")
         }
         declared = HubLimits(meta)
         limits = declared.usable().limits

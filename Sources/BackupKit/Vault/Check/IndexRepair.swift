@@ -87,12 +87,13 @@ extension UnindexedPack {
 
     fileprivate func requireRead() throws {
         guard case .failure(let error) = name else { return }
-        throw Vault.unreadPack(error.advising(at: file.path))
+        throw Vault.unreadPack(error.placed(at: file.path))
     }
 }
 
 extension BackupError {
-    fileprivate func advising(at place: String) -> BackupError {
+    /// An error that names no place gets this one.
+    fileprivate func placed(at place: String) -> BackupError {
         BackupError(code, message, at: subject ?? place, remedy: remedy)
     }
 }

@@ -24,13 +24,13 @@ extension Vault {
         + "the next backup stores again what the library still has"
     /// What can be done about an index that is damaged, gone or wrong.
     static let indexRemedy =
-        "'backup-tool vault repair --save FOLDER' makes the index anew from the packs and keeps the damaged file in FOLDER"
+        "'backup-tool vault repair --save FOLDER' rebuilds the index from the packs and keeps the damaged file in FOLDER"
     /// What can be done about a snapshot that cannot be restored as it was.
     static let lossRemedy =
         "'backup-tool vault repair --save FOLDER' and then 'backup-tool vault backup' bring back what there is; what "
         + "'backup-tool vault check' names after that is lost, and 'backup-tool vault forget ID' removes the snapshot"
 
-    /// Makes the index anew where it is damaged or wrong, and removes blobs that nobody can have any more: a backup that
+    /// Rebuilds the index where it is damaged or wrong, and removes blobs that nobody can have any more: a backup that
     /// relies on an index would not store them again. What is whole in a damaged pack is copied into a new one. The vault
     /// MUST be locked exclusively, but for a rehearsal.
     ///
@@ -54,8 +54,9 @@ extension Vault {
         if let unread = check.unread { throw Self.unreadPack(unread) }
 
         var result = RepairResult()
-        result.damage = (loaded.findings + mended.findings + check.findings).filter { $0.severity == .damage }
-        result.findings = (loaded.findings + mended.findings + check.findings).filter { $0.severity == .warning }
+        let findings = loaded.findings + mended.findings + check.findings
+        result.damage = findings.filter { $0.severity == .damage }
+        result.findings = findings.filter { $0.severity == .warning }
         let hit = Set(check.findings.filter { $0.severity == .damage }.map(\.subject))
         let packs = index.packs.indices.filter { hit.contains(VaultFile(.data, index.packs[$0].id).path) }
         let strays = try strays()

@@ -1,0 +1,70 @@
+import BackupKit
+import Glibc
+import TestSupport
+import Testing
+
+@testable import backup_tool
+
+// Commands in messages are typed as they are printed.
+
+private func advice(_ words: String...) throws -> Advice { Advice(try Parser.parse(words, root: .root)) }
+
+@Test func aCommandInAMessage_getsTheOptionsOfThisRun() throws {
+    let far = try advice("import", "--store", "far.db", "--create", "--config", "my c.toml", "x.bib")
+    #expect(
+        far.completed("'backup-tool undo' takes it back")
+            == "'backup-tool undo --store far.db --config my\\ c.toml' takes it back")
+    #expect(
+        far.completed("'backup-tool undo --store near.db' does")
+            == "'backup-tool undo --store near.db --config my\\ c.toml' does")
+    // `schema check` knows no store, help is help, and what is no command stays as it is.
+    #expect(far.completed("'backup-tool schema check FILE'") == "'backup-tool schema check FILE --config my\\ c.toml'")
+    for text in ["see 'backup-tool undo --help'", "'backup-tool nonsense'", "'backup-tool undo", "don't"] {
+        #expect(far.completed(text) == text)
+    }
+}
+
+@Test func aBackupInAMessage_isTheOneOfThisRun() throws {
+    #expect(try advice("verify", "a b.zip").completed("'backup-tool list BACKUP'") == "'backup-tool list a\\ b.zip'")
+    #expect(
+        try advice("restore", "vault:v@latest").completed("'backup-tool list BACKUP' and 'backup-tool vault check'")
+            == "'backup-tool list vault:v@latest' and 'backup-tool vault check --vault v'")
+    #expect(try advice("export", "-o", "x").completed("'backup-tool list BACKUP'") == "'backup-tool list BACKUP'")
+}
+
+@Test func adviceInJSON_isCompletedToo() throws {
+    let value: JSON = [
+        "remedy": "'backup-tool undo'", "findings": [["message": "'backup-tool undo'", "path": "'backup-tool undo'"]],
+    ]
+    #expect(
+        try advice("import", "--store", "far.db", "x").completed(value) == [
+            "remedy": "'backup-tool undo --store far.db'",
+            "findings": [["message": "'backup-tool undo --store far.db'", "path": "'backup-tool undo'"]],
+        ])
+}
+
+@Test func undoAsItIsPrinted_reachesTheStoreThatWasNamed() throws {
+    let bench = try Workbench()
+    try bench.write("x.bib", "@book{k, title = {Owls}, author = {Ann}, year = 2001}\n")
+    try bench.tool(exit: 0, "import", "x.bib")
+    let made = try bench.tool(exit: 0, "import", "--store", "my other.db", "--create", "x.bib", "-v")
+    let printed = try #require(made.stderr.firstMatch(of: /'backup-tool (undo .*?)'/)).1
+    try bench.shell("$T \(printed)")
+    // The import into the other store was taken back, and the one into the usual store can still be.
+    #expect(try bench.tool(exit: 1, "undo", "--store", "my other.db").stderr.contains("nothing to undo"))
+    try bench.tool(exit: 0, "undo")
+}
+
+/// Whatever a message tells people to type is a command that the parser takes.
+@Test func everyCommandInTheSources_canBeTyped() throws {
+    let found = try runProcess(
+        ["grep", "-rhoE", "'backup-tool [a-z][^']*'", "Sources", "--include=*.swift"], in: projectFolder()
+    ).stdoutLines
+    #expect(found.count > 50)
+    for var text in found.map({ $0.trimming("'").replacing(/\\\((?:[^()]|\([^()]*\))*\)/, with: "1") }) {
+        for (name, example) in [("CHOICE", "merge"), ("--only 1", "--only notes")] { text.replace(name, with: example) }
+        #expect(throws: Never.self, "\(text)") {
+            _ = try Parser.parse(text.split(separator: " ").dropFirst().map(String.init), root: .root)
+        }
+    }
+}
