@@ -73,6 +73,25 @@ struct CommandsStoreCheckTests {
         #expect(try bench.json(exit: 0, "conflicts", "list")["conflicts"]?.array?.count == 1)
     }
 
+    /// Its own rows may be sound, but nobody can know what was meant.
+    @Test func aStoreThatDoesNotSayItsSchema_isReadAndNeverWritten() throws {
+        for damage in [
+            "DELETE FROM meta WHERE key = 'schema_version'", "UPDATE meta SET value = 'x' WHERE key = 'schema_version'",
+        ] {
+            let bench = try bench()
+            try sql(bench, damage)
+            for words in [["dedup"], ["undo"], ["store", "repair"]] {
+                let refused = try bench.tool(words)
+                #expect(
+                    refused.status == 4 && refused.stderr.contains("does not say which schema"), "\(refused.stderr)")
+            }
+            let check = try bench.tool("store", "check")
+            #expect(check.status != 0 && check.stderr.contains("restore BACKUP --store NEW"), "\(check.stderr)")
+            try bench.tool("export", "-q", "-o", "out")
+            #expect(try bench.exists("out/library.bib"))
+        }
+    }
+
     /// What the check and the repair say of pages that SQLite cannot read is done to the letter.
     @Test func theAdviceForPagesThatCannotBeRead_bringsTheBackupIntoANewStore() throws {
         let bench = try bench()

@@ -160,9 +160,14 @@ public final class Store {
     }
 
     private static func refuseNewerData(_ database: SQLite) throws {
-        let version = try database.integer("SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'schema_version'")
+        let query = try database.prepare("SELECT value FROM meta WHERE key = 'schema_version'")
+        guard try query.step(), let version = Int(query.text(0)) else {
+            throw BackupError(
+                .damaged, "the table 'meta' does not say which schema this is", at: database.path,
+                remedy: SQLite.checkFirst)
+        }
         if let refusal = SchemaVersion.refusal(
-            of: Int(version), at: database.path, instead: "'backup-tool export -o DIR' still gives you everything in it"
+            of: version, at: database.path, instead: "'backup-tool export -o DIR' still gives you everything in it"
         ) {
             throw refusal
         }

@@ -174,14 +174,17 @@ public final class SQLite {
             return BackupError(.damaged, Self.tooLarge, at: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return BackupError(
-                .damaged, text, at: path,
-                remedy:
-                    "keep it as it is; 'backup-tool store check' names the command that brings a backup into a new store"
-            )
+                .damaged, text, at: path, remedy: Self.checkFirst)
         default:
             return BackupError(.failed, text, at: path)
         }
     }
+}
+
+extension SQLite {
+    /// For a store that must not be written any more.
+    static let checkFirst =
+        "keep it as it is; 'backup-tool store check' names the command that brings a backup into a new store"
 }
 
 extension BackupError {

@@ -96,7 +96,8 @@ public struct StoreCheck {
                 .storeDamaged, .error, store.path, "the change counter says \(counter), the newest row \(newest)",
                 Self.repair)
         }
-        if try store.storeID.utf8.count < 8 || SchemaVersion.check(store.dataSchemaVersion) != .current {
+        let schema = try Int(store.meta("schema_version") ?? "") ?? 0
+        if try store.storeID.utf8.count < 8 || SchemaVersion.check(schema) != .current {
             add(
                 .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is",
                 Self.intoNewStore)
