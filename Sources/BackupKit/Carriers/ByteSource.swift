@@ -122,7 +122,7 @@ final class ZstandardSource: ByteSource {
             Finding(
                 .archiveDamaged, .warning, file.path,
                 "the list of members at its end is damaged; it was read from front to back instead",
-                remedy: "the files are sound if nothing else is reported; write the archive anew")
+                remedy: "the files are sound if nothing else is reported; write the archive again")
         ]
     }
 }

@@ -70,7 +70,7 @@ public struct NightlySession: Sendable {
             warnings.append(
                 Finding(
                     .unreadable, .warning, statePath, doubt,
-                    remedy: "nothing is removed this time; this run writes it anew with what can be told"))
+                    remedy: "nothing is removed this time; this run writes it again"))
         }
         // Who alarms when the last success is old would wait until then.
         state.forgetSuccesses(after: started)

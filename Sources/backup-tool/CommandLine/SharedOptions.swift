@@ -3,8 +3,8 @@ extension Option {
     /// Understood by every command.
     static let everywhere: [Option] = [
         .flag("help", short: "h", "Show help and do nothing else"),
-        .flag("quiet", short: "q", "Say nothing but results, warnings and errors"),
-        .flag("verbose", short: "v", "Say more about what is done"),
+        .flag("quiet", short: "q", "Print only results, warnings and errors"),
+        .flag("verbose", short: "v", "Print more details"),
         .value("config", "FILE", "Read settings from this file", .file),
         .flag("no-color", "Do not use colors"),
     ]
@@ -12,7 +12,7 @@ extension Option {
     static let json = Option.flag("json", "Report as JSON")
     static let store = Option.value("store", "PATH", "The store to use", .file)
     static let create = Option.flag("create", "With --store: make the store if there is none")
-    static let dryRun = Option.flag("dry-run", "Show what would be done, and change nothing")
+    static let dryRun = Option.flag("dry-run", "Show what would be done, change nothing")
     static let force = Option.flag("force", forced("Replace what is there where it is"))
     /// The rule of decision 081, the same words in every help.
     static func forced(_ what: String) -> String { "\(what) what this tool wrote, and nothing else" }

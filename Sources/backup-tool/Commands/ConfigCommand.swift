@@ -16,7 +16,7 @@ extension Command {
         subcommands: [configCheck])
 
     private static let configCheck = Command(
-        "check", "Show what the configuration says, and every mistake in it", in: .schedule,
+        "check", "Show the configuration and every mistake in it", in: .schedule,
         discussion: """
             Reads the file that every command reads: --config, else config.toml below the usual folders. Shows each \
             setting with its value, paths in full, and the line that it comes from; with --profile those of one \

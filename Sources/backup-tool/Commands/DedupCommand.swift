@@ -2,24 +2,24 @@ import BackupKit
 
 extension Command {
     static let dedup = Command(
-        "dedup", "Fold records that got several names into one", in: .mend,
+        "dedup", "Merge duplicate records", in: .mend,
         discussion: """
-            Some apps made a new record of every save. Records of one type and one local id in one zone are one record: \
-            the oldest name survives, the fields merge (the newer value of each, lists united), and the other names \
-            become tombstones, so that other devices give them up too. Records that are kept on this device only are \
-            never folded away. One step, which 'undo' takes back; a second run finds nothing.
+            Some apps make a new record at every save. Records with the same zone, type and local id are duplicates: the \
+            oldest name stays, the fields merge (the newer value wins, lists are joined), and the other names become \
+            tombstones, which remove them on other devices too. Local-only records are never merged away. 'undo' takes \
+            everything back in one step.
 
-            With --schema, records of one type that agree in the 'key' which the schema file declares for it are one \
-            record, too, whatever their ids. Look at --dry-run first.
+            With --schema, records of one type are also duplicates when they agree in the 'key' that the schema file \
+            declares for the type, whatever their ids. Look at --dry-run first.
             """,
         options: [
             .store, .value("schema", "FILE", "Also merge records by the keys that this schema file declares", .file),
             .dryRun,
         ],
         examples: [
-            Example("backup-tool dedup --dry-run", "See what would be folded"),
-            Example("backup-tool dedup --store ~/rota.db", "Fold it"),
-            Example("backup-tool dedup --schema rota.json --dry-run", "One record a day, whatever the ids"),
+            Example("backup-tool dedup --dry-run", "See what would be merged"),
+            Example("backup-tool dedup --store ~/rota.db", "Merge them"),
+            Example("backup-tool dedup --schema rota.json --dry-run", "Merge by the keys of a schema"),
         ],
         reports: true,
         run: { call in

@@ -2,7 +2,7 @@ import BackupKit
 
 extension Command {
     static let drill = Command(
-        "drill", "Prove backups by restoring them", in: .schedule,
+        "drill", "Test backups by restoring them", in: .schedule,
         discussion: """
             Of a folder or a vault with backups, the newest and one older one by chance are restored into a scratch \
             store; without a PATH, of the snapshots that 'backup-tool run' takes with this configuration. It must arrive at the content digest of the manifest, SQLite must find it whole, every file must have its digest, \

@@ -2,11 +2,11 @@ import BackupKit
 
 extension Command {
     static let events = Command(
-        "events", "Take in event logs, and write them out by day", in: .events,
+        "events", "Import and export event logs", in: .events,
         subcommands: [importEvents, exportEvents])
 
     private static let importEvents = Command(
-        "import", "Take event logs into the store",
+        "import", "Import event logs",
         discussion: """
             PATH is a .jsonl file, or a folder of them: one JSON object a line, as Ollie writes them. A line is known \
             by its id, else its localId, else by what it says; lines that the store has already change nothing, \
@@ -18,14 +18,15 @@ extension Command {
             """,
         options: [
             .store, .create,
-            .value("rejected", "FILE", "Keep the lines that cannot be taken in this file, byte for byte", .file),
-            .value("max-line", "BYTES", "The longest line to take; 64 MiB is usual"), .overwrite, .dryRun,
+            .value("rejected", "FILE", "Write the rejected lines to this file, byte for byte", .file),
+            .value("max-line", "BYTES", "Reject longer lines (default: 64 MiB)"), .overwrite, .dryRun,
             .flag("force", Option.forced("With --rejected: replace FILE where it is")),
         ],
         arguments: [Argument("PATH", "A .jsonl file or a folder of them", .file, .oneOrMore)],
         examples: [
-            Example("backup-tool events import ~/Ollie", "A diary of one file a day"),
-            Example("backup-tool events import diary.jsonl --rejected bad.jsonl", "See what could not be read"),
+            Example("backup-tool events import ~/Ollie", "Import a diary of one file a day"),
+            Example(
+                "backup-tool events import diary.jsonl --rejected bad.jsonl", "Keep the lines that could not be read"),
         ],
         reports: true,
         run: { call in
@@ -49,7 +50,7 @@ extension Command {
         })
 
     private static let exportEvents = Command(
-        "export", "Write events as one file a day, or one after the other",
+        "export", "Export events as one file a day, or as one file",
         discussion: """
             To a folder: one file a local day, named like 2026-02-14.jsonl, and the photos and videos that the lines \
             name. To a name that ends in .jsonl, or to - for standard output: all lines, by time. A line that nobody \
@@ -62,7 +63,8 @@ extension Command {
         ],
         examples: [
             Example("backup-tool events export -o ~/Ollie-export", "Everything, by day"),
-            Example("backup-tool events export -o - --from 2026-03-01 --to 2026-03-07 --type eten", "What she ate"),
+            Example(
+                "backup-tool events export -o - --from 2026-03-01 --to 2026-03-07 --type eten", "One week, one type"),
         ],
         reports: true,
         run: { call in

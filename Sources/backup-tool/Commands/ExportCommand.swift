@@ -22,11 +22,11 @@ extension Command {
             .value(
                 "order", "ORDER", "Order of library.bib: by key (usual), or as in the source files",
                 .oneOf(ExportOptions.EntryOrder.allCases.map(\.rawValue))),
-            .value("level", "N", "How hard to compress, 1 to 19; 3 is usual for zstd"),
+            .value("level", "N", "Compression level, 1 to 19 (default for zstd: 3)"),
             .value(
                 "oversize", "WHAT", "What to do with attachments over 250 MB, which will not sync",
                 .oneOf(ExportOptions.Oversize.allCases.map(\.rawValue))),
-            .flag("no-verify", "Do not read back what was written"), .force, .dryRun,
+            .flag("no-verify", "Do not verify what was written"), .force, .dryRun,
         ] + Option.passwords,
         examples: [
             Example("backup-tool export -o library.tar.zst", "Everything into one archive"),

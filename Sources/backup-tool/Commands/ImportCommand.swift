@@ -2,7 +2,7 @@ import BackupKit
 
 extension Command {
     static let importFiles = Command(
-        "import", "Take files of apps and other tools into the store", in: .moveData,
+        "import", "Import files of apps and other tools", in: .moveData,
         discussion: """
             PATH is a .bib file, an event log (a .jsonl file or a folder of them), an imbib backup (folder or zip), \
             an exported library, or a folder that holds such things. It may be left out when --attachments names \

@@ -34,7 +34,7 @@ extension Command {
         })
 
     static let show = Command(
-        "show", "Show what a backup says of itself, or one file of it", in: .look,
+        "show", "Show the manifest of a backup, or one file of it", in: .look,
         discussion: """
             Without ENTRY, the manifest in words: when it was written, by what, and what it holds. With ENTRY, the \
             bytes of that file, without reading the rest where the archive allows it.

@@ -2,7 +2,7 @@ import BackupKit
 
 extension Command {
     static let restore = Command(
-        "restore", "Bring a backup back into the store, or out as plain files", in: .moveData,
+        "restore", "Restore a backup into the store, or as plain files", in: .moveData,
         discussion: """
             The backup is checked first; a damaged one is refused unless --allow-damage, which restores what is sound \
             and lists the rest. Then everything happens in one step that 'undo' takes back.
@@ -28,15 +28,15 @@ extension Command {
                 "mode", "MODE", "How to restore", .oneOf(RestoreOptions.Mode.allCases.map(\.rawValue))),
             .only,
             .value(
-                "match", "QUERY", "Only records with these words, or field=word; given again, also those",
+                "match", "QUERY", "Restore only records that match QUERY (words, or field=word)",
                 repeated: true),
             .value(
-                "sync-policy", "POLICY", "What becomes of what was deleted after the backup was made",
+                "sync-policy", "POLICY", "How to treat records deleted after the backup was made",
                 .oneOf(SyncPolicy.allCases.map(\.rawValue))),
-            .flag("resurrect", "Bring back what was deleted after the backup was made: --sync-policy resurrect"),
-            .value("simulate", "N", "Play it and the syncs of N devices first, and change nothing"),
-            .value("hub", "PATH", "With --simulate: the hub, where it is not at the place of the last sync", .file),
-            .value("schema", "FILE", "Give records the defaults that this schema file has for what they lack", .file),
+            .flag("resurrect", "Short for --sync-policy resurrect: bring back what was deleted since"),
+            .value("simulate", "N", "Simulate the restore and the next syncs of N devices, change nothing"),
+            .value("hub", "PATH", "With --simulate: the hub (default: that of the last sync)", .file),
+            .value("schema", "FILE", "Fill missing attributes with the defaults of this schema file", .file),
             .flag("allow-damage", "Restore what is sound of a damaged backup"),
             .flag("force", Option.forced("With --to: replace the folder where it is")), .dryRun,
         ] + Option.passwords,

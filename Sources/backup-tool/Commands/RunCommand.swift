@@ -2,29 +2,29 @@ import BackupKit
 
 extension Command {
     static let run = Command(
-        "run", "Do a night's work: snapshot, thin out, check, drill, tidy up", in: .schedule,
+        "run", "Run the nightly job: snapshot, expire, check, test, prune", in: .schedule,
         discussion: """
-            Takes a snapshot, compares what it holds with the last good one, removes what the rules of the \
-            configuration do not keep, reads and checks a part of the vault, tries a restore when one is due, and tidies \
-            up when it is worth it. It is made for cron: it needs no environment, never asks, and with --quiet says \
-            nothing when all is well. What was interrupted the next run makes up for.
+            Takes a snapshot, compares it with the last good one, expires snapshots by the rules of the configuration, \
+            reads and checks a part of the vault, tests a restore when one is due, and prunes when that frees enough. It \
+            is made for cron: it needs no environment, never asks, and prints nothing with --quiet when all is well. The \
+            next run finishes what was interrupted.
 
-            When much less is there than before, the snapshot gets the tag 'suspect', nothing is removed any more, and \
-            the run ends with 3, until 'run --ack' says that it was meant, or everything is there again.
+            When a snapshot holds much less than the last good one, it gets the tag 'suspect'. Then nothing is removed \
+            and every run ends with 3, until 'run --ack' accepts the loss or the data is back.
 
-            The exit code is that of the worst that happened; a step that fails does not keep the others from running.
+            A step that fails does not stop the others. The exit code is that of the most serious failure.
             """,
         options: [.store] + Option.vaultAccess + [
             .profile, .lockWait,
-            .value("ack", "SNAPSHOT", "Say that a suspicious loss was meant, and do nothing else"),
+            .value("ack", "SNAPSHOT", "Accept the loss in SNAPSHOT ('latest' or an id), and do nothing else"),
             .dryRun,
-            .value("if-older", "AGE", "Do nothing when the last good run is younger, such as 25h"),
-            .value("ping", "URL", "The watchdog to be told, instead of the configuration's 'ping.url'"),
+            .value("if-older", "AGE", "Do nothing when the last good run is younger than AGE, such as 25h"),
+            .value("ping", "URL", "Report to this watchdog instead of the configuration's 'ping.url'"),
         ],
         examples: [
-            Example("backup-tool run --config nightly.toml", "One night"),
-            Example("backup-tool -q run --config nightly.toml --profile papers", "As cron does it"),
-            Example("backup-tool run --config nightly.toml --ack latest", "The loss was meant"),
+            Example("backup-tool run --config nightly.toml", "Run the job once"),
+            Example("backup-tool -q run --config nightly.toml --profile papers", "Run one profile, as cron does"),
+            Example("backup-tool run --config nightly.toml --ack latest", "Accept the loss that was reported"),
         ],
         reports: true,
         run: { call in

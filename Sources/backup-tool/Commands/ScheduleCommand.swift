@@ -3,7 +3,7 @@ import Glibc
 
 extension Command {
     static let schedule = Command(
-        "schedule", "Run backups every night, and see how they are doing", in: .schedule,
+        "schedule", "Schedule nightly backups and show their status", in: .schedule,
         subcommands: [scheduleInstall, scheduleRemove, scheduleStatus])
 
     private static let scheduleInstall = Command(
@@ -77,7 +77,9 @@ extension Command {
             as a last run that was not fine; 2 when no run was fine for longer than --max-age, the last one found damage, or a \
             drill failed; 3 when that cannot be told.
             """,
-        options: [.value("max-age", "AGE", "The age of a good run that is too much; 26h is usual"), .profile],
+        options: [
+            .value("max-age", "AGE", "Critical when the last good run is older than AGE (default: 26h)"), .profile,
+        ],
         examples: [
             Example("backup-tool schedule status", "Whether there are backups"),
             Example("backup-tool schedule status --max-age 50h --profile papers", "For a run every other day"),

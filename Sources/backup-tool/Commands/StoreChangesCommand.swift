@@ -8,7 +8,7 @@ extension Command {
             """,
         options: [
             .store, .value("since", "TOKEN", "Begin after this point"),
-            .value("limit", "N", "At most so many; the token printed goes on behind them"),
+            .value("limit", "N", "List at most N; the printed token continues after them"),
         ],
         examples: [Example("backup-tool store changes --since bt1:4f6d…:120", "See what is new")],
         reports: true,

@@ -2,7 +2,7 @@ import BackupKit
 
 extension Command {
     static let store = Command(
-        "store", "Make, look at and change the sync store", in: .store,
+        "store", "Create, inspect and change the sync store", in: .store,
         discussion: "The store is an SQLite database with a folder of attachments beside it.",
         subcommands: [
             storeInit, storeInfo, storeDigest, storeCheck, storeRepair, storePurge, storeChanges, storeDelete,
@@ -10,10 +10,10 @@ extension Command {
         ])
 
     private static let storeInit = Command(
-        "init", "Make a new, empty store", in: .store,
-        discussion: "What is there already is never touched.",
+        "init", "Create an empty store", in: .store,
+        discussion: "An existing file is never touched.",
         options: [.store],
-        examples: [Example("backup-tool store init --store ~/library.db", "A store in a place of your own")],
+        examples: [Example("backup-tool store init --store ~/library.db", "Create a store at a path of your choice")],
         reports: true,
         run: { call in
             let path = try call.storePath()
@@ -29,7 +29,7 @@ extension Command {
         })
 
     private static let storeInfo = Command(
-        "info", "Show how much the store holds", in: .store, options: [.store],
+        "info", "Show counts and sizes of the store", in: .store, options: [.store],
         examples: [Example("backup-tool store info --json", "Counts for a script")],
         reports: true,
         run: { call in

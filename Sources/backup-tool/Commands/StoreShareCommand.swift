@@ -2,22 +2,23 @@ import BackupKit
 
 extension Command {
     static let storeShare = Command(
-        "share", "Let somebody into a zone", in: .store,
+        "share", "Share a zone with a user", in: .store,
         discussion: """
-            A zone without a share is open to everybody who reaches the hub. With one, its owner may read and write, and \
-            others what they are given. The next sync tells the hub; 'undo' takes it back.
+            A zone without a share is open to every user of the hub. A shared zone is open to its owner and to the users \
+            it is shared with. The next sync sends the share to the hub; 'undo' takes it back.
             """,
         options: [
-            .store, .value("with", "USER", "Who is let in", required: true),
+            .store, .value("with", "USER", "The user to share with", required: true),
             .value(
-                "permission", "WHAT", "What they may do (read)",
+                "permission", "WHAT", "What the user may do (default: read)",
                 .oneOf(Share.Permission.allCases.map(\.rawValue))),
-            .value("owner", "USER", "Whose zone it is, when it is shared for the first time"), .user,
+            .value("owner", "USER", "The owner, when the zone is shared for the first time"), .user,
         ],
         arguments: [Argument("ZONE", "The zone")],
         examples: [
             Example("backup-tool store share OllieEvents --with ben --owner ann", "Ben may read Ann's events"),
-            Example("backup-tool store share OllieEvents --with ben --permission read-write", "And write them"),
+            Example(
+                "backup-tool store share OllieEvents --with ben --permission read-write", "Ben may also write them"),
         ],
         reports: true,
         run: { call in
@@ -31,10 +32,11 @@ extension Command {
         })
 
     static let storeUnshare = Command(
-        "unshare", "Take somebody out of a zone, or open it again", in: .store,
-        discussion: "Without a user the share goes, and the zone is everybody's again. The next sync tells the hub.",
+        "unshare", "Stop sharing a zone with a user, or with all", in: .store,
+        discussion:
+            "Without USER the share is removed and the zone is open to every user again. The next sync sends it to the hub.",
         options: [.store],
-        arguments: [Argument("ZONE", "The zone"), Argument("USER", "Who has to leave", .text, .optional)],
+        arguments: [Argument("ZONE", "The zone"), Argument("USER", "The user to remove", .text, .optional)],
         examples: [Example("backup-tool store unshare OllieEvents ben", "Ben may no longer read them")],
         reports: true,
         run: { call in

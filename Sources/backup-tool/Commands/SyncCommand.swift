@@ -1,7 +1,7 @@
 import BackupKit
 
 extension Option {
-    static let user = Option.value("user", "NAME", "Who you are to the hub (default: who you were last time)")
+    static let user = Option.value("user", "NAME", "Your name on the hub (default: that of the last sync)")
     fileprivate static let allowNetwork = Option.flag(
         "allow-network", "Allow a hub file on NFS, SMB, FUSE or the like")
 }
@@ -61,20 +61,20 @@ extension Command {
     static let sync = Command(
         "sync", "Exchange changes with a hub", in: .store,
         discussion: """
-            What changed here goes to the hub, what others changed comes, and what changed on both sides is merged field \
-            by field: the newer one wins, lists such as tags are joined. What is deleted stays deleted, and what is kept \
-            on this device only stays on it. Everything works without a hub and catches up later; a sync that is \
-            interrupted goes on the next time.
+            Sends local changes to the hub and fetches the changes of other devices. Records that changed on both sides \
+            merge field by field: the newer value wins, lists such as tags are joined. Deleted records stay deleted, \
+            local-only records stay on this device. A sync that was interrupted continues the next time.
 
-            What cannot go (too large for the hub, or no permission) stays here, is named, and blocks nothing else.
+            A record that cannot be sent (too large for the hub, or no permission) stays here, is listed, and does not \
+            hold up the others.
             """,
         options: [
             .store, .value("hub", "PATH", "The hub, as 'hub init' made it (default: the last one)", .file), .user,
             .flag("change-user", "Sync as another user than last time"), .allowNetwork, .dryRun,
         ],
         examples: [
-            Example("backup-tool sync --hub /srv/hub.db --user ann", "Bring this store and the hub together"),
-            Example("backup-tool sync", "The same again: the store remembers the hub and the user"),
+            Example("backup-tool sync --hub /srv/hub.db --user ann", "Sync with a hub for the first time"),
+            Example("backup-tool sync", "Sync again: the store remembers the hub and the user"),
             Example("backup-tool sync --dry-run", "See how much waits on both sides"),
         ],
         reports: true,
@@ -91,7 +91,7 @@ extension Command {
         })
 
     static let hub = Command(
-        "hub", "Make the place where stores meet", in: .store,
+        "hub", "Create a sync hub", in: .store,
         discussion: """
             A hub is one file with a folder of attachments beside it. It is for stores of one machine, or on a disk that is \
             carried from one to the next: network file systems are refused, because their locks cannot be relied on.
@@ -99,10 +99,10 @@ extension Command {
         subcommands: [hubInit])
 
     private static let hubInit = Command(
-        "init", "Make a new, empty hub", in: .store,
-        discussion: "What is there already is never touched.",
+        "init", "Create an empty hub", in: .store,
+        discussion: "An existing file is never touched.",
         options: [.allowNetwork],
-        arguments: [Argument("PATH", "Where the hub is to be", .file)],
+        arguments: [Argument("PATH", "The file to create", .file)],
         examples: [Example("backup-tool hub init /srv/hub.db", "A hub for all stores of this machine")],
         reports: true,
         run: { call in

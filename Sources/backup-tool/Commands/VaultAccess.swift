@@ -6,12 +6,12 @@ import Glibc
 extension Option {
     static let vault = Option.value("vault", "PATH", "The vault to use", .vault)
     static let lockWait = Option.value(
-        "lock-wait", "SECONDS", "Wait so long for a vault that is locked, instead of giving up at once")
-    static let noLock = Option.flag("no-lock", "Do not lock the vault: for one that cannot be written to")
+        "lock-wait", "SECONDS", "Wait up to SECONDS for a locked vault")
+    static let noLock = Option.flag("no-lock", "Do not lock the vault; for a read-only vault")
 
     static let passwords: [Option] = [
         .value("password-file", "FILE", "Read the vault's password from this file", .file),
-        .value("password-command", "COMMAND", "Take as the password what this command of the shell prints"),
+        .value("password-command", "COMMAND", "Run this shell command and use its output as the password"),
     ]
 
     /// What every command takes that opens a vault.
@@ -19,7 +19,7 @@ extension Option {
 
     static let newPasswords: [Option] = [
         .value("new-password-file", "FILE", "Read the new password from this file", .file),
-        .value("new-password-command", "COMMAND", "Take as the new password what this command prints"),
+        .value("new-password-command", "COMMAND", "Use the output of this shell command as the new password"),
     ]
 }
 
@@ -81,11 +81,7 @@ extension Configuration {
 
 extension Invocation {
     static let vaultDiscussion = """
-        The vault is --vault, else $BACKUP_TOOL_VAULT, else that of a configuration named with --config, else \
-        $RESTIC_REPOSITORY or the one in $RESTIC_REPOSITORY_FILE, else that of the usual configuration. Its \
-        password comes from --password-file or --password-command, else from $BACKUP_TOOL_PASSWORD_FILE, _COMMAND or \
-        $BACKUP_TOOL_PASSWORD, else, for the configuration's own vault, from there, else from those of restic; on a \
-        terminal it is asked for.
+        'backup-tool vault --help' says where the vault and its password come from.
         """
 
     /// The configuration that names the vault and its password: that of a profile for commands that know profiles.

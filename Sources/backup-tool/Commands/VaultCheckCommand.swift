@@ -4,11 +4,12 @@ extension Command {
     static let vaultCheck = Command(
         "check", "Check that a vault is whole", in: .vault,
         discussion: """
-            Every index, every snapshot and every folder's list is read; every pack must be there and have its size. \
-            --read-data reads the packs as well: their names, every seal, every blob. What is damaged is named, and the \
-            files of the snapshots that it hits.
+            Reads every index, snapshot and tree, and checks that each pack exists and has the right size. --read-data \
+            also reads the packs and checks every blob. Damage is listed with the files of the snapshots that it \
+            affects.
 
-            The exit code is 4 when damage was found, and 3 for what is none and needs attention. \
+            The exit code is 4 when damage was found, and 3 when something else needs attention.
+
             \(Invocation.vaultDiscussion)
             """,
         options: Option.vaultAccess + [
@@ -19,9 +20,9 @@ extension Command {
             ),
         ],
         examples: [
-            Example("backup-tool vault check", "Everything but the content of files"),
-            Example("backup-tool vault check --read-data", "All there is"),
-            Example("backup-tool vault check --read-data-subset 3/30", "A thirtieth of the packs"),
+            Example("backup-tool vault check", "Check all but the contents of packs"),
+            Example("backup-tool vault check --read-data", "Check everything"),
+            Example("backup-tool vault check --read-data-subset 3/30", "Check a thirtieth of the packs"),
         ],
         reports: true,
         run: { call in

@@ -4,8 +4,15 @@ extension Command {
     static let vault = Command(
         "vault", "Keep encrypted, deduplicated snapshots, in restic's format", in: .vault,
         discussion: """
-            A vault is a restic repository. Whatever this tool keeps in it, 'restic restore' gives back as plain files, \
-            and both programs may work with the same vault.
+            A vault is a restic repository: 'restic restore' gives back as plain files what this tool keeps in it, and \
+            both programs can work with the same vault.
+
+            The vault is the first of: --vault, $BACKUP_TOOL_VAULT, the configuration that --config names, \
+            $RESTIC_REPOSITORY, $RESTIC_REPOSITORY_FILE, the usual configuration.
+
+            The password is the first of: --password-file, --password-command, $BACKUP_TOOL_PASSWORD_FILE, \
+            $BACKUP_TOOL_PASSWORD_COMMAND, $BACKUP_TOOL_PASSWORD, the configuration for its own vault, restic's \
+            variables. On a terminal it is asked for.
             """,
         subcommands: [
             vaultInit, vaultBackup, vaultSnapshots, vaultCheck, vaultForget, vaultPrune, vaultRepair, vaultUnlock,
@@ -13,12 +20,14 @@ extension Command {
         ])
 
     private static let vaultInit = Command(
-        "init", "Make a new, empty vault", in: .vault,
+        "init", "Create an empty vault", in: .vault,
         discussion: """
-            Whoever loses the password loses the vault: nothing opens it without. \(Invocation.vaultDiscussion)
+            Nothing opens a vault without its password. Keep a copy of it in another place.
+
+            \(Invocation.vaultDiscussion)
             """,
         options: Option.vaultAccess + [
-            .flag("resume", "Finish a vault whose making was interrupted, with the password it was begun with")
+            .flag("resume", "Finish an interrupted 'vault init', with the same password")
         ],
         examples: [
             Example("backup-tool vault init --vault /backup/library --password-file ~/.password", "A new vault")
@@ -48,7 +57,7 @@ extension Command {
         options: Option.vaultAccess + [.lockWait, .noLock],
         arguments: [
             Argument(
-                "SNAPSHOT", "Only these: the beginning of an id, 'latest', or a date, for the last one until then",
+                "SNAPSHOT", "Only these: the beginning of an id, 'latest', or a date (the last one up to it)",
                 .text, .any)
         ],
         examples: [
@@ -86,15 +95,17 @@ extension Command {
         })
 
     private static let vaultUnlock = Command(
-        "unlock", "Remove the locks of processes that are gone", in: .vault,
+        "unlock", "Remove stale locks", in: .vault,
         discussion: """
-            A lock is stale when its process is gone or its machine was started anew, or when it was not refreshed for \
-            30 minutes. Other commands pass over stale locks by themselves. \(Invocation.vaultDiscussion)
+            A lock is stale when its process has ended, its machine has restarted, or nobody has refreshed it for 30 \
+            minutes. Other commands ignore stale locks.
+
+            \(Invocation.vaultDiscussion)
             """,
         options: Option.vaultAccess + [
-            .flag("remove-all", "Remove every lock, also of processes that may be at work: they will then stop")
+            .flag("remove-all", "Remove all locks, also those of running processes, which then stop")
         ],
-        examples: [Example("backup-tool vault unlock", "After a crash, before restic is used")],
+        examples: [Example("backup-tool vault unlock", "Remove stale locks after a crash")],
         reports: true,
         run: { call in
             let fates = try call.openVault().unlock(all: call.flag("remove-all"))

@@ -4,23 +4,25 @@ extension Command {
     static let vaultForget = Command(
         "forget", "Remove snapshots, by a policy or by name", in: .vault,
         discussion: """
-            The policy is applied to each group of snapshots by itself, as restic does it. Snapshots whose time cannot be \
-            trusted are kept and do not count; the last that passed a drill stays, however it is named. What only the \
-            removed ones needed stays until 'vault prune', or --prune. \
+            The policy is applied to each group of snapshots, as in restic. Snapshots dated in the future are kept and \
+            not counted. The last snapshot that passed a drill is always kept. Data stays in the vault until 'vault \
+            prune', or --prune.
+
             \(Invocation.vaultDiscussion)
             """,
         options: Option.vaultAccess + [.profile, .lockWait, .dryRun, .maxUnused] + keepOptions + [
             .value(
-                "group-by", "WORDS", "What snapshots of one group have in common; host,paths when not given"),
+                "group-by", "WORDS", "Apply the policy to snapshots that share these (default: host,paths)"),
             .value("host", "NAME", "Only snapshots of this machine"),
-            .value("tag", "TAGS", "Only snapshots with all of these tags, with commas between", repeated: true),
-            .flag("prune", "Then remove what no snapshot needs any more"),
+            .value("tag", "TAGS", "Only snapshots with all of these tags, separated by commas", repeated: true),
+            .flag("prune", "Then delete unreferenced data"),
         ],
         arguments: [Argument("SNAPSHOT", "Remove these: the beginnings of their ids, or 'latest'", .text, .any)],
         examples: [
             Example(
-                "backup-tool vault forget --keep-daily 14 --keep-monthly 12 --dry-run", "What a policy would remove"),
-            Example("backup-tool vault forget 1a2b3c4d --prune", "One snapshot, and its data"),
+                "backup-tool vault forget --keep-daily 14 --keep-monthly 12 --dry-run", "See what a policy would remove"
+            ),
+            Example("backup-tool vault forget 1a2b3c4d --prune", "Remove one snapshot and its data"),
         ],
         reports: true,
         run: { call in

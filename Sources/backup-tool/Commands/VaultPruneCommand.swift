@@ -2,18 +2,20 @@ import BackupKit
 
 extension Option {
     static let maxUnused = Option.value(
-        "max-unused", "PERCENT", "How much that nobody needs may stay rather than be copied around; 5 when not given")
+        "max-unused", "PERCENT", "Unreferenced data that may stay, in percent of the vault (default: 5)")
 }
 
 extension Command {
     static let vaultPrune = Command(
-        "prune", "Remove what no snapshot needs", in: .vault,
+        "prune", "Delete unreferenced data", in: .vault,
         discussion: """
-            Packs that are needed in part are copied without the rest, as far as that is worth it. What is interrupted \
-            is finished by the next run. Nothing is removed while anything is damaged. \(Invocation.vaultDiscussion)
+            Removes packs that no snapshot refers to, and repacks those that are referred to in part. An interrupted run \
+            is finished by the next one. Nothing is removed while anything is damaged.
+
+            \(Invocation.vaultDiscussion)
             """,
         options: Option.vaultAccess + [.lockWait, .dryRun, .maxUnused],
-        examples: [Example("backup-tool vault prune --dry-run", "What it would free")],
+        examples: [Example("backup-tool vault prune --dry-run", "See how much it would free")],
         reports: true,
         run: { call in
             let options = try call.pruneOptions()
@@ -23,10 +25,10 @@ extension Command {
         })
 
     static let vaultStats = Command(
-        "stats", "Show how much is in a vault", in: .vault,
+        "stats", "Show the size of a vault", in: .vault,
         discussion: Invocation.vaultDiscussion,
         options: Option.vaultAccess + [.lockWait, .noLock],
-        arguments: [Argument("SNAPSHOT", "Only what these need: ids, 'latest' or dates", .text, .any)],
+        arguments: [Argument("SNAPSHOT", "Only the data of these: ids, 'latest' or dates", .text, .any)],
         examples: [Example("backup-tool vault stats latest", "The newest snapshot")],
         reports: true,
         run: { call in
@@ -42,19 +44,19 @@ extension Command {
         "copy", "Copy snapshots from another vault", in: .vault,
         discussion: """
             Into --vault, from the vault named by --from, whose password comes from --from-password-file or \
-            --from-password-command. What is here already is not copied again. A second vault on another disk, with \
-            another password, is the best use of it.
+            --from-password-command. What is here already is not copied again. Use it to keep a second vault on another disk, \
+            with another password.
             """,
         options: Option.vaultAccess + [
             .lockWait, .value("from", "PATH", "The vault to copy from", .vault, required: true),
             .value("from-password-file", "FILE", "Read that vault's password from this file", .file),
-            .value("from-password-command", "COMMAND", "Take as its password what this command prints"),
+            .value("from-password-command", "COMMAND", "Use the output of this shell command as its password"),
         ],
         arguments: [Argument("SNAPSHOT", "Only these: ids, 'latest' or dates", .text, .any)],
         examples: [
             Example(
                 "backup-tool vault copy --from /backup/v --from-password-file ~/.old",
-                "All that is new")
+                "Copy what is new")
         ],
         reports: true,
         run: { call in

@@ -2,24 +2,27 @@ import BackupKit
 
 extension Command {
     static let vaultRepair = Command(
-        "repair", "Mend a damaged index and remove damaged data", in: .vault,
+        "repair", "Rebuild a damaged index, remove damaged data", in: .vault,
         discussion: """
-            Reads all packs. An index that is damaged, missing or wrong is made anew from what the packs say of \
-            themselves. What is whole in a damaged pack, or in one under a wrong name, is copied into a \
-            new one. Damaged files are copied into the folder of --save, and removed from the vault. \
-            The next 'vault backup' stores again what the library still has, which makes older snapshots whole, too. \
-            Those that 'vault check' names after that have lost something for \
-            good; 'vault forget' removes them. Nothing is changed while a file cannot be read.
+            Reads all packs. An index that is damaged, missing or wrong is rebuilt from the headers of the packs. Sound \
+            blobs of a damaged or misnamed pack are copied into a new pack. Damaged files are copied to --save and \
+            removed from the vault. Nothing is changed while a file cannot be read.
 
-            The exit code is 3 when something was lost that may be stored again, and 4 when --dry-run finds damage. \
-            Where there is a copy of the vault, bring the file back from there instead. \(Invocation.vaultDiscussion)
+            Where there is a copy of the vault, bring the damaged file back from there instead. Otherwise run 'vault \
+            backup' next: it stores again what the library still has, which also repairs older snapshots. Snapshots that \
+            'vault check' still names have lost data for good; 'vault forget' removes them.
+
+            The exit code is 3 when data was lost that may be stored again, and 4 when --dry-run finds damage.
+
+            \(Invocation.vaultDiscussion)
             """,
         options: Option.vaultAccess + [
-            .lockWait, .dryRun, .value("save", "FOLDER", "Where damaged files are put before they go", .directory),
+            .lockWait, .dryRun,
+            .value("save", "FOLDER", "Copy damaged files to this folder before they are removed", .directory),
         ],
         examples: [
-            Example("backup-tool vault repair --dry-run", "What is damaged, and how much of it is whole"),
-            Example("backup-tool vault repair --save damaged", "Mend it"),
+            Example("backup-tool vault repair --dry-run", "See what is damaged"),
+            Example("backup-tool vault repair --save damaged", "Repair it"),
         ],
         reports: true,
         run: { call in
@@ -48,7 +51,7 @@ extension Invocation {
             say(result.damage.map { Finding($0.code, $0.severity, $0.subject, $0.message) } + result.findings)
             if !result.isIndexWhole {
                 output.note(
-                    "\(isRehearsal ? "Would make" : "Made") the index anew: "
+                    "\(isRehearsal ? "Would rebuild" : "Rebuilt") the index: "
                         + "\(HumanText.count(result.indexFiles, "file")) damaged, "
                         + "\(HumanText.count(result.packsIndexed, "pack")) not in it or described wrongly")
             }
@@ -60,12 +63,13 @@ extension Invocation {
             if result.isNothing {
                 output.note("No pack is damaged; 'backup-tool vault check' tells whether anything else is.")
             } else if isRehearsal {
-                output.note("'backup-tool vault repair --save FOLDER' does so, and keeps the damaged files in FOLDER.")
+                output.note(
+                    "'backup-tool vault repair --save FOLDER' repairs it, and keeps the damaged files in FOLDER.")
             } else {
                 output.note(
                     result.findings.isEmpty
                         ? "Run 'backup-tool vault backup' now, and then 'backup-tool vault check'."
-                        : "See to what is said above and run this again, before the next 'vault backup'.")
+                        : "Mend what is listed above and run this again, before the next 'backup-tool vault backup'.")
             }
         }
         if isRehearsal && !result.isNothing { return .damaged }

@@ -13,7 +13,7 @@ extension Command {
             """,
         options: [
             .value(
-                "level", "LEVEL", "How thoroughly to look", .oneOf(VerifyResult.Level.allCases.map(\.rawValue)))
+                "level", "LEVEL", "How thoroughly to check", .oneOf(VerifyResult.Level.allCases.map(\.rawValue)))
         ] + Option.passwords,
         arguments: [
             Argument("PATH", "A library or an imbib backup: a folder, an archive or vault:PATH@SNAPSHOT", .backup)

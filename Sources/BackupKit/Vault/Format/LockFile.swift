@@ -74,7 +74,7 @@ extension LockFile {
     func standing(now: Timestamp, host: HostView) -> Standing {
         if hostName == host.name {
             if let process, let own = host.own {
-                if process.boot != own.boot { return .gone("its machine was started anew") }
+                if process.boot != own.boot { return .gone("its machine has restarted") }
                 // Other numbers count in another container, and only its age tells.
                 if process.space == own.space {
                     return host.startTicks(pid) == process.startTicks ? .held : .gone("its process is gone")

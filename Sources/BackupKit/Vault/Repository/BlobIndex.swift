@@ -205,7 +205,7 @@ extension Vault {
             pause(backend.settling)
         }
         throw BackupError(
-            .temporary, "the index is made anew while it is being read", at: backend.location,
+            .temporary, "another process is rebuilding the index", at: backend.location,
             remedy: "run the command again")
     }
 

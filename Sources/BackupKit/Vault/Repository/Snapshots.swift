@@ -49,7 +49,7 @@ extension Vault {
                             .unreadable, .damage, file.path, "the snapshot cannot be read: \(error.message)",
                             // What cannot be opened may be whole.
                             remedy: error.code == .damaged
-                                ? "bring its file back from a copy, or let go of it with "
+                                ? "bring its file back from a copy, or remove it with "
                                     + "'backup-tool vault forget \(id.hex.prefix(8))'"
                                 : nil))
             }
