@@ -26,6 +26,34 @@ struct CommandsVaultDamageTests {
         #expect(try bench.tool(exit: 4, "vault", "check").stderr.contains("it hits 'Twenty Years in a Drawer"))
     }
 
+    /// The damaged one may be the latest: an older one in its place would be a loss that nobody notices.
+    @Test func noOlderSnapshotPassesForTheLatest() throws {
+        let bench = try CommandsVaultIndexTests.bench()
+        let all = try bench.json(exit: 0, "vault", "snapshots").array ?? []
+        let (old, new) = (try #require(all.first?["id"]?.string), try #require(all.last?["id"]?.string))
+        let late = try bench.shell(
+            "sqlite3 store.db \"SELECT local_id FROM record WHERE json_extract(fields, '$.citeKey') = 'late'\""
+        ).filter { $0 != "\n" }
+        try bench.tool(exit: 0, "store", "delete", late)
+        try bench.shell(
+            "chmod u+w v/snapshots/*; printf x | dd of=v/snapshots/\(new) bs=1 seek=40 conv=notrunc status=none")
+        for line in [
+            "restore vault:v", "restore vault:v@latest --to out", "restore vault:v@2030-01-01 --dry-run",
+            "verify vault:v",
+            "drill vault:v --log d.jsonl", "list vault:v@latest", "show vault:v", "diff vault:v store.db",
+            "vault stats",
+            "vault stats latest", "vault snapshots", "vault forget latest --dry-run",
+            "store purge \(late) --confirm --source vault:v", "store repair --from vault:v",
+        ] {
+            let result = try bench.tool(line.split(separator: " ").map(String.init))
+            #expect(result.status == 4 && result.stderr.contains(new), "\(line): \(result.status) \(result.stderr)")
+        }
+        try bench.tool(exit: 0, "store", "purge", late, "--dry-run", "--source", "vault:v@\(old.prefix(8))")
+        try bench.tool(exit: 0, "restore", "vault:v@\(old.prefix(8))", "--to", "old")
+        try bench.tool(exit: 0, "vault", "forget", String(new.prefix(8)))
+        try bench.tool(exit: 0, "restore", "vault:v", "--to", "latest")
+    }
+
     /// When the only list of records is lost, the files for people tell what was in it, and what in them is no entry is not named.
     @Test func whatTheOnlyListHeldIsNamed_asFarAsTheOtherFilesTell() throws {
         let bench = try CommandsVaultBackupTests.bench()

@@ -19,7 +19,7 @@ extension PurgeHolder {
     /// A vault without a snapshot stands for all its snapshots.
     static func expanded(_ source: String) throws -> [String] {
         guard let address = VaultAddress(source), address.word == nil else { return [source] }
-        return try address.vault().snapshots().snapshots.filter(\.file.isLibrary).map {
+        return try address.vault().everySnapshot().filter(\.file.isLibrary).map {
             "\(source)@\($0.id.hex.prefix(12))"
         }
     }

@@ -156,7 +156,7 @@ public enum Drill {
         }
         if let word = address.word { return [target(try vault.resolve(word).id.hex)] }
         // restic may keep other things in the same vault, which are no libraries.
-        let libraries = try vault.snapshots().snapshots.filter(\.file.isLibrary)
+        let libraries = try vault.everySnapshot().filter(\.file.isLibrary)
         let items = libraries.compactMap(\.retentionItem)
         let chosen = choice(of: items, DrillLog.History(), now: Clock.system.now(), using: &random)
         guard !chosen.isEmpty else { throw BackupError(.notFound, "the vault holds no library", at: path) }

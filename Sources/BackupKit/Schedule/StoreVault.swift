@@ -29,12 +29,8 @@ public final class StoreVault: NightlyVault {
     // MARK: Snapshots
 
     public func snapshots() throws -> [RetentionItem] {
-        let (all, findings) = try vault.snapshots()
         // Who cannot see all of them must not judge which may go.
-        if let damage = findings.first(where: { $0.severity == .damage }) {
-            throw BackupError(.damaged, damage.message, at: damage.subject, remedy: damage.remedy)
-        }
-        return try all.filter { isOurs($0.file) && isOfThisStore($0.file) }.map { snapshot in
+        try vault.everySnapshot().filter { isOurs($0.file) && isOfThisStore($0.file) }.map { snapshot in
             guard let item = snapshot.retentionItem else {
                 throw BackupError(.damaged, "has no time in the years 1 to 9999", at: snapshot.shortID)
             }

@@ -77,14 +77,9 @@ extension Invocation {
     }
 
     fileprivate func plan(_ policy: RetentionPolicy, _ vault: Vault) throws -> RetentionPlan {
-        let (snapshots, findings) = try vault.snapshots()
-        // Who cannot see all snapshots cannot say which are the last.
-        if let damage = findings.first(where: { $0.severity == .damage }) {
-            throw BackupError(.damaged, damage.message, at: damage.subject, remedy: "see 'backup-tool vault check'")
-        }
         // As with restic, no tag at all stands for snapshots without any.
         let tags = values("tag").map { $0.split(separator: ",").map(String.init) }
-        let chosen = snapshots.filter { snapshot in
+        let chosen = try vault.everySnapshot().filter { snapshot in
             (value("host").map { $0 == snapshot.file.hostname } ?? true)
                 && (tags.isEmpty
                     || tags.contains { wanted in

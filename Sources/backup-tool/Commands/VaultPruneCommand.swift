@@ -34,9 +34,12 @@ extension Command {
         run: { call in
             try call.withVault { vault in
                 let words = call.arguments("SNAPSHOT")
-                let snapshots = try words.isEmpty ? vault.snapshots().snapshots : words.map { try vault.resolve($0) }
-                call.show(try vault.statistics(of: snapshots, progress: call.output.progress()))
-                return .done
+                let (all, findings) = try vault.snapshots()
+                let chosen = try words.isEmpty ? all : words.map { try vault.resolve($0) }
+                call.show(try vault.statistics(of: chosen, progress: call.output.progress()))
+                guard words.isEmpty, !findings.isEmpty else { return .done }
+                call.say(findings)
+                return findings.contains { $0.severity == .damage } ? .damaged : .incomplete
             }
         })
 

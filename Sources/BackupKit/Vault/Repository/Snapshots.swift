@@ -57,6 +57,15 @@ extension Vault {
         return (snapshots.sorted(by: Self.isEarlier), findings)
     }
 
+    /// All snapshots, for who has to know that there are no others. Throws where one cannot be read.
+    public func everySnapshot() throws -> [Snapshot] {
+        let (all, findings) = try snapshots()
+        if let damage = findings.first(where: { $0.severity == .damage }) {
+            throw BackupError(.damaged, damage.message, at: damage.subject, remedy: damage.remedy)
+        }
+        return all
+    }
+
     /// One snapshot by its whole name.
     public func snapshot(_ id: SHA256Digest) throws -> Snapshot {
         guard let snapshot = try readSnapshot(id, VaultCipher(key)).get() else {
@@ -90,7 +99,7 @@ extension Vault {
 
     /// The snapshot that a person means: the beginning of its name, "latest", or a date or time, which stands for the
     /// last one until then (a bare date includes its day, as long as that is on this machine's wall clock). Words and dates
-    /// mean libraries, where there are any.
+    /// mean libraries, where there are any. Throws for "latest" and dates where a snapshot cannot be read: it may be the one.
     public func resolve(_ word: String, now: Timestamp = Clock.system.now()) throws -> Snapshot {
         let (all, findings) = try snapshots()
         let subject = "\(backend.location)@\(word)"
@@ -102,21 +111,27 @@ extension Vault {
                     ? "\(unread) snapshots cannot be read; see 'backup-tool vault check'"
                     : "see 'backup-tool vault snapshots'")
         }
+        func last(_ found: Snapshot?, or message: String) throws -> Snapshot {
+            if let unread = findings.first(where: { $0.severity == .damage }) {
+                throw BackupError(
+                    .damaged, "cannot be told, for \(unread.subject) cannot be read", at: subject,
+                    remedy: unread.advice("or name a snapshot by its id: 'backup-tool vault snapshots' lists them"))
+            }
+            guard let found else { throw none(message) }
+            return found
+        }
         var libraries = all.filter(\.file.isLibrary)
         if libraries.isEmpty { libraries = all }
         if word == "latest" {
             // A clock that once went wrong must not hide every later backup.
             let past = libraries.last { $0.time.timestamp <= now }
-            guard let latest = past ?? libraries.last else { throw none("the vault has no snapshots") }
-            return latest
+            return try last(past ?? libraries.last, or: "the vault has no snapshots")
         }
         let isDate = word.utf8.count == 10
         if let time = LocalTime(word), word.contains("-") {
             let end = isDate ? Self.endOfDay(time.day) : time.instant.milliseconds + 999
-            guard let found = libraries.last(where: { $0.time.timestamp.milliseconds <= end }) else {
-                throw none("no snapshot is as old as that")
-            }
-            return found
+            return try last(
+                libraries.last { $0.time.timestamp.milliseconds <= end }, or: "no snapshot is as old as that")
         }
         let prefix = word.lowercased()
         let found = all.filter { $0.id.hex.hasPrefix(prefix) }
