@@ -33,7 +33,7 @@ extension Workbench {
     #expect(plan["folded"]?.integer == single && plan["batch"] == .null)
     #expect(try bench.state() == before.1)
     let text = try bench.tool(exit: 0, "dedup", "--dry-run")
-    #expect(text.stdout.contains("folded into Library/") && text.stderr.contains("Nothing was written"))
+    #expect(text.stdout.contains("merged into Library/") && text.stderr.contains("nothing written"))
     let done = try bench.json(exit: 0, "dedup")
     #expect(done["records"]?.integer == single && done["plan"] == plan["plan"])
     #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == single)

@@ -185,7 +185,7 @@ func killedAtEveryStep_aReplaceOrUndoLeavesTheOldStateOrTheNewOne(_ command: Cra
             time.sleep(0.05)
             run.send_signal(signal)
             out, err = run.communicate()
-            assert run.returncode == 128 + signal and out == b'' and b'stopped on request' in err, (run.returncode, err)
+            assert run.returncode == 128 + signal and out == b'' and b'interrupted' in err, (run.returncode, err)
             assert not os.path.exists(target) and not any('.tmp-' in name for name in os.listdir('.'))
             """, try productsDirectory() + "/backup-tool", target, String(signal))
     }

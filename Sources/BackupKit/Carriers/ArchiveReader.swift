@@ -68,7 +68,7 @@ enum ArchiveMagic {
             }
             if let format = format(head) { return format }
             throw BackupError(
-                .refused, "is no archive: \(guess(head))", at: file.path,
+                .refused, "not a recognised archive\(guess(head).map { ": \($0)" } ?? "")", at: file.path,
                 remedy: "archives are tar.zst, tar.gz, tar.xz, tar or zip")
         }
     }
@@ -88,7 +88,7 @@ enum ArchiveMagic {
         return nil
     }
 
-    private static func guess(_ head: UnsafeRawBufferPointer) -> String {
+    private static func guess(_ head: UnsafeRawBufferPointer) -> String? {
         let known: [([UInt8], String)] = [
             (Array("%PDF".utf8), "it is a PDF"),
             (Array("age-encryption.org/".utf8), "it is encrypted with age"),
@@ -103,7 +103,7 @@ enum ArchiveMagic {
             (Array("!<arch>".utf8), "it is an ar archive, which is not supported"),
         ]
         if let match = known.first(where: { head.starts(with: $0.0) }) { return match.1 }
-        return head.count < TarHeader.blockSize ? "it is too short, or something else" : "it begins like none"
+        return head.count < TarHeader.blockSize ? "the file is too short" : nil
     }
 }
 

@@ -57,7 +57,7 @@ public enum TOML {
     /// Reads a whole document, or as much of it as is right.
     public static func read(_ bytes: [UInt8]) -> (table: TOMLTable, mistakes: [TOMLMistake]) {
         guard bytes.count <= maximumBytes else {
-            let message = "larger than \(maximumBytes) bytes, so hardly a configuration"
+            let message = "too large for a configuration file (limit: \(maximumBytes) bytes)"
             return (TOMLTable(entries: []), [TOMLMistake(position: nil, message: message)])
         }
         var reader = TOMLReader(bytes: bytes)

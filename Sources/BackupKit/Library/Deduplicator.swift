@@ -125,7 +125,7 @@ public struct Deduplicator {
             try store.put(ghost, replacing: other)
             result.folded += 1
             let reason = key.map { " (both are \($0))" } ?? ""
-            plan(.remove, other.record, [], "folded into \(survivor.record.id)\(reason)")
+            plan(.remove, other.record, [], "merged into \(survivor.record.id)\(reason)")
         }
     }
 

@@ -45,8 +45,8 @@ extension Command {
 extension DedupResult {
     fileprivate func sentence(dryRun: Bool) -> String {
         if folded == 0 { return "There are no duplicates." }
-        let names = HumanText.count(folded, "name")
+        let names = HumanText.count(folded, "duplicate")
         let what = "\(names) into \(HumanText.count(records, "record"))"
-        return dryRun ? "Would fold \(what). Nothing was written." : "Folded \(what)."
+        return dryRun ? "Dry run: \(what) merged, nothing written." : "\(what) merged."
     }
 }

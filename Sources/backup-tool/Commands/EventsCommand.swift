@@ -122,7 +122,7 @@ extension Invocation {
             let place = target == "-" ? "standard output" : target
             output.note(
                 dryRun
-                    ? "Would write \(what) to \(printable(place)). Nothing was written."
+                    ? "Dry run: \(what) to \(printable(place)), nothing written."
                     : "\(what)\(media), \(HumanText.bytes(Int(result.bytes))) in \(printable(place))")
         }
         return result.omitted.isEmpty && result.warnings.isEmpty ? .done : .incomplete

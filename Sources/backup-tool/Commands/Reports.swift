@@ -101,7 +101,7 @@ extension IntakeResult {
         }
         part(added, "added")
         part(updated, "updated")
-        part(kept, "made to outlive any delete")
+        part(kept, "also restored on other devices")
         part(quarantined, "put in quarantine")
         part(removed, "removed")
         part(unchanged, "unchanged")
@@ -112,7 +112,7 @@ extension IntakeResult {
         part(attachmentsMended, attachmentsMended == 1 ? "lost attachment put back" : "lost attachments put back")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
         let list = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
-        return dryRun ? "Would be: \(list). Nothing was written." : "\(list)."
+        return dryRun ? "Dry run: \(list), nothing written." : "\(list)."
     }
 
     func json(as what: String, dryRun: Bool) -> JSONValue {

@@ -167,7 +167,7 @@ private func extract(
         throw call.usage("--\(name) does not go with --to, which writes every file")
     }
     if options.dryRun || call.flag("resurrect") {
-        throw call.usage("--to writes files and knows no --dry-run or --resurrect")
+        throw call.usage("--dry-run and --resurrect cannot be used with --to")
     }
     try call.checkNewFolder(
         folder, remedy: "--to writes a folder; 'backup-tool export -o ARCHIVE' writes an archive")

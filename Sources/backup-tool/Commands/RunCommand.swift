@@ -214,7 +214,8 @@ extension Invocation {
         if output.isJSON {
             output.report(["message_type": "run-ack", "snapshot": .string(snapshot.id.hex), "holds": census.json])
         } else {
-            output.note("Snapshot \(snapshot.shortID) is the measure from now on; the next run removes again.")
+            output.note(
+                "Snapshot \(snapshot.shortID) is accepted. Later runs compare with it and remove snapshots again.")
         }
         return .done
     }

@@ -142,6 +142,6 @@ extension Invocation {
         if result.merged > 0 { parts.append("\(HumanText.count(result.merged)) merged") }
         if result.conflicts > 0 { parts.append(HumanText.count(result.conflicts, "conflict")) }
         let list = parts.joined(separator: ", ")
-        output.note(dryRun ? "Would be: \(list). Nothing was written." : "\(list).")
+        output.note(dryRun ? "Dry run: \(list), nothing written." : "\(list).")
     }
 }

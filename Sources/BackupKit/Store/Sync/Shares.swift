@@ -15,7 +15,8 @@ extension Store {
             let known = try share(of: zone)
             guard let owner = known?.owner ?? owner else {
                 throw BackupError(
-                    .usage, "whose zone is it?", at: zone, remedy: "say --owner NAME, or who you are with --user NAME")
+                    .usage, "has no owner yet", at: zone, remedy: "give --owner NAME, or your own name with --user NAME"
+                )
             }
             guard user != owner else { throw BackupError(.usage, "belongs to '\(user)' already", at: zone) }
             var share = known ?? Share(owner: owner)

@@ -5,7 +5,7 @@ import Glibc
 public enum Directory {
     /// Makes one folder, private to its owner.
     public static func create(_ path: String, mode: mode_t = 0o700) throws {
-        guard mkdir(path, mode) == 0 else { throw BackupError.fromErrno("cannot be created", at: path) }
+        guard mkdir(path, mode) == 0 else { throw BackupError.uncreated(path) }
     }
 
     /// Makes a folder and those above it, durably.

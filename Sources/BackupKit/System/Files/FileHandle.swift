@@ -73,7 +73,7 @@ public final class FileHandle: Sendable {
     /// Creates a file that did not exist, readable by its owner alone.
     public static func create(_ path: String, mode: mode_t = 0o600, toldAs name: String? = nil) throws -> FileHandle {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)
-        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be created", at: name ?? path) }
+        guard descriptor >= 0 else { throw BackupError.uncreated(name ?? path) }
         return FileHandle(owning: descriptor, path: name ?? path)
     }
 
@@ -235,6 +235,15 @@ public struct FileStatus: Sendable, Equatable {
 
 extension BackupError {
     /// An error made of the current `errno`; a full disk and a missing file keep codes of their own.
+    /// People know the folder, not the temporary name in it.
+    static func uncreated(_ path: String) -> BackupError {
+        switch errno {
+        case ENOENT: BackupError(.notFound, "no such folder", at: parent(of: path), remedy: "make the folder first")
+        case EACCES: BackupError(.failed, "no permission to write in this folder", at: parent(of: path))
+        default: fromErrno("cannot be created", at: path)
+        }
+    }
+
     static func fromErrno(_ what: String, at path: String) -> BackupError {
         let number = errno
         let reason = String(cString: strerror(number))
@@ -243,7 +252,7 @@ extension BackupError {
             return BackupError(
                 .destinationFull, "\(what): \(reason)", at: path, remedy: "free some space and run the command again")
         case EINTR where Interrupt.signal != nil:
-            return BackupError(.interrupted, "stopped on request", at: path)
+            return BackupError(.interrupted, "interrupted", at: path)
         case ENOENT, ENOTDIR:
             return BackupError(.notFound, "\(what): \(reason)", at: path)
         case EEXIST:
@@ -271,6 +280,6 @@ public enum Interrupt {
     /// Throws when somebody pressed Control-C; long loops call it between pieces of work.
     @inline(__always)
     public static func check() throws {
-        if csystem_caught_signal() != 0 { throw BackupError(.interrupted, "stopped on request") }
+        if csystem_caught_signal() != 0 { throw BackupError(.interrupted, "interrupted") }
     }
 }

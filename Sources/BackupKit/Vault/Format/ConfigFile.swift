@@ -29,7 +29,7 @@ struct ConfigFile: Equatable {
         }
         // Whether it is usable is asked here, as restic does: a reducible one would make chunks that say what is in them.
         guard let polynomial = json["chunker_polynomial"]?.string.flatMap({ Polynomial(hex: $0) }), polynomial.isUsable
-        else { throw BackupError(.damaged, "its chunker polynomial is none") }
+        else { throw BackupError(.damaged, "the chunker polynomial is invalid") }
         self.init(version: Int(version), id: id, polynomial: polynomial)
     }
 
