@@ -141,3 +141,17 @@ private func peak(_ bench: Workbench, _ command: String) throws -> Int {
     #expect(restored.stderr.contains("use a newer backup-tool"))
     try bench.tool(exit: 0, "restore", "new", "--to", "plain")
 }
+
+/// With every name compared with every other one, this takes minutes.
+@Test func anEntryOfManyFields_isReadInProportion_andTheFirstOfEqualNamesCounts() throws {
+    let bench = try Workbench()
+    let fields = (0..<30_000).map { "f\($0) = {v\($0)}" } + ["F17 = {second}", "f29999 = {second}"]
+    try bench.write("many.bib", "@misc{many, \(fields.joined(separator: ", "))}\n")
+    try bench.tool("import", "-q", "many.bib")
+    let found = try bench.shell(
+        """
+        sqlite3 store.db "SELECT json_extract(fields, '\\$.f17', '\\$.f29999'), (SELECT count(*) FROM json_each(fields))
+            FROM record WHERE type = 'Publication'"
+        """)
+    #expect(found == "[\"v17\",\"v29999\"]|30003\n")
+}

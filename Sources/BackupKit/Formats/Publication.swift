@@ -35,9 +35,7 @@ public enum Publication {
         var seen = NamesSeen()
         for (index, field) in block.fields.enumerated() {
             let name = block.nameBytes(of: field)
-            guard name.count > 0, !seen.mayHold(name) || !isAmong(block.fields[..<index], of: block, name) else {
-                continue
-            }
+            guard name.count > 0, seen.insert(name, after: block.fields[..<index], of: block) else { continue }
             pen.write(",")
             if !pen.lowercaseName(name) { pen.string(lowercased(name)) }
             pen.write(":")
@@ -61,23 +59,29 @@ public enum Publication {
         if isUTF8 { pen.string(bytes) } else { pen.string(BibBase64.encode(Array(bytes))) }
     }
 
-    /// Tells quickly that a name is none of those before it; where it cannot, they have to be compared.
+    /// The names of an entry's fields so far, whatever their case.
     private struct NamesSeen {
-        private var bits: UInt64 = 0
+        /// So many are compared one by one, which is quickest for what people write.
+        private static let few = 64
 
-        mutating func mayHold(_ name: UnsafeRawBufferPointer) -> Bool {
+        private var bits: UInt64 = 0
+        private var names: Set<[UInt8]> = []
+
+        /// Whether the name is none of those of `fields`, which come before it.
+        mutating func insert(
+            _ name: UnsafeRawBufferPointer, after fields: Slice<UnsafeBufferPointer<BibField>>, of block: BibBlock
+        ) -> Bool {
+            func lowercase(_ name: UnsafeRawBufferPointer) -> [UInt8] { name.map(BibText.lowercase) }
+            guard fields.count < Self.few else {
+                if names.isEmpty { names = Set(fields.map { lowercase(block.nameBytes(of: $0)) }) }
+                return names.insert(lowercase(name)).inserted
+            }
             let last = BibText.lowercase(name[name.count - 1])
             let bit: UInt64 =
                 1 << ((UInt64(BibText.lowercase(name[0])) &+ UInt64(last) &* 7 &+ UInt64(name.count)) & 63)
             defer { bits |= bit }
-            return bits & bit != 0
+            return bits & bit == 0 || !fields.contains { sameName(block.nameBytes(of: $0), name) }
         }
-    }
-
-    private static func isAmong(
-        _ fields: Slice<UnsafeBufferPointer<BibField>>, of block: BibBlock, _ name: UnsafeRawBufferPointer
-    ) -> Bool {
-        fields.contains { sameName(block.nameBytes(of: $0), name) }
     }
 
     private static func lowercased(_ name: UnsafeRawBufferPointer) -> String {
