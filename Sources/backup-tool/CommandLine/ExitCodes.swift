@@ -58,7 +58,7 @@ struct ExitStatus: Sendable, Equatable {
 
 /// The last words of a run that failed, always on standard error: two lines, or with `--json` one object.
 ///
-///     backup-tool: library.tar.zst: there is a file of this name
+///     backup-tool: library.tar.zst: already exists
 ///       choose another name, or replace it with --force
 struct ExitError {
     let status: ExitStatus
