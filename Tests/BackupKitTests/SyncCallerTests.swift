@@ -45,7 +45,7 @@ import Testing
         try withBensDevice(syncedFirstAs: "ben") { devices in
             try devices.edit("ann", "new", "{}")
             try devices.sync("ann")
-            let result = try Synchronizer(devices["ben"], devices.hub, SyncOptions(dryRun: true)).run()
+            let result = try Synchronizer.sync(devices["ben"], with: devices.hub, SyncOptions(dryRun: true))
             #expect(result.pulled == 1)
         }
     }

@@ -327,7 +327,7 @@ import Testing
             let before = try readFile(devices.hubPath)
             var options = SyncOptions()
             options.dryRun = true
-            let result = try Synchronizer(devices["B"], devices.hub, options).run()
+            let result = try Synchronizer.sync(devices["B"], with: devices.hub, options)
             #expect(result.pulled == 1 && result.pushed == 1)
             #expect(try devices["B"].all().count == 1)
             #expect(try readFile(devices.hubPath) == before)

@@ -23,7 +23,8 @@ struct Shelf {
 /// Publications that share cite keys, and decisions about them.
 extension World {
     func workOnLibrary(_ number: Int) throws {
-        switch random.below(8) {
+        switch random.below(11) {
+        case 8..<10: try keepOrGiveBack(number)
         case 0..<3: try addWork(number, Shelf.works.lowerBound + random.below(Shelf.works.count))
         case 3..<7: try decide(number)
         default: try deleteWork(number)
@@ -63,7 +64,10 @@ extension World {
         let waiting = try store.conflicts()
         guard !waiting.isEmpty else { return }
         let conflict = waiting[random.below(waiting.count)]
-        let choices = conflict.isAboutAssets ? ConflictChoice.forAssets : ConflictChoice.allCases
+        var choices = conflict.isAboutAssets ? ConflictChoice.forAssets : ConflictChoice.allCases
+        let works = try [conflict.existing, conflict.incoming].compactMap { try store.livePublication($0)?.record }
+        // What is kept here is not merged into what others see.
+        if Set(works.map(\.isLocalOnly)).count > 1 { choices.removeAll { $0 == .merge } }
         let choice = choices[random.below(choices.count)]
         var loser: String?
         if choice == .keepExisting { loser = conflict.incoming }
@@ -73,6 +77,30 @@ extension World {
         }
         _ = try ConflictResolver.resolve([conflict.id], with: choice, in: store)
         say("decides \(choice) of \(conflict.existing) and \(conflict.incoming)", number)
+    }
+
+    /// Keeps a work on one device, or gives one back to everybody.
+    private func keepOrGiveBack(_ number: Int) throws {
+        let all = try publications(number)
+        guard !all.isEmpty else { return }
+        let record = all[random.below(all.count)]
+        if record.isLocalOnly { return try giveBack(record, number) }
+        // The other devices lose it, unless it is given back.
+        library.dropped.formUnion(try Shelf.works(in: record))
+        _ = try devices[number].setLocal([record.id.description])
+        say("keeps \(record.localID) for itself", number)
+    }
+
+    private func giveBack(_ record: Record, _ number: Int) throws {
+        _ = try devices[number].enableCloud([record.id.description])
+        say("gives \(record.localID) back", number)
+    }
+
+    /// Everybody gives back what is kept: then nothing keeps the devices from having one queue.
+    func giveAllBack() throws {
+        for number in devices.indices {
+            for record in try publications(number) where record.isLocalOnly { try giveBack(record, number) }
+        }
     }
 
     private func deleteWork(_ number: Int) throws {
@@ -88,6 +116,9 @@ extension World {
     func libraryDefects() throws -> [String] {
         var found: [String] = []
         var first: Set<Set<String>>?
+        // What is kept on one device is nobody else's question.
+        let kept = Set(
+            try devices.indices.flatMap { try publications($0).filter(\.isLocalOnly).map(\.localID) })
         for (number, store) in devices.enumerated() {
             let all = try publications(number)
             let alive = try all.reduce(into: Set<Int>()) { $0.formUnion(try Shelf.works(in: $1)) }
@@ -102,7 +133,7 @@ extension World {
             for conflict in conflicts where keys[conflict.existing] != keys[conflict.incoming] {
                 found.append("device\(number) asks about different keys: \(conflict)")
             }
-            let queue = Set(conflicts.map { Set([$0.existing, $0.incoming]) })
+            let queue = Set(conflicts.map { Set([$0.existing, $0.incoming]) }.filter(kept.isDisjoint))
             if let first, first != queue { found.append("device\(number) asks \(queue), device0 \(first)") }
             first = first ?? queue
             for (place, one) in all.enumerated() {

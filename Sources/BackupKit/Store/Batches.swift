@@ -23,6 +23,8 @@ public struct UndoResult: Sendable, Equatable {
     public var conflicts = 0
     /// Records that somebody changed after the batch: they stay as they are.
     public var keptNewer: [RecordID] = []
+    /// Records whose older version was purged: they stay as they are.
+    public var purged: [RecordID] = []
     /// Files that an app had changed since, whose versions stay under other names, and files that wait for room.
     public var fileFindings: [Finding] = []
 }
@@ -35,6 +37,8 @@ extension Store {
     static let undoDepth = 20
     /// The kind of a batch that a sync puts files in place with, and forgets at once.
     static let syncBatch = "sync"
+    /// The number of a row in the undo history whose content was purged; no row of the store has it.
+    static let purgedChange: Int64 = 0
 
     /// Runs an import or restore: one transaction, recorded so that it can be undone. When `body` changed nothing, or
     /// says so (a dry run), nothing at all is written. With `notesIdle` an undo will know that there was such a command.
@@ -49,10 +53,10 @@ extension Store {
             try write {
                 var batch = try begin(kind, source)
                 currentBatch = batch
-                rehearsal = dryRun
+                rehearsal = dryRun || isPlaying
                 defer {
                     currentBatch = nil
-                    rehearsal = false
+                    rehearsal = isPlaying
                 }
                 let (result, summary) = try body()
                 outcome = result
@@ -68,11 +72,11 @@ extension Store {
         } catch {
             hasNewBlobs = false
             // The rows are back, and their files were not touched. The next writer collects what this one cannot.
-            if !dryRun { _ = try? collectBlobs() }
+            if !dryRun, !isPlaying { _ = try? collectBlobs() }
             guard error is NothingToKeep else { throw error }
         }
         hasNewBlobs = false
-        if recorded != nil { noteUnsettledFiles() }
+        if recorded != nil, !isPlaying { noteUnsettledFiles() }
         if recorded != nil, kind != Self.syncBatch {
             try forgetIdle()
         } else if notesIdle, recorded == nil, !dryRun {

@@ -23,6 +23,7 @@ public struct Conflict: Sendable, Equatable {
     private static let attachment = "attachment"
     private static let (kindField, worksField, decisionField) = ("kind", "works", "decision")
     static let keepBoth = "keep-both"
+    fileprivate static let localPrefix = "local:"
 
     /// Nil for a record that does not say what a conflict says.
     init?(_ record: Record, number: Int64, subject: (String, [String]) throws -> String) throws {
@@ -44,7 +45,7 @@ public struct Conflict: Sendable, Equatable {
         let kind = kind == publication ? kind : attachment
         let name = "conflict-\(DeterministicName.of([kind] + [existing, incoming].sorted(by: precedesBytewise)))"
         // The record of other devices, should there be one, is not ours to stand for.
-        let id = RecordID(zone: zone, name: isLocalOnly ? "local:\(name)" : name)
+        let id = RecordID(zone: zone, name: isLocalOnly ? localPrefix + name : name)
         let fields = [
             Field(kindField, .string(kind)), Field(worksField, .array([.string(existing), .string(incoming)])),
         ]
@@ -91,6 +92,38 @@ extension Store {
     /// Records of conflicts whose works are gone, or do not clash any more.
     func pointlessConflicts() throws -> [RecordID] {
         try knownConflicts().filter { try pointless($0) != nil }.map(\.recordID)
+    }
+
+    /// Makes conflicts of this device alone everybody's, decided or not, once both works are: else no other device would
+    /// hear of the decision. Must run inside `write`.
+    func shareConflicts() throws {
+        for conflict in try knownConflicts() where conflict.recordID.name.hasPrefix(Conflict.localPrefix) {
+            guard try pointless(conflict) == nil,
+                try !conflictPlace(conflict.kind, conflict.existing, conflict.incoming).isLocalOnly,
+                let local = try record(conflict.recordID)
+            else { continue }
+            try share(local, conflict)
+        }
+    }
+
+    private func share(_ local: StoredRecord, _ conflict: Conflict) throws {
+        var shared = local.record.identified(as: String(local.record.id.name.dropFirst(Conflict.localPrefix.count)))
+        shared.isLocalOnly = false
+        guard let known = try record(shared.id) else {
+            try reidentify(local.change, local.record, to: shared)
+            try database.statement("UPDATE OR REPLACE conflict_number SET record_name = ? WHERE id = ?")
+                .bind(1, shared.id.name).bind(2, conflict.id).run()
+            // An undo of the decision is everybody's, too.
+            return try database.statement("UPDATE batch_record SET local_only = 0 WHERE after = ?")
+                .bind(1, record(shared.id)?.change).run()
+        }
+        if known.record.isDeleted {
+            shared.modifiedAt = timeAfter(known.record)
+            try put(shared, replacing: known)
+        } else if conflict.isKept, Conflict.isUndecided(known.record) {
+            try put(Conflict.keptBoth(known.record, at: timeAfter(known.record)), replacing: known)
+        }
+        try takeOut(local.change, local.record)
     }
 
     private struct Pair: Hashable {

@@ -28,6 +28,8 @@ public final class Store {
     var publicationsBefore: (batch: Int64, any: Bool)?
     /// Whether that batch is a dry run: rows come and go, files stay where they are.
     var rehearsal = false
+    /// Whether several transactions are a dry run together: see `play`.
+    private(set) var isPlaying = false
     /// Whether `.blobs` has names that are not durable yet.
     var hasNewBlobs = false
     /// What the running batch, or the last one, has to tell of files: versions of apps that it replaced and kept, and files
@@ -42,6 +44,9 @@ public final class Store {
     /// Makes a new, empty store: its folder for assets first, the database last, in one rename.
     public static func create(_ path: String, clock: Clock = .system) throws -> Store {
         if try FileStatus.ofName(path) != nil {
+            do { try mustBeStore(path) } catch let error as BackupError where error.code == .notFound {
+                throw BackupError(.exists, error.message, at: path, remedy: error.remedy)
+            }
             throw BackupError(
                 .exists, "already exists", at: path, remedy: "choose another path, or use this store")
         }
@@ -190,16 +195,25 @@ public final class Store {
 
     private static func mustBeStore(_ path: String) throws {
         guard try FileStatus.ofTarget(path) != nil else {
+            if let target = try Directory.target(ofLink: path) {
+                throw BackupError(
+                    .notFound, "is a link to '\(target)', which is not there", at: path,
+                    remedy: "connect the disk that it lies on, or remove the link")
+            }
             throw BackupError(
                 .notFound, "there is no store here", at: path, remedy: "make one with 'backup-tool store init'")
         }
-        guard isStore(path) else {
-            throw notStore(path)
-        }
+        try FileHandle.checkReadable(path)
+        guard isStore(path) else { throw notStore(path) }
     }
 
     static func notStore(_ path: String) -> BackupError {
-        BackupError(
+        if let status = try? FileStatus.ofTarget(path), status.isRegular, status.size == 0 {
+            return BackupError(
+                .notFound, "is an empty file, not a store", at: path,
+                remedy: "remove it; then 'backup-tool store init' makes a store there, and 'restore' fills it")
+        }
+        return BackupError(
             .notFound, "is not a store of backup-tool and was not touched", at: path,
             remedy: "name the store with --store, or make one in another place with 'backup-tool store init'")
     }
@@ -282,6 +296,18 @@ public final class Store {
         if isNewer { savedTime = hybridClock.latest }
         try publish()
         return result
+    }
+
+    /// Runs `body`, whatever number of transactions it has, and takes all of it back: a dry run by the very code of the run.
+    /// Rows come and go; files stay where they are.
+    func play<Result>(_ body: () throws -> Result) throws -> Result {
+        let before = (hybridClock, savedTime, changeCounter)
+        (isPlaying, rehearsal) = (true, true)
+        defer {
+            (isPlaying, rehearsal) = (false, false)
+            (hybridClock, savedTime, changeCounter) = before
+        }
+        return try database.rehearse(body)
     }
 
     /// Runs `body` on one consistent snapshot.

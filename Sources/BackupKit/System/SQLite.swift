@@ -134,7 +134,35 @@ public final class SQLite {
         try transaction("BEGIN", body)
     }
 
+    private var isRehearsing = false
+
+    /// Runs `body` as if each transaction in it were committed when it ends, and takes all of them back at the end.
+    func rehearse<Result>(_ body: () throws -> Result) throws -> Result {
+        try execute("BEGIN IMMEDIATE")
+        isRehearsing = true
+        defer {
+            isRehearsing = false
+            // Nothing was committed, whether or not this can be said.
+            if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK") }
+        }
+        return try body()
+    }
+
+    private func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
+        try execute("SAVEPOINT rehearsal")
+        do {
+            let result = try body()
+            try execute("RELEASE rehearsal")
+            return result
+        } catch {
+            // As in `transaction`.
+            if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK TO rehearsal; RELEASE rehearsal") }
+            throw error
+        }
+    }
+
     private func transaction<Result>(_ begin: String, _ body: () throws -> Result) throws -> Result {
+        if isRehearsing { return try savepoint(body) }
         try execute(begin)
         do {
             let result = try body()

@@ -14,6 +14,21 @@ extension Invocation {
         return try configuration().text("user")
     }
 
+    fileprivate func hub(of store: Store) throws -> FileHub {
+        let path = try hubPath(of: store)
+        do { return try FileHub(path, allowingNetwork: flag(Option.allowNetwork.name)) } catch let error as BackupError
+            where error.code == .notFound
+        {
+            // A new hub would be another one: what is missing is the disk.
+            guard let known = try store.syncState()?.location, known == (Directory.real(path) ?? path) else {
+                throw error
+            }
+            throw BackupError(
+                .notFound, "the hub of the last sync is not there", at: path,
+                remedy: "connect its disk, or name the hub with --hub where it is now")
+        }
+    }
+
     /// The named hub, else the one that the store synced with last.
     fileprivate func hubPath(of store: Store) throws -> String {
         if let named = value("hub") ?? environment["BACKUP_TOOL_HUB"], !named.isEmpty {
@@ -33,8 +48,12 @@ extension Invocation {
     fileprivate func say(_ held: [Held]) {
         guard !output.isJSON else { return }
         say(
-            held.filter { $0.kind != .local || output.isVerbose }.map {
-                Finding(.skipped, .warning, $0.id.description, "stays on this device: \($0.reason)")
+            held.map { held in
+                let what = held.kind == .local ? "the version of the others does not come in" : "stays on this device"
+                return Finding(
+                    .skipped, .warning, held.id.description, "\(what): \(held.reason)",
+                    remedy: held.kind == .local
+                        ? "'backup-tool store enable-cloud ID' merges the two, 'store delete ID' takes theirs" : nil)
             })
     }
 }
@@ -80,11 +99,11 @@ extension Command {
         reports: true,
         run: { call in
             let dryRun = call.flag("dry-run")
-            let store = try call.store(dryRun ? .read : .write)
-            let hub = try FileHub(
-                try call.hubPath(of: store), allowingNetwork: call.flag(Option.allowNetwork.name))
+            let store = try call.store(.write)
+            let hub = try call.hub(of: store)
             var options = SyncOptions(user: try call.user(), dryRun: dryRun)
             options.changesUser = call.flag("change-user")
+            if options.changesUser, options.user == nil { throw call.usage("--change-user needs --user NAME") }
             let result = try Synchronizer.sync(store, with: hub, options)
             call.report(result, dryRun: dryRun)
             return result.needsAttention ? .incomplete : .done

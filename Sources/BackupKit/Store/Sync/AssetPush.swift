@@ -44,6 +44,11 @@ extension Synchronizer {
 
     /// False when the file has other bytes by now.
     private func sendBytes(of asset: Asset) throws -> Bool {
+        // In a dry run what came just now lies nowhere yet; its bytes were looked at when it came.
+        if try store.isPlaying && store.pending(asset.path) != nil {
+            result.assetsSent += 1
+            return true
+        }
         do {
             try ask {
                 let file = try FileHandle.openForReading(store.place(of: asset))

@@ -28,7 +28,7 @@ extension Synchronizer {
                     try store.write { try hold(id, .size, reason, size: Int(clamping: wanted.size)) }
                     continue
                 }
-                try store.withIncomingFolder { folder in
+                try withStage { folder in
                     let staged = try wanted.digest.map { digest in try stage(digest, wanted.size, in: folder) }
                     guard staged != .some(nil) else {
                         throw BackupError(.incomplete, "its bytes are not on the hub")
@@ -40,6 +40,11 @@ extension Synchronizer {
                 try store.write { try hold(id, .missing, error.message, size: Int(clamping: wanted.size)) }
             } catch let row as DamagedRow { try store.write { try hold(row) } }
         }
+    }
+
+    /// A dry run writes no file, and only looks at the bytes.
+    private func withStage(_ body: (String) throws -> Void) throws {
+        try store.isPlaying ? body("") : store.withIncomingFolder(body)
     }
 
     /// The hub's bytes in a file of ours; nil when it does not have them. Where they are others the hub forgets them, so
@@ -56,21 +61,22 @@ extension Synchronizer {
     private func receive(_ digest: SHA256Digest, _ size: Int64, in folder: String) throws -> String? {
         let path = "\(folder)/\(digest.hex)"
         let isThere = try ask {
-            try Directory.removeTree(path)
-            let file = try FileHandle.create(path)
+            let isPlaying = store.isPlaying
+            if !isPlaying { try Directory.removeTree(path) }
+            let file = try isPlaying ? nil : FileHandle.create(path)
             let hasher = SHA256Hasher()
             var count: Int64 = 0
             let found = try hub.getAsset(digest) { chunk in
                 count += Int64(chunk.count)
                 guard count <= size else { throw BackupError(.incomplete, "its bytes on the hub are others") }
                 hasher.update(chunk)
-                try file.write(chunk)
+                try file?.write(chunk)
             }
             guard found else { return false }
             guard count == size, hasher.finish() == digest else {
                 throw BackupError(.incomplete, "its bytes on the hub are others")
             }
-            try file.sync()
+            try file?.sync()
             return true
         }
         return isThere ? path : nil
@@ -115,6 +121,11 @@ extension Synchronizer {
     /// A copy of the store's file; nil when it is not there.
     private func setAside(_ asset: Asset, in folder: String) throws -> String? {
         guard try store.isInPlace(asset) else { return nil }
+        if store.isPlaying {
+            let isHere =
+                try store.pending(asset.path) != nil || Store.digest(ofFile: store.place(of: asset)) == asset.digest
+            return isHere ? "" : nil
+        }
         let source = try FileHandle.openForReading(store.place(of: asset))
         guard try RootDirectory(folder).copy(source, to: "ours") == asset.digest else { return nil }
         return "\(folder)/ours"

@@ -113,7 +113,7 @@ extension Store {
                 try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
             }
         }
-        try collectBlobs()
+        if !isPlaying { try collectBlobs() }
     }
 }
 

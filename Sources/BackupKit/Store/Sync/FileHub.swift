@@ -89,9 +89,16 @@ public final class FileHub {
     /// `allowingNetwork`: whoever calls knows that nobody else uses the hub at the same time.
     public init(_ path: String, allowingNetwork: Bool = false) throws {
         guard try FileStatus.ofTarget(path) != nil else {
+            let folder = parent(of: path)
+            guard try FileStatus.ofTarget(folder) != nil else {
+                throw BackupError(
+                    .notFound, "there is no hub here: there is no folder '\(folder)'", at: path,
+                    remedy: "check the name, and connect the disk if it lies on one")
+            }
             throw BackupError(
                 .notFound, "there is no hub here", at: path, remedy: "make one with 'backup-tool hub init PATH'")
         }
+        try FileHandle.checkReadable(path)
         guard Self.isHub(path) else {
             throw BackupError(.notFound, "is not a hub of backup-tool and was not touched", at: path)
         }
@@ -132,6 +139,14 @@ public final class FileHub {
     public func identity() throws -> HubIdentity {
         // Absolute: a store remembers it, and is not always used from the same folder.
         HubIdentity(id: id, location: Directory.real(path) ?? path, limits: declared)
+    }
+
+    /// A copy of its records, for a dry run.
+    func copy(to path: String) throws -> FileHub {
+        try Store.copyDatabase(self.path, to: path)
+        let copy = try FileHub(path, allowingNetwork: true)
+        try copy.database.execute("PRAGMA synchronous = OFF; PRAGMA journal_mode = MEMORY")
+        return copy
     }
 
     /// Somebody else at work is nothing to give up for.

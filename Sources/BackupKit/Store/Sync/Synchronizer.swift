@@ -37,7 +37,7 @@ public struct SyncResult: Sendable {
     public var findings: [Finding] = []
 
     public var needsAttention: Bool {
-        !held.allSatisfy { $0.kind == .local } || conflicts > 0 || findings.contains { $0.code == .malformed }
+        !held.isEmpty || conflicts > 0 || findings.contains { $0.severity != .note && $0.code != .clockSkew }
     }
 }
 
@@ -81,10 +81,10 @@ public final class Synchronizer {
     public func run() throws -> SyncResult {
         do {
             (identity, result.findings) = try ask { try hub.identity() }
-            if options.dryRun { return try rehearse() }
             try store.forgetSyncBatches()
             try meet()
             try holdUnreachable()
+            try store.write { try store.shareConflicts() }
             try converse()
             try store.write {
                 link.syncedAt = store.clock.now()
@@ -251,42 +251,5 @@ public final class Synchronizer {
         return BackupError(
             .temporary, what, at: identity.location,
             remedy: "try again later; what was done is done, and the rest waits")
-    }
-
-    // MARK: A dry run
-
-    private func rehearse() throws -> SyncResult {
-        let known = try store.syncState() == nil ? nil : store.hubLink()
-        var isKnown = known?.hubID == identity.id
-        if let known, isKnown {
-            _ = try recall(known)
-            do { try confirmHistory() } catch HubError.tokenUnknown { isKnown = false }
-        }
-        if known == nil { link.user = Self.name(options.user) }
-        var token = isKnown ? link.token : nil
-        result.resynced = known != nil && !isKnown
-        while true {
-            let page: HubPage
-            do {
-                page = try ask {
-                    try hub.changes(after: token, limit: identity.limits.recordsPerPage, for: link.user)
-                }
-            } catch HubError.tokenUnknown where token != nil {
-                result.resynced = true
-                result.pulled = 0
-                token = nil
-                continue
-            }
-            result.pulled += page.records.count
-            result.findings += page.defects.map {
-                Finding(.malformed, .warning, "\($0.id)", "the hub's version \($0.reason)")
-            }
-            token = page.token
-            if !page.more { break }
-        }
-        let mark = result.resynced ? 0 : known?.pushedThrough ?? 0
-        result.pushed = try store.pendingRecords(after: mark) + store.pendingAssets(after: mark)
-        result.held = try store.syncState()?.held ?? []
-        return result
     }
 }

@@ -29,6 +29,15 @@ public enum Directory {
         return String(cString: found)
     }
 
+    /// What a symbolic link names; nil of anything else.
+    static func target(ofLink path: String) throws -> String? {
+        guard try FileStatus.ofName(path)?.isLink == true else { return nil }
+        return withUnsafeTemporaryAllocation(of: CChar.self, capacity: Int(PATH_MAX)) { buffer in
+            let count = buffer.baseAddress.map { readlink(path, $0, buffer.count) } ?? 0
+            return String(decoding: buffer.prefix(max(0, count)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
+        }
+    }
+
     /// Whether a path, as far as there is something of it, leads to a folder or into it, whatever name the folder has there.
     static func isInside(_ path: String, _ folder: String) throws -> Bool {
         var path = path

@@ -27,6 +27,15 @@ public final class FileHandle: Sendable {
         return file
     }
 
+    /// Throws with the reason where a file is there and may not be read.
+    static func checkReadable(_ path: String) throws {
+        guard access(path, R_OK) == 0 else {
+            let error = BackupError.fromErrno("cannot be read", at: path)
+            throw errno == EACCES
+                ? error.advising("run this as a user who may read it, or change its permissions") : error
+        }
+    }
+
     /// Opens a file that is read once, from its start to its end. What is no regular file is refused, for nobody knows
     /// whether anything ever comes out of a pipe, unless whoever started this program has handed it over as an open file:
     /// `/dev/fd/3`, `<(command)`, `/dev/stdin`.
@@ -124,6 +133,7 @@ public final class FileHandle: Sendable {
             let count = Glibc.write(descriptor, bytes.baseAddress?.advanced(by: done), bytes.count - done)
             if count < 0 {
                 if errno == EINTR { continue }
+                if errno == EPIPE { throw ClosedPipe(path: path) }
                 throw BackupError.fromErrno("cannot be written", at: path)
             }
             done += count
@@ -263,6 +273,15 @@ extension BackupError {
         default:
             return BackupError(.failed, "\(what): \(reason)", at: path)
         }
+    }
+}
+
+/// Whoever read what was written has gone away. That is no failure for a command that only prints, as in `show … | head`.
+public struct ClosedPipe: Error {
+    let path: String
+
+    var asFailure: BackupError {
+        BackupError(.failed, "the program that reads it ended before everything was written", at: path)
     }
 }
 
