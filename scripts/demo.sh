@@ -46,7 +46,7 @@ run 0 export -o library.tar.zst
 run 0 verify library.tar.zst --level deep
 
 say "3. Restore it into a second, empty store"
-run 0 restore library.tar.zst --store second.db
+run 0 restore library.tar.zst --create --store second.db
 
 say "4. Both stores hold the same, to the last field"
 first=$("$tool" store digest)

@@ -257,9 +257,9 @@ extension Devices {
             let before = try devices["A"].digest()
             // One by what it was called, the other by the name that it has here.
             let name = try #require(try devices["A"].envelopes().first { $0.localID.hasPrefix("live") }).localID
-            let ids = try Quarantine.enableCloud(["dead", name], in: devices["A"], dryRun: true)
+            let ids = try Quarantine.enableCloud(["dead", name], in: devices["A"], dryRun: true).ids
             #expect(try ids.map(\.description) == ["Z/dead", "Z/live"] && devices["A"].digest() == before)
-            #expect(try Quarantine.enableCloud(["dead", name], in: devices["A"]) == ids)
+            #expect(try Quarantine.enableCloud(["dead", name], in: devices["A"]).ids == ids)
             try devices.settle()
             for name in devices.names {
                 #expect(try devices.shown(name, "dead") == "{\"x\":1}")

@@ -19,7 +19,9 @@ import Testing
     // The usual place is nobody's typing mistake.
     #expect(try bench.tool(exit: 0, "import", "a.bib").stderr.contains("New store: store.db"))
     try bench.tool(exit: 0, "export", "-o", "out")
-    #expect(try bench.tool(exit: 0, "restore", "out", "--store", "back.db").stderr.contains("New store: back.db"))
+    #expect(
+        try bench.tool(exit: 0, "restore", "--create", "out", "--store", "back.db").stderr.contains(
+            "New store: back.db"))
 }
 
 @Test func anAddressThatNobodyKnows_makesNothing() throws {

@@ -130,7 +130,7 @@ private func writeLibrary(_ bench: Workbench) throws {
     #expect(
         try publications(bench, "again.db").mapValues { $0["rawBibTeX"] }
             == publications(bench).mapValues { $0["rawBibTeX"] })
-    try bench.tool("restore", "out", "--store", "c.db")
+    try bench.tool("restore", "--create", "out", "--store", "c.db")
     #expect(try linked(bench, "c.db") == linked(bench))
     #expect(try bench.json(exit: 0, "restore", "out")["writes"]?.integer == 0)
 }

@@ -21,7 +21,7 @@ private func expectRefused(
         verified.status == 4 && verified.stdout == "" && verified.stderr.contains(entry),
         "\(entry): \(verified.status) \(verified.stderr)", sourceLocation: sourceLocation)
     let before = try bench.state("target.db")
-    let restored = try bench.tool("restore", name, "--store", "target.db")
+    let restored = try bench.tool("restore", "--create", name, "--store", "target.db")
     #expect(
         restored.status == 4 && restored.stderr.contains("--allow-damage"), "\(entry): \(restored.stderr)",
         sourceLocation: sourceLocation)
@@ -88,10 +88,10 @@ func aDamagedArchive_isRefused(_ format: String) throws {
         if verified.status != 4 {
             // A byte that means nothing, such as one of a tar's padding, may pass: then all is whole.
             #expect([0, 3].contains(verified.status))
-            try bench.tool("restore", "bad", "--store", "whole\(round).db", "--only", Workbench.allKinds)
+            try bench.tool("restore", "--create", "bad", "--store", "whole\(round).db", "--only", Workbench.allKinds)
             #expect(try bench.digest("whole\(round).db") == bench.digest(), "byte \(place)")
         } else {
-            let restored = try bench.tool("restore", "bad", "--store", "target.db")
+            let restored = try bench.tool("restore", "--create", "bad", "--store", "target.db")
             #expect(restored.status != 0, "byte \(place)")
             #expect(try bench.state("target.db") == before, "byte \(place)")
         }
@@ -101,7 +101,7 @@ func aDamagedArchive_isRefused(_ format: String) throws {
         let before = try bench.state("target.db")
         let verified = try bench.tool(exit: 4, "verify", "bad")
         #expect(verified.stderr.contains("bad"))
-        #expect(try bench.tool("restore", "bad", "--store", "target.db").status != 0)
+        #expect(try bench.tool("restore", "--create", "bad", "--store", "target.db").status != 0)
         #expect(try bench.state("target.db") == before)
     }
     try bench.write("bad", bytes + Array("more".utf8))
@@ -111,7 +111,7 @@ func aDamagedArchive_isRefused(_ format: String) throws {
 @Test func allowDamage_restoresWhatIsSound_andListsTheRest() throws {
     let bench = try damageBench("dir")
     try bench.shell("printf x >> good/Attachments/ibarra-lund-2021.pdf; rm good/Attachments/scan0042.pdf")
-    let result = try bench.json(exit: 3, "restore", "good", "--store", "target.db", "--allow-damage")
+    let result = try bench.json(exit: 3, "restore", "--create", "good", "--store", "target.db", "--allow-damage")
     let findings = (result["findings"]?.array ?? []).compactMap { $0["path"]?.string }
     #expect(findings == ["Attachments/ibarra-lund-2021.pdf", "Attachments/scan0042.pdf"])
     #expect(try bench.exists("target.db.assets/Attachments/Halloran2003 back cover.pdf"))
@@ -131,7 +131,7 @@ func aDamagedArchive_isRefused(_ format: String) throws {
     try bench.tool(exit: 0, "export", "-q", "-o", "before")
     try bench.shell("rm -rf bad; cp -a good bad; sed -i '3s/a/b/' bad/records.jsonl")
     let result = try bench.tool(
-        exit: 3, "restore", "bad", "--store", "fresh.db", "--allow-damage", "--only", Workbench.allKinds)
+        exit: 3, "restore", "--create", "bad", "--store", "fresh.db", "--allow-damage", "--only", Workbench.allKinds)
     #expect(result.stderr.contains("records.jsonl") && result.stderr.contains("rebuilt"), "\(result.stderr)")
     try bench.tool(exit: 0, "export", "--store", "fresh.db", "-q", "-o", "rebuilt")
     // The views tell the same story, but for tombstones and sync facts.
@@ -146,7 +146,7 @@ func aDamagedArchive_isRefused(_ format: String) throws {
     try bench.shell("rm good/manifest.json; printf x >> good/Attachments/scan0042.pdf")
     let verified = try bench.tool(exit: 4, "verify", "good")
     #expect(verified.stderr.contains("manifest.json") && verified.stderr.contains("scan0042.pdf"))
-    try bench.tool(exit: 3, "restore", "good", "--store", "target.db", "--allow-damage")
+    try bench.tool(exit: 3, "restore", "--create", "good", "--store", "target.db", "--allow-damage")
     #expect(try !bench.exists("target.db.assets/Attachments/scan0042.pdf"))
     #expect(try bench.exists("target.db.assets/Attachments/ibarra-lund-2021.pdf"))
 }

@@ -41,7 +41,7 @@ extension Workbench {
     #expect(try bench.tool(exit: 0, "dedup").stderr == "There are no duplicates.\n")
     try bench.tool(exit: 0, "export", "-q", "-o", "out.tar.zst")
     try bench.tool(exit: 0, "verify", "out.tar.zst", "--level", "deep")
-    try bench.tool("restore", "out.tar.zst", "--store", "b.db", "--only", Workbench.allKinds)
+    try bench.tool("restore", "--create", "out.tar.zst", "--store", "b.db", "--only", Workbench.allKinds)
     #expect(try bench.digest("b.db") == folded)
     // The second dedup changed nothing, so the undo names the batch that it means.
     try bench.undoNamedBatch()

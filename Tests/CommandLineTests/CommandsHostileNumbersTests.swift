@@ -79,7 +79,7 @@ import Testing
         for format in ["tar", "tar.zst", "zip", "dir"] {
             try bench.tool(exit: 0, "export", "--format", format, "-o", "out-\(format)")
             try bench.tool(exit: 0, "verify", "out-\(format)")
-            try bench.tool(exit: 0, "restore", "out-\(format)", "--store", "new-\(format).db")
+            try bench.tool(exit: 0, "restore", "--create", "out-\(format)", "--store", "new-\(format).db")
         }
         try bench.tool(exit: 0, "vault", "init", "--vault", "v")
         for _ in 0..<2 { try bench.tool(exit: 0, "vault", "backup", "--vault", "v") }

@@ -137,7 +137,7 @@ private func peak(_ bench: Workbench, _ command: String) throws -> Int {
         """)
     let verified = try bench.tool(exit: 3, "verify", "new", "--level", "deep")
     #expect(verified.stderr.contains("schema 999"))
-    let restored = try bench.tool(exit: 1, "restore", "new", "--store", "b.db")
+    let restored = try bench.tool(exit: 1, "restore", "--create", "new", "--store", "b.db")
     #expect(restored.stderr.contains("use a newer backup-tool"))
     try bench.tool(exit: 0, "restore", "new", "--to", "plain")
 }

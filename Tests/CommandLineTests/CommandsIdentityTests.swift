@@ -97,13 +97,13 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
         into: "B.db")
     try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "b")
     let digest = try bench.digest("B.db")
-    let plan = try bench.json(exit: 3, "restore", "b", "--store", "A.db", "--dry-run")
-    let done = try bench.json(exit: 3, "restore", "b", "--store", "A.db")
+    let plan = try bench.json(exit: 3, "restore", "--create", "b", "--store", "A.db", "--dry-run")
+    let done = try bench.json(exit: 3, "restore", "--create", "b", "--store", "A.db")
     #expect(done["added"]?.integer == 1 && done["conflicts"]?.integer == 1 && plan["added"] == done["added"])
     #expect(try bench.publications("A.db") == both)
-    #expect(try bench.json(exit: 0, "restore", "b", "--store", "A.db")["writes"]?.integer == 0)
+    #expect(try bench.json(exit: 0, "restore", "--create", "b", "--store", "A.db")["writes"]?.integer == 0)
     // Replacing is something else: the digest is the backup's.
-    try bench.tool(exit: 0, "restore", "b", "--store", "A.db", "--mode", "replace")
+    try bench.tool(exit: 0, "restore", "--create", "b", "--store", "A.db", "--mode", "replace")
     #expect(try bench.publications("A.db") == [both[0]])
     #expect(try bench.digest("A.db") == digest)
 }
@@ -121,7 +121,7 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     // The other way round: a backup of version 0.1.0 meets a store of today.
     try bench.tool(exit: 0, "export", "-o", "out")
     try bench.tool(exit: 0, "import", "--create", "--store", "new.db", "ann.bib")
-    try bench.tool(exit: 0, "restore", "out", "--store", "new.db")
+    try bench.tool(exit: 0, "restore", "--create", "out", "--store", "new.db")
     #expect(try bench.publications("new.db") == [both[1]])
 }
 

@@ -42,7 +42,7 @@ private let judge = """
     let verified = try bench.tool(exit: 3, "verify", "folder")
     #expect(verified.stderr.contains("They do not notice blocks of 32 bytes that changed places"))
     try bench.tool(exit: 3, "verify", "backup.zip", "--level", "deep")
-    let back = try bench.json(exit: 3, "restore", "backup.zip", "--store", "b.db")
+    let back = try bench.json(exit: 3, "restore", "--create", "backup.zip", "--store", "b.db")
     let info = try bench.json(exit: 0, "store", "info", "--store", "b.db")
     let own = try bench.json(exit: 0, "store", "info")
     #expect(info["records"]?["publications"] == own["records"]?["publications"], "\(back)")
@@ -86,7 +86,7 @@ func imbibBackups_ofBothGenerations_areRead(_ isOld: Bool) throws {
         for level in ["quick", "full", "deep"] { try bench.tool(exit: 3, "verify", path, "--level", level) }
     }
     try bench.tool("import", "new", "--create", "--store", "a.db")
-    try bench.tool("restore", "mac.zip", "--store", "b.db")
+    try bench.tool("restore", "--create", "mac.zip", "--store", "b.db")
     #expect(try bench.digest("a.db") == bench.digest("b.db"))
     let info = try bench.json(exit: 0, "store", "info", "--store", "b.db")
     #expect(info["records"]?["publications"]?.integer ?? 0 >= 3 && info["assets"]?.integer == 1)

@@ -159,7 +159,8 @@ func aBackupFromWhichAFileWasLeftOut_saysSoToEverybody(_ format: String) throws 
     try bench.tool(exit: 3, "export", "-o", "out", "--format", format)
     for words in [
         ["verify", "out"], ["verify", "out", "--level", "quick"], ["verify", "out", "--level", "deep"],
-        ["restore", "out", "--store", "new.db"], ["restore", "out", "--store", "new.db", "--dry-run"],
+        ["restore", "--create", "out", "--store", "new.db"],
+        ["restore", "--create", "out", "--store", "new.db", "--dry-run"],
         ["restore", "out", "--to", "plain"],
     ] {
         let result = try bench.tool(words)
@@ -169,7 +170,7 @@ func aBackupFromWhichAFileWasLeftOut_saysSoToEverybody(_ format: String) throws 
         }
         #expect(lines.count == 1 && lines.first?.contains("Attachments/a.pdf") == true, "\(words): \(result.stderr)")
     }
-    try bench.tool(exit: 0, "restore", "out", "--store", "new.db", "--only", "publications")
+    try bench.tool(exit: 0, "restore", "--create", "out", "--store", "new.db", "--only", "publications")
 }
 
 @Test func aBackupWithoutAManifest_saysSoToEverybody() throws {

@@ -50,7 +50,7 @@ func honor_theSimulationSaysWhatWillBeGone(isPulled: Bool) throws {
     #expect(outcomes?["stays-deleted"]?.integer == (isPulled ? 1 : 0))
     #expect(played["records"]?.array?.map { $0["record"]?.string } == ["OllieEvents/e1"])
     // And so it comes.
-    try bench.tool(exit: 0, "restore", "backup.tar.zst", "--store", "A.db")
+    try bench.tool(exit: 0, "restore", "--create", "backup.tar.zst", "--store", "A.db")
     try bench.settle()
     for device in ["A", "B", "C"] { #expect(try bench.events(device) == "e2\n") }
 }
@@ -58,7 +58,7 @@ func honor_theSimulationSaysWhatWillBeGone(isPulled: Bool) throws {
 @Test(arguments: [false, true])
 func resurrect_theSimulationAndTheSyncsAgree(isPulled: Bool) throws {
     let bench = try policyBench(isPulled: isPulled)
-    let options = ["restore", "backup.tar.zst", "--store", "A.db", "--sync-policy", "resurrect"]
+    let options = ["restore", "--create", "backup.tar.zst", "--store", "A.db", "--sync-policy", "resurrect"]
     let played = try bench.tool(options + ["--simulate", "2"])
     #expect(played.status == 0, "\(played.stderr)")
     #expect(
@@ -66,16 +66,18 @@ func resurrect_theSimulationAndTheSyncsAgree(isPulled: Bool) throws {
     let plan = try bench.tool(options + ["--dry-run"])
     #expect(plan.stdout.contains("OllieEvents/e1  (\(isPulled ? "comes back" : "outlives deletes"))") || !isPulled)
     #expect(plan.stdout.contains("(outlives deletes that this device has not heard of)"))
-    let result = try bench.json(exit: 0, "restore", "backup.tar.zst", "--store", "A.db", "--resurrect")
+    let result = try bench.json(exit: 0, "restore", "--create", "backup.tar.zst", "--store", "A.db", "--resurrect")
     #expect(result["updated"]?.integer == (isPulled ? 1 : 0) && result["kept"]?.integer == (isPulled ? 1 : 2))
-    #expect(try bench.json(exit: 0, "restore", "backup.tar.zst", "--store", "A.db", "--resurrect")["writes"] == JSON(0))
+    #expect(
+        try bench.json(exit: 0, "restore", "--create", "backup.tar.zst", "--store", "A.db", "--resurrect")["writes"]
+            == JSON(0))
     try bench.settle()
     for device in ["A", "B", "C"] { #expect(try bench.events(device).split(separator: "\n").sorted() == ["e1", "e2"]) }
 }
 
 @Test func quarantine_isLookedAt_andReleased() throws {
     let bench = try policyBench(isPulled: true)
-    let options = ["restore", "backup.tar.zst", "--store", "A.db", "--sync-policy", "quarantine"]
+    let options = ["restore", "--create", "backup.tar.zst", "--store", "A.db", "--sync-policy", "quarantine"]
     let plan = try bench.tool(options + ["--dry-run"])
     #expect(plan.stdout.hasPrefix("? 2026-02-14T15:00:00+01:00 tuin  Quarantine/e1@"), "\(plan.stdout)")
     #expect(plan.stdout.contains("(was deleted after this version was written)"))
@@ -102,7 +104,7 @@ func resurrect_theSimulationAndTheSyncsAgree(isPulled: Bool) throws {
     try bench.tool(exit: 0, "import", "refs.bib", "--attachments", "files")
     try bench.tool(exit: 0, "export", "-o", "backup.tar.zst")
     let whole = try bench.text("store.db.assets/Attachments/two.pdf")
-    let options = ["restore", "backup.tar.zst", "--store", "new.db", "--sync-policy", "quarantine"]
+    let options = ["restore", "--create", "backup.tar.zst", "--store", "new.db", "--sync-policy", "quarantine"]
     #expect(try bench.tool(options).status == 0)
     #expect(try bench.files("new.db.assets") == ["Quarantine/Attachments/two.pdf"])
     #expect(try bench.tool(options + ["--json"]).stdout.contains("\"writes\":0"))
@@ -148,7 +150,7 @@ func resurrect_theSimulationAndTheSyncsAgree(isPulled: Bool) throws {
         #expect(try bench.files("tmp").isEmpty)
     }
     // Nor does it make anything.
-    try bench.tool(exit: 0, "restore", "backup.tar.zst", "--store", "none.db", "--simulate", "2")
+    try bench.tool(exit: 0, "restore", "--create", "backup.tar.zst", "--store", "none.db", "--simulate", "2")
     #expect(try !bench.exists("none.db") && !bench.exists("none.db.assets"))
 }
 
@@ -174,7 +176,7 @@ func resurrect_theSimulationAndTheSyncsAgree(isPulled: Bool) throws {
     #expect(seen.status == 3 && seen.stdout.contains("OllieEvents/e1  deleted again: was deleted at"))
     #expect(try bench.tool(options + ["--hub", "none.db"]).status == 10)
     // A store that never synced has nobody to ask.
-    #expect(try bench.tool("restore", "backup.tar.zst", "--store", "new.db", "--simulate", "2").status == 0)
+    #expect(try bench.tool("restore", "--create", "backup.tar.zst", "--store", "new.db", "--simulate", "2").status == 0)
 }
 
 @Test func policies_thatContradictEachOther_areRefused() throws {
@@ -183,5 +185,8 @@ func resurrect_theSimulationAndTheSyncsAgree(isPulled: Bool) throws {
         ["--sync-policy", "honor", "--resurrect"], ["--sync-policy", "quarantine", "--mode", "replace"],
         ["--sync-policy", "forget"], ["--simulate", "1"], ["--simulate", "many"], ["--hub", "hub.db"],
         ["--to", "x", "--simulate", "2"],
-    ] { #expect(try bench.tool(["restore", "backup.tar.zst", "--store", "A.db"] + more).status == 64, "\(more)") }
+    ] {
+        #expect(
+            try bench.tool(["restore", "--create", "backup.tar.zst", "--store", "A.db"] + more).status == 64, "\(more)")
+    }
 }

@@ -25,10 +25,11 @@ func exportVerifyRestore_givesTheSameStore(_ format: CarrierFormat) throws {
     }
     #expect(try bench.files("tmp").isEmpty)
 
-    try bench.tool(exit: 0, "restore", name, "--store", "second.db", "--only", Workbench.allKinds)
+    try bench.tool(exit: 0, "restore", "--create", name, "--store", "second.db", "--only", Workbench.allKinds)
     #expect(try bench.digest("second.db") == before)
     let state = try bench.state("second.db")
-    let again = try bench.tool(exit: 0, "restore", name, "--store", "second.db", "--only", Workbench.allKinds)
+    let again = try bench.tool(
+        exit: 0, "restore", "--create", name, "--store", "second.db", "--only", Workbench.allKinds)
     #expect(try bench.state("second.db") == state, "the second restore wrote: \(again.stderr)")
 
     try bench.tool(exit: 0, "export", "-o", "again", "--format", format.rawValue, environment: epoch)

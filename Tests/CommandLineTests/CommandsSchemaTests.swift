@@ -34,16 +34,19 @@ private let schemas = "\(Workbench.samples)/schema"
     try bench.tool(exit: 0, "import", "records.jsonl")
     try bench.tool(exit: 0, "export", "-q", "-o", "out")
     let schema = "\(schemas)/library-120.json"
-    let plan = try bench.json(exit: 0, "restore", "out", "--store", "b.db", "--schema", schema, "--dry-run")
+    let plan = try bench.json(exit: 0, "restore", "--create", "out", "--store", "b.db", "--schema", schema, "--dry-run")
     let filled = (plan["findings"]?.array ?? []).compactMap { $0["path"]?.string }
     #expect(filled == ["Manuscript.annotated", "Manuscript.status"])
-    try bench.tool(exit: 0, "restore", "out", "--store", "b.db", "--schema", schema)
+    try bench.tool(exit: 0, "restore", "--create", "out", "--store", "b.db", "--schema", schema)
     let query = "SELECT fields, schema_version FROM record WHERE local_id = 'M'"
     #expect(
         try bench.shell("sqlite3 b.db \"\(query)\"")
             == "{\"title\":\"Draft\",\"status\":\"draft\",\"annotated\":false}|120\n")
-    #expect(try bench.json(exit: 0, "restore", "out", "--store", "b.db", "--schema", schema)["writes"]?.integer == 0)
-    let wrong = try bench.tool(exit: 4, "restore", "out", "--store", "b.db", "--schema", "\(schemas)/../README.md")
+    #expect(
+        try bench.json(exit: 0, "restore", "--create", "out", "--store", "b.db", "--schema", schema)["writes"]?.integer
+            == 0)
+    let wrong = try bench.tool(
+        exit: 4, "restore", "--create", "out", "--store", "b.db", "--schema", "\(schemas)/../README.md")
     #expect(wrong.stderr.contains("is not JSON"))
 }
 
@@ -65,7 +68,7 @@ private let schemas = "\(Workbench.samples)/schema"
         try bench.tool(exit: 0, "export", "-q", "-o", "out\(version)")
         try bench.tool(exit: 3, "verify", "out\(version)", "--level", "deep")
         try bench.tool(exit: 0, "restore", "out\(version)", "--to", "plain\(version)")
-        let refused = try bench.tool(exit: 1, "restore", "out\(version)", "--store", "b.db")
+        let refused = try bench.tool(exit: 1, "restore", "--create", "out\(version)", "--store", "b.db")
         #expect(refused.stderr.contains("'backup-tool restore out\(version) --to DIR' gives you the plain files"))
         #expect(try !bench.exists("b.db"))
     }
@@ -94,7 +97,7 @@ private let schemas = "\(Workbench.samples)/schema"
     let before = try bench.digest()
     for (format, name) in [("tar.zst", "out.tar.zst"), ("imbib", "out-imbib")] {
         try bench.tool(exit: 0, "export", "-q", "-o", name, "--format", format)
-        try bench.tool(exit: 0, "restore", name, "--store", "\(format).db", "--only", "settings")
+        try bench.tool(exit: 0, "restore", "--create", name, "--store", "\(format).db", "--only", "settings")
         #expect(try bench.digest("\(format).db") == before, "\(format)")
     }
     try bench.tool(exit: 0, "export", "-q", "-o", "plain")

@@ -86,7 +86,8 @@ struct CommandsStoreCheckTests {
                     refused.status == 4 && refused.stderr.contains("does not say which schema"), "\(refused.stderr)")
             }
             let check = try bench.tool("store", "check")
-            #expect(check.status != 0 && check.stderr.contains("restore BACKUP --store NEW"), "\(check.stderr)")
+            #expect(
+                check.status != 0 && check.stderr.contains("restore BACKUP --create --store NEW"), "\(check.stderr)")
             try bench.tool("export", "-q", "-o", "out")
             #expect(try bench.exists("out/library.bib"))
         }
@@ -114,7 +115,7 @@ struct CommandsStoreCheckTests {
             }
             for command in [["store", "check"], ["store", "repair", "--from", "good.tar.zst"]] {
                 let result = try bench.tool(command + ["--store", "bad.db"])
-                let advice = result.stderr.firstMatch(of: /'backup-tool (restore BACKUP --store NEW[^']*)'/)
+                let advice = result.stderr.firstMatch(of: /'backup-tool (restore BACKUP --create --store NEW[^']*)'/)
                 if result.status == 0 { continue }
                 // Where SQLite can read all pages, the row or the index is named, with the remedy of its own.
                 guard let advice else {

@@ -5,6 +5,19 @@ public struct FieldChange: Sendable, Equatable {
     public let after: String?
 }
 
+extension FieldChange {
+    /// What differs between two states of a record's fields, byte for byte.
+    static func list(from before: [Field], to after: [Field]) -> [FieldChange] {
+        let old = Dictionary(before.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let new = Dictionary(after.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let changed = before.filter { field in new[field.name].map { !sameBytes($0, field.value) } ?? true }
+            .map { FieldChange(name: $0.name, before: $0.value, after: new[$0.name]) }
+        let added = after.filter { old[$0.name] == nil }
+            .map { FieldChange(name: $0.name, before: nil, after: $0.value) }
+        return changed + added
+    }
+}
+
 /// What is to be done with an incoming record.
 public enum Decision: Sendable, Equatable {
     case add(Record)
@@ -100,7 +113,7 @@ public struct MergePolicy: Sendable {
             back = try incoming.restored(at: now, known: max(known, tombstone.modifiedAt))
             back.isLocalOnly = incoming.isLocalOnly
         }
-        let changed = changes(from: [], to: try Fields.parse(incoming.fields))
+        let changed = FieldChange.list(from: [], to: try Fields.parse(incoming.fields))
         // A tombstone may be called after the work that it was; the record knows its own local id.
         return isCopy ? .add(back) : .update(withName(of: tombstone, back), changed)
     }
@@ -134,7 +147,7 @@ public struct MergePolicy: Sendable {
         guard merged.differs else { return try decideLifetime(existing, incoming) }
         guard merged.takes else { return .protect(.newer) }
         let fields = try derive(merged.fields, local, other)
-        let changed = changes(from: local, to: fields)
+        let changed = FieldChange.list(from: local, to: fields)
         if changed.isEmpty { return .protect(.newer) }
         return .update(try record(existing, incoming, fields, merged.times), changed)
     }
@@ -230,19 +243,6 @@ public struct MergePolicy: Sendable {
         var known = Set(try left.map { try Fields.canonical($0.compact) })
         let more = try right.filter { known.insert(try Fields.canonical($0.compact)).inserted }
         return more.isEmpty ? first : JSON.array(left + more).compact
-    }
-
-    private func changes(from before: [Field], to after: [Field]) -> [FieldChange] {
-        let old = Dictionary(before.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        let new = Dictionary(after.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        var changes: [FieldChange] = []
-        for field in before where !sameBytes(new[field.name], field.value) {
-            changes.append(FieldChange(name: field.name, before: field.value, after: new[field.name]))
-        }
-        for field in after where old[field.name] == nil {
-            changes.append(FieldChange(name: field.name, before: nil, after: field.value))
-        }
-        return changes
     }
 
     private func sameBytes(_ left: String?, _ right: String) -> Bool {

@@ -24,14 +24,16 @@ extension Intake {
                 Finding(.oversize, .warning, asset.path, "is larger than 250 MB: it was stored, and will never sync"))
         }
         if overwrite, let existing = try store.asset(asset.path) {
-            if try store.isAsIt(existing, asset) {
+            if try store.isAsIt(existing, asset, looksInside: looksInside) {
                 result.attachmentsUnchanged += 1
                 return asset.path
             }
             return try replace(existing, by: asset, from: staged)
         }
         guard let asset = try separated(asset) else { return nil }
-        if try hasChanged(asset) {
+        if let (known, change) = try harm(to: asset) {
+            guard let change, !isAskedFor else { return try replace(known, by: asset, from: staged) }
+            note(change)
             result.attachmentsUnchanged += 1
             return asset.path
         }
@@ -56,7 +58,7 @@ extension Intake {
         return asset.path
     }
 
-    /// `--mode replace`: the file of the backup takes the place of the store's.
+    /// The file of the backup takes the place of the store's. What an app wrote into that is kept beside it.
     private func replace(_ existing: Asset, by asset: Asset, from staged: String?) throws -> String {
         try store.removeAsset(existing, for: asset.digest)
         try store.placeAsset(asset, from: staged)
@@ -98,31 +100,30 @@ extension Intake {
         return nil
     }
 
-    /// Whether the store knows these bytes, and its file has others since: an app wrote into it, as readers do that keep
-    /// their annotations in a PDF. What is newer stays.
-    private func hasChanged(_ asset: Asset) throws -> Bool {
+    /// Where the store knows these bytes, and its file has others since: the store's attachment, and what to say of the change
+    /// if an app made it, as readers do that keep their annotations in a PDF. Rot leaves size and time as they were.
+    private func harm(to asset: Asset) throws -> (known: Asset, change: Finding?)? {
         let path = "\(store.assetFolder)/\(asset.path)"
         guard !overwrite, let known = try store.asset(asset.path), known.digest == asset.digest,
             try store.pending(asset.path) == nil, let status = try FileStatus.ofName(path), status.isRegular
-        else { return false }
-        let what: String
-        if status.size > known.size {
-            what = "has \(status.size) bytes in the store's folder instead of \(known.size)"
-        } else if status.size == known.size,
-            looksInside || !Store.isSameTime(status.modifiedNanoseconds, known.modifiedNanoseconds),
-            try Store.digest(ofFile: path) != known.digest
-        {
-            what = "is not in the store's folder what the store remembers"
-        } else {
-            return false
-        }
-        note(
+        else { return nil }
+        let isSuspect = looksInside || !Store.looksAsRemembered(status, known)
+        guard status.size >= known.size, isSuspect,
+            try status.size > known.size || Store.digest(ofFile: path) != known.digest
+        else { return nil }
+        if Store.looksAsRemembered(status, known) { return (known, nil) }
+        let what =
+            status.size > known.size
+            ? "has \(status.size) bytes in the store's folder instead of \(known.size)"
+            : "is not in the store's folder what the store remembers"
+        return (
+            known,
             Finding(
                 .sizeMismatch, .warning, asset.path, "\(what); it was left as it is",
                 remedy: """
-                    'backup-tool store adopt' takes the change into the store; to get back what the store remembers \
-                    move it away and run this again
-                    """))
-        return true
+                    'backup-tool store adopt' takes the change into the store; 'backup-tool restore BACKUP --match NAME' \
+                    puts the backup's file in its place, and keeps the changed one beside it
+                    """)
+        )
     }
 }

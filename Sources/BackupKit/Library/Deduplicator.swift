@@ -203,19 +203,6 @@ extension DataSchema.Entity {
     }
 }
 
-extension FieldChange {
-    /// What differs between two states of a record's fields, byte for byte.
-    static func list(from before: [Field], to after: [Field]) -> [FieldChange] {
-        let old = Dictionary(before.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        let new = Dictionary(after.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        let changed = before.filter { field in new[field.name].map { !sameBytes($0, field.value) } ?? true }
-            .map { FieldChange(name: $0.name, before: $0.value, after: new[$0.name]) }
-        let added = after.filter { old[$0.name] == nil }
-            .map { FieldChange(name: $0.name, before: nil, after: $0.value) }
-        return changed + added
-    }
-}
-
 extension Store {
     /// Local ids that several rows have, tombstones included, and now and then one that only shares a hash.
     func repeatedLocalIDs() throws -> [String] {

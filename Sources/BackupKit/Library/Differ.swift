@@ -177,6 +177,12 @@ public struct Listing: Sendable {
         _ entry: String, of path: String, limits: ReadLimits = ReadLimits(),
         _ body: (UnsafeRawBufferPointer) throws -> Void
     ) throws {
-        try CarrierOpener.open(path, limits: limits).read(entry, body)
+        try Store.refuseAsBackup(path)
+        let reader = try CarrierOpener.open(path, limits: limits)
+        do { try reader.read(entry, body) } catch let error as BackupError where error.code == .notFound {
+            // The backup is there: no code for a backup that is not.
+            throw BackupError(
+                .failed, error.message, at: error.subject, remedy: error.remedy ?? "'backup-tool list' shows the names")
+        }
     }
 }

@@ -16,7 +16,12 @@ public enum Exporter {
                     .usage, "a folder cannot be written to standard output", remedy: "use --format tar.zst")
             }
             let output = try FileHandle.standardOutput()
-            result = try write(store, options, into: try archive(format, output, options)).result
+            do { result = try write(store, options, into: try archive(format, output, options)).result } catch let error
+                as ClosedPipe
+            {
+                // Half an archive is none.
+                throw error.asFailure
+            }
         } else if format == .directory {
             result = try AtomicFile.writeDirectory(path, replace: options.replace) { temporary in
                 let written = try write(store, options, into: DirectoryWriter(try RootDirectory(temporary)))

@@ -31,6 +31,19 @@ extension Importer {
         }
     }
 
+    /// A file with nothing in it, where somebody expects a library, was often cut off by a full disk. In a folder of event
+    /// logs a day may be empty.
+    static func noteEmpty(_ sources: [Source], named: Set<String>, _ intake: Intake) throws {
+        for source in sources {
+            guard let path = source.textFile, try FileHandle.isBlank(path) else { continue }
+            let isUsual = source.kind == .events && !named.contains(path)
+            intake.note(
+                Finding(
+                    .skipped, isUsual ? .note : .warning, path, "is empty",
+                    remedy: "look whether it was cut off; an older copy of it may have everything"))
+        }
+    }
+
     static func noteSettings(
         of backup: Restorer.Prepared, _ path: String, _ intake: Intake, _ kinds: Set<Kind>
     ) throws {

@@ -67,6 +67,7 @@ public enum Importer {
             intake.isEdit = options.overwrite
             for file in refused { intake.reject(file.path, file.why) }
             try noteUnwanted(sources, named: Set(paths), intake, options.kinds)
+            try noteEmpty(sources, named: Set(paths), intake)
             let events = try scanEvents(sources, for: intake, in: folder, options)
             let named =
                 try options.kinds.contains(.attachments)
@@ -170,6 +171,7 @@ public enum Importer {
             return found
         }
         if let source = fileSource(path) { return [source] }
+        try Store.refuseAsBackup(path)
         guard try CarrierOpener.open(path, limits: limits) is ArchiveReader else { return [] }
         return [.backup(path)]
     }

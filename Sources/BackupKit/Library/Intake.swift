@@ -53,8 +53,10 @@ final class Intake {
     var heard: (Record, Outcome) throws -> Void = { _, _ in }
     /// `--mode replace`: what the backup says wins, whatever the times.
     var overwrite = false
-    /// Files of the right size are read, too: somebody asks for a few, and wants them right.
+    /// Files of the right size and time are read, too: a restore puts back what has rotted.
     var looksInside = false
+    /// Somebody asks for a few things: also files that an app has changed since are put back.
+    var isAskedFor = false
     /// What is taken wins as if somebody wrote it now.
     var isEdit = false
     /// Whether the plan lists what is added, too, record by record.
@@ -193,6 +195,9 @@ final class Intake {
         where !overwrite && policy == .resurrect && changes.isEmpty && !new.isDeleted:
             result.kept += 1
             plan(.keep, record, id: outcome.id, reason: "outlives deletes that this device has not heard of")
+        case .update(let new, _) where new.isDeleted && outcome.wasAlive:
+            result.removed += 1
+            plan(.remove, record, id: outcome.id, reason: "the backup has it as deleted, later than it was written")
         case .update(let new, let changes):
             result.updated += 1
             let isBack = policy == .resurrect && changes.allSatisfy { $0.before == nil } && !new.isDeleted && !overwrite

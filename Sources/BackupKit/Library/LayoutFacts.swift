@@ -30,7 +30,8 @@ struct OpenedLayout: Sendable {
     static let manifestLimit: Int64 = 512 << 20
 
     static func open(_ path: String, limits: ReadLimits = ReadLimits()) throws -> OpenedLayout {
-        try read(try CarrierOpener.open(path, limits: limits), at: path)
+        try Store.refuseAsBackup(path)
+        return try read(try CarrierOpener.open(path, limits: limits), at: path)
     }
 
     static func read(_ reader: any CarrierReader, at path: String) throws -> OpenedLayout {

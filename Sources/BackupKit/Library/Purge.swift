@@ -115,8 +115,8 @@ public struct Purge {
             .run()
     }
 
-    /// Turns versions in the undo history into tombstones, and returns how many. An undo brings the tombstone back, where
-    /// it would have brought the record.
+    /// Turns versions in the undo history into tombstones, and returns how many. An undo leaves the record as it is, and
+    /// says so.
     mutating func clearHistory(of records: Set<RecordID>) throws -> Int {
         let query = try store.database.prepare(
             """
@@ -132,7 +132,7 @@ public struct Purge {
         for row in rows {
             try store.database.statement(
                 """
-                UPDATE batch_record SET fields = '{}', field_times = NULL, device_id = NULL, local_only = 0,
+                UPDATE batch_record SET change = \(Store.purgedChange), fields = '{}', field_times = NULL, device_id = NULL, local_only = 0,
                 deleted_at = ifnull(deleted_at, modified_at), created_at = ifnull(deleted_at, modified_at) WHERE rowid = ?
                 """
             ).bind(1, row).run()

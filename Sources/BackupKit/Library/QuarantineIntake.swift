@@ -53,18 +53,21 @@ extension Intake {
 extension Quarantine {
     /// Gives local-only records back to the cloud. What comes out of quarantine becomes the newest version of its record,
     /// in one step that can be undone, with the files that it links.
-    public static func enableCloud(_ ids: [String], in store: Store, dryRun: Bool = false) throws -> [RecordID] {
+    public static func enableCloud(_ ids: [String], in store: Store, dryRun: Bool = false) throws -> Store.Curated {
         let envelopes = try ids.map { try envelope(named: $0, in: store) }
         guard envelopes.contains(where: { $0 != nil }) else {
             return try store.curate(.enableCloud, ids, dryRun: dryRun)
         }
         return try store.withIncomingFolder { folder in
-            try store.batch(kind: "release", source: ids.joined(separator: ", "), dryRun: dryRun) {
+            let (released, batch) = try store.batch(
+                kind: "release", source: ids.joined(separator: ", "), dryRun: dryRun
+            ) {
                 let released = try zip(ids, envelopes).map { text, envelope in
                     try envelope.map { try release($0, in: store, folder) } ?? store.giveBack(text)
                 }
                 return (released, summary: JSON.object([JSON.Member("released", JSON(released.count))]).compact)
-            }.result
+            }
+            return Store.Curated(ids: released, batch: batch?.id)
         }
     }
 

@@ -133,7 +133,8 @@ public enum Restorer {
         intake.policy = options.policy
         intake.heard = options.heard
         intake.overwrite = options.mode == .replace
-        intake.looksInside = options.match != nil
+        intake.looksInside = true
+        intake.isAskedFor = options.match != nil
         intake.schema = options.schema
         for finding in prepared.findings { intake.note(finding) }
         let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))

@@ -50,17 +50,20 @@ public enum ScratchStore {
 }
 
 extension Store {
+    public static func mustBeThere(_ path: String) throws {
+        guard try FileStatus.ofTarget(path) == nil else { return }
+        throw BackupError(
+            .notFound, "there is no store of this name", at: path,
+            remedy: "check the name, or add --create to make a new store")
+    }
+
     /// Runs `body` on the store at `path`. Where there is none, one is made, and taken away again when `body` fails; a
     /// dry run gets a scratch store instead, so that it leaves nothing. Without `mayCreate` a missing store is an error.
     public static func withStore<Result>(
         _ path: String, dryRun: Bool, mayCreate: Bool = true, _ body: (Store) throws -> Result
     ) throws -> Result {
         if try FileStatus.ofTarget(path) != nil { return try body(try Store(path, .write)) }
-        guard mayCreate else {
-            throw BackupError(
-                .notFound, "there is no store of this name", at: path,
-                remedy: "check the name, or add --create to make a new store")
-        }
+        if !mayCreate { try mustBeThere(path) }
         if dryRun { return try ScratchStore.with(body) }
         let hadFolder = try FileStatus.ofName(assetFolder(of: path)) != nil
         do {
@@ -73,6 +76,25 @@ extension Store {
             for ending in ["", "-wal", "-shm"] { unlink(path + ending) }
             if !hadFolder { removeEmptyAssetFolder(of: path) }
             throw error
+        }
+    }
+}
+
+extension Store {
+    /// Throws where somebody names a store, or a hub, in the place of a backup.
+    static func refuseAsBackup(_ path: String) throws {
+        if isStore(path) {
+            throw BackupError(
+                .notFound, "is a store, not a backup", at: path,
+                remedy: """
+                    'backup-tool store check --store \(path)' checks it; 'backup-tool export --store \(path)' makes a \
+                    backup of it
+                    """)
+        }
+        if FileHub.isHub(path) {
+            throw BackupError(
+                .notFound, "is a hub, not a backup", at: path,
+                remedy: "'backup-tool sync --hub \(path)' brings what it has into a store")
         }
     }
 }

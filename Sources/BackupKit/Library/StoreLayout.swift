@@ -13,7 +13,9 @@ struct StoreLayout {
     /// Where the files lie that entries of `library.bib` name, of those that imbib has to find.
     private(set) var namedFiles: Set<String> = []
     private var notes: [(key: String, localID: String, change: Int64)] = []
-    private let damaged: DamagedRows
+    let damaged: DamagedRows
+    /// Rows that are not as the store has written them.
+    var changed: [Omission] = []
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
     /// One for all files: a fresh one for each makes the heap grow by hundreds of megabytes.
     private let copyBuffer = RawBuffer()
@@ -58,17 +60,6 @@ struct StoreLayout {
         self.digest = try digest.finish()
     }
 
-    /// Rows of other tables than `record`; theirs come along with the records.
-    private func gatherOtherDamage() throws {
-        if options.kinds.contains(.attachments) { try store.forEachAsset(damaged: damaged.add) { _ in } }
-        if options.kinds.contains(.settings) { _ = try store.settings(damaged: damaged.add) }
-    }
-
-    /// What the manifest says of damaged rows.
-    var damagedOmissions: [Omission] {
-        damaged.all.map { Omission(path: $0.subject, reason: "\($0.reason); its values are in \(Layout.damaged)") }
-    }
-
     /// For whoever finds out afterwards that `library.bib` is wanted.
     mutating func gatherBibliography() throws {
         var bibliography = try newBibliography()
@@ -107,6 +98,7 @@ struct StoreLayout {
                         .willNotSync, .note, record.id.description,
                         "is larger than 1 MB: it is kept here and will not sync"))
             }
+            if !stored.isAsWritten { noteChanged(record.id) }
             if record.isDeleted {
                 result.tombstones += 1
             } else {
@@ -320,8 +312,8 @@ struct StoreLayout {
         Finding(
             .digestMismatch, .warning, path, "is not what the store remembers; it was exported as it is now",
             remedy: """
-                'backup-tool store adopt' takes a change of yours into the store; if the file is damaged, \
-                'backup-tool restore BACKUP --match NAME' says how an older one comes back
+                'backup-tool store adopt' takes a change of yours into the store; \
+                'backup-tool restore BACKUP --match NAME' brings back what it was
                 """)
     }
 

@@ -11,7 +11,8 @@ extension Store {
     }
 
     /// Takes in the files that were changed in the store's folder, and puts back those that were removed and are still
-    /// known. Without paths all attachments are looked at; those that are named are read whatever their time says.
+    /// known. Without paths all attachments are read. A file whose bytes changed and whose time did not has rotted: it is
+    /// only taken in where it is named.
     public func adopt(_ paths: [String] = [], dryRun: Bool = false) throws -> Adoption {
         var chosen: [Asset] = []
         for path in paths {
@@ -26,7 +27,7 @@ extension Store {
         var result = Adoption()
         let source = paths.isEmpty ? lastComponent(of: assetFolder) : paths.joined(separator: ", ")
         let (_, batch) = try batch(kind: "adopt", source: source, dryRun: dryRun) {
-            for asset in chosen { try adopt(asset, looksInside: !paths.isEmpty, &result) }
+            for asset in chosen { try adopt(asset, isNamed: !paths.isEmpty, &result) }
             return ((), summary: JSON.object([JSON.Member("adopted", JSON(result.adopted.count))]).compact)
         }
         result.batch = batch?.id
@@ -38,7 +39,7 @@ extension Store {
         return result
     }
 
-    private func adopt(_ asset: Asset, looksInside: Bool, _ result: inout Adoption) throws {
+    private func adopt(_ asset: Asset, isNamed: Bool, _ result: inout Adoption) throws {
         try Interrupt.check()
         let path = "\(assetFolder)/\(asset.path)"
         guard try pending(asset.path) == nil else { return }
@@ -49,11 +50,17 @@ extension Store {
                     .entryMissing, .warning, asset.path, "is not in the store's folder, and its bytes are not known",
                     remedy: "'backup-tool restore BACKUP --match NAME' brings it back from a backup"))
         }
-        let isAsRemembered =
-            status.size == asset.size && Self.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
-        if isAsRemembered && !looksInside { return }
         let digest = try Self.digest(ofFile: path)
         if digest == asset.digest { return }
+        if Self.looksAsRemembered(status, asset), !isNamed {
+            return result.findings.append(
+                Finding(
+                    .digestMismatch, .warning, asset.path, "is damaged: its bytes changed and its time did not",
+                    remedy: """
+                        'backup-tool restore BACKUP --match NAME' brings it back from a backup; \
+                        'backup-tool store adopt PATH' keeps it as it is
+                        """))
+        }
         try removeAsset(asset, for: digest)
         try insert(
             Asset(

@@ -100,15 +100,14 @@ extension Store {
     }
 
     /// Gives the bytes that lie under a path a second name, before that path is given away. Returns their digest, which is
-    /// another one when an app has changed the file; nil when there are none.
+    /// another one when an app has changed the file or it has rotted; nil when there are none.
     func keepBytes(of asset: Asset) throws -> SHA256Digest? {
         let waits = try FileStatus.ofName(blobPath(asset.digest)) != nil
         if try pending(asset.path) != nil { return waits || rehearsal ? asset.digest : nil }
         let source = "\(assetFolder)/\(asset.path)"
-        guard let status = try FileStatus.ofName(source), status.isRegular else { return waits ? asset.digest : nil }
-        let isAsRemembered =
-            status.size == asset.size && Self.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
-        let digest = isAsRemembered ? asset.digest : try Self.digest(ofFile: source)
+        guard try FileStatus.ofName(source)?.isRegular == true else { return waits ? asset.digest : nil }
+        // Whatever its time says: rotten bytes must not get the name of sound ones.
+        let digest = try Self.digest(ofFile: source)
         if !rehearsal, try FileStatus.ofName(blobPath(digest)) == nil {
             try AtomicFile.duplicate(source, as: blobPath(digest))
             hasNewBlobs = true
@@ -117,15 +116,20 @@ extension Store {
     }
 
     /// Whether the store has exactly this asset already, and its bytes, too.
-    func isAsIt(_ known: Asset, _ incoming: Asset) throws -> Bool {
+    func isAsIt(_ known: Asset, _ incoming: Asset, looksInside: Bool) throws -> Bool {
         guard known.digest == incoming.digest, known.isLocalOnly == incoming.isLocalOnly else { return false }
         if try pending(known.path) != nil { return true }
         let path = "\(assetFolder)/\(known.path)"
         guard let status = try FileStatus.ofName(path), status.isRegular, status.size == known.size else {
             return false
         }
-        return try Self.isSameTime(status.modifiedNanoseconds, known.modifiedNanoseconds)
-            || Self.digest(ofFile: path) == known.digest
+        return try !looksInside && Self.looksAsRemembered(status, known) || Self.digest(ofFile: path) == known.digest
+    }
+
+    /// Whether a file has the size and the time that the store remembers. What an app writes gets another time; rot does
+    /// not.
+    static func looksAsRemembered(_ status: FileStatus, _ asset: Asset) -> Bool {
+        status.size == asset.size && isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
     }
 
     /// Archives keep whole seconds.

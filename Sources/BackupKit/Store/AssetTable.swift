@@ -188,8 +188,8 @@ extension Store {
     }
 
     /// Takes an asset out of the store; its bytes are kept for an undo. When an app has changed its file since, that
-    /// version stays as an attachment under a name of its own, unless it is what comes in its place. Must run inside
-    /// `batch`.
+    /// version stays as an attachment under a name of its own, unless it is what comes in its place. A file
+    /// that has rotted is only kept for an undo. Must run inside `batch`.
     public func removeAsset(_ asset: Asset, for replacement: SHA256Digest? = nil) throws {
         guard let batch = currentBatch else { throw Self.needsBatch(asset.path) }
         let query = try database.statement("SELECT 1 FROM batch_asset WHERE batch = ? AND path = ?")
@@ -207,7 +207,8 @@ extension Store {
         try database.statement("DELETE FROM asset WHERE path = ?").bind(1, asset.path).run()
         _ = nextChange()
         guard let kept, kept != asset.digest, kept != replacement,
-            let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)"), status.size >= asset.size
+            let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)"), status.size >= asset.size,
+            !Self.looksAsRemembered(status, asset)
         else { return }
         let edited = Asset(
             path: asset.path, size: status.size, digest: kept, isLocalOnly: asset.isLocalOnly,

@@ -2,24 +2,31 @@
 extension Store {
     public enum Curation: String, Sendable { case delete, setLocal = "set-local", enableCloud = "enable-cloud" }
 
-    /// All of the records or none; returns their names.
-    public func curate(_ what: Curation, _ ids: [String], dryRun: Bool = false) throws -> [RecordID] {
-        try curate(what.rawValue, ids, dryRun: dryRun) {
+    /// What became of the records that a person named.
+    public struct Curated: Sendable {
+        public let ids: [RecordID]
+        /// Nil where nothing was changed.
+        public let batch: Int64?
+    }
+
+    /// All of the records or none.
+    public func curate(_ what: Curation, _ ids: [String], dryRun: Bool = false) throws -> Curated {
+        let (ids, batch) = try curate(what.rawValue, ids, dryRun: dryRun) {
             switch what {
             case .delete: try delete(ids)
             case .setLocal: try setLocal(ids)
             case .enableCloud: try enableCloud(ids)
             }
         }
+        return Curated(ids: ids, batch: batch?.id)
     }
 
     func curate<Result>(
         _ kind: String, _ subjects: [String], dryRun: Bool = false, _ body: () throws -> Result
-    ) throws -> Result {
+    ) throws -> (result: Result, batch: Batch?) {
         let more = subjects.count > 3 ? " and \(subjects.count - 3) more" : ""
         let source = subjects.prefix(3).joined(separator: ", ") + more
         return try batch(kind: kind, source: source, dryRun: dryRun, notesIdle: true) { (try body(), summary: "{}") }
-            .result
     }
 }
 

@@ -5,6 +5,8 @@ public struct Outcome: Sendable, Equatable {
     public let decision: Decision
     /// The incoming time lay in the future and was set back.
     public var clamped = false
+    /// Whether the store had it alive.
+    public var wasAlive = false
     /// The record of another work that has the id which this one came with.
     public var otherWork: RecordID?
 }
@@ -104,7 +106,9 @@ extension Store {
             try put(new, replacing: existing.main)
         case .unchanged, .protect: break
         }
-        return Outcome(id: id, localID: incoming.localID, decision: decision, clamped: clamped)
+        return Outcome(
+            id: id, localID: incoming.localID, decision: decision, clamped: clamped,
+            wasAlive: existing.main?.record.isDeleted == false)
     }
 
     /// What `match` found.
@@ -187,7 +191,10 @@ extension Store {
             return Outcome(id: new.id, localID: new.localID, decision: .unchanged)
         }
         try put(new, replacing: existing)
-        return Outcome(id: new.id, localID: new.localID, decision: .update(new, []))
+        let changes = try FieldChange.list(
+            from: Fields.parse(existing.record.fields), to: Fields.parse(new.fields))
+        return Outcome(
+            id: new.id, localID: new.localID, decision: .update(new, changes), wasAlive: !existing.record.isDeleted)
     }
 
     /// What would be done with a record, and nothing more.

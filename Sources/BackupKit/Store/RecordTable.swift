@@ -5,6 +5,8 @@ extension Store {
     struct StoredRecord {
         let change: Int64
         var record: Record
+        /// Whether the row is what the store has written; only those who visit all rows find out.
+        var isAsWritten = true
     }
 
     /// The row as it is understood at best; `RowReader` is strict, and what a store's rows are read with.
@@ -251,9 +253,9 @@ extension Store {
             while let stored = try cursor.next() { try body(stored) }
         case .change:
             // A statement of its own: the body may use the others.
-            let query = try database.prepare("SELECT \(Self.recordColumns) FROM record ORDER BY change")
+            let query = try database.prepare("SELECT \(Self.recordColumns), row_hash FROM record ORDER BY change")
             while try query.step() {
-                if let stored = try ifSound(damaged, { try RowReader.record(query) }) { try body(stored) }
+                if let stored = try ifSound(damaged, { try StoredRecord(judging: query, hasher) }) { try body(stored) }
             }
         }
     }
@@ -318,9 +320,10 @@ final class RecordCursor {
         let database = store.database
         let count = try database.prepare("SELECT count(*) FROM record")
         let areFew = try count.step() && count.integer(0) <= Self.fewRows
-        let columns = areFew ? "change" : Store.recordColumns
+        let columns = areFew ? "change" : Store.recordColumns + ", row_hash"
         order = try database.prepare("SELECT \(columns) FROM record ORDER BY zone, ifnull(name, local_id)")
-        row = areFew ? try database.prepare("SELECT \(Store.recordColumns) FROM record WHERE change = ?") : nil
+        row =
+            areFew ? try database.prepare("SELECT \(Store.recordColumns), row_hash FROM record WHERE change = ?") : nil
     }
 
     /// The next one that is sound.
@@ -332,12 +335,12 @@ final class RecordCursor {
     }
 
     private func current() throws -> Store.StoredRecord {
-        guard let row else { return try RowReader.record(order) }
+        guard let row else { return try Store.StoredRecord(judging: order, store.hasher) }
         defer { row.reset() }
         guard try row.bind(1, order.integer(0)).step() else {
             throw BackupError(.failed, "record \(order.integer(0)) is gone")
         }
-        return try RowReader.record(row)
+        return try Store.StoredRecord(judging: row, store.hasher)
     }
 }
 

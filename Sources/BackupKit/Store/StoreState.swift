@@ -16,14 +16,14 @@ extension Store {
         damaged: ((DamagedRow) throws -> Void)? = nil, visiting body: (StoredRecord) throws -> Void
     ) throws -> StoreState {
         try state(ofRows: { row in
-            if let stored = try ifSound(damaged, { try RowReader.record(row) }) { try body(stored) }
+            if let stored = try ifSound(damaged, { try StoredRecord(judging: row, hasher) }) { try body(stored) }
         })
     }
 
     private func state(ofRows body: (Statement) throws -> Void) throws -> StoreState {
         var state = StoreState(bibliography: 0, others: 0)
         // A statement of its own: the body may use the others.
-        let records = try database.prepare("SELECT \(Self.recordColumns) FROM record ORDER BY change")
+        let records = try database.prepare("SELECT \(Self.recordColumns), row_hash FROM record ORDER BY change")
         let types = RecordType.ofBibliography
         while try records.step() {
             if records.isNull(12), types.contains(where: { records.equals(3, $0) }) {

@@ -9,8 +9,10 @@ extension Store {
     public func undoLast(_ id: Int64? = nil, dryRun: Bool = false) throws -> UndoResult {
         guard let batch = try undoable() else { throw BackupError(.failed, "there is nothing to undo", at: path) }
         if let id, id != batch.id {
+            let isKnown = try batches().contains { $0.id == id }
             throw BackupError(
-                .usage, "batch \(id) is not the last one: that is \(batch.id)", at: path,
+                isKnown ? .refused : .failed,
+                isKnown ? "batch \(id) is not the last one: that is \(batch.id)" : "there is no batch \(id)", at: path,
                 remedy:
                     "'backup-tool undo --list' shows all; they are taken back one after the other, the last one first")
         }
@@ -82,6 +84,14 @@ extension Store {
             "SELECT \(Self.recordColumns), after FROM batch_record WHERE batch = ? AND after IS NOT NULL ORDER BY rowid"
         ).bind(1, batch.id)
         while try query.step() {
+            if isPurged(query), let now = try ifSound({ try stored(change: query.integer(13)) }) ?? nil {
+                // A new number, or it would count as added by the batch.
+                let change = nextChange()
+                try overwrite(now.change, with: now.record, change)
+                try follow(now.change, to: change)
+                result.purged.append(now.record.id)
+                continue
+            }
             guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
             let (after, change) = (query.integer(13), nextChange())
             if let now = try ifSound({ try stored(change: after) }) ?? nil { try remember(now, becomes: change) }
@@ -93,6 +103,9 @@ extension Store {
             }
         }
     }
+
+    /// A purge has taken the version out of the history, and its number with it.
+    private func isPurged(_ row: Statement) -> Bool { row.integer(0) == Self.purgedChange }
 
     private func stored(change: Int64) throws -> StoredRecord? {
         let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)
@@ -106,6 +119,7 @@ extension Store {
             "SELECT \(Self.recordColumns) FROM batch_record WHERE batch = ? AND after IS NULL ORDER BY rowid"
         ).bind(1, batch.id)
         while try query.step() {
+            if isPurged(query) { continue }
             guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
             if try ifSound({ try record(before.record.id) }).map({ $0 != nil }) ?? true {
                 result.keptNewer.append(before.record.id)
@@ -215,12 +229,20 @@ extension Store {
             before.append((query.text(0), asset, query.optionalText(5)))
         }
         for (path, asset, kept) in before {
-            if let now = try self.asset(path) { try removeAsset(now, for: asset?.digest) }
+            let now = try self.asset(path)
+            if let now { try removeAsset(now, for: asset?.digest) }
+            // The batch had taken the file as it was: then its own old bytes come back where something still keeps them.
+            let isAdoption = asset != nil && kept != asset?.digest.hex && kept == now?.digest.hex
             if let asset {
                 try putRow(asset)
                 try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path) VALUES (?, ?)")
                     .bind(1, currentBatch?.id).bind(2, path).run()
-                try setPending(path, was: nil, place: kept == asset.digest.hex ? nil : kept ?? "")
+                let isKept = try kept == asset.digest.hex || isAdoption && isKept(asset)
+                try setPending(path, was: nil, place: isKept ? nil : kept ?? "")
+                if isAdoption, !isKept {
+                    fileFindings.append(Self.oldBytesAreGone(path))
+                    continue
+                }
             } else {
                 // One that is gone is a change too, which a hub has to hear of.
                 _ = nextChange()
@@ -229,6 +251,19 @@ extension Store {
             }
             result.assets += 1
         }
+    }
+
+    private func isKept(_ asset: Asset) throws -> Bool {
+        let blob = blobPath(asset.digest)
+        return try FileStatus.ofName(blob) != nil && Self.digest(ofFile: blob) == asset.digest
+    }
+
+    private static func oldBytesAreGone(_ path: String) -> Finding {
+        Finding(
+            .digestMismatch, .warning, path,
+            "keeps its new bytes: it was changed in place, and the store has no copy of the old ones",
+            remedy:
+                "'backup-tool restore BACKUP --match NAME' brings them back; 'undo --redo' adopts the new ones again")
     }
 
     private static let damagedRows = "damaged"

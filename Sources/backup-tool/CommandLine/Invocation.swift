@@ -82,18 +82,23 @@ struct Invocation: Sendable {
         if try FileStatus.ofTarget(path) == nil { try CarrierFormat.checkFolder(path, remedy: remedy) }
     }
 
-    /// Runs `body` with the store, and says so where a new one is made. A store that --store names is made only by a
-    /// command that may always do so, or with --create: a mistyped name would become a second, empty library.
-    func withStore<Result>(mayCreate: Bool, dryRun: Bool, _ body: (Store) throws -> Result) throws -> Result {
+    /// Runs `body` with the store, and says so where a new one is made. A store that --store names is made only with
+    /// --create: a mistyped name would become a second library.
+    func withStore<Result>(dryRun: Bool, _ body: (Store) throws -> Result) throws -> Result {
         let path = try storePath()
         let isNew = try FileStatus.ofTarget(path) == nil
-        let result = try Store.withStore(path, dryRun: dryRun, mayCreate: mayCreate, body)
+        let result = try Store.withStore(path, dryRun: dryRun, mayCreate: mayCreateStore, body)
         if isNew, !dryRun { output.note("New store: \(printable(path))") }
         return result
     }
 
-    /// Whether an import may make the store: at the usual place, or where it is asked to.
-    var mayCreateStore: Bool { value(Option.store.name) == nil || flag(Option.create.name) }
+    /// Whether a command may make the store: at the usual place, or where it is asked to.
+    private var mayCreateStore: Bool { value(Option.store.name) == nil || flag(Option.create.name) }
+
+    /// For a command that plays with a copy of the store, where it would make none itself.
+    func checkStoreIsThere() throws {
+        if !mayCreateStore { try Store.mustBeThere(try storePath()) }
+    }
 
     /// An error of usage that parsing could not see, such as two options that exclude each other.
     func usage(_ message: String) -> BackupError {

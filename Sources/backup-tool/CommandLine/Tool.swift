@@ -27,6 +27,8 @@ enum Tool {
             let status = try run(Invocation(line: line, environment: environment, output: output))
             try output.finish()
             return status.code
+        } catch is ClosedPipe {
+            return ExitStatus.done.code
         } catch {
             return fail(error, output, environment, asJSON: output.isJSON)
         }

@@ -48,7 +48,7 @@ extension Command {
             options.progress = call.output.progress()
             let paths = call.arguments("PATH")
             if paths.isEmpty, options.attachments == nil { throw call.usage("PATH is missing") }
-            let result = try call.withStore(mayCreate: call.mayCreateStore, dryRun: options.dryRun) { store in
+            let result = try call.withStore(dryRun: options.dryRun) { store in
                 try Importer.run(paths, into: call.watched(store), options)
             }
             return call.report(result, as: "import", dryRun: options.dryRun)

@@ -20,10 +20,12 @@ extension Command {
             hub, says what becomes of each record, and changes nothing. It ends with 3 when something that the \
             restore brings back would be deleted again. Attachments are not part of it.
 
+            A missing store is made at the usual place; one that --store names is made only with --create.
+
             With --to DIR the files of the backup are written into a new folder and the store is not touched.
             """,
         options: [
-            .store, .value("to", "DIR", "Write plain files into this new folder instead", .directory),
+            .store, .create, .value("to", "DIR", "Write plain files into this new folder instead", .directory),
             .value(
                 "mode", "MODE", "How to restore", .oneOf(RestoreOptions.Mode.allCases.map(\.rawValue))),
             .only,
@@ -72,12 +74,13 @@ extension Command {
             if let folder = call.value("to") { return try extract(path, to: folder, options, call) }
             if call.flag("force") { throw call.usage("--force goes with --to") }
             if let devices = try call.integer("simulate", in: 2...16) {
+                try call.checkStoreIsThere()
                 let result = try Simulation.run(
                     path, store: try call.storePath(), devices: devices, hub: call.value("hub"), options)
                 return call.report(result)
             }
             if call.value("hub") != nil { throw call.usage("--hub goes with --simulate") }
-            let result = try call.withStore(mayCreate: true, dryRun: options.dryRun) { store in
+            let result = try call.withStore(dryRun: options.dryRun) { store in
                 try Restorer.restore(path, into: call.watched(store), options)
             }
             return call.report(result, as: "restore", dryRun: options.dryRun)

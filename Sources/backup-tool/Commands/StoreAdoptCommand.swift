@@ -7,10 +7,10 @@ extension Command {
             Attachments lie in the folder STORE.assets under their own names. When you or an app changed one of them, an \
             export has the file as it is now and ends with 3, because the store still remembers the old one. This command \
             makes the changed file the attachment. It also puts back a removed file whose bytes the store still keeps for \
-            an undo, and names those that are lost. 'undo' takes it back, but the old bytes of a file that was changed \
-            in place are gone.
+            an undo, and names those that are lost. 'undo' takes it back; where the store has no copy of the old bytes, \
+            it names the file, which keeps its new ones.
 
-            Without PATH every attachment whose size or time differs is read. A PATH that you name is read in any case.
+            A file whose bytes changed and whose time did not is damaged, and only taken in where you name it as PATH.
             """,
         options: [.store, .dryRun],
         arguments: [Argument("PATH", "An attachment, by its path below the folder", .text, .any)],

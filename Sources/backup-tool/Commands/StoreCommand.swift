@@ -114,7 +114,7 @@ extension Command {
 
     private static func editing(
         _ name: String, _ summary: String, done: String, discussion: String,
-        _ edit: @escaping @Sendable (_ store: Store, _ ids: [String], _ dryRun: Bool) throws -> [RecordID]
+        _ edit: @escaping @Sendable (_ store: Store, _ ids: [String], _ dryRun: Bool) throws -> Store.Curated
     ) -> Command {
         Command(
             name, summary, in: .store, discussion: discussion + " All of the records or none. 'undo' takes it back.",
@@ -125,17 +125,23 @@ extension Command {
             run: { call in
                 let store = try call.store(.write)
                 let isRehearsal = call.flag("dry-run")
-                let ids = try edit(store, call.arguments("ID"), isRehearsal)
+                let curated = try edit(store, call.arguments("ID"), isRehearsal)
+                let ids = curated.ids
                 if call.output.isJSON {
                     call.output.report([
                         "message_type": .string("store-\(name)"), "dryRun": .bool(isRehearsal),
                         "records": .array(ids.map { .string($0.description) }),
+                        "batch": curated.batch.map { .int(Int($0)) } ?? .null,
                     ])
                 } else {
                     for id in ids {
                         call.output.print("\(printable(id.description)) \(isRehearsal ? "would be " : "")\(done)")
                     }
-                    if !isRehearsal { call.output.note("'backup-tool undo' takes this back.") }
+                    if curated.batch != nil {
+                        call.output.note("'backup-tool undo' takes this back.")
+                    } else if !isRehearsal {
+                        call.output.note("Nothing changed: it was so already.")
+                    }
                 }
                 return .done
             })

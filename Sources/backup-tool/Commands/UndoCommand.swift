@@ -32,7 +32,8 @@ extension Command {
             let store = try call.store(.write)
             let result = try isRedo ? store.redoLast(dryRun: isRehearsal) : store.undoLast(batch, dryRun: isRehearsal)
             report(result, call, dryRun: isRehearsal)
-            return result.keptNewer.isEmpty && result.fileFindings.isEmpty ? .done : .incomplete
+            let isWhole = result.keptNewer.isEmpty && result.purged.isEmpty && result.fileFindings.isEmpty
+            return isWhole ? .done : .incomplete
         })
 }
 
@@ -69,6 +70,7 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
             "removed": .int(result.removed), "reverted": .int(result.reverted), "attachments": .int(result.assets),
             "settings": .int(result.settings), "conflicts": .int(result.conflicts),
             "keptNewer": .array(result.keptNewer.map { .string($0.description) }),
+            "purged": .array(result.purged.map { .string($0.description) }),
             "findings": .array(result.fileFindings.map(\.json)),
         ])
         return
@@ -76,13 +78,15 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
     for id in result.keptNewer {
         call.output.warn("was changed since and stays as it is", at: id.description)
     }
-    let counts = [
+    for id in result.purged { call.output.warn("was purged and stays deleted", at: id.description) }
+    let list = [
         (result.removed, HumanText.count(result.removed, "record") + " removed"),
         (result.reverted, HumanText.count(result.reverted, "record") + " as before"),
         (result.assets, HumanText.count(result.assets, "attachment")),
         (result.settings, HumanText.count(result.settings, "setting")),
         (result.conflicts, HumanText.count(result.conflicts, "conflict") + " open again"),
     ].filter { $0.0 > 0 }.map(\.1).joined(separator: ", ")
+    let counts = list.isEmpty ? "nothing changed" : list
     call.say(result.fileFindings)
     // An undo is named after what it took back.
     let isRedo = result.batch.kind == Store.undoBatch

@@ -130,6 +130,14 @@ extension RowReader {
     }
 }
 
+extension Store.StoredRecord {
+    /// A row of `Store.recordColumns` and its hash.
+    init(judging row: Statement, _ hasher: RecordHasher) throws {
+        self = try RowReader.record(row)
+        isAsWritten = row.optionalInteger(13).map { $0 == hasher.row(of: row) } ?? true
+    }
+}
+
 extension Store {
     /// A row that waits for the hub; what is not as this tool wrote it does not go to others.
     func rowToPush(_ row: Statement) throws -> StoredRecord {

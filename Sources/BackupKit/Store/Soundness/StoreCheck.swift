@@ -20,7 +20,7 @@ public struct StoreCheck {
 
     /// For what no repair can mend. Without --only settings would be left out.
     static let intoNewStore =
-        "'backup-tool restore BACKUP --store NEW --only \(Kind.allCases.map(\.rawValue).joined(separator: ","))' brings the "
+        "'backup-tool restore BACKUP --create --store NEW --only \(Kind.allCases.map(\.rawValue).joined(separator: ","))' brings the "
         + "last backup into a new store"
 
     let store: Store
@@ -242,8 +242,8 @@ public struct StoreCheck {
         // Rot leaves the time as it was; what an app writes does not.
         let isEdited = !Store.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
         let severity: Finding.Severity = isEdited ? .warning : .damage
-        let choice =
-            isEdited ? "'backup-tool store adopt' keeps it as it is now; \(remedy)" : "move the file away; \(remedy)"
+        let old = "'backup-tool restore BACKUP --match NAME' brings back what it was"
+        let choice = isEdited ? "'backup-tool store adopt' keeps it as it is now; \(old)" : remedy
         guard status.size == asset.size else {
             return Finding(
                 .sizeMismatch, severity, asset.path, "its file has \(status.size) bytes instead of \(asset.size)",

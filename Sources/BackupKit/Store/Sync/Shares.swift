@@ -23,13 +23,13 @@ extension Store {
             share.participants[user] = permission
             try put(share, zone)
             return share
-        }
+        }.result
     }
 
     /// Takes a user out of a zone, or with nil ends the sharing.
     @discardableResult
     public func unshare(_ zone: String, _ user: String?) throws -> Share? {
-        try curate("unshare", [zone]) {
+        try curate("unshare", [zone]) { () -> Share? in
             guard var share = try share(of: zone), let stored = try record(Share.id(of: zone)) else {
                 throw BackupError(.failed, "is not shared", at: zone)
             }
@@ -42,7 +42,7 @@ extension Store {
             }
             try put(share, zone)
             return share
-        }
+        }.result
     }
 
     /// Shares that the hub does not have as they are, deleted ones included.

@@ -36,6 +36,15 @@ extension FileHandle {
         } catch let error as BackupError where error.code == .damaged { return error.message }
     }
 
+    /// Whether a small text has nothing but white space in it.
+    static func isBlank(_ path: String) throws -> Bool {
+        let text = try openText(path)
+        guard try text.status().size <= 4096 else { return false }
+        let bytes = try text.head(4096)
+        let start = bytes.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+        return bytes[start...].allSatisfy { [0x20, 0x09, 0x0A, 0x0D].contains($0) }
+    }
+
     /// The first bytes of the file, at most `count`.
     func head(_ count: Int) throws -> [UInt8] {
         try [UInt8](unsafeUninitializedCapacity: count) { space, used in

@@ -1,0 +1,34 @@
+/// What an export says of rows that are not what they should be.
+extension StoreLayout {
+    /// Rows of other tables than `record`; theirs come along with the records.
+    func gatherOtherDamage() throws {
+        if options.kinds.contains(.attachments) { try store.forEachAsset(damaged: damaged.add) { _ in } }
+        if options.kinds.contains(.settings) { _ = try store.settings(damaged: damaged.add) }
+    }
+
+    /// A row that a disk or another program has changed is exported as it is now: there may be no other. The backup says so.
+    mutating func noteChanged(_ id: RecordID) {
+        let omission = Omission(path: id.description, reason: Omission.changedRow)
+        changed.append(omission)
+        result.warnings.append(omission.changedRowFinding)
+    }
+
+    /// What the manifest says of such rows.
+    var damagedOmissions: [Omission] {
+        damaged.all.map { Omission(path: $0.subject, reason: "\($0.reason); its values are in \(Layout.damaged)") }
+            + changed
+    }
+}
+
+extension Omission {
+    fileprivate static let changedRow = "\(DamagedRow.changed); it was exported as it is now"
+
+    /// Whether it names a record that the backup holds all the same.
+    var isChangedRow: Bool { sameBytes(reason, Self.changedRow) }
+
+    var changedRowFinding: Finding {
+        Finding(
+            .recordChanged, .warning, path, reason,
+            remedy: "'backup-tool store check' says how it is mended; then make another backup")
+    }
+}
