@@ -42,10 +42,7 @@ public enum Fields {
             var scanner = JSONScanner(bytes)
             try scanner.forEachMember { key, kind, range in
                 guard kind == .string else { return }
-                let written = UnsafeRawBufferPointer(rebasing: bytes[key])
-                let isEscaped = written.contains(UInt8(ascii: "\\"))
-                for (index, name) in names.enumerated()
-                where isEscaped ? jsonUnescape(bytes, key) == name : written.elementsEqual(name.utf8) {
+                for (index, name) in names.enumerated() where JSONScanner.isName(bytes, key, name) {
                     found[index] = jsonUnescape(bytes, range.dropFirst().dropLast())
                 }
             }

@@ -296,7 +296,7 @@ extension Store {
         ).bind(1, RecordType.publication)
         while try query.step() {
             // Others report fields that cannot be read.
-            guard let key = try? JSONScanner.firstString(named: "citeKey", in: query.bytes(5)) else { continue }
+            guard let key = try? JSONScanner.firstString(named: Self.citeKeyField, in: query.bytes(5)) else { continue }
             let id = RecordID(zone: query.text(1), name: query.text(query.isNull(2) ? 4 : 2))
             try body(key, id) { try ifSound { try RowReader.record(query) } }
         }

@@ -154,8 +154,7 @@ public struct JSONScanner {
     }
 
     /// The string of that name in the object, which is read no further than there; nil where there is none.
-    static func firstString(named name: StaticString, in bytes: UnsafeRawBufferPointer) throws -> String? {
-        let wanted = UnsafeBufferPointer(start: name.utf8Start, count: name.utf8CodeUnitCount)
+    static func firstString(named name: String, in bytes: UnsafeRawBufferPointer) throws -> String? {
         var scanner = JSONScanner(bytes)
         scanner.skipSpace()
         try scanner.expect(UInt8(ascii: "{"))
@@ -167,10 +166,18 @@ public struct JSONScanner {
             scanner.skipSpace()
             try scanner.expect(UInt8(ascii: ":"))
             let (kind, range) = try scanner.value()
-            guard kind == .string, bytes[key].elementsEqual(wanted) else { continue }
+            guard kind == .string, isName(bytes, key, name) else { continue }
             return jsonUnescape(bytes, range.dropFirst().dropLast())
         } while try scanner.another(closing: UInt8(ascii: "}"))
         return nil
+    }
+
+    /// Whether the text of a name, which may be written with escapes, is `name`.
+    @inline(__always)
+    static func isName(_ bytes: UnsafeRawBufferPointer, _ key: Range<Int>, _ name: String) -> Bool {
+        if key.count == name.utf8.count { return bytes[key].elementsEqual(name.utf8) }
+        return key.count > name.utf8.count && bytes[key].contains(UInt8(ascii: "\\"))
+            && sameBytes(jsonUnescape(bytes, key), name)
     }
 
     private mutating func enter() throws {
