@@ -140,6 +140,20 @@ private func canonical(_ bytes: [UInt8]) throws -> [UInt8] {
         try Fields.check(many + "}")
         #expect(throws: BackupError.self) { try Fields.check(many + ",\"f7\":2}") }
     }
+
+    @Test func aNameThatIsWrittenWithEscapes_isTheName() throws {
+        for (text, expected) in [
+            (#"{"cite\u004bey":"k"}"#, "k"), (#"{"a":1,"citeKey":"k"}"#, "k"),
+            (#"{"citeK\u0045y":"no","citeKey":"k"}"#, "k"),
+            (#"{"cite\u004bey":1}"#, nil), ("{}", nil),
+        ] as [(String, String?)] {
+            #expect(try Fields.strings(named: ["citeKey"], of: text) == [expected])
+            let first = try Array(text.utf8).withUnsafeBytes {
+                try JSONScanner.firstString(named: "citeKey", in: $0)
+            }
+            #expect(first == expected, "\(text)")
+        }
+    }
 }
 
 private func randomText(_ random: inout SeededGenerator) -> String {

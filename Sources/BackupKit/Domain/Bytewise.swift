@@ -1,3 +1,17 @@
+/// A name or a path as a key, told by its bytes. `String` takes two spellings of "é" for one; to Linux they are two files.
+struct ByteName: Hashable, Sendable {
+    let text: String
+
+    init(_ text: String) { self.text = text }
+
+    static func == (left: Self, right: Self) -> Bool { sameBytes(left.text, right.text) }
+
+    func hash(into hasher: inout Hasher) {
+        var text = text
+        text.withUTF8 { hasher.combine(bytes: UnsafeRawBufferPointer($0)) }
+    }
+}
+
 /// Whether one text comes before another byte by byte, which is how every list we write is sorted. Eight bytes at a
 /// time: the standard library's way takes one after the other through iterators, and long lists are mostly comparing.
 func precedesBytewise(_ left: String, _ right: String) -> Bool {

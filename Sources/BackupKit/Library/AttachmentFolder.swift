@@ -23,8 +23,9 @@ struct AttachmentFolder {
         var result = try AttachmentFolder(folder)
         var done: UInt64 = 0
         var obstacles: [(path: String, reason: String)] = []
+        let (own, real) = (OwnFiles(of: store), Directory.real(root) ?? root)
         try Directory.walk(root, obstacle: { obstacles.append(("\(root)/\($0)", $1)) }) { relative, status in
-            guard !status.isDirectory, !Layout.isClutter(relative) else { return }
+            guard !status.isDirectory, !Layout.isClutter(relative), !own.holds(relative, below: real) else { return }
             guard status.isRegular else {
                 return obstacles.append(("\(root)/\(relative)", "it is \(status.kindText)"))
             }
@@ -50,6 +51,9 @@ struct AttachmentFolder {
     private mutating func stage(_ path: String, as relative: String, for store: Store, dryRun: Bool) throws {
         let source = try FileHandle.openForReading(path)
         let status = try source.status()
+        guard !OwnFiles(of: store).holds(path) else {
+            throw BackupError(.refused, "it is a file of the store", at: path)
+        }
         let inLayout = Layout.attachmentFolders.contains(where: relative.hasPrefix)
         let path = inLayout ? relative : "Attachments/" + relative
         try Store.check(path)
@@ -76,12 +80,9 @@ struct AttachmentFolder {
         return hasher.finish()
     }
 
-    /// Returns the paths that the files have in the store.
-    @discardableResult
-    func place(into intake: Intake) throws -> [String] { try places(into: intake).compactMap(\.self) }
-
-    /// The same for each file, in the order they were added; nil for one that has no place.
-    func places(into intake: Intake) throws -> [String?] {
+    /// Returns the paths that the files have in the store,
+    /// in the order they were added; nil for one that has no place.
+    @discardableResult func places(into intake: Intake) throws -> [String?] {
         for (path, reason) in skipped {
             intake.note(
                 Finding(
@@ -92,8 +93,10 @@ struct AttachmentFolder {
     }
 
     func take(into intake: Intake) throws {
-        let paths = try place(into: intake)
-        for path in try AttachmentLinks(intake.store).link(paths) {
+        let files = zip(assets, try places(into: intake)).compactMap { file, place in
+            file.flatMap { file in place.map { (name: file.asset.path, place: $0) } }
+        }
+        for path in try AttachmentLinks(intake.store).link(files) {
             intake.note(
                 Finding(
                     .unlinked, .warning, path, "belongs to no publication; it is kept",

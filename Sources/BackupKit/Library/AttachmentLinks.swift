@@ -2,11 +2,11 @@
 /// is named after.
 struct AttachmentLinks {
     private let store: Store
-    /// The last component of each named path → the paths and who names them.
-    private var named: [String: [Named]] = [:]
-    private var keys: [String: String] = [:]
+    private var named: [Named] = []
+    private var keys: [ByteName: String] = [:]
+    private var similarKeys: [String: String] = [:]
 
-    private struct Named: Hashable {
+    private struct Named {
         let path: String
         let localID: String
     }
@@ -16,44 +16,68 @@ struct AttachmentLinks {
         try store.forEachLive(type: RecordType.publication) { stored in
             let fields = try Fields.parse(stored.record.fields)
             for path in Publication.links(in: fields).flatMap(\.readings) {
-                named[lastComponent(of: path), default: []].append(
-                    Named(path: path, localID: stored.record.localID))
+                named.append(Named(path: path, localID: stored.record.localID))
             }
-            guard let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty, keys[key] == nil else {
-                return
-            }
-            keys[key] = stored.record.localID
+            guard let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty else { return }
+            keys[ByteName(key)] = keys[ByteName(key)] ?? stored.record.localID
+            similarKeys[key] = similarKeys[key] ?? stored.record.localID
         }
     }
 
-    /// Local ids of the publications that each of the paths belongs to.
-    func owners(of paths: [String]) -> [String: [String]] {
-        var owners: [String: [String]] = [:]
-        for (name, paths) in Dictionary(grouping: paths, by: { lastComponent(of: $0) }) {
-            Self.match(named[name] ?? [], paths, depth: 1, &owners)
-            guard let owner = ownerByKey(name) else { continue }
-            for path in paths where owners[path] == nil { owners[path] = [owner] }
+    /// Local ids of the publications that each of the paths belongs to. Where a name is there in the same bytes it is that
+    /// file; else one in another Unicode form will do, as macOS writes names.
+    private func owners(of paths: [String]) -> [[String]] {
+        var found = Matches(named: named, paths: paths)
+        found.match(key: { ByteName($0) })
+        found.match(key: { $0 })
+        for (place, path) in paths.enumerated() where found.owners[place].isEmpty {
+            if let owner = ownerByKey(lastComponent(of: path)) { found.owners[place] = [owner] }
         }
-        return owners
+        return found.owners
     }
 
-    /// Gives each path to who names it. `depth` names are the same at the ends of all. A longer common end is a better
-    /// match: "files/12/x.pdf" over another folder's "x.pdf"; and of several files the one that is named is that which
-    /// matches best.
-    private static func match(
-        _ candidates: [Named], _ paths: [String], depth: Int, _ owners: inout [String: [String]]
-    ) {
-        if candidates.isEmpty || paths.isEmpty { return }
-        let theirs = Dictionary(grouping: candidates) { FilePath.name(depth, fromTheEndOf: $0.path) }
-        let ours = Dictionary(grouping: paths) { FilePath.name(depth, fromTheEndOf: $0) }
-        for (name, candidates) in theirs {
-            if name != nil, let paths = ours[name] { match(candidates, paths, depth: depth + 1, &owners) }
+    private struct Matches {
+        let named: [Named]
+        let paths: [String]
+        var owners: [[String]]
+        private var isMatched: [Bool]
+
+        init(named: [Named], paths: [String]) {
+            (self.named, self.paths) = (named, paths)
+            owners = paths.map { _ in [] }
+            isMatched = named.map { _ in false }
         }
-        let rest = theirs.filter { $0.key == nil || ours[$0.key] == nil }.flatMap(\.value)
-        let found = Set(rest.map(\.localID)).sorted()
-        if found.isEmpty { return }
-        for (name, paths) in ours where name == nil || theirs[name] == nil {
-            for path in paths { owners[path] = found }
+
+        /// Gives paths that have no owner yet to names that have no path yet.
+        mutating func match<Key: Hashable>(key: (String) -> Key) {
+            let names = Dictionary(grouping: named.indices.filter { !isMatched[$0] }) {
+                key(lastComponent(of: named[$0].path))
+            }
+            let open = Dictionary(grouping: paths.indices.filter { owners[$0].isEmpty }) {
+                key(lastComponent(of: paths[$0]))
+            }
+            for (name, places) in open { match(names[name] ?? [], places, depth: 1, key) }
+        }
+
+        /// Gives each path to who names it. `depth` names are the same at the ends of all. A longer common end is a better
+        /// match: "files/12/x.pdf" over another folder's "x.pdf"; and of several files the one that is named is that which
+        /// matches best.
+        private mutating func match<Key: Hashable>(
+            _ names: [Int], _ places: [Int], depth: Int, _ key: (String) -> Key
+        ) {
+            if names.isEmpty || places.isEmpty { return }
+            let theirs = Dictionary(grouping: names) { FilePath.name(depth, fromTheEndOf: named[$0].path).map(key) }
+            let ours = Dictionary(grouping: places) { FilePath.name(depth, fromTheEndOf: paths[$0]).map(key) }
+            for (name, names) in theirs {
+                if name != nil, let places = ours[name] { match(names, places, depth: depth + 1, key) }
+            }
+            let rest = theirs.filter { $0.key == nil || ours[$0.key] == nil }.flatMap(\.value)
+            let found = Set(rest.map { named[$0].localID }).sorted()
+            if found.isEmpty { return }
+            for (name, places) in ours where name == nil || theirs[name] == nil {
+                for place in places { owners[place] = found }
+                for name in rest { isMatched[name] = true }
+            }
         }
     }
 
@@ -62,32 +86,70 @@ struct AttachmentLinks {
     /// characters on.
     private func ownerByKey(_ name: String) -> String? {
         let dot = name.lastIndex(of: ".") ?? name.endIndex
-        if let owner = keys[String(name[..<dot])] ?? keys[name] { return owner }
+        if let owner = owner(ofKey: String(name[..<dot])) ?? owner(ofKey: name) { return owner }
         var end = dot
         while end > name.startIndex {
             end = name.index(before: end)
             guard !name[end].isLetter, !name[end].isNumber else { continue }
             let key = String(name[..<end])
-            if key.count >= 4, let owner = keys[key] { return owner }
+            if key.count >= 4, let owner = owner(ofKey: key) { return owner }
         }
         return nil
     }
 
-    /// Adds each path to `linkedFiles` of its owners; returns the paths that have none. Must run inside `batch`.
-    @discardableResult func link(_ paths: [String]) throws -> [String] {
+    private func owner(ofKey key: String) -> String? { keys[ByteName(key)] ?? similarKeys[key] }
+
+    /// Adds each file, by its place in the store, to `linkedFiles` of the owners of its name; returns the places of those
+    /// that have none. Must run inside `batch`.
+    @discardableResult func link(_ files: [(name: String, place: String)]) throws -> [String] {
         var unlinked: [String] = []
-        var additions: [String: [String]] = [:]
-        let owners = owners(of: paths)
-        for path in paths {
-            guard let found = owners[path] else {
-                unlinked.append(path)
-                continue
-            }
-            for owner in found { additions[owner, default: []].append(path) }
+        var additions: [ByteName: [String]] = [:]
+        for (file, found) in zip(files, owners(of: files.map(\.name))) {
+            if found.isEmpty { unlinked.append(file.place) }
+            for owner in found { additions[ByteName(owner), default: []].append(file.place) }
         }
-        for (localID, paths) in additions.sorted(by: { $0.key < $1.key }) {
-            try store.addToSet(Publication.linkedFiles, paths, localID: localID, type: RecordType.publication)
+        for (owner, places) in additions.sorted(by: { precedesBytewise($0.key.text, $1.key.text) }) {
+            try store.addToSet(Publication.linkedFiles, places, localID: owner.text, type: RecordType.publication)
         }
         return unlinked
+    }
+}
+
+/// The attachments of a backup of an app, for entries that name them by their paths. Nothing is guessed: another entry may
+/// name another file of that name.
+struct AttachmentPaths {
+    private static let folders = ["Attachments/", "PDFs/"]
+
+    private var places: [ByteName: String] = [:]
+    /// In any Unicode form: a zip of macOS has another than its entries.
+    private var similar: [String: String] = [:]
+
+    init(_ files: [(name: String, place: String)]) {
+        for (name, place) in files {
+            places[ByteName(name)] = place
+            similar[name] = similar[name] ?? place
+        }
+    }
+
+    /// Where the file lies in the store that an entry names so.
+    func place(of link: BibFileLink) -> String? {
+        let spellings = link.readings.flatMap(Self.spellings)
+        return spellings.lazy.compactMap { places[ByteName($0)] }.first
+            ?? spellings.lazy.compactMap { similar[$0] }.first
+    }
+
+    /// The paths that a path may mean in a backup: that below either of the folders, also where it was written as a path of
+    /// the app's own disk.
+    static func spellings(_ path: String) -> [String] {
+        var relative = Substring(path.hasPrefix("./") ? path.dropFirst(2) : path[...])
+        let whole = String(relative)
+        for folder in folders {
+            if relative.hasPrefix(folder) {
+                relative = relative.dropFirst(folder.count)
+            } else if let start = relative.ranges(of: "/" + folder).last {
+                relative = relative[start.upperBound...]
+            }
+        }
+        return [whole] + folders.map { $0 + relative }
     }
 }

@@ -16,7 +16,7 @@ final class EventLoad {
     private let rows: EventRows
     /// Files that lines name as media, by the log that names them.
     private(set) var media: [(file: Int, path: String)] = []
-    private var named: Set<String> = []
+    private var named: Set<ByteName> = []
 
     init(_ intake: Intake, _ paths: [String], lineBytes: Int, rejects: RejectedLines? = nil) throws {
         self.intake = intake
@@ -56,7 +56,7 @@ final class EventLoad {
                         intake.noteOversize("\(file.path):\(line)")
                     }
                     try take(event, number)
-                    for path in reader.media where named.insert("\(number)/\(path)").inserted {
+                    for path in reader.media where named.insert(ByteName("\(number)/\(path)")).inserted {
                         media.append((number, path))
                     }
                 }

@@ -8,7 +8,7 @@ final class EventLogs {
     private var media: AttachmentFolder
     private var missing: [String] = []
     /// The files that lines name and that were found.
-    private(set) var found: Set<String> = []
+    private(set) var found: Set<ByteName> = []
 
     /// Reads the logs, unless the store is empty: then they are read when they are taken, inside the batch.
     init(_ paths: [String], for intake: Intake, in folder: String, _ options: ImportOptions) throws {
@@ -31,7 +31,7 @@ final class EventLogs {
             let places = ["\(beside)/\(path)", "\(parent(of: beside))/\(path)"]
             if let place = try places.first(where: { try FileStatus.ofTarget($0)?.isRegular == true }) {
                 try media.add(place, as: path, for: intake.store, dryRun: options.dryRun)
-                found.insert(place)
+                found.insert(ByteName(place))
             } else if try intake.store.asset("Attachments/" + path) == nil, try intake.store.asset(path) == nil {
                 missing.append(path)
             }
@@ -49,7 +49,7 @@ final class EventLogs {
             try load.take(options.progress)
             try find(load.media)
         }
-        try media.place(into: intake)
+        try media.places(into: intake)
         for path in missing {
             intake.note(
                 Finding(

@@ -52,7 +52,7 @@ struct EventScan {
         var accepted: UInt64 = 0
         var rejected = 0
         var lines = 0
-        var media: Set<String> = []
+        var media: Set<ByteName> = []
         var hasLinesWithoutID = false
         var hasLinesWithID = false
     }
@@ -68,7 +68,7 @@ struct EventScan {
         }
         // A group at a time, so that no more than its keys are in memory.
         let groupSize = 32
-        var named: Set<String> = []
+        var named: Set<ByteName> = []
         for start in stride(from: 0, to: windows.count, by: groupSize) {
             let group = Array(windows[start..<min(start + groupSize, windows.count)])
             for (offset, result) in try scan(group, store.hasher, store.clock.now()).enumerated() {
@@ -82,7 +82,8 @@ struct EventScan {
                 let file = windows[start + offset].file
                 if result.hasLinesWithID { filesWithIDs.insert(file) }
                 if result.hasLinesWithoutID { filesWithoutIDs.insert(file) }
-                for path in result.media.sorted() where named.insert("\(file)/\(path)").inserted {
+                for path in result.media.map(\.text).sorted(by: precedesBytewise)
+                where named.insert(ByteName("\(file)/\(path)")).inserted {
                     media.append((file, path))
                 }
             }
@@ -113,7 +114,7 @@ struct EventScan {
                         LineKey(key: event.key, content: event.content, place: mark | result.accepted))
                     result.accepted += 1
                     if event.hasNoID { result.hasLinesWithoutID = true } else { result.hasLinesWithID = true }
-                    result.media.formUnion(reader.events.media)
+                    result.media.formUnion(reader.events.media.lazy.map { ByteName($0) })
                 }
             }
             result.keys.sort { LineKey.precedes($0, $1) }

@@ -65,12 +65,12 @@ extension Importer {
     }
 
     /// `taken` are files that were taken because lines or entries name them.
-    static func noteLeftOut(_ sources: [Source], taken: Set<String>, _ intake: Intake) {
+    static func noteLeftOut(_ sources: [Source], taken: Set<ByteName>, _ intake: Intake) {
         for case .unreadable(let path, let reason) in sources {
             intake.note(Finding(.skipped, .warning, path, "was left out: \(reason)"))
         }
         for case .leftOut(let path, let files) in sources {
-            let left = files.filter { !taken.contains("\(path)/\($0)") }
+            let left = files.filter { !taken.contains(ByteName("\(path)/\($0)")) }
             guard let first = left.first else { continue }
             let count = left.count
             intake.note(

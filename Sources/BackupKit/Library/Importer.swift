@@ -48,7 +48,8 @@ public enum Importer {
 
     public static func run(_ paths: [String], into store: Store, _ options: ImportOptions) throws -> IntakeResult {
         let found = try paths.flatMap { path in
-            try Self.sources(of: path, limits: options.limits, attachments: options.attachments)
+            try Self.sources(
+                of: path, limits: options.limits, attachments: options.attachments, own: OwnFiles(of: store))
         }
         let (sources, refused) = try readable(found)
         if options.mirror { try checkMirror(sources) }
@@ -156,13 +157,15 @@ public enum Importer {
     }
 
     /// Finds out what a path is; a folder may hold several things.
-    static func sources(of path: String, limits: ReadLimits, attachments: String? = nil) throws -> [Source] {
+    static func sources(
+        of path: String, limits: ReadLimits, attachments: String? = nil, own: OwnFiles? = nil
+    ) throws -> [Source] {
         guard let status = try FileStatus.ofTarget(path) else {
             throw BackupError(.notFound, "does not exist", at: path)
         }
         if status.isDirectory {
             if try isBackupFolder(path) { return [.backup(path)] }
-            let found = try sourcesBelow(path, attachments)
+            let found = try sourcesBelow(path, attachments, own)
             guard found.contains(where: \.isTaken) else {
                 throw BackupError(
                     .failed, "holds nothing that can be imported", at: path,
@@ -197,16 +200,18 @@ public enum Importer {
             || FileStatus.ofTarget("\(path)/\(Layout.records)")?.isRegular == true
     }
 
-    private static func sourcesBelow(_ root: String, _ attachments: String?) throws -> [Source] {
+    private static func sourcesBelow(_ root: String, _ attachments: String?, _ own: OwnFiles?) throws -> [Source] {
         var sources: [Source] = []
         var backups: [String] = []
         var leftOut: [String] = []
         let taken = try attachments.flatMap { try FileStatus.ofTarget($0) }
         var takenFolder: String?
+        let real = Directory.real(root) ?? root
         func leaveOut(_ path: String, _ reason: String) { sources.append(.unreadable(path, reason)) }
         try Directory.walk(root, obstacle: { leaveOut("\(root)/\($0)", $1) }) { relative, status in
             let path = "\(root)/\(relative)"
             if backups.contains(where: { path.hasPrefix($0 + "/") }) || Layout.isClutter(relative) { return }
+            if own?.holds(relative, below: real) == true { return }
             if let takenFolder, path.hasPrefix(takenFolder + "/") { return }
             if status.isDirectory, taken.map(status.isSame) == true {
                 takenFolder = path

@@ -9,9 +9,11 @@ struct LayoutViews {
         unsound.contains(prepared.layout.prefix + path) ? nil : prepared.file(path)
     }
 
-    func takeRecords(into intake: Intake, wanted: (Record) -> Bool) throws {
+    /// Returns the local ids of publications that were read from `library.bib`: their files are to be linked.
+    func takeRecords(into intake: Intake, wanted: (Record) -> Bool) throws -> [String] {
         if let file = sound(Layout.records) {
-            return try FileIntake(intake, limits).takeRecords(path: file, name: Layout.records, wanted: wanted)
+            try FileIntake(intake, limits).takeRecords(path: file, name: Layout.records, wanted: wanted)
+            return []
         }
         // A bare bibliography never had records; a backup that is whole but for them did.
         if !prepared.layout.isImbib, !prepared.layout.expected.isEmpty || !unsound.isEmpty {
@@ -21,32 +23,73 @@ struct LayoutViews {
                     "is missing or damaged: publications, notes and events were rebuilt from their own files",
                     remedy: "records of other kinds, tombstones and sync times could not be restored"))
         }
-        if kinds.contains(.publications), let file = sound(Layout.bibliography) {
-            try withoutActuallyEscaping(wanted) { wanted in
-                try BibliographyIntake(intake).take(
-                    path: file, name: Layout.bibliography, time: prepared.time, isBackup: true, wanted: wanted)
-            }
-            // What is in quarantine links nothing.
-            if intake.policy != .quarantine { try linkAttachments(intake) }
-        }
+        let publications = try takePublications(into: intake, wanted)
         if kinds.contains(.notes), let file = sound(Layout.notes) {
             try FileIntake(intake, limits).takeNotes(
                 path: file, name: Layout.notes, time: prepared.time, wanted: wanted)
         }
-        guard kinds.contains(.events) else { return }
+        guard kinds.contains(.events) else { return publications }
         let days = prepared.staged.files.keys.filter {
             prepared.layout.role(of: $0) == .events && !unsound.contains($0)
         }
         try FileIntake(intake, limits).takeEvents(
             days.sorted().map { ("\(prepared.folder)/\($0)", $0) }, isBackup: true, wanted: wanted)
+        return publications
     }
 
-    /// imbib links by `Bdsk-File-n` alone; the files are in the backup.
-    private func linkAttachments(_ intake: Intake) throws {
-        let paths = prepared.staged.files.keys
-            .filter { prepared.layout.role(of: $0) == .attachment }
-            .map { String($0.dropFirst(prepared.layout.prefix.count)) }
-        try AttachmentLinks(intake.store).link(paths.sorted())
+    private func takePublications(into intake: Intake, _ wanted: (Record) -> Bool) throws -> [String] {
+        guard kinds.contains(.publications), let file = sound(Layout.bibliography) else { return [] }
+        var taken: [String] = []
+        let heard = intake.heard
+        intake.heard = { record, outcome in
+            if record.type == RecordType.publication { taken.append(outcome.localID) }
+            try heard(record, outcome)
+        }
+        defer { intake.heard = heard }
+        try withoutActuallyEscaping(wanted) { wanted in
+            try BibliographyIntake(intake).take(
+                path: file, name: Layout.bibliography, time: prepared.time, isBackup: true, wanted: wanted)
+        }
+        // What is in quarantine links nothing.
+        return intake.policy == .quarantine ? [] : taken
+    }
+
+    /// Links the files of a backup with the publications of its `library.bib` that name them; `places` are where they lie in
+    /// the store.
+    func linkAttachments(_ publications: [String], _ places: [(name: String, place: String)], _ intake: Intake) throws {
+        guard !publications.isEmpty else { return }
+        // A folder that nobody made as a backup: its files may be named after their entries.
+        if case .none = prepared.layout.manifest { return _ = try AttachmentLinks(intake.store).link(places) }
+        let files = AttachmentPaths(places)
+        for localID in Set(publications.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise) {
+            guard let record = try publication(localID, intake.store) else { continue }
+            let fields = try Fields.parse(record.fields)
+            let links = Publication.links(in: fields)
+            let found = links.compactMap(files.place)
+            try intake.store.addToSet(
+                Publication.linkedFiles, found, localID: localID, type: RecordType.publication)
+            guard prepared.layout.isImbib, kinds.contains(.attachments) else { continue }
+            // An entry may name one file in several fields, by the paths of several apps.
+            let present = Fields.strings(Publication.linkedFiles, in: fields)
+            let named = links.filter { files.place(of: $0) != nil }.flatMap(\.readings) + present
+            let names = Set(named.map { lastComponent(of: $0) })
+            for link in links where !link.readings.contains(where: { names.contains(lastComponent(of: $0)) }) {
+                noteMissing(link, of: record, intake)
+            }
+        }
+    }
+
+    private func noteMissing(_ link: BibFileLink, of record: Record, _ intake: Intake) {
+        intake.note(
+            Finding(
+                .linkMissing, .warning, link.path,
+                "is named by \(RecordLabel.text(of: record)), but is not in the backup",
+                remedy: "import it with --attachments DIR if you have it elsewhere"))
+    }
+
+    private func publication(_ localID: String, _ store: Store) throws -> Record? {
+        try store.soundRecords(localID: localID).map(\.record)
+            .first { $0.type == RecordType.publication && !$0.isDeleted }
     }
 
     /// Damaged rows come back as they were: beside the tables, where whoever mends them finds them.

@@ -27,13 +27,12 @@ final class NamedFiles {
     /// Which wishes an entry has, by a hash of its text.
     private var wishesByText: [UInt64: [Int]] = [:]
     private var files: [Found] = []
-    /// By the bytes of the path: two forms of one accented letter are two files.
-    private var placeOfFile: [[UInt8]: Int] = [:]
-    private var folders: [String: RootDirectory?] = [:]
+    private var placeOfFile: [ByteName: Int] = [:]
+    private var folders: [ByteName: RootDirectory?] = [:]
     /// Folders that a `.bib` file's JabRef settings name, relative to it.
-    private var jabRefFolders: [String: [String]] = [:]
+    private var jabRefFolders: [ByteName: [String]] = [:]
     /// The files that were found, for who counts what is left.
-    private(set) var taken: Set<String> = []
+    private(set) var taken: Set<ByteName> = []
 
     /// `paths` are those that somebody named, `attachments` the folder of `--attachments`.
     init(_ store: Store, paths: [String], attachments: String?) throws {
@@ -47,7 +46,9 @@ final class NamedFiles {
     /// Takes note of what an entry names, and the comments of ours before it.
     func note(_ block: BibBlock, in bibliography: String, _ macros: BibMacros, alsoNaming paths: [String]) {
         var links = BibFileLinks.links(in: block, macros: macros)
-        links += paths.filter { path in !links.contains { $0.readings.contains(path) } }.map { BibFileLink(path: $0) }
+        links += paths.filter { path in !links.contains { $0.readings.contains { sameBytes($0, path) } } }.map {
+            BibFileLink(path: $0)
+        }
         if links.isEmpty { return }
         let key = block.key
         for link in links {
@@ -66,7 +67,7 @@ final class NamedFiles {
             let end = text[start...].firstIndex(where: { $0 == ";" || $0 == "}" })
         else { return }
         let folder = text[text.index(after: start)..<end].filter { $0 != "\\" }
-        jabRefFolders[bibliography, default: []].append(folder)
+        jabRefFolders[ByteName(bibliography), default: []].append(folder)
     }
 
     // MARK: Finding them
@@ -74,12 +75,14 @@ final class NamedFiles {
     /// Copies what is there into `folder`, and takes it into the store, inside the batch and after the entries.
     func take(into intake: Intake, in folder: String, dryRun: Bool) throws {
         for index in wishes.indices { try find(index) }
-        for (number, bibliography) in Set(files.map(\.bibliography)).sorted().enumerated() {
+        for (number, bibliography) in Set(files.map { ByteName($0.bibliography) }).map(\.text)
+            .sorted(by: precedesBytewise).enumerated()
+        {
             // Two files of one name beside two bibliographies must not meet before the store parts them.
             let inner = "\(folder)/named-\(number)"
             try Directory.create(inner)
             var staged = try AttachmentFolder(inner)
-            let mine = files.filter { $0.bibliography == bibliography }
+            let mine = files.filter { sameBytes($0.bibliography, bibliography) }
             for file in mine { try staged.add(file.file, as: file.relative, for: intake.store, dryRun: dryRun) }
             for (file, place) in zip(mine, try staged.places(into: intake)) {
                 for wish in file.wishes { wishes[wish].place = place }
@@ -102,7 +105,7 @@ final class NamedFiles {
                 }
                 continue
             }
-            for inner in [""] + (jabRefFolders[wish.bibliography] ?? []).map({ $0 + "/" }) {
+            for inner in [""] + (jabRefFolders[ByteName(wish.bibliography)] ?? []).map({ $0 + "/" }) {
                 if try take(inner + reading, below: beside, index) { return }
             }
         }
@@ -110,20 +113,22 @@ final class NamedFiles {
 
     private func take(_ relative: String, below root: String, _ wish: Int) throws -> Bool {
         let path = "\(root)/\(relative)"
-        if let known = placeOfFile[Array(path.utf8)], files[known].bibliography == wishes[wish].bibliography {
+        if let known = placeOfFile[ByteName(path)],
+            sameBytes(files[known].bibliography, wishes[wish].bibliography)
+        {
             files[known].wishes.append(wish)
             return true
         }
         guard (try? EntryName.check(relative)) != nil else { return false }
-        if folders[root] == nil { folders[root] = try RootDirectory.ifThere(root) }
-        guard let folder = folders[root] ?? nil, let file = try? folder.openForReading(relative),
+        if folders[ByteName(root)] == nil { folders[ByteName(root)] = try RootDirectory.ifThere(root) }
+        guard let folder = folders[ByteName(root)] ?? nil, let file = try? folder.openForReading(relative),
             try file.status().isRegular
         else { return false }
         // What lies in the folder of attachments is taken there, and found by its name.
         if let attachments, let real = Directory.real(path), real.hasPrefix(attachments + "/") { return true }
-        placeOfFile[Array(path.utf8)] = files.count
+        placeOfFile[ByteName(path)] = files.count
         files.append(Found(bibliography: wishes[wish].bibliography, file: path, relative: relative, wishes: [wish]))
-        taken.insert(path)
+        taken.insert(ByteName(path))
         return true
     }
 
@@ -134,9 +139,9 @@ final class NamedFiles {
     private func link(_ intake: Intake) throws {
         guard wishes.contains(where: { $0.place != nil }) else { return }
         var open = Set(wishes.indices.filter { wishes[$0].place != nil })
-        var byKey: [String: [(localID: String, paths: [String])]] = [:]
+        var byKey: [ByteName: [(localID: String, paths: [String])]] = [:]
         var additions: [(localID: String, place: String)] = []
-        let keys = Set(open.map { wishes[$0].key })
+        let keys = Set(open.map { ByteName(wishes[$0].key) })
         try intake.store.forEachLive(type: RecordType.publication) { stored in
             let fields = try Fields.parse(stored.record.fields)
             let text = try Publication.bytes(of: fields).withUnsafeBytes { hasher.text($0) }
@@ -145,13 +150,14 @@ final class NamedFiles {
                 additions.append((stored.record.localID, place))
                 open.remove(wish)
             }
-            if let key = Fields.string(Publication.citeKey, in: fields), keys.contains(key) {
+            if let key = Fields.string(Publication.citeKey, in: fields).map({ ByteName($0) }), keys.contains(key) {
                 byKey[key, default: []].append((stored.record.localID, Publication.links(in: fields).map(\.path)))
             }
         }
         for wish in open.sorted() {
             guard let place = wishes[wish].place else { continue }
-            for known in byKey[wishes[wish].key] ?? [] where known.paths.contains(wishes[wish].link.path) {
+            for known in byKey[ByteName(wishes[wish].key)] ?? []
+            where known.paths.contains(where: { sameBytes($0, wishes[wish].link.path) }) {
                 additions.append((known.localID, place))
             }
         }

@@ -140,7 +140,7 @@ public enum Restorer {
         let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
         var wanted = WantedFiles(options)
         let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
-        try views.takeRecords(into: intake) { record in
+        let publications = try views.takeRecords(into: intake) { record in
             guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
             return wanted.takes(record)
         }
@@ -155,18 +155,22 @@ public enum Restorer {
         if options.match == nil, options.policy != .quarantine { try views.takeDamaged(into: intake) }
         let replaced = options.mode == .replace && options.match == nil ? prepared.layout.kinds(of: options.kinds) : []
         if replaced.contains(.settings), prepared.file(Layout.settings) != nil { try intake.removeOtherSettings() }
+        var places = prepared.staged.files.keys.filter { prepared.layout.role(of: $0) == .attachment }.sorted()
+            .map { String($0.dropFirst(prepared.layout.prefix.count)) }.map { (name: $0, place: $0) }
         if options.kinds.contains(.attachments) {
-            try takeAssets(
+            places = try takeAssets(
                 prepared, unsound, &wanted, intake, removesOthers: replaced.contains(.attachments), options)
         }
+        try views.linkAttachments(publications, places, intake)
         for finding in wanted.unmatched { intake.note(finding) }
         if !replaced.isEmpty { try intake.removeOthers(kinds: replaced) }
     }
 
+    /// Returns the files with the places that they have in the store.
     private static func takeAssets(
         _ prepared: Prepared, _ unsound: Set<String>, _ wanted: inout WantedFiles, _ intake: Intake,
         removesOthers: Bool, _ options: RestoreOptions
-    ) throws {
+    ) throws -> [(name: String, place: String)] {
         let prefix = prepared.layout.prefix.count
         let paths = Set(prepared.staged.files.keys).union(unsound).filter {
             prepared.layout.role(of: $0) == .attachment
@@ -175,6 +179,7 @@ public enum Restorer {
             // What is damaged in the backup is not missing from it: the store's file stays.
             try intake.removeOtherAssets(than: Set(paths.map { Array(String($0.dropFirst(prefix)).utf8) }))
         }
+        var places: [(name: String, place: String)] = []
         for path in paths.sorted() where !unsound.contains(path) {
             let name = String(path.dropFirst(prefix))
             guard let facts = prepared.staged.files[path], wanted.takesFile(name) else { continue }
@@ -182,8 +187,10 @@ public enum Restorer {
                 path: name, size: facts.size, digest: facts.digest,
                 isLocalOnly: prepared.layout.expected[path]?.isLocalOnly ?? false,
                 modifiedNanoseconds: (prepared.staged.modified[path] ?? 0).times(clamped: 1_000_000_000))
-            try intake.take(asset, from: options.dryRun ? nil : "\(prepared.folder)/\(path)")
+            let place = try intake.take(asset, from: options.dryRun ? nil : "\(prepared.folder)/\(path)")
+            if let place { places.append((name, place)) }
         }
+        return places
     }
 
     /// Writes the files of a backup into a new folder, every digest checked.

@@ -41,7 +41,7 @@ extension Store {
         let all = try pendingPaths()
         var unsettled: [Finding] = []
         if !all.isEmpty {
-            var folders: Set<String> = []
+            var folders: Set<ByteName> = []
             var done: [String] = []
             func settle(_ pending: PendingPath, _ body: () throws -> Bool) {
                 do {
@@ -60,7 +60,7 @@ extension Store {
                 if let digest { settle(pending) { try fill(pending, digest, &folders) } }
             }
             rmdir("\(assetFolder)/\(Self.incomingFolder)")
-            for folder in folders.sorted() where try FileStatus.ofName(folder)?.isDirectory == true {
+            for folder in folders.map(\.text) where try FileStatus.ofName(folder)?.isDirectory == true {
                 try Directory.sync(folder)
             }
             try database.write { for path in done { try forgetPending(path) } }
@@ -89,14 +89,14 @@ extension Store {
     }
 
     /// Removes a file that no row names any more, unless it is not the one that was there.
-    private func clear(_ pending: PendingPath, _ folders: inout Set<String>) throws {
+    private func clear(_ pending: PendingPath, _ folders: inout Set<ByteName>) throws {
         let target = "\(assetFolder)/\(pending.path)"
         guard let status = try FileStatus.ofName(target), try isKnown(status, at: target, pending) else { return }
         guard unlink(target) == 0 || errno == ENOENT else {
             throw BackupError.fromErrno("cannot be removed", at: target)
         }
         let folder = removeEmptyFolders(above: pending.path)
-        folders.insert(folder == "." ? assetFolder : "\(assetFolder)/\(folder)")
+        folders.insert(ByteName(folder == "." ? assetFolder : "\(assetFolder)/\(folder)"))
     }
 
     /// Returns the folder that is left.
@@ -108,11 +108,11 @@ extension Store {
     }
 
     /// Puts the right bytes under a path. False when a file is in the way that somebody has put there since.
-    private func fill(_ pending: PendingPath, _ digest: SHA256Digest, _ folders: inout Set<String>) throws -> Bool {
+    private func fill(_ pending: PendingPath, _ digest: SHA256Digest, _ folders: inout Set<ByteName>) throws -> Bool {
         let target = "\(assetFolder)/\(pending.path)"
         let blob = blobPath(digest)
         guard let waiting = try FileStatus.ofName(blob) else { return true }
-        folders.insert(parent(of: target))
+        folders.insert(ByteName(parent(of: target)))
         if let status = try FileStatus.ofName(target) {
             if status.isSame(as: waiting) { return true }
             // Only an empty folder makes room.

@@ -23,7 +23,7 @@ public enum BibFileLinks {
         var links: [BibFileLink] = []
         for field in block.fields where mayName(block.nameBytes(of: field)) {
             for link in self.links(field: block.name(of: field), value: block.value(of: field, macros: macros)) {
-                if !links.contains(where: { $0.path == link.path }) { links.append(link) }
+                if !links.contains(where: { sameBytes($0.path, link.path) }) { links.append(link) }
             }
         }
         return links

@@ -121,25 +121,27 @@ public enum AtomicFile {
     }
 
     /// Whether a name is one that `temporaryName` makes.
+    static func isTemporary(_ name: String, of path: String) -> Bool { name.hasPrefix(temporaryPrefix(of: path)) }
+
     static func isTemporary(_ name: String) -> Bool {
         name.hasPrefix(".") && name.contains(temporaryMark)
     }
 
     /// Removes files; all of it is durable when this returns. What is not there is fine.
     public static func remove(_ paths: [String]) throws {
-        var folders: Set<String> = []
+        var folders: Set<ByteName> = []
         // Also after a failure: what is gone by then must stay gone.
-        defer { for folder in folders { try? Directory.sync(folder) } }
+        defer { for folder in folders { try? Directory.sync(folder.text) } }
         for path in paths {
             guard unlink(path) == 0 || errno == ENOENT else {
                 throw BackupError.fromErrno("cannot be removed", at: path)
             }
-            folders.insert(parent(of: path))
+            folders.insert(ByteName(parent(of: path)))
         }
         let touched = folders
         folders = []
         // A folder that is gone, too, has nothing left to make durable.
-        for folder in touched where try FileStatus.ofTarget(folder) != nil { try Directory.sync(folder) }
+        for folder in touched.map(\.text) where try FileStatus.ofTarget(folder) != nil { try Directory.sync(folder) }
     }
 
     static func refuseExisting(_ path: String, unless replace: Bool = false) throws {

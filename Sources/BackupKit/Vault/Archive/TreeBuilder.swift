@@ -23,7 +23,7 @@ struct TreeBuilder {
 
     private let parent: ParentTree
     private let root: String
-    private var folders: [String: [Entry]] = ["": []]
+    private var folders: [ByteName: [Entry]] = [ByteName(""): []]
     private(set) var folderCounts = Counts()
 
     /// `parent` is what was below `root`.
@@ -61,13 +61,13 @@ struct TreeBuilder {
 
     private mutating func add(_ folder: String, _ entry: Entry) {
         addFolder(folder)
-        folders[folder, default: []].append(entry)
+        folders[ByteName(folder), default: []].append(entry)
     }
 
     mutating func addFolder(_ path: String) {
         var path = path
-        while !path.isEmpty, folders[path] == nil {
-            folders[path] = []
+        while !path.isEmpty, folders[ByteName(path)] == nil {
+            folders[ByteName(path)] = []
             path = Self.split(path).folder
         }
     }
@@ -80,7 +80,7 @@ struct TreeBuilder {
     /// Takes out the folders that begin so, to be stored while others are still added to.
     mutating func take(_ prefixes: [String]) -> TreeBuilder {
         var taken = TreeBuilder(parent: parent, below: root)
-        for path in folders.keys where prefixes.contains(where: { "\(path)/".utf8.starts(with: $0.utf8) }) {
+        for path in folders.keys where prefixes.contains(where: { "\(path.text)/".utf8.starts(with: $0.utf8) }) {
             taken.folders[path] = folders.removeValue(forKey: path)
         }
         return taken
@@ -96,10 +96,10 @@ struct TreeBuilder {
 
     /// Stores the trees of all folders but the root: the innermost first, neighbours on all cores.
     mutating func storeFolders(_ writer: PackWriter) throws {
-        let chosen = folders.keys.filter { !$0.isEmpty }
+        let chosen = folders.keys.map(\.text).filter { !$0.isEmpty }
         let levels = Dictionary(grouping: chosen) { $0.utf8.count { $0 == UInt8(ascii: "/") } }
         for (_, paths) in levels.sorted(by: { $0.key > $1.key }) {
-            let level = paths.map { (path: $0, entries: folders.removeValue(forKey: $0) ?? []) }
+            let level = paths.map { (path: $0, entries: folders.removeValue(forKey: ByteName($0)) ?? []) }
             let parent = parent
             let ids = try Parallel.map(level.count, state: { try PackWriter.Lane(writer) }) { lane, number in
                 try Self.store(level[number].entries, parent, lane)
@@ -107,7 +107,7 @@ struct TreeBuilder {
             for ((path, entries), id) in zip(level, ids) {
                 count(path == root ? "" : String(path.dropFirst(root.count + 1)), id)
                 let (above, name) = Self.split(path)
-                folders[above, default: []].append(Self.folder(name, entries, id))
+                folders[ByteName(above), default: []].append(Self.folder(name, entries, id))
             }
         }
     }
@@ -115,7 +115,7 @@ struct TreeBuilder {
     /// Stores all trees that are left, and returns the id of the outermost.
     mutating func store(_ writer: PackWriter) throws -> SHA256Digest {
         try storeFolders(writer)
-        return try Self.store(folders[""] ?? [], parent, PackWriter.Lane(writer))
+        return try Self.store(folders[ByteName("")] ?? [], parent, PackWriter.Lane(writer))
     }
 
     private static func store(
