@@ -22,13 +22,14 @@ private func oldStore(in folder: String) throws -> String {
 
     @Test func aReaderBringsAStoreOfTheFirstVersionForward() throws {
         try withTemporaryFolder { folder in
-            let store = try Store(try oldStore(in: folder), .read)
+            let path = try oldStore(in: folder)
+            let store = try Store(path, .read)
             #expect(try store.digest() == digest)
             #expect(try store.read { try store.info() }.localOnly == 1)
             #expect(try store.find("E2").count == 1)
             #expect(try store.syncState() == nil)
             let hub = try FileHub.create("\(folder)/hub.db")
-            let result = try Synchronizer(store, hub, SyncOptions(dryRun: true)).run()
+            let result = try Synchronizer(Store(path, .write), hub, SyncOptions(dryRun: true)).run()
             #expect(result.pushed == 4 && result.pulled == 0)
         }
     }

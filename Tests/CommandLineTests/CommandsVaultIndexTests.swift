@@ -69,7 +69,7 @@ struct CommandsVaultIndexTests {
         let lines = [
             "vault check", "vault prune", "vault prune --json", "vault stats", "vault stats --json", "vault backup",
             "vault backup --json", "vault backup --dry-run", "vault forget latest --prune", "vault repair --dry-run",
-            "verify vault:v", "list vault:v", "restore vault:v --to out", "restore vault:v --store new.db",
+            "verify vault:v", "list vault:v", "restore vault:v --to out", "restore vault:v --store new.db --create",
             "drill vault:v --log d.jsonl", "diff vault:v store.db", "show vault:v library.bib",
             "vault copy --vault w --from v --from-password-file password", "run --config c/n.toml",
         ]

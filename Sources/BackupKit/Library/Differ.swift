@@ -182,7 +182,8 @@ public struct Listing: Sendable {
         do { try reader.read(entry, body) } catch let error as BackupError where error.code == .notFound {
             // The backup is there: no code for a backup that is not.
             throw BackupError(
-                .failed, error.message, at: error.subject, remedy: error.remedy ?? "'backup-tool list' shows the names")
+                .failed, error.message, at: error.subject,
+                remedy: error.remedy ?? "'backup-tool list BACKUP' shows the names")
         }
     }
 }

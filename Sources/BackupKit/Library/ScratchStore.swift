@@ -84,12 +84,11 @@ extension Store {
     /// Throws where somebody names a store, or a hub, in the place of a backup.
     static func refuseAsBackup(_ path: String) throws {
         if isStore(path) {
+            let word = Subprocess.escaped(path)
             throw BackupError(
                 .notFound, "is a store, not a backup", at: path,
-                remedy: """
-                    'backup-tool store check --store \(path)' checks it; 'backup-tool export --store \(path)' makes a \
-                    backup of it
-                    """)
+                remedy: "'backup-tool store check --store \(word)' checks it; "
+                    + "'backup-tool export --store \(word) -o DIR' makes a backup of it")
         }
         if FileHub.isHub(path) {
             throw BackupError(

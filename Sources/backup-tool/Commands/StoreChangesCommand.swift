@@ -28,7 +28,7 @@ extension Command {
                     "message_type": "token", "token": .string(end.token.description), "more": .bool(end.more),
                 ])
             } else {
-                call.output.print("\(end.token)\(end.more ? "  (more follow)" : "")")
+                call.output.print("\(printable(end.token.description))\(end.more ? "  (more follow)" : "")")
             }
             return .done
         })
