@@ -49,11 +49,15 @@ extension Invocation {
         guard !output.isJSON else { return }
         say(
             held.map { held in
-                let what = held.kind == .local ? "the version of the others does not come in" : "stays on this device"
+                let id = held.id.description
+                guard held.kind == .local else {
+                    return Finding(.skipped, .warning, id, "stays on this device: \(held.reason)")
+                }
+                let word = Subprocess.escaped(id)
                 return Finding(
-                    .skipped, .warning, held.id.description, "\(what): \(held.reason)",
-                    remedy: held.kind == .local
-                        ? "'backup-tool store enable-cloud ID' merges the two, 'store delete ID' takes theirs" : nil)
+                    .notAskedFor, .note, id, "the version of other devices is not fetched: \(held.reason)",
+                    remedy: "'backup-tool store enable-cloud \(word)' merges the two, "
+                        + "'backup-tool store delete \(word)' takes theirs")
             })
     }
 }

@@ -36,8 +36,10 @@ public struct SyncResult: Sendable {
     public var held: [Held] = []
     public var findings: [Finding] = []
 
+    /// That others write to a record which is kept on this device only is as its user wanted it.
     public var needsAttention: Bool {
-        !held.isEmpty || conflicts > 0 || findings.contains { $0.severity != .note && $0.code != .clockSkew }
+        held.contains { $0.kind != .local } || conflicts > 0
+            || findings.contains { $0.severity != .note && $0.code != .clockSkew }
     }
 }
 
