@@ -26,15 +26,13 @@ public struct WorkIdentity {
         }
     }
 
-    /// Of fields as JSON text, in one pass that builds nothing but the values it needs. It knows no `text`.
-    init(scanning bytes: UnsafeRawBufferPointer) throws {
+    /// Of the members that a pen has marked; it builds nothing but the values it needs, and knows no `text`.
+    init(_ pen: borrowing JSONPen) {
         fields = []
-        var scanner = JSONScanner(bytes)
-        try scanner.forEachMember { key, kind, range in
-            guard kind == .string, let place = Self.place(of: UnsafeRawBufferPointer(rebasing: bytes[key])) else {
-                return
-            }
-            values[place] = jsonUnescape(bytes, range.dropFirst().dropLast())
+        let bytes = pen.written
+        for (name, value) in pen.members where bytes[value.lowerBound] == UInt8(ascii: "\"") {
+            guard let place = Self.place(of: UnsafeRawBufferPointer(rebasing: bytes[name])) else { continue }
+            values[place] = jsonUnescape(bytes, value.dropFirst().dropLast())
         }
     }
 
@@ -169,11 +167,12 @@ public struct WorkIdentity {
             if mine.isDisjoint(with: theirs) { return .different }
             return contradicts(other) ? .different : .same
         }
-        if isRelated, let title, title == other.title, !contradictsPeopleOrYear(of: other) { return .same }
-        guard let people, let theirs = other.people, title != nil, other.title != nil else { return .unknown }
+        let (title, theirTitle) = (title, other.title)
+        if isRelated, let title, title == theirTitle, !contradictsPeopleOrYear(of: other) { return .same }
+        guard let people, let theirs = other.people, title != nil, theirTitle != nil else { return .unknown }
         // Other people, whatever the title: every year has its "Introduction".
         if Self.areStrangers(people.people, theirs.people) { return .different }
-        guard title == other.title, let year, year == other.year, Self.areSame(people, theirs) else { return .unknown }
+        guard title == theirTitle, let year, year == other.year, Self.areSame(people, theirs) else { return .unknown }
         return hasOtherPlace(than: other) ? .different : .same
     }
 

@@ -18,27 +18,25 @@ public enum Publication {
         name.count == 9 && (name.elementsEqual(raw.utf8) || name.elementsEqual(rawBase64.utf8))
     }
 
-    /// The record's fields for an entry, as JSON text; `value` tells what the field of that number says.
-    static func write(_ block: BibBlock, with pen: inout JSONPen, value: (Int) -> String) {
+    /// The record's fields for an entry, as JSON text; `value` tells what the field of that number says. The pen MUST be
+    /// clear.
+    static func write(
+        _ block: BibBlock, links: [String] = [], with pen: inout JSONPen, value: (Int) -> String
+    ) {
         let isUTF8 = BibText.isUTF8(block.raw)
-        func text(_ bytes: UnsafeRawBufferPointer) {
+        func text(_ bytes: UnsafeRawBufferPointer, _ pen: inout JSONPen) {
             if isUTF8 { pen.string(bytes) } else { pen.string(BibText.decode(bytes).text) }
         }
         pen.write("{")
-        pen.string(citeKey)
-        pen.write(":")
-        text(block.keyBytes)
-        pen.write(",")
-        pen.string(entryType)
-        pen.write(":")
-        text(block.typeBytes)
+        pen.member(citeKey) { text(block.keyBytes, &$0) }
+        pen.member(entryType) { text(block.typeBytes, &$0) }
         var seen = NamesSeen()
         for (index, field) in block.fields.enumerated() {
             let name = block.nameBytes(of: field)
             guard name.count > 0, seen.insert(name, after: block.fields[..<index], of: block) else { continue }
-            pen.write(",")
+            pen.beginMember()
             if !pen.lowercaseName(name) { pen.string(lowercased(name)) }
-            pen.write(":")
+            pen.endName()
             let written = block.rawValue(of: field)
             if isUTF8, field.style == .braces || field.style == .quotes, written.count >= 2 {
                 pen.string(UnsafeRawBufferPointer(rebasing: written[1..<written.count - 1]))
@@ -47,16 +45,17 @@ public enum Publication {
             } else {
                 pen.string(value(index))
             }
+            pen.endMember()
         }
         write(raw: block.raw, isUTF8: isUTF8, with: &pen)
+        if !links.isEmpty { pen.member(linkedFiles) { $0.write(json: JSON.array(links.map { .string($0) }).compact) } }
         pen.write("}")
     }
 
     fileprivate static func write(raw bytes: UnsafeRawBufferPointer, isUTF8: Bool, with pen: inout JSONPen) {
-        pen.write(",")
-        pen.string(isUTF8 ? raw : rawBase64)
-        pen.write(":")
-        if isUTF8 { pen.string(bytes) } else { pen.string(BibBase64.encode(Array(bytes))) }
+        pen.member(isUTF8 ? raw : rawBase64) { pen in
+            if isUTF8 { pen.string(bytes) } else { pen.string(BibBase64.encode(Array(bytes))) }
+        }
     }
 
     /// The names of an entry's fields so far, whatever their case.

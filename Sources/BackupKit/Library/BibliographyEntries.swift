@@ -6,37 +6,44 @@ extension BibliographyIntake {
         let text = store.hasher.text(block.raw)
         state.entries[text, default: 0] += 1
         pen.clear()
-        Publication.write(block, with: &pen) { block.value(of: block.fields[$0], macros: state.macros) }
+        Publication.write(block, links: state.links, with: &pen) {
+            block.value(of: block.fields[$0], macros: state.macros)
+        }
+        state.links = []
         if lane != nil, pen.written.count > CloudLimits.recordBytes { intake.noteOversize(key) }
-        if lane != nil, !key.isEmpty, known[key] == nil, state.links.isEmpty, let id = try newID() {
-            // Neither the key nor the work can be known.
-            used.insert(store.hasher.key(id))
-            try noteBrought(to: id, &state)
-            noteKey(key, Candidate(localID: id, text: text, file: state.number))
-            try lane?.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
-                $0 += id.utf8
-            } fields: {
-                $0 += pen.written
-            }
-            return
+        // Neither the key nor the work can be known.
+        if let lane, !key.isEmpty, known[key] == nil, let id = try newID() {
+            return try add(id, key, text, to: lane, &state)
         }
-        if !state.links.isEmpty {
-            let links = JSON.array(state.links.map { .string($0) })
-            let all = try Fields.parse(pen.written) + [Field(Publication.linkedFiles, links)]
-            pen.clear()
-            pen.write(json: Fields.text(all))
-            state.links = []
+        try takeSlow(key, text, number: state.entries[text] ?? 1, &state, wanted)
+    }
+
+    /// Adds the entry that the pen has written as a publication that nobody can know.
+    private func add(_ id: String, _ key: String, _ text: UInt64, to lane: IntakeLane, _ state: inout FileState) throws
+    {
+        used.insert(store.hasher.key(id))
+        noteBrought(to: id, &state)
+        noteKey(key, Candidate(localID: id, text: text, file: state.number))
+        try lane.add(sort: 0, createdAt: state.time, modifiedAt: state.time) {
+            $0 += id.utf8
+        } fields: {
+            $0 += pen.written
         }
-        try takeSlow(key, number: state.entries[text] ?? 1, &state, wanted)
     }
 
     /// The id of the entry that the pen has written, where no publication can be the same work; else nil.
     private func newID() throws -> String? {
-        func isFree(_ id: String) -> Bool { !used.contains(store.hasher.key(id)) }
-        if wasEmpty, let id = try WorkID.first(scanning: pen.written, hasher) { return isFree(id) ? id : nil }
-        let work = WorkID(try Fields.parse(pen.written))
+        if wasEmpty {
+            // Whoever has another id of the work came after one with the first.
+            let id = try WorkID.first(pen, hasher) ?? WorkID(Fields.parse(pen.written), hasher).first
+            return isFree(id) ? id : nil
+        }
+        let work = WorkID(try Fields.parse(pen.written), hasher)
         return (work.all + work.listings + [work.legacy, work.twin()]).allSatisfy(isFree) ? work.first : nil
     }
+
+    /// Whether no publication has, or had, that id.
+    private func isFree(_ id: String) -> Bool { !used.contains(store.hasher.key(id)) }
 
     /// Two keys that differ only in case have to be looked at, too.
     private func noteKey(_ key: String, _ candidate: Candidate) {
@@ -54,30 +61,33 @@ extension BibliographyIntake {
     }
 
     private func takeSlow(
-        _ key: String, number: Int, _ state: inout FileState, _ wanted: Wanted?
+        _ key: String, _ text: UInt64, number: Int, _ state: inout FileState, _ wanted: Wanted?
     ) throws {
         let record = Record(
             id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
             fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
         guard wanted?(record) != false else { return }
-        try flush()
         let incoming = try Fields.parse(record.fields)
-        let work = WorkID(bibTeX(incoming))
+        let work = WorkID(bibTeX(incoming), hasher)
         if let match = try match(key, incoming, work, state) {
             known[key]?[match.index].file = state.number
             if mirrors { state.held[match.localID] = incoming }
             let links = carryLinks(from: match.fields, to: record, incoming)
+            try flush()
             return try noteBrought(to: intake.take(links.identified(as: match.localID)).localID, &state)
         }
         guard let id = try number > 1 ? work.twin(number) : id(of: work, record, incoming, &state) else {
             return intake.passKnown()
         }
+        // Where there was no publication, what has a new id is new.
+        if wasEmpty, let lane, isFree(id) { return try add(id, key, text, to: lane, &state) }
+        try flush()
         let outcome = try intake.take(record.identified(as: id))
-        try noteBrought(to: outcome.localID, &state)
+        noteBrought(to: outcome.localID, &state)
         if mirrors { state.held[outcome.localID] = incoming }
         if case .protect = outcome.decision { return }
         used.insert(store.hasher.key(outcome.localID))
-        noteKey(key, Candidate(localID: outcome.localID, text: self.text(of: incoming), file: state.number))
+        noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
     }
 
     /// The store's publication of that key that an entry is: the same text, else the same work. One that another entry of
@@ -103,9 +113,14 @@ extension BibliographyIntake {
     }
 
     private func live(_ localID: String) throws -> Record? {
-        guard used.contains(store.hasher.key(localID)) else { return nil }
+        isFree(localID) ? nil : try records(localID).first { $0.type == RecordType.publication && !$0.isDeleted }
+    }
+
+    /// All records of that local id, also one that is on its way into the store.
+    private func records(_ localID: String) throws -> [Record] {
+        if let record = lane?.waiting(localID) { return [record] }
+        try lane?.settle()
         return try store.soundRecords(localID: localID).map(\.record)
-            .first { $0.type == RecordType.publication && !$0.isDeleted }
     }
 
     /// The id of an entry that is none of the publications with its key; nil where it is one that has another key by now.
@@ -113,22 +128,21 @@ extension BibliographyIntake {
         of work: WorkID, _ record: Record, _ incoming: [Field], _ state: inout FileState
     ) throws -> String? {
         let twin = work.twin()
-        let others = (work.listings + [work.legacy, twin]).filter { used.contains(store.hasher.key($0)) }
+        let others = (work.listings + [work.legacy, twin]).filter { !isFree($0) }
         var holders: [String: [Field]] = [:]
         for id in work.all + others {
             guard let holder = try live(id) else { continue }
             let fields = try Fields.parse(holder.fields)
             if try isRenamed(holder, fields, work, twin: twin, incoming, state) {
                 state.renamed.insert(id)
-                try noteBrought(to: id, &state)
+                noteBrought(to: id, &state)
                 return nil
             }
             holders[id] = fields
         }
         // What was deleted since stays so, whichever of its ids it had.
         for id in others {
-            let dead = try store.soundRecords(localID: id).map(\.record)
-                .first { $0.isDeleted && $0.type == RecordType.publication }
+            let dead = try records(id).first { $0.isDeleted && $0.type == RecordType.publication }
             if let dead, dead.modifiedAt >= record.latestTime { return id }
         }
         for id in work.all {
@@ -152,7 +166,7 @@ extension BibliographyIntake {
         else { return false }
         // Its id was made of the old key, its key is newer than the rest of it, or a decision has buried the old text.
         if known.localID == work.legacy || known.localID == twin || known.isKeyNewest(among: fields) { return true }
-        return try store.soundRecords(localID: twin).contains { $0.record.isDeleted }
+        return try records(twin).contains { $0.isDeleted }
     }
 
     func bibTeX(_ fields: [Field]) -> [Field] { fields.filter { $0.name != Publication.linkedFiles } }

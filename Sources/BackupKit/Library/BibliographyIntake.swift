@@ -183,15 +183,15 @@ final class BibliographyIntake {
         reader.finish(emit: note)
         return candidates.first { candidate in
             let known = orders[candidate] ?? []
-            let ids = parts.map { "part:" + Self.partID(kind: $0[0], file: candidate, text: $0[1], number: 1) }
+            let ids = parts.map { "part:" + partID(kind: $0[0], file: candidate, text: $0[1], number: 1) }
             let common = known.intersection(keys.union(ids)).count
             // Measured both ways: a few entries of a large library are not that library.
             return common * 2 > known.count && common * 2 > keys.count + parts.count
         }
     }
 
-    private static func partID(kind: String, file: String, text: String, number: Int) -> String {
-        DeterministicID.make(RecordType.bibliographyPart, kind, file, text, String(number))
+    private func partID(kind: String, file: String, text: String, number: Int) -> String {
+        DeterministicID.make(hasher, RecordType.bibliographyPart, kind, file, text, String(number))
     }
 
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
@@ -310,7 +310,7 @@ final class BibliographyIntake {
         state.texts[text, default: 0] += 1
         let number = state.texts[text] ?? 1
         var file = state.name
-        var localID = Self.partID(kind: kind.rawValue, file: file, text: text, number: number)
+        var localID = partID(kind: kind.rawValue, file: file, text: text, number: number)
         if state.isExport {
             // An export repeats definitions where they are needed, and names no file that its parts came from.
             if let known = partIDs.shown(as: raw, kind, number: kind == .string ? 1 : number) {
@@ -322,7 +322,7 @@ final class BibliographyIntake {
         }
         if let slot = BibliographyPart.slot(of: raw, kind: kind.rawValue), !partIDs.contains(localID) {
             state.slots[slot, default: 0] += 1
-            localID = Self.partID(
+            localID = partID(
                 kind: kind.rawValue, file: file, text: "slot \(slot)", number: state.slots[slot] ?? 1)
             let known = partIDs.version(
                 of: raw, slot, kind, file: state.isExport ? nil : file, usual: localID, but: state.parts)

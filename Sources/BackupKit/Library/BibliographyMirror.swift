@@ -3,19 +3,18 @@
 extension BibliographyIntake {
     /// Notes what the entry that the pen has written brings to the publication that it is. Strangers share cite keys, so the
     /// record counts and not the key.
-    func noteBrought(to localID: String, _ state: inout FileState) throws {
+    func noteBrought(to localID: String, _ state: inout FileState) {
         guard state.realPath != nil else { return }
         let record = Brought.Record(store.hasher, localID)
         state.brought.append(record.everBrought)
         state.brought.append(record.held)
         let bytes = pen.written
-        var scanner = JSONScanner(bytes)
-        try scanner.forEachMember { name, _, value in
-            let name = UnsafeRawBufferPointer(rebasing: bytes[name])
-            if Publication.isText(name) { return }
+        for member in pen.members {
+            let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
+            if Publication.isText(name) { continue }
             let field = record.field(name)
             state.brought.append(field.held)
-            state.brought.append(field.everBrought(UnsafeRawBufferPointer(rebasing: bytes[value])))
+            state.brought.append(field.everBrought(UnsafeRawBufferPointer(rebasing: bytes[member.value])))
         }
     }
 

@@ -30,6 +30,9 @@ final class IntakeLane {
         if batch.bytes.count >= Self.batchBytes { try turn() }
     }
 
+    /// The record of that local id that waits to be written.
+    func waiting(_ localID: String) -> Record? { batch.row(localID: localID).map(batch.record) }
+
     /// Waits until everything so far is in the store. Nothing else may touch the store before.
     func flush() throws {
         if !batch.rows.isEmpty { try turn() }
@@ -45,8 +48,8 @@ final class IntakeLane {
         running = Aside { try store.insertNew(of: full) }
     }
 
-    /// Waits for the batch that is being written, and takes what is left of it.
-    private func settle() throws {
+    /// Waits for the batch that is being written, and takes what is left of it. Then the store knows all but what waits.
+    func settle() throws {
         guard let job = running else { return }
         running = nil
         let verdicts = try job.finish()

@@ -78,7 +78,8 @@ struct Brought {
     fileprivate static func same(_ left: Brought, _ right: Brought) -> Bool { left.hashes == right.hashes }
 
     fileprivate func write<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
-        try hashes.map(\.littleEndian).withUnsafeBytes(body)
+        // A key path costs a hundred times as much as a closure here.
+        try hashes.map { $0.littleEndian }.withUnsafeBytes(body)
     }
 
     fileprivate var held: [UInt64] { hashes.filter { $0 & 1 == 1 } }

@@ -75,6 +75,17 @@ struct RecordBatch: Sendable {
         }
     }
 
+    /// The last row of that local id.
+    func row(localID: String) -> Int? {
+        var localID = localID
+        return localID.withUTF8 { id in
+            bytes.withUnsafeBytes { bytes in
+                let id = UnsafeRawBufferPointer(id)
+                return rows.lastIndex { sameBytes(UnsafeRawBufferPointer(rebasing: bytes[$0.localID]), id) }
+            }
+        }
+    }
+
     func localID(_ row: Int) -> String { String(decoding: bytes[rows[row].localID], as: UTF8.self) }
 
     /// A row as a record of its own.

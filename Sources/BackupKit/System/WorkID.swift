@@ -1,45 +1,49 @@
 /// The ids of a publication that arrived without one. The cite key is not in the first of them: it is a label, and strangers
 /// share it.
-struct WorkID {
+///
+/// Each id is made when somebody asks for it, and once.
+final class WorkID {
     let identity: WorkIdentity
     /// The ids that the work may have, the best first: by each of its identifiers, by title, authors and year, by its text.
-    let all: [String]
+    private(set) lazy var all =
+        identity.evidence.map { DeterministicID.make(hasher, RecordType.publication, "work", $0) }
+        + [DeterministicID.make(hasher, RecordType.publication, "text", identity.text)]
     private let fields: [Field]
+    private let hasher: SHA256Hasher
 
-    init(_ fields: [Field]) {
-        let identity = WorkIdentity(fields)
-        (self.identity, self.fields) = (identity, fields)
-        all =
-            identity.evidence.map { Self.work($0) }
-            + [DeterministicID.make(RecordType.publication, "text", identity.text)]
+    init(_ fields: [Field], _ hasher: SHA256Hasher = SHA256Hasher()) {
+        (identity, self.fields, self.hasher) = (WorkIdentity(fields), fields, hasher)
     }
 
-    init(_ record: Record) throws { self.init(try Fields.parse(record.fields)) }
+    convenience init(_ record: Record) throws { self.init(try Fields.parse(record.fields)) }
 
     /// The id of a publication like which none is known.
     var first: String { all[0] }
 
-    /// The first id of fields as JSON text; nil where only their whole text says what they are.
-    static func first(scanning fields: UnsafeRawBufferPointer, _ hasher: SHA256Hasher) throws -> String? {
-        try WorkIdentity(scanning: fields).firstEvidence.map {
+    /// The first id of the entry that a pen has written; nil where only its whole text says what it is.
+    static func first(_ pen: borrowing JSONPen, _ hasher: SHA256Hasher) -> String? {
+        WorkIdentity(pen).firstEvidence.map {
             DeterministicID.make(hasher, RecordType.publication, "work", $0)
         }
     }
 
     /// Of a work that is listed under a second key: each listing is a publication of its own.
-    var listing: String { Self.listing(all[0], identity.key) }
+    var listing: String { listings[0] }
 
     /// What the listing may be called, whichever identifier was known when it got its id.
-    var listings: [String] { all.map { Self.listing($0, identity.key) } }
+    private(set) lazy var listings = all.map {
+        DeterministicID.make(hasher, RecordType.publication, "listing", $0, identity.key)
+    }
 
     /// What version 0.1.0 made of the cite key alone.
-    var legacy: String { Self.legacy(key: identity.key) }
+    private(set) lazy var legacy = Self.legacy(key: identity.key)
 
     /// Of one more entry of that key, by its text and its number among equal ones.
     func twin(_ number: Int = 1) -> String {
-        let text = SHA256Digest.of(Fields.text(fields.filter { $0.name != "linkedFiles" })).hex
-        return DeterministicID.make(RecordType.publication, identity.key, text, String(number))
+        DeterministicID.make(hasher, RecordType.publication, identity.key, digest, String(number))
     }
+
+    private lazy var digest = SHA256Digest.of(Fields.text(fields.filter { $0.name != "linkedFiles" })).hex
 
     /// The ids that the publication may have where `other` has the one that it would have: its own listing of the same work,
     /// or another id of another work.
@@ -57,14 +61,6 @@ struct WorkID {
     /// known to have more than a few.
     func mayHaveMade(_ id: String) -> Bool {
         made(id) || DeterministicID.isMade(id) && !(2...8).contains { sameBytes(id, twin($0)) }
-    }
-
-    private static func work(_ evidence: String) -> String {
-        DeterministicID.make(RecordType.publication, "work", evidence)
-    }
-
-    private static func listing(_ work: String, _ key: String) -> String {
-        DeterministicID.make(RecordType.publication, "listing", work, key)
     }
 }
 

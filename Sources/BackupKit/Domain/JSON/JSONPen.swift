@@ -4,13 +4,42 @@ struct JSONPen: ~Copyable {
     private var memory = UnsafeMutableRawPointer.allocate(byteCount: 1 << 16, alignment: 8)
     private var capacity = 1 << 16
     private var count = 0
+    /// Where the name of a member lies, without its quotes, and where its value.
+    typealias Member = (name: Range<Int>, value: Range<Int>)
+    /// The members that were marked as they were written, so that nobody has to look for them again.
+    private(set) var members: [Member] = []
+    private var name = 0..<0
 
     deinit { memory.deallocate() }
 
     /// Holds until the next writing.
     var written: UnsafeRawBufferPointer { UnsafeRawBufferPointer(start: memory, count: count) }
 
-    mutating func clear() { count = 0 }
+    mutating func clear() {
+        count = 0
+        members.removeAll(keepingCapacity: true)
+    }
+
+    /// Marks a member: `beginMember`, its name as a string, `endName`, its value, `endMember`.
+    mutating func beginMember() {
+        if count > 1 { write(",") }
+        name = count + 1..<count + 1
+    }
+
+    mutating func endName() {
+        name = name.lowerBound..<count - 1
+        write(":")
+    }
+
+    mutating func endMember() { members.append((name, name.upperBound + 2..<count)) }
+
+    mutating func member(_ name: String, _ value: (inout JSONPen) -> Void) {
+        beginMember()
+        string(name)
+        endName()
+        value(&self)
+        endMember()
+    }
 
     mutating func write(_ byte: UInt8) {
         makeRoom(1)
