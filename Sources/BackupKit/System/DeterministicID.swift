@@ -19,27 +19,28 @@ public enum DeterministicID {
     static func make(_ hasher: SHA256Hasher, _ parts: String...) -> String { make(hasher, parts) }
 
     private static func make(_ hasher: SHA256Hasher, _ parts: [String]) -> String {
-        var text: [UInt8] = []
         for part in parts {
-            withUnsafeBytes(of: UInt64(part.utf8.count).littleEndian) { text += $0 }
-            text += part.utf8
+            var part = part
+            part.withUTF8 { bytes in
+                withUnsafeBytes(of: UInt64(bytes.count).littleEndian) { hasher.update($0) }
+                hasher.update(UnsafeRawBufferPointer(bytes))
+            }
         }
-        text.withUnsafeBytes(hasher.update)
-        var digits: [UInt8] = []
-        hasher.finish().appendHex(to: &digits)
+        let digest = hasher.finish()
         return String(unsafeUninitializedCapacity: 36) { text in
             var place = 0
-            for (index, digit) in digits.prefix(32).enumerated() {
+            for index in 0..<32 {
                 if index == 8 || index == 12 || index == 16 || index == 20 {
                     text[place] = UInt8(ascii: "-")
                     place += 1
                 }
-                text[place] = digit < 0x61 ? digit : digit & ~0x20
+                var nibble = UInt8(truncatingIfNeeded: digest.words[index / 16] >> UInt64(60 - index % 16 * 4)) & 15
+                if index == 12 { nibble = 8 }
+                // The two variant bits are 10.
+                if index == 16 { nibble = 8 | nibble & 3 }
+                text[place] = nibble < 10 ? 48 + nibble : 55 + nibble
                 place += 1
             }
-            text[14] = UInt8(ascii: "8")
-            // The two variant bits are 10.
-            text[19] = Array("89AB".utf8)[Int(hexValue(text[19]) ?? 0) & 3]
             return place
         }
     }
