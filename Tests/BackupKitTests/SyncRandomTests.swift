@@ -117,9 +117,9 @@ func withQuickFolder(_ body: (String) throws -> Void) throws {
                 let world = try World(seed: seed, in: place, template: "\(folder)/template")
                 do {
                     for _ in 0..<40 { try world.step() }
-                    if run % 2 == 0 { try world.giveAllBack() }
+                    if seed % 2 == 0 { try world.giveAllBack() }
                     try world.settle()
-                    let defects = try world.defects(isThorough: run % 10 == 0)
+                    let defects = try world.defects(isThorough: seed % 10 == 0)
                     if !defects.isEmpty || isReplay {
                         let story = "BACKUP_TOOL_SEED=\(seed)\n\(defects.joined(separator: "\n"))\n"
                         print(story + (isReplay ? world.log.joined(separator: "\n") : ""))

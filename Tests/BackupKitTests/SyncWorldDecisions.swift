@@ -121,7 +121,11 @@ extension World {
             try devices.indices.flatMap { try publications($0).filter(\.isLocalOnly).map(\.localID) })
         for (number, store) in devices.enumerated() {
             let all = try publications(number)
-            let alive = try all.reduce(into: Set<Int>()) { $0.formUnion(try Shelf.works(in: $1)) }
+            // What others merged into a record that is kept here stays with them: this device does not fetch it.
+            let keptHere = Set(all.filter(\.isLocalOnly).map(\.localID))
+            let withOthers = try devices.indices.filter { $0 != number }.flatMap { try publications($0) }
+                .filter { keptHere.contains($0.localID) }
+            let alive = try (all + withOthers).reduce(into: Set<Int>()) { $0.formUnion(try Shelf.works(in: $1)) }
             let lost = library.known.subtracting(library.dropped).subtracting(alive)
             if !library.isOpen, !lost.isEmpty { found.append("device\(number) has lost the works \(lost.sorted())") }
             var keys: [String: String] = [:]
