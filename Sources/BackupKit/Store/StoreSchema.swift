@@ -159,7 +159,10 @@ enum StoreSchema {
     ]
 
     private static func witnessTriggers(_ table: String, _ key: String, _ row: String) -> String {
-        let note = "INSERT INTO witness SELECT '\(table)', \(key), \(row) FROM \(table) WHERE \(key) = NEW.\(key);"
+        let note = """
+            INSERT INTO witness SELECT '\(table)', \(key), \(row) FROM \(table)
+            WHERE \(key) = NEW.\(key) AND (\(row)) IS NOT NULL;
+            """
         func forget(_ which: String) -> String {
             "DELETE FROM witness WHERE place = '\(table)' AND key = \(which).\(key);"
         }

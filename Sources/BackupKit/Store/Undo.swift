@@ -229,7 +229,8 @@ extension Store {
             before.append((query.text(0), asset, query.optionalText(5)))
         }
         for (path, asset, kept) in before {
-            let now = try self.asset(path)
+            // A damaged row stays as it is, and is named.
+            guard let now = try ifSound({ try self.asset(path) }) else { continue }
             if let now { try removeAsset(now, for: asset?.digest) }
             // The batch had taken the file as it was: then its own old bytes come back where something still keeps them.
             let isAdoption = asset != nil && kept != asset?.digest.hex && kept == now?.digest.hex
