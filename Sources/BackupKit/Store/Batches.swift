@@ -41,7 +41,8 @@ extension Store {
     static let purgedChange: Int64 = 0
 
     /// Runs an import or restore: one transaction, recorded so that it can be undone. When `body` changed nothing, or
-    /// says so (a dry run), nothing at all is written. With `notesIdle` an undo will know that there was such a command.
+    /// says so (a dry run), there is no batch to undo, and nothing is written; after an import of nothing new, only what its
+    /// file holds. With `notesIdle` an undo will know that there was such a command.
     public func batch<Result>(
         kind: String, source: String, dryRun: Bool = false, notesIdle: Bool = false,
         _ body: () throws -> (Result, summary: String)
@@ -49,6 +50,7 @@ extension Store {
         var outcome: Result?
         var recorded: Batch?
         fileFindings = []
+        hasNewMarks = false
         do {
             try write {
                 var batch = try begin(kind, source)
@@ -60,7 +62,12 @@ extension Store {
                 }
                 let (result, summary) = try body()
                 outcome = result
-                if dryRun || changeCounter < batch.firstChange { throw NothingToKeep() }
+                let isEmpty = changeCounter < batch.firstChange
+                if dryRun || isEmpty && !hasNewMarks { throw NothingToKeep() }
+                if isEmpty {
+                    try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
+                    return
+                }
                 batch.lastChange = changeCounter
                 batch.summary = summary
                 try database.statement("UPDATE batch SET last_change = ?, summary = ? WHERE id = ?")

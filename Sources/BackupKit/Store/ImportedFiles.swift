@@ -117,6 +117,7 @@ extension Store {
         try all.write { bytes in
             let query = try database.statement("INSERT OR REPLACE INTO imported_file VALUES (?, ?, ?)")
             try query.bind(1, path).bind(2, name).bind(3, blob: bytes).run()
+            hasNewMarks = true
         }
     }
 }

@@ -32,6 +32,8 @@ public final class Store {
     private(set) var isPlaying = false
     /// Whether `.blobs` has names that are not durable yet.
     var hasNewBlobs = false
+    /// Whether the running batch has noted what a file holds, which is kept even where no record changes.
+    var hasNewMarks = false
     /// What the running batch, or the last one, has to tell of files: versions of apps that it replaced and kept, and files
     /// that wait for room in the folder.
     var fileFindings: [Finding] = []
