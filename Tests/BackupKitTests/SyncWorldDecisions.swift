@@ -49,14 +49,28 @@ extension World {
         let store = devices[number]
         guard case .add = try store.take(record)[0] else { return }
         library.known.insert(work)
+        try noteRivals(of: record, number)
+        say("imports w\(work)", number)
+    }
+
+    /// As an import or a restore does where a work meets another one of its key.
+    private func noteRivals(of record: Record, _ number: Int, but others: Set<String> = []) throws {
+        let store = devices[number]
+        let key = try Fields.strings(named: ["citeKey"], of: record.fields)[0]
         try store.write {
-            for other in try publications(number) where other.localID != record.localID {
-                guard try Fields.strings(named: ["citeKey"], of: other.fields)[0] == key else { continue }
+            for other in try publications(number)
+            where other.localID != record.localID && !others.contains(other.id.description) {
+                guard let key, try Fields.strings(named: ["citeKey"], of: other.fields)[0] == key else { continue }
                 try store.noteConflict(
                     kind: "publication", subject: key, existing: other.localID, incoming: record.localID)
             }
         }
-        say("imports w\(work)", number)
+    }
+
+    func noteRivals(_ number: Int, ofRestored ids: Set<String>) throws {
+        for record in try publications(number) where ids.contains(record.id.description) {
+            try noteRivals(of: record, number, but: ids)
+        }
     }
 
     private func decide(_ number: Int) throws {

@@ -22,6 +22,7 @@ extension World {
             if policy == .quarantine { try #require(new == old) }
             if policy == .resurrect { try noteKept(id, old, new, number, backup) }
         }
+        try noteRivals(number, ofRestored: Set(result.plan.filter { $0.action == .add }.map(\.subject)))
         let again = try devices[number].bringBack(backup, policy).writes
         try #require(again == 0, "a second restore wrote, with \(policy)")
         say("restores with \(policy)", number, "\(result.plan.map { "\($0.action) \($0.subject)" })")
