@@ -104,7 +104,9 @@ struct LayoutArchiver {
 
     /// `records.jsonl` is stored on another core while the records are gathered.
     private func makeViews(_ layout: inout StoreLayout, _ known: StoreState?) throws -> Views {
-        let said = layout.result.warnings.count
+        // What has to be said again every night is looked for again; a note tells of something that is as it should be.
+        func complaints() -> Int { layout.result.warnings.count { $0.severity != .note } }
+        let said = complaints()
         let hasBibliography = try hasBibliography(layout.store, known)
         let records = try RecordsFile(FileLane(writer, chunker))
         try layout.gather(withBibliography: !hasBibliography, withState: known == nil) { try records.add($0) }
@@ -124,7 +126,7 @@ struct LayoutArchiver {
         views.new.append((Layout.readme, try lane.store { sink in try sink { $0 += Layout.readmeText.utf8 } }))
         try layout.forEachView { path, write in views.new.append((path, try lane.store(write))) }
         views.new.append((Layout.records, try records.finish()))
-        views.isRepeatable = layout.result.warnings.count == said
+        views.isRepeatable = complaints() == said
         return views
     }
 
