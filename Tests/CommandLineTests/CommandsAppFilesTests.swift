@@ -102,9 +102,11 @@ private func writeLibrary(_ bench: Workbench) throws {
         }
     }
     #expect(found == 5)
+    let digest = try bench.digest()
+    #expect(try bench.json(exit: 3, "import", "out/library.bib")["writes"]?.integer == 0)
     let state = try bench.state()
     #expect(try bench.json(exit: 3, "import", "out/library.bib")["writes"]?.integer == 0)
-    #expect(try bench.state() == state)
+    #expect(try bench.state() == state && bench.digest() == digest)
     try bench.tool(exit: 3, "import", "out/library.bib", "--create", "--store", "again.db")
     #expect(
         try publications(bench, "again.db").mapValues { $0["rawBibTeX"] }
