@@ -201,6 +201,18 @@ struct CommandsVaultBackupTests {
         try Self.judge(bench)
     }
 
+    /// A note is no reason to make the files of an unchanged library again: the snapshot says what they were made of.
+    @Test func aNoteAboutTheEncoding_doesNotSlowTheNextBackup() throws {
+        let bench = try CommandsVaultTests.bench()
+        try bench.write(
+            "latin.bib", Array("@misc{k, title={Caf".utf8) + [0xE9] + Array("}, author={A}, year=2001}\n".utf8))
+        try bench.tool("import", "latin.bib")
+        try bench.makeCheapVault()
+        let told = try bench.tool(exit: 0, "vault", "backup", "-v").stderr
+        #expect(told.contains("converted from"), "\(told)")
+        #expect(try bench.json(exit: 0, "vault", "snapshots").array?.last?["backup_tool"]?["terms"] != nil)
+    }
+
     @Test func aBackupRestoresIntoANewStore() throws {
         let bench = try Self.bench()
         try bench.tool(exit: 0, "vault", "backup", "--time", "2026-01-02T03:04:05Z")
