@@ -32,7 +32,7 @@ public final class Store {
     private(set) var isPlaying = false
     /// Whether `.blobs` has names that are not durable yet.
     var hasNewBlobs = false
-    /// Whether the running batch has noted what a file holds, which is kept even where no record changes.
+    /// Whether the running batch has noted what a file holds. That is kept even when no record changes.
     var hasNewMarks = false
     /// What the running batch, or the last one, has to tell of files: versions of apps that it replaced and kept, and files
     /// that wait for room in the folder.
@@ -213,7 +213,9 @@ public final class Store {
         if let status = try? FileStatus.ofTarget(path), status.isRegular, status.size == 0 {
             return BackupError(
                 .notFound, "is an empty file, not a store", at: path,
-                remedy: "remove it; then 'backup-tool store init' makes a store there, and 'restore' fills it")
+                remedy:
+                    "remove it; then 'backup-tool store init' makes a store there, and 'backup-tool restore BACKUP' fills it"
+            )
         }
         return BackupError(
             .notFound, "is not a store of backup-tool and was not touched", at: path,

@@ -264,7 +264,8 @@ extension Store {
             .digestMismatch, .warning, path,
             "keeps its new bytes: it was changed in place, and the store has no copy of the old ones",
             remedy:
-                "'backup-tool restore BACKUP --match NAME' brings them back; 'undo --redo' adopts the new ones again")
+                "'backup-tool restore BACKUP --match NAME' brings them back; "
+                + "'backup-tool undo --redo' adopts the new ones again")
     }
 
     private static let damagedRows = "damaged"

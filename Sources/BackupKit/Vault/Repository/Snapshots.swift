@@ -57,7 +57,7 @@ extension Vault {
         return (snapshots.sorted(by: Self.isEarlier), findings)
     }
 
-    /// All snapshots, for who has to know that there are no others. Throws where one cannot be read.
+    /// All snapshots. Throws when one cannot be read, for callers that rely on there being no others.
     public func everySnapshot() throws -> [Snapshot] {
         let (all, findings) = try snapshots()
         if let damage = findings.first(where: { $0.severity == .damage }) {
@@ -114,7 +114,7 @@ extension Vault {
         func last(_ found: Snapshot?, or message: String) throws -> Snapshot {
             if let unread = findings.first(where: { $0.severity == .damage }) {
                 throw BackupError(
-                    .damaged, "cannot be told, for \(unread.subject) cannot be read", at: subject,
+                    .damaged, "which snapshot this is cannot be told: \(unread.subject) cannot be read", at: subject,
                     remedy: unread.advice("or name a snapshot by its id: 'backup-tool vault snapshots' lists them"))
             }
             guard let found else { throw none(message) }
