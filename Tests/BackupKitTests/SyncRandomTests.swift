@@ -102,19 +102,15 @@ func withQuickFolder(_ body: (String) throws -> Void) throws {
         let isReplay = getenv("BACKUP_TOOL_SEED") != nil && !isTorture
         if isReplay && part > 0 { return }
         try withQuickFolder { folder in
-            try Directory.create("\(folder)/template")
-            _ = try Store.create("\(folder)/template/store.db")
             // Small batches, so that the hub has to tidy up now and then.
-            var limits = HubLimits.file
-            limits.recordsPerPush = 2
-            _ = try FileHub.create("\(folder)/template/hub.db", limits: limits)
+            let template = try World.template(in: folder, recordsPerPush: 2)
             let first = testSeed()
             for run in 0..<(isReplay ? 1 : Self.runs / 4) {
                 let seed = first &+ UInt64(part * Self.runs / 4 + run)
                 let place = "\(folder)/\(run)"
                 countRounds()
                 try Directory.create(place)
-                let world = try World(seed: seed, in: place, template: "\(folder)/template")
+                let world = try World(seed: seed, in: place, template: template)
                 do {
                     for _ in 0..<40 { try world.step() }
                     if seed % 2 == 0 { try world.giveAllBack() }

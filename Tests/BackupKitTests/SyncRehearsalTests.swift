@@ -25,16 +25,12 @@ import Testing
     @Test(arguments: testSeeds(4))
     func whateverTwoStoresAre_aDryRunSaysWhatTheRunDoes(seed: UInt64) throws {
         try withQuickFolder { folder in
-            try Directory.create("\(folder)/template")
-            _ = try Store.create("\(folder)/template/store.db")
-            var limits = HubLimits.file
-            limits.recordsPerPush = 3
-            _ = try FileHub.create("\(folder)/template/hub.db", limits: limits)
+            let template = try World.template(in: folder, recordsPerPush: 3)
             for run in 0..<(Self.runs / 4) {
                 let place = "\(folder)/\(run)"
                 countRounds()
                 try Directory.create(place)
-                let world = try World(seed: seed &+ UInt64(run), in: place, template: "\(folder)/template")
+                let world = try World(seed: seed &+ UInt64(run), in: place, template: template)
                 for _ in 0..<30 { try world.step() }
                 for number in world.devices.indices {
                     try compare(world, number, "seed \(seed) run \(run)")

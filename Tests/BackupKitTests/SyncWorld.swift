@@ -47,6 +47,17 @@ final class World {
     var library = Shelf()
     private(set) var log: [String] = []
 
+    /// An empty store and an empty hub, which every world of a test begins with as a copy.
+    static func template(in folder: String, recordsPerPush: Int) throws -> String {
+        let template = "\(folder)/template"
+        try Directory.create(template)
+        _ = try Store.create("\(template)/store.db")
+        var limits = HubLimits.file
+        limits.recordsPerPush = recordsPerPush
+        _ = try FileHub.create("\(template)/hub.db", limits: limits)
+        return template
+    }
+
     init(seed: UInt64, in folder: String, template: String) throws {
         self.folder = folder
         random = SeededGenerator(seed: seed)
