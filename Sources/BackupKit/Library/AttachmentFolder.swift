@@ -80,8 +80,7 @@ struct AttachmentFolder {
         return hasher.finish()
     }
 
-    /// Returns the paths that the files have in the store,
-    /// in the order they were added; nil for one that has no place.
+    /// Returns the paths that the files have in the store, in the order they were added; nil for one that has no place.
     @discardableResult func places(into intake: Intake) throws -> [String?] {
         for (path, reason) in skipped {
             intake.note(

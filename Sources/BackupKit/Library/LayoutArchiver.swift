@@ -104,7 +104,7 @@ struct LayoutArchiver {
 
     /// `records.jsonl` is stored on another core while the records are gathered.
     private func makeViews(_ layout: inout StoreLayout, _ known: StoreState?) throws -> Views {
-        // What has to be said again every night is looked for again; a note tells of something that is as it should be.
+        // A backup with complaints is made in full every night, so that it repeats them. Notes are none.
         func complaints() -> Int { layout.result.warnings.count { $0.severity != .note } }
         let said = complaints()
         let hasBibliography = try hasBibliography(layout.store, known)

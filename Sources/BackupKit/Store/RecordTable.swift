@@ -196,11 +196,6 @@ extension Store {
             """) != 0
     }
 
-    /// Whether it holds events whose names are not their local ids, as those that got an id later.
-    func hasRenamedEvents() throws -> Bool {
-        try database.integer("SELECT EXISTS (SELECT 1 FROM record WHERE name IS NOT NULL AND type = 'PuppyEvent')") != 0
-    }
-
     /// Whether it holds events whose ids their app has given them.
     func hasEventsWithGivenIDs() throws -> Bool {
         try database.integer(

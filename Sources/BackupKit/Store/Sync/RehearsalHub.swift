@@ -26,9 +26,8 @@ final class RehearsalHub: Hub {
     }
 
     func forgetDamagedAsset(_ digest: SHA256Digest) throws {
-        var isDamaged = false
         let hasher = SHA256Hasher()
-        isDamaged = try real.getAsset(digest) { hasher.update($0) } && hasher.finish() != digest
+        let isDamaged = try real.getAsset(digest) { hasher.update($0) } && hasher.finish() != digest
         if isDamaged { forgotten.insert(digest) }
     }
 

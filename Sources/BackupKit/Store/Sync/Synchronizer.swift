@@ -36,7 +36,7 @@ public struct SyncResult: Sendable {
     public var held: [Held] = []
     public var findings: [Finding] = []
 
-    /// That others write to a record which is kept on this device only is as its user wanted it.
+    /// A hub's version of a record that is kept on this device only needs none: its user chose that.
     public var needsAttention: Bool {
         held.contains { $0.kind != .local } || conflicts > 0
             || findings.contains { $0.severity != .note && $0.code != .clockSkew }

@@ -30,8 +30,9 @@ public final class FileHandle: Sendable {
     /// Throws with the reason where a file is there and may not be read.
     static func checkReadable(_ path: String) throws {
         guard access(path, R_OK) == 0 else {
+            let isDenied = errno == EACCES
             let error = BackupError.fromErrno("cannot be read", at: path)
-            throw errno == EACCES
+            throw isDenied
                 ? error.advising("run this as a user who may read it, or change its permissions") : error
         }
     }
@@ -244,8 +245,7 @@ public struct FileStatus: Sendable, Equatable {
 }
 
 extension BackupError {
-    /// An error made of the current `errno`; a full disk and a missing file keep codes of their own.
-    /// People know the folder, not the temporary name in it.
+    /// Why something could not be made, by the current `errno`. People know the folder, not the temporary name in it.
     static func uncreated(_ path: String) -> BackupError {
         switch errno {
         case ENOENT: BackupError(.notFound, "no such folder", at: parent(of: path), remedy: "make the folder first")
@@ -254,6 +254,7 @@ extension BackupError {
         }
     }
 
+    /// An error made of the current `errno`; a full disk and a missing file keep codes of their own.
     static func fromErrno(_ what: String, at path: String) -> BackupError {
         let number = errno
         let reason = String(cString: strerror(number))
