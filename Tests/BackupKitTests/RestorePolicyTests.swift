@@ -121,6 +121,37 @@ extension Devices {
     }
 
     @Test(arguments: [false, true])
+    func replace_takesAWorkUnderAnotherId_whereItsOwnIsTheTombstoneOfAnotherWork(isLegacy: Bool) throws {
+        let fields = "{\"citeKey\":\"smith\",\"title\":\"One\",\"author\":\"Ann Smith\",\"year\":\"2001\"}"
+        let work = WorkID(try Fields.parse(fields))
+        let id = isLegacy ? work.legacy : work.first
+        func publication(_ fields: String, at seconds: Int64, _ localID: String, deleted: Bool = false) -> Record {
+            record(
+                id, fields, at: seconds, type: RecordType.publication, zone: RecordType.libraryZone, localID: localID,
+                deleted: deleted)
+        }
+        try withStore { test in
+            test.clock.advance(seconds: 1_000_000)
+            let tombstone = publication("{}", at: 20, DeterministicID.make("another work"), deleted: true)
+            try test.store.take(tombstone)
+            try test.store.bringBack([publication(fields, at: 10, id)], .honor, replace: true)
+            let all = try test.store.all()
+            #expect(all.filter(\.isDeleted) == [tombstone])
+            #expect(all.filter { !$0.isDeleted }.map(\.fields) == [fields])
+        }
+    }
+
+    @Test func replace_bringsNothingBackThatWasDeletedLater() throws {
+        try withStore { test in
+            test.clock.advance(seconds: 1_000_000)
+            try test.store.take(record("a", "{\"x\":1}", at: 20, deleted: true))
+            let result = try test.store.bringBack([record("a", "{\"x\":1}", at: 10)], .honor, replace: true)
+            #expect(result.protected == 1)
+            #expect(try test.store.all().map(\.isDeleted) == [true])
+        }
+    }
+
+    @Test(arguments: [false, true])
     func resurrect_whatIsNewerStays_hereAndOnTheHub(isDeletedAfterwards: Bool) throws {
         try withDevices("A", "B", "C") { devices in
             try devices.edit("A", "r", "{\"x\":1,\"y\":1}")

@@ -161,7 +161,9 @@ extension Store {
     /// record still is protected. Must run inside `batch`.
     public func overwrite(with record: Record, resurrect: Bool) throws -> Outcome {
         let merged = try decision(on: record, resurrect: resurrect, keepsID: true)
-        if case .protect(let reason) = merged.decision, reason != .newer { return merged }
+        // The tombstone of another work does not forbid this one; it gets an id of its own.
+        if merged.decision == .protect(.newerTombstone) { return try ingest(record, resurrect: resurrect) }
+        if merged.decision == .protect(.localOnly) { return merged }
         let known = try soundRecords(localID: record.localID)
         guard let existing = try match(record, among: known).main else {
             return try ingest(record, resurrect, keepsID: true)
@@ -187,6 +189,7 @@ extension Store {
             let policy = try policy(true, now(), existing)
             new = try new.restored(at: policy.now, known: max(policy.known, existing.record.latestTime))
         }
+        new.fields = Self.oneLine(new.fields)
         if existing.record == new {
             return Outcome(id: new.id, localID: new.localID, decision: .unchanged)
         }
