@@ -93,7 +93,7 @@ extension Store {
         if FileHub.isHub(path) {
             throw BackupError(
                 .notFound, "is a hub, not a backup", at: path,
-                remedy: "'backup-tool sync --hub \(path)' brings what it has into a store")
+                remedy: "'backup-tool sync --hub \(Subprocess.escaped(path))' brings what it has into a store")
         }
     }
 }
