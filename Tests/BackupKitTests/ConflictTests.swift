@@ -91,6 +91,26 @@ extension TestStore {
         }
     }
 
+    @Test func anUndoGivesBackAConflictThatVersion010HasSettled() throws {
+        try withStore { test in
+            try test.bring(twins)
+            let before = try test.store.conflicts()
+            let conflict = try #require(before.first)
+            // That version took the row away and wrote the conflict into the summary of its batch.
+            _ = try test.store.batch(kind: "resolve", source: "test") {
+                try test.store.remove(conflict.recordID)
+                let members = ["kind": conflict.kind, "subject": conflict.subject]
+                    .merging(["existing": conflict.existing, "incoming": conflict.incoming]) { $1 }
+                let settled = JSON.object(members.sorted { $0.key < $1.key }.map { .init($0.key, .string($0.value)) })
+                return ((), summary: JSON.object([.init("settled", .array([settled]))]).compact)
+            }
+            #expect(try test.store.conflicts().isEmpty)
+            try test.store.database.execute("DELETE FROM batch_record WHERE batch = (SELECT max(id) FROM batch)")
+            _ = try test.store.undoLast()
+            #expect(try test.store.conflicts().map(\.subject) == before.map(\.subject))
+        }
+    }
+
     @Test(arguments: ConflictChoice.allCases)
     func importingTheSameFileAgainBeginsNothingAnew(_ choice: ConflictChoice) throws {
         try withStore { test in

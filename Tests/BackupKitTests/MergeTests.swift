@@ -29,6 +29,13 @@ import Testing
         }
     }
 
+    @Test(arguments: [(1, 100), (100, 1)]) func theNewerSchemaVersionIsKept(mine: Int, theirs: Int) throws {
+        var existing = record("a", "{\"x\":1}", at: 10)
+        var incoming = record("a", "{\"x\":2}", at: 20)
+        (existing.schemaVersion, incoming.schemaVersion) = (mine, theirs)
+        #expect(try merged(existing, incoming)?.schemaVersion == 100)
+    }
+
     @Test func aRecordNobodyKnowsIsAdded() throws {
         let new = record("a", "{\"x\":1}")
         #expect(try decide(nil, new) == .add(new))

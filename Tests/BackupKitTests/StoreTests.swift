@@ -99,6 +99,27 @@ import Testing
         }
     }
 
+    @Test func aRunThatIsAtWorkKeepsItsScratchFolder() throws {
+        try ScratchStore.withFolder { mine in
+            let isThere = try ScratchStore.withFolder { _ in try FileStatus.ofName(mine) != nil }
+            #expect(isThere)
+            #expect(try FileStatus.ofName(mine) != nil)
+        }
+    }
+
+    @Test(arguments: [false, true]) func aRecordIsKeptOnOneLine(replace: Bool) throws {
+        try withStore { test in
+            if replace { try test.store.take(record("a", "{\"x\":1}")) }
+            let new = record("a", "{\n\"x\":\r\n2}", at: 1)
+            test.clock.advance(seconds: 10)
+            _ = try test.store.batch(kind: "restore", source: "test") {
+                _ = try replace ? test.store.overwrite(with: new, resurrect: false) : test.store.ingest(new)
+                return ((), summary: "")
+            }
+            #expect(try test.store.all().map(\.fields) == ["{ \"x\":  2}"])
+        }
+    }
+
     @Test func oneLocalIDInTwoTypesIsTwoRecords() throws {
         try withStore { test in
             try test.store.take(record("x", "{\"n\":1}", type: "A"), record("x", "{\"n\":2}", type: "B"))

@@ -126,3 +126,18 @@ private func anEvent(_ bench: Workbench) throws -> String {
     let text = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'PuppyEvent' LIMIT 1\"")
     return String(text.prefix { $0 != "\n" })
 }
+
+@Test func notesComeInTheOrderOfTheirCiteKeys_inWhateverOrderTheyCame() throws {
+    let bench = try Workbench(["SOURCE_DATE_EPOCH": "1700000000"])
+    let keys = ["b", "a", "ä", "c"]
+    for (name, keys) in [("one", keys), ("two", keys.reversed())] {
+        for key in keys {
+            // Each in an import of its own: an order of arrival.
+            try bench.write("notes.json", "[{\"citeKey\":\"\(key)\",\"note\":\"of \(key)\"}]\n")
+            try bench.tool("import", "--create", "--store", "\(name).db", "notes.json")
+        }
+        try bench.tool("export", "--store", "\(name).db", "-q", "-o", name)
+    }
+    #expect(try bench.text("one/notes.json").split(separator: "\n").count == 6)
+    try bench.shell("for x in one two; do jq -c 'map(.citeKey)' $x/notes.json > $x.keys; done; cmp *.keys")
+}
