@@ -218,6 +218,18 @@ import Testing
         }
     }
 
+    @Test(arguments: ["printf more >> a", "truncate -s 10 a"])
+    func aFileThatChangesWhileItIsReadIsRefused(_ command: String) throws {
+        try withScratch { folder in
+            try writeFile("\(folder)/a", [UInt8](repeating: 1, count: 1 << 20))
+            let reader = try DirectoryReader(folder)
+            let change: (UnsafeRawBufferPointer) throws -> Void = { _ in
+                _ = try shell("cd \(folder) && \(command)")
+            }
+            #expect(code { try reader.read("a", change) } == .damaged)
+        }
+    }
+
     @Test func namesThatAreNotUTF8AreRefused() throws {
         try withScratch { folder in
             let run = try shell("cd \(folder) && touch $(printf 'a\\377b')")

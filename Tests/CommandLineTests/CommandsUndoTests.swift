@@ -110,3 +110,19 @@ private func undoBench() throws -> Workbench {
         #expect(wanted.contains((verified["contentDigest"]?.string ?? "") + "\n"), "\(name)")
     }
 }
+
+@Test func whatAnUndoPassesOver_isSaidAlsoByAQuietRun() throws {
+    let bench = try undoBench()
+    try bench.write("a.bib", "@misc{a, title={A}, doi={10.1/a}}\n")
+    try bench.tool(exit: 0, "import", "a.bib")
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.tool(exit: 0, "store", "init", "--store", "other.db")
+    for store in ["store.db", "other.db"] {
+        try bench.tool(exit: 0, "sync", "--store", store, "--hub", "hub.db", "--user", "ann")
+    }
+    try bench.write("a.bib", "@misc{a, title={A}, doi={10.1/a}, note={new}}\n")
+    try bench.tool(exit: 0, "import", "--store", "other.db", "a.bib")
+    for store in ["other.db", "store.db"] { try bench.tool(exit: 0, "sync", "--store", store) }
+    let quiet = try bench.tool(exit: 3, "undo", "-q")
+    #expect(quiet.stderr.contains("warning: ") && quiet.stderr.contains("was changed since and stays as it is"))
+}
