@@ -15,6 +15,13 @@ private let twins = """
 
     """
 
+/// Of these nothing but the whole text tells which work they are.
+private let bareTwins = """
+    @misc{k, title = {One}, note = {x}}
+    @misc{k, title = {Two}, howpublished = {y}}
+
+    """
+
 extension TestStore {
     /// Imports `text` as `refs.bib`, last changed so many seconds after the epoch of the tests.
     @discardableResult
@@ -111,13 +118,13 @@ extension TestStore {
         }
     }
 
-    @Test(arguments: ConflictChoice.allCases)
-    func importingTheSameFileAgainBeginsNothingAnew(_ choice: ConflictChoice) throws {
+    @Test(arguments: ConflictChoice.allCases, [twins, bareTwins])
+    func importingTheSameFileAgainBeginsNothingAnew(_ choice: ConflictChoice, file: String) throws {
         try withStore { test in
-            try test.bring(twins)
+            try test.bring(file)
             _ = try test.resolve(choice)
             let decided = try test.store.digest()
-            let again = try test.bring(twins)
+            let again = try test.bring(file)
             #expect(again.writes == 0 && again.conflicts == 0)
             #expect(try test.store.digest() == decided)
         }

@@ -242,6 +242,9 @@ private let after = "@article{a, title={A}, journal={Journal}, pages={1}}\n"
         jq -c 'if .fields.citeKey == "c" or .fields.citeKey == "a" then .fields.keywords = "mine" \
         | .modifiedAt = "2021-01-01T00:00:00.000Z" else . end' \
         out/records.jsonl > records.jsonl
+        # One that no file has brought.
+        jq -c 'select(.fields.citeKey == "own") | .fields |= {citeKey: "stray", entryType: "misc", title: "Stray"} \
+        | .localId = "stray" | .recordName = "stray"' out/records.jsonl >> records.jsonl
         """)
     try bench.tool("import", "records.jsonl")
     try bench.write("refs.bib", after)
@@ -258,7 +261,9 @@ private let after = "@article{a, title={A}, journal={Journal}, pages={1}}\n"
     let text = try bench.text("new/library.bib")
     #expect(
         !text.contains("gone") && !text.contains("@string") && !text.contains("jabref-meta") && !text.contains("{b,"))
-    for kept in ["{c,", "{shared,", "{own,", "pages={1}"] { #expect(text.contains(kept), "\(kept): \(text)") }
+    for kept in ["{c,", "{shared,", "{own,", "{stray,", "pages={1}"] {
+        #expect(text.contains(kept), "\(kept): \(text)")
+    }
     #expect(text.components(separatedBy: "mine").count == 3, "\(text)")
     #expect(try bench.json(exit: 3, "import", "--mirror", "refs.bib")["writes"]?.integer == 0)
     // It stays dead, and an undo brings all of it back.
