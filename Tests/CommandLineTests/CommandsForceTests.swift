@@ -135,6 +135,39 @@ import Testing
         }
     }
 
+    /// Work on an export's own files has no undo: it is named, and stays until a person removes it.
+    @Test func noFormReplacesWhatSomebodyChangedInAnExport() throws {
+        let bench = try bench()
+        let changes = [
+            ("echo '@misc{c}' >> $d/library.bib", "library.bib"),
+            ("echo b > $d/Attachments/a.pdf", "Attachments/a.pdf"),
+            ("sed -i 's/A/B/' $d/records.jsonl", "records.jsonl"),
+            ("echo >> $d/manifest.json", "manifest.json or SHA256SUMS"),
+            ("echo >> $d/SHA256SUMS", "manifest.json or SHA256SUMS"),
+        ]
+        try bench.shell("$T -q export -o good; $T -q export -o good.i --format imbib || [ $? = 3 ]")
+        for (change, name) in changes {
+            try bench.shell("rm -rf out out.tar; cp -r good out; d=out; \(change); tar -cf out.tar -C out .")
+            for target in ["out", "out.tar"] {
+                for line in ["export -o \(target)", "restore good --to \(target)", "events export -o \(target)"] {
+                    try expectRefusal(bench, line, target)
+                }
+                #expect(try bench.tool("export", "-o", target, "--force").stderr.contains("\(name) changed since"))
+            }
+        }
+        try bench.shell("cp -r good.i i; echo '@misc{c}' >> i/library.bib")
+        try expectRefusal(bench, "export -o i --format imbib", "i")
+        // All of them are named, and a dry run says the same.
+        try bench.shell("rm -rf out; cp -r good out; for f in $(find out -type f); do echo >> $f; done")
+        let told = try bench.tool(exit: 1, "export", "-o", "out", "--force", "--dry-run").stderr
+        #expect(told.contains("more changed since this tool wrote them") && told.contains("'backup-tool verify out'"))
+        // What is gone cannot be lost, and what the store has by now is not.
+        try bench.shell("rm -rf out; cp -r good out; rm out/library.bib; echo b > out/Attachments/a.pdf")
+        try bench.shell("echo b > store.db.assets/Attachments/a.pdf; $T -q store adopt")
+        try bench.tool(exit: 0, "export", "-o", "out", "--force")
+        try bench.tool(exit: 0, "verify", "out")
+    }
+
     /// One file of events is ours as far as the store knows every line of it.
     @Test func aFileOfEventsIsReplacedWhenTheStoreKnowsItsLines() throws {
         let bench = try bench()

@@ -67,3 +67,8 @@ private func needsEscape(_ scalar: Unicode.Scalar) -> Bool {
     default: false
     }
 }
+
+/// The first of many names, and how many more there are.
+func firstNames(_ names: [String], most: Int = 3) -> String {
+    names.prefix(most).joined(separator: ", ") + (names.count > most ? " and \(names.count - most) more" : "")
+}

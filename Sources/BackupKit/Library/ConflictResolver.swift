@@ -27,9 +27,8 @@ public final class ConflictResolver {
     ) throws -> ResolveResult {
         let resolver = ConflictResolver(store)
         let names = try ids.map { try ConflictDesk.conflict($0, in: store).subject }
-        let more = names.count > 3 ? " and \(names.count - 3) more" : ""
         let (_, batch) = try store.batch(
-            kind: "resolve", source: "\(names.prefix(3).joined(separator: ", "))\(more) (\(choice.rawValue))",
+            kind: "resolve", source: "\(firstNames(names)) (\(choice.rawValue))",
             dryRun: dryRun
         ) {
             let waiting = Set(try store.conflicts().map(\.id))

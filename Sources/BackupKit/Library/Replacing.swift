@@ -1,7 +1,7 @@
 /// What `--force` may replace: a folder or a file that this tool wrote, and nothing else (decision 081).
 ///
-/// That it wrote something is read from it: everything in it is named by a manifest of ours, or is going to be there again
-/// or in the store to the byte.
+/// That it wrote something is read from it: everything in it is named by a manifest of ours and has the bytes that the
+/// manifest says, or is going to be there again or in the store to the byte.
 struct Replacing {
     /// What is being read: nothing that it lies in is replaced, and nothing in it.
     let sources: [String]
@@ -36,15 +36,40 @@ struct Replacing {
             }
         }
         // What is no backup has no manifest that anybody could go by.
-        let named = (try? OpenedLayout.open(target))?.namedByUs ?? []
+        let layout = try? OpenedLayout.open(target)
+        let named = layout?.namedByUs ?? []
         if status.isDirectory { try checkFolder(target, named) } else { try checkFile(target, status, named) }
+        if let layout, !named.isEmpty { try checkBytes(layout, target, isFolder: status.isDirectory) }
+    }
+
+    /// Somebody may have worked on the files since. What is gone cannot be lost.
+    private func checkBytes(_ layout: OpenedLayout, _ target: String, isFolder: Bool) throws {
+        let found: [Finding]
+        do { found = try layout.changes() } catch let error as BackupError where error.code != .interrupted {
+            throw Self.refusal(target, "it cannot be read: \(error.message)")
+        }
+        let changed = try found.filter { finding in
+            guard finding.severity == .damage, ![.entryMissing, .entryUnexpected].contains(finding.code) else {
+                return false
+            }
+            return try !(isFolder && isKnown(finding.subject, "\(target)/\(finding.subject)"))
+        }
+        // The two that tell of all others tell of each other.
+        let lists = layout.findings.contains { $0.severity == .damage && $0.code != .entryMissing }
+        let names =
+            (lists ? ["\(Manifest.fileName) or \(ChecksumFile.fileName)"] : [])
+            + Set(changed.map(\.subject)).sorted(by: precedesBytewise)
+        guard !names.isEmpty else { return }
+        throw Self.refusal(
+            target, "\(firstNames(names)) changed since this tool wrote \(names.count == 1 ? "it" : "them")",
+            "'backup-tool verify \(Subprocess.escaped(target))' names every change")
     }
 
     private func checkFolder(_ target: String, _ named: Set<String>) throws {
         try Directory.walk(target) { path, status in
             if status.isDirectory || named.contains(path) || Layout.isClutter(path) { return }
             let file = "\(target)/\(path)"
-            if try status.isRegular && (isKept(path, Store.digest(ofFile: file)) || isOfEvents(file)) { return }
+            if try isKnown(path, file) { return }
             throw Self.refusal(target, "no export and no restore of this tool wrote '\(path)' in it")
         }
     }
@@ -61,6 +86,11 @@ struct Replacing {
         for entry in try reader.list() where !named.contains(entry.path) && !Layout.isClutter(entry.path) {
             throw Self.refusal(target, "no export of this tool wrote '\(entry.path)' in it")
         }
+    }
+
+    private func isKnown(_ relativePath: String, _ file: String) throws -> Bool {
+        guard try FileStatus.ofName(file)?.isRegular == true else { return false }
+        return try isKept(relativePath, Store.digest(ofFile: file)) || isOfEvents(file)
     }
 
     private func isOfEvents(_ file: String) throws -> Bool {
@@ -89,10 +119,11 @@ struct Replacing {
         reader.finish(take)
     }
 
-    private static func refusal(_ target: String, _ reason: String) -> BackupError {
-        BackupError(
+    private static func refusal(_ target: String, _ reason: String, _ advice: String? = nil) -> BackupError {
+        let ways = "choose another name, or remove it yourself"
+        return BackupError(
             .refused, "--force does not replace this: \(reason)", at: target,
-            remedy: "choose another name, or remove it yourself")
+            remedy: advice.map { "\($0); \(ways)" } ?? ways)
     }
 }
 
@@ -106,5 +137,12 @@ extension OpenedLayout {
             return Set((Array(manifest.checksums.keys) + [Manifest.fileName]).map { prefix + $0 })
         case .none: return []
         }
+    }
+
+    /// Which bytes are not what the manifest says.
+    fileprivate func changes() throws -> [Finding] {
+        guard isImbib else { return try CarrierCheck.digests(reader, expected: expected) }
+        // The counts say nothing of single bytes.
+        return try ContentCheck.run(self, ReadLimits(), .none).filter { $0.code != .countMismatch }
     }
 }

@@ -24,9 +24,9 @@ extension Store {
     func curate<Result>(
         _ kind: String, _ subjects: [String], dryRun: Bool = false, _ body: () throws -> Result
     ) throws -> (result: Result, batch: Batch?) {
-        let more = subjects.count > 3 ? " and \(subjects.count - 3) more" : ""
-        let source = subjects.prefix(3).joined(separator: ", ") + more
-        return try batch(kind: kind, source: source, dryRun: dryRun, notesIdle: true) { (try body(), summary: "{}") }
+        try batch(kind: kind, source: firstNames(subjects), dryRun: dryRun, notesIdle: true) {
+            (try body(), summary: "{}")
+        }
     }
 }
 

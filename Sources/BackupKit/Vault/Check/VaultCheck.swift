@@ -70,9 +70,7 @@ public struct VaultCheckResult: Sendable {
         /// Names enough to know where to look; programs get all.
         var message: String {
             guard !records.isEmpty else { return "cannot be restored: \(reason)" }
-            let shown = records.prefix(10).map(\.description).joined(separator: ", ")
-            let more = records.count > 10 ? " and \(records.count - 10) more" : ""
-            return "cannot be restored: \(reason); it hits \(shown)\(more)"
+            return "cannot be restored: \(reason); it hits \(firstNames(records.map(\.description), most: 10))"
         }
     }
 
