@@ -27,6 +27,7 @@ struct StoreLayout {
         self.options = options
         time = options.clock.now()
         damaged = try DamagedRows(store, options.kinds)
+        try noteChangedSmallRows()
     }
 
     /// Goes through the records, which all files but attachments are made of. `withBibliography` is false for whoever
@@ -98,7 +99,7 @@ struct StoreLayout {
                         .willNotSync, .note, record.id.description,
                         "is larger than 1 MB: it is kept here and will not sync"))
             }
-            if !stored.isAsWritten { noteChanged(record.id) }
+            if !stored.isAsWritten { noteChanged(record.id.description) }
             if record.isDeleted {
                 result.tombstones += 1
             } else {

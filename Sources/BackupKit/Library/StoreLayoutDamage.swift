@@ -6,9 +6,29 @@ extension StoreLayout {
         if options.kinds.contains(.settings) { _ = try store.settings(damaged: damaged.add) }
     }
 
+    /// The same for the tables of attachments, settings, and what a backup says of the store itself. Those that cannot be
+    /// read are named as that.
+    mutating func noteChangedSmallRows() throws {
+        let rows = try store.changedSmallRows().filter { row in
+            switch row.table {
+            case "asset": options.kinds.contains(.attachments)
+            case "setting": options.kinds.contains(.settings)
+            default: ["store_id", "schema_version"].contains(row.key)
+            }
+        }
+        guard !rows.isEmpty else { return }
+        var unreadable: Set<String> = []
+        func note(_ row: DamagedRow) { unreadable.insert("\(row.table.rawValue) \(row.subject)") }
+        try store.forEachAsset(damaged: note) { _ in }
+        _ = try store.settings(damaged: note)
+        for row in rows where !unreadable.contains(row.subject) {
+            if row.isGone { omit(row.subject, row.reason) } else { noteChanged(row.subject) }
+        }
+    }
+
     /// A row that a disk or another program has changed is exported as it is now: there may be no other. The backup says so.
-    mutating func noteChanged(_ id: RecordID) {
-        let omission = Omission(path: id.description, reason: Omission.changedRow)
+    mutating func noteChanged(_ subject: String) {
+        let omission = Omission(path: subject, reason: Omission.changedRow)
         changed.append(omission)
         result.warnings.append(omission.changedRowFinding)
     }

@@ -172,18 +172,8 @@ public struct StoreCheck {
     }
 
     private mutating func checkWitnesses() throws {
-        for (table, key, row) in StoreSchema.witnessed {
-            let differing = try store.database.prepare(
-                """
-                SELECT ifnull(\(key), seen) FROM (SELECT \(key), \(row) AS told FROM \(table))
-                FULL JOIN (SELECT key AS seen, row FROM witness WHERE place = '\(table)') ON seen = \(key)
-                WHERE told IS NOT row
-                """)
-            while try differing.step() {
-                add(
-                    .recordChanged, .damage, "\(table) \(differing.text(0))",
-                    "is not what the store has written: a disk error, or another program", Self.repairFrom)
-            }
+        for row in try store.changedSmallRows() {
+            add(.recordChanged, .damage, row.subject, row.reason, Self.repairFrom)
         }
     }
 
