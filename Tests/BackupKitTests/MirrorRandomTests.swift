@@ -41,6 +41,7 @@ private final class MirrorWorld {
     }
 
     private static let keys = ["smith2020", "jones", "k"]
+    private static let places = ["pages", "volume", "number", "chapter"]
 
     func step() throws {
         let file = random.below(files.count)
@@ -51,6 +52,7 @@ private final class MirrorWorld {
     private func edit(_ file: Int) {
         guard !files[file].isEmpty, !random.chance(3) else { return add(file, newEntry()) }
         let place = random.below(files[file].count)
+        if moves(files[file][place], in: file) { return }
         switch random.below(4) {
         case 0: files[file].remove(at: place)
         case 1:
@@ -58,13 +60,30 @@ private final class MirrorWorld {
             add(random.below(files.count), moved)
         case 2: add(random.below(files.count), files[file][place])
         default:
-            let name = ["note", "abstract", "publisher"][random.below(3)]
-            files[file][place].extras[name] = random.chance(3) ? nil : random.below(3)
+            let names = ["note", "abstract", "publisher"] + (mayMove(files[file][place], in: file) ? Self.places : [])
+            files[file][place].extras[names[random.below(names.count)]] = random.chance(3) ? nil : random.below(3)
         }
     }
 
+    /// Works from 6 on have a key of their own, so that a corrected page is an edit of the one entry that has it.
     private func newEntry() -> Entry {
-        Entry(work: random.below(6), key: Self.keys[random.below(Self.keys.count)], extras: ["note": random.below(3)])
+        let work = random.below(9)
+        let key = work < 6 ? Self.keys[random.below(Self.keys.count)] : "own\(work)"
+        return Entry(work: work, key: key, extras: ["note": random.below(3)])
+    }
+
+    /// Whether a correction of the entry's place comes from the file that brought it, and from no other.
+    private func mayMove(_ entry: Entry, in file: Int) -> Bool {
+        let holders = files.indices.filter { place in
+            (files[place] + imported[place]).contains { $0.listing == entry.listing }
+        }
+        return entry.work >= 6 && holders == [file] && imported[file].contains { $0.listing == entry.listing }
+    }
+
+    /// Whether the file's next import corrects the entry's place: till then it is in no other file.
+    private func moves(_ entry: Entry, in file: Int) -> Bool {
+        guard let known = imported[file].first(where: { $0.listing == entry.listing }) else { return false }
+        return Self.places.contains { known.extras[$0] != entry.extras[$0] }
     }
 
     private func add(_ file: Int, _ entry: Entry) {
@@ -102,6 +121,7 @@ private final class MirrorWorld {
                 faults.append("\(key) of \(works) has no \(name): \(record.fields)")
             }
             if works.count != 1 { faults.append("not one work: \(record.fields)") }
+            if key.hasPrefix("own"), found[[works.first ?? "", key]] != nil { faults.append("\(key) is there twice") }
             found[[works.first ?? "", key]] = fields
         }
         return found

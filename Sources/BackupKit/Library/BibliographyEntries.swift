@@ -74,7 +74,9 @@ extension BibliographyIntake {
             if mirrors { state.held[match.localID] = incoming }
             let links = carryLinks(from: match.fields, to: record, incoming)
             try flush()
-            return try noteBrought(to: intake.take(links.identified(as: match.localID)).localID, &state)
+            // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
+            return try noteBrought(
+                to: intake.take(links.identified(as: match.localID), keepsID: true).localID, &state)
         }
         guard let id = try number > 1 ? work.twin(number) : id(of: work, record, incoming, &state) else {
             return intake.passKnown()

@@ -105,10 +105,11 @@ final class Intake {
         result.unchanged += unchanged
     }
 
-    /// `adopt` may take the record as one that the store has under another id; where it gives nil the record goes the usual
-    /// way.
-    @discardableResult func take(_ record: Record, adopt: (Record) throws -> Outcome? = { _ in nil }) throws -> Outcome
-    {
+    /// `keepsID`: somebody knows already which record of the store it is. `adopt` may take it as one that the store has
+    /// under another id; where it gives nil the record goes the usual way.
+    @discardableResult func take(
+        _ record: Record, keepsID: Bool = false, adopt: (Record) throws -> Outcome? = { _ in nil }
+    ) throws -> Outcome {
         try Interrupt.check()
         if RecordType.conflict != record.type { result.read += 1 }
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
@@ -116,7 +117,7 @@ final class Intake {
         if record.type == RecordType.conflict { return try takeConflict(record) }
         if policy == .quarantine, record.type != Quarantine.type { return try putAside(record) }
         let outcome: Outcome
-        do { outcome = try adopt(record) ?? put(record) } catch let row as DamagedRow {
+        do { outcome = try adopt(record) ?? put(record, keepsID: keepsID) } catch let row as DamagedRow {
             return try refuse(record, row.inTheWay)
         }
         if overwrite { touched.insert(outcome.id) }
@@ -180,10 +181,11 @@ final class Intake {
         result.findings += report.findings
     }
 
-    func put(_ record: Record) throws -> Outcome {
+    func put(_ record: Record, keepsID: Bool = false) throws -> Outcome {
         if overwrite { return try store.overwrite(with: record, resurrect: policy == .resurrect) }
-        if isEdit { return try store.edit(with: record, derive: Intake.derive) }
-        return try store.ingest(record, resurrect: policy == .resurrect, derive: Intake.derive)
+        if isEdit { return try store.edit(with: record, keepsID: keepsID, derive: Intake.derive) }
+        return try store.ingest(
+            record, resurrect: policy == .resurrect, keepsID: keepsID, derive: Intake.derive)
     }
 
     private func count(_ record: Record, _ outcome: Outcome) {

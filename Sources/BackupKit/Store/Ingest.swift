@@ -17,14 +17,14 @@ extension Store {
     public typealias Derivation = (_ type: String, _ merged: [Field], _ local: [Field], _ other: [Field]) throws ->
         [Field]
 
-    /// Must run inside `write`.
-    public func ingest(_ record: Record, resurrect: Bool = false, derive: Derivation = { _, merged, _, _ in merged })
-        throws -> Outcome
-    {
-        try ingest(record, resurrect, keepsID: false, derive)
+    /// `keepsID`: the record is taken under its id, whatever work the store has there. Must run inside `write`.
+    public func ingest(
+        _ record: Record, resurrect: Bool = false, keepsID: Bool = false,
+        derive: Derivation = { _, merged, _, _ in merged }
+    ) throws -> Outcome {
+        try ingest(record, resurrect, keepsID: keepsID, derive)
     }
 
-    /// `keepsID`: the record is taken under its id, whatever work the store has there.
     private func ingest(
         _ record: Record, _ resurrect: Bool, keepsID: Bool, _ derive: Derivation = { _, merged, _, _ in merged }
     ) throws -> Outcome {
@@ -52,8 +52,9 @@ extension Store {
 
     /// Takes a record whose fields are newer than all that is known, by our own word: its times need no clamping, and its
     /// fields win. Must run inside `write`.
-    func release(_ record: Record, derive: Derivation) throws -> Outcome {
-        let (record, existing) = try settleWork(of: record, match(record, among: soundRecords(localID: record.localID)))
+    func release(_ record: Record, keepsID: Bool = false, derive: Derivation) throws -> Outcome {
+        let found = try match(record, among: soundRecords(localID: record.localID))
+        let (record, existing) = try keepsID ? (record, found) : settleWork(of: record, found)
         if existing.main?.record.isLocalOnly == true, existing.main?.record.isDeleted == false {
             throw BackupError(
                 .failed, "a copy of it is kept on this device only", at: record.id.description,
@@ -66,12 +67,13 @@ extension Store {
 
     /// Takes what the record says as an edit of this moment, which wins over what is newer and over a delete. A copy that
     /// is kept on this device only is protected all the same. Must run inside `write`.
-    func edit(with record: Record, derive: Derivation) throws -> Outcome {
-        guard !record.isDeleted else { return try ingest(record, derive: derive) }
+    func edit(with record: Record, keepsID: Bool = false, derive: Derivation) throws -> Outcome {
+        guard !record.isDeleted else { return try ingest(record, keepsID: keepsID, derive: derive) }
         let (incoming, _) = clamp(record, to: now())
-        switch try decision(on: incoming).decision {
-        case .update, .protect(.newer), .protect(.newerTombstone): return try release(incoming, derive: derive)
-        case .add, .unchanged, .protect: return try ingest(record, derive: derive)
+        switch try decision(on: incoming, keepsID: keepsID).decision {
+        case .update, .protect(.newer), .protect(.newerTombstone):
+            return try release(incoming, keepsID: keepsID, derive: derive)
+        case .add, .unchanged, .protect: return try ingest(record, keepsID: keepsID, derive: derive)
         }
     }
 
