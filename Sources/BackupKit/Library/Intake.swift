@@ -161,14 +161,15 @@ final class Intake {
         guard !taken.isDeleted, let key = CiteKeys.key(of: taken) else { return }
         citeKeys.insert(key)
         // Of one key a conflict is queued.
-        guard let other = outcome.otherWork, let known = try store.record(other)?.record,
+        guard let other = outcome.otherWork, let known = try store.record(other)?.record, !known.isDeleted,
             CiteKeys.key(of: known) != key
         else { return }
+        let advice = [outcome.id, other].map { "'backup-tool store delete \(Subprocess.escaped("\($0)"))'" }
         note(
             Finding(
-                .conflict, .warning, "\(record.id)",
-                "is the id of another publication here; this one is kept as \(outcome.id)",
-                remedy: "'backup-tool show BACKUP' shows both; the other one is \(other)"))
+                .conflict, .warning, RecordLabel.text(of: taken),
+                "has the id that '\(RecordLabel.text(of: known))' has here; both are kept",
+                remedy: "if they are one work, \(advice[0]) removes the new one, \(advice[1]) the other"))
     }
 
     /// Queues a conflict for each cite key that two publications have since this batch. Comes last in it.
