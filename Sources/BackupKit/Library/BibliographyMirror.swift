@@ -54,6 +54,21 @@ extension BibliographyIntake {
             }
         }
         try mirrorParts(state, own)
+        notePassedOver(state)
+    }
+
+    /// The file is the library: what it says and the store does not take was left out.
+    private func notePassedOver(_ state: FileState) {
+        guard intake.passedOver > 0 else { return }
+        let one = intake.passedOver == 1
+        intake.note(
+            Finding(
+                .protected, .warning, state.path,
+                "\(intake.passedOver) \(one ? "record of it is" : "records of it are") not newer than the store's, "
+                    + "or deleted there since; \(one ? "it was" : "they were") left out",
+                remedy:
+                    "'backup-tool import --mirror --overwrite \(Subprocess.escaped(state.path))' makes the store say what "
+                    + "the file says"))
     }
 
     /// Removes an entry that the file has lost, unless somebody has written something into it elsewhere.
@@ -67,7 +82,8 @@ extension BibliographyIntake {
                     stored.record.isLocalOnly
                         ? "is not in the file any more, but is kept on this device only; it stays"
                         : "is not in the file any more, but was changed elsewhere since; it stays",
-                    remedy: "'backup-tool store delete ID' removes it"))
+                    remedy: "'backup-tool store delete \(Subprocess.escaped(stored.record.id.description))' removes it")
+            )
         }
         intake.plan(.remove, stored.record, id: id, reason: "the file does not hold it any more")
         intake.result.removed += 1

@@ -59,6 +59,8 @@ final class Intake {
     var isAskedFor = false
     /// What is taken wins as if somebody wrote it now.
     var isEdit = false
+    /// How many records were left because the store has them newer, or deleted later.
+    private(set) var passedOver = 0
     /// Whether the plan lists what is added, too, record by record.
     var keepsPlan = false
     var result = IntakeResult()
@@ -208,6 +210,7 @@ final class Intake {
         case .unchanged: result.unchanged += 1
         case .protect(let reason):
             result.protected += 1
+            if reason == .newer || reason == .newerTombstone { passedOver += 1 }
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
         }
     }

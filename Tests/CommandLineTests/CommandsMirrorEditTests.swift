@@ -1,0 +1,71 @@
+import TestSupport
+import Testing
+
+/// What becomes of corrections in a file that is imported from its place again.
+@Suite struct CommandsMirrorEditTests {
+    private static func entry(_ key: String, _ more: String) -> String {
+        "@article{\(key),title={A title},author={Name, Jo},year=2020,\(more)}\n"
+    }
+
+    /// Page, volume and number tell one work from the next in two files, and are corrected in one.
+    @Test(
+        arguments: [
+            "pages={11--15},volume=3,number=1", "pages={1--5},volume=4,number=1", "pages={1--5},volume=3,number=2",
+        ],
+        [[], ["--mirror"]])
+    func aCorrectedPlaceInAFileAtItsPlace_isAnEdit(corrected: String, flags: [String]) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.entry("k", "pages={1--5},volume=3,number=1"))
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.write("a.bib", Self.entry("k", corrected))
+        let told = try bench.tool(["import", "a.bib"] + flags)
+        #expect(told.status == 0 && told.stderr.hasPrefix("1 updated, "), "\(told.stdout)\(told.stderr)")
+        let digest = try bench.digest()
+        try bench.tool(["import", "a.bib"] + flags)
+        #expect(try bench.digest() == digest)
+        try bench.undoNamedBatch()
+        try bench.tool(exit: 0, "import", "--overwrite", "a.bib")
+        #expect(try bench.shell("sqlite3 store.db \"SELECT count(*) FROM record WHERE type = 'Publication'\"") == "1\n")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    @Test func aMirrorOfAnOlderFile_namesOverwrite() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.entry("k", "note={new}"))
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.write("a.bib", Self.entry("k", "note={old}"))
+        try bench.shell("touch -d 2001-01-01 a.bib")
+        let told = try bench.tool(exit: 3, "import", "--mirror", "a.bib").stderr
+        #expect(told.contains("a.bib: 1 record of it is not newer than the store's"), "\(told)")
+        let command = try #require(told.firstMatch(of: /'backup-tool (import --mirror --overwrite [^']+)'/)).1
+        try bench.shell("$T \(command)")
+        try bench.tool(exit: 0, "export", "-o", "out")
+        #expect(try bench.text("out/library.bib").contains("note={old}"))
+    }
+
+    /// The tombstone of a work takes no id from a work that comes later.
+    @Test func aWorkThatComesBackUnderAnotherKey_isNoWarning() throws {
+        let bench = try Workbench()
+        let report = "title={Annual Report},author={A, B},year=2000}\n"
+        try bench.write("a.bib", "@misc{k0,title={Zero}}\n@misc{k1,\(report)")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.write("a.bib", "@misc{k0,title={Zero}}\n")
+        try bench.tool(exit: 0, "import", "--mirror", "a.bib")
+        try bench.write("a.bib", "@misc{k0,title={Zero}}\n@misc{k2,\(report)")
+        let told = try bench.tool(exit: 0, "import", "--mirror", "a.bib")
+        #expect(!told.stderr.contains("warning"), "\(told.stderr)")
+    }
+
+    @Test func anEntryThatStays_isNamedWithTheCommandThatRemovesIt() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{k0,title={Zero}}\n@misc{k1,title={One}}\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.shell(
+            "$T store set-local $(sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%k1%' AND type = 'Publication'\")"
+        )
+        try bench.write("a.bib", "@misc{k0,title={Zero}}\n")
+        let told = try bench.tool(exit: 3, "import", "--mirror", "a.bib").stderr
+        let command = try #require(told.firstMatch(of: /'backup-tool (store delete [^']+)' removes it/)).1
+        try bench.shell("$T \(command)")
+    }
+}
