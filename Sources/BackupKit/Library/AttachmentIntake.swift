@@ -64,6 +64,7 @@ extension Intake {
         try store.placeAsset(asset, from: staged)
         if existing.digest == asset.digest {
             result.attachmentsMended += 1
+            plan(.update, file: asset, reason: "is the backup's version again")
         } else {
             result.attachmentsAdded += 1
         }

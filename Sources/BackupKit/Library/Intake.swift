@@ -267,14 +267,24 @@ final class Intake {
     /// with theirs. What is in quarantine stays. Bytes decide: Swift would take two spellings of "é" for one name.
     func removeOtherAssets(than wanted: Set<[UInt8]>) throws {
         var unwanted: [Asset] = []
+        let kept = try store.keptChanges()
         try store.forEachAsset { asset in
-            guard !asset.path.hasPrefix(Self.quarantined("")), !wanted.contains(Array(asset.path.utf8)) else { return }
+            guard !asset.path.hasPrefix(Self.quarantined("")), !wanted.contains(Array(asset.path.utf8)),
+                !kept.contains(ByteName(asset.path))
+            else { return }
             unwanted.append(asset)
         }
         for asset in unwanted {
             try store.removeAsset(asset)
             result.removed += 1
+            plan(.remove, file: asset, reason: "not in the backup")
         }
+    }
+
+    func plan(_ action: PlanItem.Action, file asset: Asset, reason: String) {
+        guard result.plan.count < Intake.planLimit else { return }
+        result.plan.append(
+            PlanItem(action: action, subject: asset.path, label: asset.path, changes: [], reason: reason))
     }
 
     /// The second half of `--mode replace`: records that the backup does not have go. Local-only records stay.

@@ -215,11 +215,17 @@ extension Store {
             modifiedNanoseconds: status.modifiedNanoseconds)
         guard let path = try conflictPath(for: edited) else { return }
         try insert(edited.renamed(path), from: nil)
+        try noteKeptChange(path)
+        let (mine, its) = (
+            Subprocess.escaped("\(assetFolder)/\(path)"), Subprocess.escaped("\(assetFolder)/\(asset.path)")
+        )
         fileFindings.append(
             Finding(
                 .conflict, .warning, asset.path,
                 "was changed in the store's folder since; that version is kept as \(path)",
-                remedy: "look at both, and remove the one that you do not need"))
+                remedy: replacement.map { _ in
+                    "'cp \(mine) \(its)' and then 'backup-tool store adopt' make it the attachment again"
+                }))
     }
 }
 

@@ -184,6 +184,19 @@ extension Store {
         return found
     }
 
+    /// The first attachments that a batch removed and that are not there again; nil when there are none.
+    public func filesRemoved(by batch: Batch) throws -> String? {
+        let query = try database.prepare(
+            """
+            SELECT path FROM batch_asset WHERE batch = ? AND sha256 IS NOT NULL AND path NOT IN (SELECT path FROM asset)
+            ORDER BY path
+            """
+        ).bind(1, batch.id)
+        var paths: [String] = []
+        while try query.step() { paths.append(query.text(0)) }
+        return paths.isEmpty ? nil : firstNames(paths)
+    }
+
     /// Only so many batches can be taken back.
     private func forgetOldBatches() throws {
         for isUndo in ["=", "<>"] {

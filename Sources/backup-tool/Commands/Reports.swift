@@ -58,7 +58,9 @@ extension Invocation {
                 case .conflict: style.warning("!")
                 }
             let reason = item.reason.map { "  (\($0))" } ?? ""
-            output.print("\(mark) \(printable(item.label))  \(style.dim(printable(item.subject)))\(reason)")
+            // A file has no other name.
+            let subject = item.subject == item.label ? "" : "  \(style.dim(printable(item.subject)))"
+            output.print("\(mark) \(printable(item.label))\(subject)\(reason)")
             for change in item.changes { output.print("    \(change.summary)") }
         }
         if all > plan.count { output.print("  … and \(HumanText.count(all - plan.count)) more") }
@@ -109,7 +111,9 @@ extension IntakeResult {
         part(rejected, "rejected")
         part(conflicts, conflicts == 1 ? "conflict" : "conflicts")
         part(attachmentsAdded, attachmentsAdded == 1 ? "attachment added" : "attachments added")
-        part(attachmentsMended, attachmentsMended == 1 ? "lost attachment put back" : "lost attachments put back")
+        part(
+            attachmentsMended,
+            attachmentsMended == 1 ? "attachment as in the backup again" : "attachments as in the backup again")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
         let list = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
         return dryRun ? "Dry run: \(list), nothing written." : "\(list)."

@@ -55,7 +55,8 @@ private func printBatches(_ store: Store, _ call: Invocation) throws -> ExitStat
     for batch in batches {
         table.add([
             String(batch.id), String(batch.startedAt.iso8601.prefix(19)), batch.kind,
-            batch.undoneAt == nil ? "done" : batch.kind == Store.undoBatch ? "redone" : "undone", batch.source,
+            batch.undoneAt == nil ? "done" : batch.kind == Store.undoBatch ? "redone" : "undone",
+            try batch.source + (store.filesRemoved(by: batch).map { ", without \($0)" } ?? ""),
         ])
     }
     if !batches.isEmpty { table.print(to: call.output) }

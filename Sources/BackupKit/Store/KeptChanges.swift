@@ -1,0 +1,20 @@
+/// Versions of attachments that an app wrote in the store's folder, and that were kept under names of their own when a
+/// restore or an undo put other bytes in their place. Nobody has decided about them, so no `--mode replace` removes them.
+extension Store {
+    private static let keptChangesKey = "kept_changes"
+
+    func keptChanges() throws -> Set<ByteName> {
+        guard let text = try meta(Self.keptChangesKey) else { return [] }
+        return Set(
+            try ifReadable { try JSON(parsing: text).array?.compactMap(\.string) ?? [] }?.map(ByteName.init) ?? [])
+    }
+
+    /// Must run inside `batch`.
+    func noteKeptChange(_ path: String) throws {
+        // Those that are gone since need no word any more.
+        let known = try keptChanges().filter { try asset($0.text) != nil }
+        let paths = known.union([ByteName(path)]).map(\.text).sorted(by: precedesBytewise)
+        try database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)")
+            .bind(1, Self.keptChangesKey).bind(2, JSON.array(paths.map { .string($0) }).compact).run()
+    }
+}
