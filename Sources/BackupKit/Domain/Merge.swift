@@ -31,6 +31,7 @@ public enum Protection: String, Sendable {
     case newerTombstone = "was deleted after this version was written"
     case localOnly = "is kept on this device only"
     case newer = "is as new or newer in the store"
+    case purged = "was purged, so it stays deleted"
     case newerSchema = "is of a schema that this backup-tool does not know"
     case quarantined = "is in quarantine"
 }
@@ -44,6 +45,8 @@ public struct MergePolicy: Sendable {
     public var known = Timestamp.distantPast
     /// With `resurrect`: what is alive and has nothing to gain outlives them too.
     public var keepsAlive = false
+    /// The store has purged the record: nothing alive takes its place.
+    public var isPurged = false
 
     public init(resurrect: Bool = false, now: Timestamp) {
         self.resurrect = resurrect
@@ -82,6 +85,7 @@ public struct MergePolicy: Sendable {
     ) throws -> Decision {
         let incoming = incoming.withoutRemains()
         guard let existing else {
+            if isPurged, !incoming.isDeleted { return .protect(.purged) }
             // What is merged later must be readable later, so it is read once now.
             if !incoming.isDeleted { try Fields.check(incoming.fields) }
             return .add(incoming)
@@ -109,10 +113,12 @@ public struct MergePolicy: Sendable {
         var back = incoming
         if incoming.latestTime < tombstone.modifiedAt || (incoming.latestTime == tombstone.modifiedAt && !isCopy) {
             guard resurrect else { return .protect(.newerTombstone) }
+            guard !isPurged else { return .protect(.purged) }
             // Later than the tombstone and all else, or the next sync would delete it again or take its fields.
             back = try incoming.restored(at: now, known: max(known, tombstone.modifiedAt))
             back.isLocalOnly = incoming.isLocalOnly
         }
+        if isPurged { return .protect(.purged) }
         let changed = FieldChange.list(from: [], to: try Fields.parse(incoming.fields))
         // A tombstone may be called after the work that it was; the record knows its own local id.
         return isCopy ? .add(back) : .update(withName(of: tombstone, back), changed)

@@ -2,6 +2,10 @@ extension Intake {
     /// Keeps a damaged row of a backup.
     func take(_ row: DamagedRow) throws {
         result.read += 1
+        if row.table == .record, try store.isPurged(row.id) {
+            result.protected += 1
+            return notePurged(row.id)
+        }
         let isNew = try store.setAside(row)
         if isNew { result.added += 1 } else { result.unchanged += 1 }
         note(

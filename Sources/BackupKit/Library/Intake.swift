@@ -5,6 +5,10 @@ public struct IntakeResult: Sendable {
     public var updated = 0
     public var unchanged = 0
     public var protected = 0
+    /// Of these, what stays deleted because it was deleted later than it was written.
+    public var stayedDeleted = 0
+    /// Of the updated ones, those that were deleted.
+    public var broughtBack = 0
     public var conflicts = 0
     public var rejected = 0
     /// Put aside by a quarantine.
@@ -57,6 +61,8 @@ final class Intake {
     var looksInside = false
     /// Somebody asks for a few things: also files that an app has changed since are put back.
     var isAskedFor = false
+    /// Somebody has named the records: the command that brings back those of them that stay deleted.
+    var resurrects: String?
     /// What is taken wins as if somebody wrote it now.
     var isEdit = false
     /// How many records were left because the store has them newer, or deleted later.
@@ -73,6 +79,8 @@ final class Intake {
     private var touched: Set<RecordID> = []
     /// Conflicts of a backup that the store did not have.
     private var conflictsAdded: Set<RecordID> = []
+    /// Conflicts that waited before the batch.
+    private var waiting: Set<RecordID> = []
     /// Names of the store's files, once somebody has asked for them.
     var assetNames: EntryNameSet?
     /// Bytes, as in `removeOtherAssets`.
@@ -145,10 +153,24 @@ final class Intake {
         return outcome
     }
 
-    /// Counts the conflicts that came with their works and wait here too. Must run inside the batch, last.
+    /// Remembers which conflicts wait. Must run inside the batch, first.
+    func noteWaiting() throws { waiting = Set(try store.conflicts().map(\.recordID)) }
+
+    /// Counts the conflicts that came with their works and wait here too, and those that were settled and wait again
+    /// because a work that a decision removed is back. Must run inside the batch, last.
     func countConflicts() throws {
-        guard !conflictsAdded.isEmpty else { return }
-        result.conflicts += try store.conflicts().count { conflictsAdded.contains($0.recordID) }
+        guard let batch = store.currentBatch else { return }
+        for conflict in try store.conflicts() where !waiting.contains(conflict.recordID) {
+            let isReopened = try store.record(conflict.recordID).map { stored in
+                stored.change < batch.firstChange && !conflictsAdded.contains(stored.record.id)
+            }
+            if conflictsAdded.contains(conflict.recordID) || isReopened == true { result.conflicts += 1 }
+            guard isReopened == true else { continue }
+            note(
+                Finding(
+                    .conflict, .warning, conflict.subject, "is a conflict again: what a decision had removed is back",
+                    remedy: "'backup-tool conflicts list' shows the conflict, and how to decide it"))
+        }
     }
 
     private func notePublication(_ record: Record, _ outcome: Outcome) throws {
@@ -191,7 +213,12 @@ final class Intake {
             record, resurrect: policy == .resurrect, keepsID: keepsID, derive: Intake.derive)
     }
 
-    private func count(_ record: Record, _ outcome: Outcome) {
+    static func howPurgedReturn(_ id: RecordID) -> String {
+        "'backup-tool store purge --allow-return \(Subprocess.escaped(id.description))' lets it come back; "
+            + "then repeat this command"
+    }
+
+    func count(_ record: Record, _ outcome: Outcome) {
         switch outcome.decision {
         case .add:
             result.added += 1
@@ -205,6 +232,7 @@ final class Intake {
             plan(.remove, record, id: outcome.id, reason: "the backup has it as deleted, later than it was written")
         case .update(let new, let changes):
             result.updated += 1
+            if !outcome.wasAlive, !new.isDeleted { result.broughtBack += 1 }
             let isBack = policy == .resurrect && changes.allSatisfy { $0.before == nil } && !new.isDeleted && !overwrite
             plan(.update, record, id: outcome.id, changes: changes, reason: isBack ? "comes back" : nil)
         case .unchanged: result.unchanged += 1
@@ -212,7 +240,22 @@ final class Intake {
             result.protected += 1
             if reason == .newer || reason == .newerTombstone { passedOver += 1 }
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
+            if reason == .purged { notePurged(outcome.id) }
+            guard reason == .newerTombstone else { return }
+            result.stayedDeleted += 1
+            guard let resurrects else { return }
+            note(
+                Finding(
+                    .protected, .warning, outcome.id.description,
+                    "stays deleted: it was deleted after this backup was made",
+                    remedy: "'\(resurrects)' brings it back"))
         }
+    }
+
+    func notePurged(_ id: RecordID) {
+        note(
+            Finding(
+                .leftOut, .warning, id.description, Protection.purged.rawValue, remedy: Self.howPurgedReturn(id)))
     }
 
     /// Leaves a record as it is in the store, if it is there; `--mode replace` does not take it out.

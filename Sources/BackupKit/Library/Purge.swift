@@ -37,6 +37,7 @@ public struct Purge {
     var result = PurgeResult()
     private var ids: Set<RecordID> = []
     private var localIDs: Set<String> = []
+    private var records: [Record] = []
     /// Files that the purged versions name, and their cite keys.
     private var files: Set<String> = []
     var keys: Set<String> = []
@@ -79,27 +80,26 @@ public struct Purge {
                     .refused, "is not deleted", at: text,
                     remedy: "'backup-tool store delete ID' deletes it; then it can be purged")
             }
-            for record in found { add(record.id, record.localID) }
+            for record in found { add(record) }
         }
         guard let time = options.deletedBefore else { return }
-        let query = try store.database.prepare(
-            "SELECT zone, ifnull(name, local_id), local_id FROM record WHERE deleted_at < ?"
-        ).bind(1, time.milliseconds)
-        while try query.step() {
-            add(RecordID(zone: query.text(0), name: query.text(1)), query.text(2))
-        }
+        let query = try store.database.prepare("SELECT \(Store.recordColumns) FROM record WHERE deleted_at < ?")
+            .bind(1, time.milliseconds)
+        while try query.step() { if let row = try store.ifSound({ try RowReader.record(query) }) { add(row.record) } }
     }
 
-    private mutating func add(_ id: RecordID, _ localID: String) {
-        guard ids.insert(id).inserted else { return }
-        localIDs.insert(localID)
-        result.records.append(id)
+    private mutating func add(_ record: Record) {
+        guard ids.insert(record.id).inserted else { return }
+        localIDs.insert(record.localID)
+        records.append(record)
+        result.records.append(record.id)
     }
 
     // MARK: Rows
 
     private mutating func removeRows() throws {
         try choose()
+        for record in records { try store.markPurged(record) }
         let versions = try clearHistory(of: ids)
         result.versions += versions
         try removeEnvelopes()

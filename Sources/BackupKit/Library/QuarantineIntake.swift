@@ -13,6 +13,13 @@ extension Intake {
             try heard(record, planned)
             return planned
         }
+        // A purge removes versions from quarantine, too.
+        if try planned.decision == .protect(.purged) || store.isPurged(record) {
+            let outcome = Outcome(id: planned.id, localID: planned.localID, decision: .protect(.purged))
+            count(record, outcome)
+            try heard(record, outcome)
+            return outcome
+        }
         let envelope = try Quarantine.envelope(of: record)
         let isKnown = try store.record(envelope.id)?.record.isDeleted == false
         if isKnown {
@@ -103,6 +110,11 @@ extension Quarantine {
             throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
         }
         let outcome = try store.release(record, derive: Intake.derive)
+        if case .protect(let reason) = outcome.decision {
+            throw BackupError(
+                .refused, reason.rawValue, at: outcome.id.description,
+                remedy: reason == .purged ? Intake.howPurgedReturn(outcome.id) : nil)
+        }
         try store.remove(envelope.id)
         guard record.type == RecordType.publication else { return outcome.id }
         for path in Fields.strings(Publication.linkedFiles, in: try Fields.parse(record.fields)) {

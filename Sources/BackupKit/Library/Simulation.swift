@@ -157,7 +157,7 @@ public final class Simulation {
                 switch outcome.decision {
                 case .add, .update: .changed
                 case .unchanged, .protect(.newer), .protect(.localOnly), .protect(.newerSchema): .left
-                case .protect(.newerTombstone): .dead
+                case .protect(.newerTombstone), .protect(.purged): .dead
                 case .protect(.quarantined): .aside
                 }
             fates[hasher.key(outcome.id.description)] = fate

@@ -45,7 +45,7 @@ extension Store {
         }
         let found = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
         let (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
-        var outcome = try settle(taken, existing, policy(resurrect, now, existing.main), derive, clamped)
+        var outcome = try settle(taken, existing, policy(resurrect, now, existing.main?.record, taken), derive, clamped)
         if !sameBytes(taken.localID, incoming.localID) { outcome.otherWork = found.main?.record.id }
         return outcome
     }
@@ -60,7 +60,7 @@ extension Store {
                 .failed, "a copy of it is kept on this device only", at: record.id.description,
                 remedy: "give that back first, or delete it")
         }
-        let policy = try policy(true, now(), existing.main)
+        let policy = try policy(true, now(), existing.main?.record, record)
         let latest = max(policy.known, existing.main?.record.latestTime ?? .distantPast)
         return try settle(record.restored(at: policy.now, known: latest), existing, policy, derive, false)
     }
@@ -77,13 +77,18 @@ extension Store {
         }
     }
 
-    private func policy(_ resurrect: Bool, _ now: Timestamp, _ existing: StoredRecord?) throws -> MergePolicy {
+    private func policy(
+        _ resurrect: Bool, _ now: Timestamp, _ existing: Record?, _ incoming: Record
+    ) throws -> MergePolicy {
         var policy = MergePolicy(resurrect: resurrect, now: now)
+        if !incoming.isDeleted, existing?.isDeleted != false {
+            policy.isPurged = try existing.map(isPurged) ?? false || isPurged(incoming)
+        }
         guard resurrect else { return policy }
         // Where no hub is known there is no tombstone that we have not heard of.
         policy.keepsAlive = try hubLink() != nil
         // What the hub has of it as far as we know, where this side has changed it since.
-        if let existing, let ancestor = try ancestor(existing.record.id) {
+        if let existing, let ancestor = try ancestor(existing.id) {
             policy.known = ancestor.fieldTimes.values.reduce(ancestor.modifiedAt, max)
         }
         return policy
@@ -164,7 +169,9 @@ extension Store {
     public func overwrite(with record: Record, resurrect: Bool) throws -> Outcome {
         let merged = try decision(on: record, resurrect: resurrect, keepsID: true)
         // The tombstone of another work does not forbid this one; it gets an id of its own.
-        if merged.decision == .protect(.newerTombstone) { return try ingest(record, resurrect: resurrect) }
+        if [.protect(.newerTombstone), .protect(.purged)].contains(merged.decision) {
+            return try ingest(record, resurrect: resurrect)
+        }
         if merged.decision == .protect(.localOnly) { return merged }
         let known = try soundRecords(localID: record.localID)
         guard let existing = try match(record, among: known).main else {
@@ -188,7 +195,7 @@ extension Store {
             if try Fields.same(existing.record.fields, record.fields) {
                 return try ingest(record, true, keepsID: true)
             }
-            let policy = try policy(true, now(), existing)
+            let policy = try policy(true, now(), existing.record, record)
             new = try new.restored(at: policy.now, known: max(policy.known, existing.record.latestTime))
         }
         new.fields = Self.oneLine(new.fields)
@@ -206,7 +213,7 @@ extension Store {
     func decision(on record: Record, resurrect: Bool = false, keepsID: Bool = false) throws -> Outcome {
         let found = try match(record, among: try soundRecords(localID: record.localID))
         let (taken, match) = try keepsID ? (record, found) : settleWork(of: record, found)
-        let decision = try policy(resurrect, now(), match.main).decide(
+        let decision = try policy(resurrect, now(), match.main?.record, taken).decide(
             existing: match.main?.record, incoming: taken)
         return Outcome(id: match.main?.record.id ?? taken.id, localID: taken.localID, decision: decision)
     }

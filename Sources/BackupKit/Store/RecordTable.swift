@@ -140,6 +140,7 @@ extension Store {
             return try noteInserted(record)
         }
         try remember(old, becomes: change)
+        if old.record.isDeleted, !record.isDeleted { try forgetPurge(of: old.record.id) }
         try overwrite(old.change, with: record, change)
     }
 

@@ -42,6 +42,15 @@ enum StoreSchema {
             try $0.execute(
                 "CREATE TABLE asset_pending (path TEXT PRIMARY KEY, was TEXT, place TEXT) STRICT, WITHOUT ROWID")
         },
+        // Tombstones whose records were purged here: only a sync outlives them.
+        {
+            try $0.execute(
+                """
+                CREATE TABLE purged (zone TEXT NOT NULL, name TEXT NOT NULL, type TEXT NOT NULL, local_id TEXT NOT NULL,
+                    PRIMARY KEY (zone, name)) STRICT, WITHOUT ROWID;
+                CREATE INDEX purged_by_local_id ON purged (local_id);
+                """)
+        },
     ]
 
     private static let first =

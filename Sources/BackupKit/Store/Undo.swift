@@ -7,7 +7,10 @@ extension Store {
     ///
     /// After a command that changed nothing, the batch must be named: nobody who undoes that command means an older one.
     public func undoLast(_ id: Int64? = nil, dryRun: Bool = false) throws -> UndoResult {
-        guard let batch = try undoable() else { throw BackupError(.failed, "there is nothing to undo", at: path) }
+        guard let batch = try undoable() else {
+            throw BackupError(
+                .failed, "there is nothing to undo", at: path, remedy: "'backup-tool undo --list' shows what was done")
+        }
         if let id, id != batch.id {
             let isKnown = try batches().contains { $0.id == id }
             throw BackupError(
@@ -33,7 +36,10 @@ extension Store {
     public func redoLast(dryRun: Bool = false) throws -> UndoResult {
         // What was redone is no newer work.
         let newest = try batches().last { $0.undoneAt == nil && ![Self.syncBatch, Self.redoBatch].contains($0.kind) }
-        guard let newest else { throw BackupError(.failed, "there is nothing to redo", at: path) }
+        guard let newest else {
+            throw BackupError(
+                .failed, "there is nothing to redo", at: path, remedy: "'backup-tool undo --list' shows what was done")
+        }
         guard newest.kind == Self.undoBatch else {
             throw BackupError(
                 .failed, "there is nothing to redo: the last change is the \(newest.kind) of \(newest.source)",
@@ -147,6 +153,8 @@ extension Store {
     private static let rowsAdded = """
         FROM record WHERE hub_version IS NULL AND (change BETWEEN ?2 AND ?3
         OR change IN (SELECT change FROM batch_added WHERE batch = ?1 AND NOT edited))
+        AND NOT EXISTS (SELECT 1 FROM purged WHERE purged.zone = record.zone AND deleted_at IS NOT NULL
+        AND purged.name = ifnull(record.name, record.local_id))
         """
 
     /// Rows of the batch that replaced none are those it added; the others have newer numbers by now.

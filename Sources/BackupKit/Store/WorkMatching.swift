@@ -33,7 +33,11 @@ extension Store {
                 let known = stored.record
                 guard known.type == RecordType.publication, known.id.zone == incoming.id.zone else { continue }
                 if known.isDeleted {
-                    if work.listings.contains(known.localID), known.modifiedAt >= incoming.latestTime { return stored }
+                    if work.listings.contains(known.localID),
+                        try known.modifiedAt >= incoming.latestTime || isPurged(known)
+                    {
+                        return stored
+                    }
                     continue
                 }
                 let identity = WorkIdentity(try Fields.parse(known.fields))

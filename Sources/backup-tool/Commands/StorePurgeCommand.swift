@@ -6,7 +6,8 @@ extension Command {
         discussion: """
             A delete leaves older versions of a record in the undo history, in quarantine and in free pages of the \
             database. This removes them: undo history, quarantine, ancestors, kept copies of files, free pages and the \
-            log. The tombstone stays, so that no late device brings the record back. This cannot be undone, so it asks \
+            log. The tombstone stays, so that no late device, restore or import brings the record back; --allow-return lets \
+            those that you name come back. This cannot be undone, so it asks \
             for --confirm; without it the plan is shown. Exports and snapshots are not changed: those of --source and of \
             the configuration's vault that still hold a record are listed, and the run ends with 3.
             """,
@@ -16,6 +17,7 @@ extension Command {
             .value(
                 "source", "SOURCE", "Look for the records in this export, snapshot, vault or store", .backup,
                 repeated: true),
+            .flag("allow-return", "Let the purged records ID come back by the next restore or import"),
             .flag("confirm", "Do it: what is purged cannot come back"), .dryRun,
         ] + Option.passwords,
         arguments: [Argument("ID", "A local id, a record name, or zone/name, of deleted records", .text, .any)],
@@ -26,6 +28,7 @@ extension Command {
         ],
         reports: true,
         run: { call in
+            if call.flag("allow-return") { return try allowReturn(call) }
             var options = PurgeOptions()
             options.ids = call.arguments("ID")
             options.deletedBefore = try call.value("deleted-before").map { try call.time($0) }
@@ -43,6 +46,30 @@ extension Command {
             let result = try Purge.run(store, options)
             return call.report(result, options)
         })
+}
+
+private func allowReturn(_ call: Invocation) throws -> ExitStatus {
+    for name in ["deleted-before", "with-files", "source", "confirm"] where call.flag(name) {
+        throw call.usage("--\(name) does not go with --allow-return, which removes nothing")
+    }
+    let ids = call.arguments("ID")
+    if ids.isEmpty { throw call.usage("name the purged records that may come back") }
+    let isDry = call.flag("dry-run")
+    let allowed = try call.store(.write).allowReturn(of: ids, dryRun: isDry)
+    if call.output.isJSON {
+        call.output.report([
+            "message_type": "store-purge", "dryRun": .bool(isDry),
+            "allowed": .array(allowed.map { .string($0.description) }),
+        ])
+        return .done
+    }
+    for id in allowed { call.output.print(printable(id.description)) }
+    let count = HumanText.count(allowed.count, "purged record")
+    call.output.note(
+        isDry
+            ? "Dry run: \(count) would be allowed to come back; nothing written."
+            : "\(count) may come back. 'backup-tool restore BACKUP --match ID --resurrect' brings one back.")
+    return .done
 }
 
 extension Invocation {

@@ -141,6 +141,12 @@ struct StoreRepair {
             return try write(record, over: row.change, as: isSane ? row.change : store.nextChange())
         }
         guard let candidate else { return }
+        if !candidate.record.isDeleted, try store.isPurged(candidate.record) {
+            let tombstone = candidate.record.tombstone(at: store.timeAfter(candidate.record))
+            note(.clear, damage.subject, Protection.purged.rawValue)
+            try write(tombstone, over: row.change, as: store.nextChange())
+            return try forgetHub(tombstone.id)
+        }
         replaced.append(damage.line)
         note(
             .older, "\(candidate.record.id)", "has the version of the backup, of \(candidate.record.modifiedAt.iso8601)"
@@ -221,7 +227,7 @@ struct StoreRepair {
         guard let source else { return }
         for row in try store.setAside() where row.table == .record {
             guard let sound = try source.ifSound({ try source.record(row.id)?.record }) ?? nil,
-                try isFree(sound.id, besides: .min)
+                try isFree(sound.id, besides: .min), try sound.isDeleted || !store.isPurged(sound)
             else { continue }
             note(.older, "\(sound.id)", "has the version of the backup, of \(sound.modifiedAt.iso8601)")
             replaced.append(row.line)

@@ -155,6 +155,7 @@ extension Store {
         try database.statement("UPDATE batch_record SET name = NULL, local_id = ? WHERE after = ?")
             .bind(1, record.localID).bind(2, next).run()
         try dropAncestor(old.id)
+        if record.isDeleted, try isPurged(old) { try markPurged(record) }
         try release(old.id)
         try noteRemoved(old.id, type: old.type, localID: old.localID)
     }

@@ -89,6 +89,7 @@ extension Store {
     func replace(_ old: Int64, with record: Record, version: Int64, isClean: Bool) throws {
         let change = nextChange()
         see(record)
+        if !record.isDeleted { try forgetPurge(of: record.id) }
         // What somebody changed since an import stays when that is undone, and so does what came from the hub.
         try noteEdit(of: old, becomes: change)
         let update = try database.statement(Self.updateRow)
