@@ -15,16 +15,18 @@ public struct Difference: Sendable, Equatable {
 /// store first, so both sides are read in one way.
 public enum Differ {
     public static func diff(
-        _ left: String, _ right: String, limits: ReadLimits = ReadLimits(),
+        _ one: String, _ other: String, limits: ReadLimits = ReadLimits(),
         _ body: (Difference) throws -> Void
     ) throws -> [Finding] {
         var findings: [Finding] = []
-        try withStore(left, limits, &findings) { left, findings in
-            try withStore(right, limits, &findings) { right, _ in
+        try withStore(one, limits, &findings) { left, findings in
+            try withStore(other, limits, &findings) { right, findings in
                 try left.read {
                     try right.read {
                         try records(left, right, body)
-                        try assets(left, right, body)
+                        var files = try (DifferFiles(left, of: one), DifferFiles(right, of: other))
+                        try assets(&files.0, &files.1, body)
+                        findings += files.0.findings + files.1.findings
                         try settings(left, right, body)
                     }
                 }
@@ -102,16 +104,20 @@ public enum Differ {
             label: RecordLabel.text(of: new), fields: changes)
     }
 
-    private static func assets(_ left: Store, _ right: Store, _ body: (Difference) throws -> Void) throws {
+    private static func assets(
+        _ left: inout DifferFiles, _ right: inout DifferFiles, _ body: (Difference) throws -> Void
+    ) throws {
         func report(_ change: Difference.Change, _ path: String) throws {
             try body(Difference(change: change, kind: .attachments, subject: path, label: "", fields: []))
         }
-        try left.forEachAsset { mine in
-            guard let theirs = try right.asset(mine.path) else { return try report(.removed, mine.path) }
-            if theirs.digest != mine.digest { try report(.changed, mine.path) }
+        try left.store.forEachAsset { asset in
+            guard let mine = try left.digest(of: asset) else { return }
+            guard let theirs = try right.digest(of: asset.path) else { return try report(.removed, asset.path) }
+            if theirs != mine { try report(.changed, asset.path) }
         }
-        try right.forEachAsset { theirs in
-            if try left.asset(theirs.path) == nil { try report(.added, theirs.path) }
+        try right.store.forEachAsset { asset in
+            guard try right.digest(of: asset) != nil else { return }
+            if try left.digest(of: asset.path) == nil { try report(.added, asset.path) }
         }
     }
 
@@ -136,7 +142,24 @@ public struct Listing: Sendable {
     }
 
     public let entries: [Entry]
-    public let facts: [(name: String, value: String)]
+    /// What the manifest says: a name for people, a key for programs.
+    public struct Fact: Sendable {
+        public let name: String
+        public let key: String
+        public let value: String
+        public var number: Int?
+
+        init(_ name: String, _ key: String, _ value: String) {
+            (self.name, self.key, self.value) = (name, key, value)
+        }
+
+        init(_ name: String, _ key: String, _ number: Int) {
+            self.init(name, key, String(number))
+            self.number = number
+        }
+    }
+
+    public let facts: [Fact]
     public let findings: [Finding]
 
     public static func of(_ path: String, limits: ReadLimits = ReadLimits()) throws -> Listing {
@@ -151,24 +174,29 @@ public struct Listing: Sendable {
             facts: facts(layout.manifest), findings: layout.findings)
     }
 
-    private static func facts(_ manifest: LayoutManifest) -> [(name: String, value: String)] {
+    private static func facts(_ manifest: LayoutManifest) -> [Fact] {
         switch manifest {
         case .own(let manifest):
             let counts = manifest.counts.sorted { $0.key < $1.key }.map { "\($0.value) \($0.key)" }
             return [
-                ("format", "backup-tool library, version \(Manifest.version)"),
-                ("written", "\(manifest.createdAt.iso8601) by \(manifest.tool)"), ("export id", manifest.exportID),
-                ("schema", String(manifest.schemaVersion)), ("holds", counts.joined(separator: ", ")),
-                ("content digest", manifest.contentDigest.hex), ("left out", String(manifest.omitted.count)),
+                Fact("format", "format", "backup-tool library, version \(Manifest.version)"),
+                Fact("written", "written", "\(manifest.createdAt.iso8601) by \(manifest.tool)"),
+                Fact("export id", "exportId", manifest.exportID),
+                Fact("schema", "schema", manifest.schemaVersion),
+                Fact("holds", "holds", counts.joined(separator: ", ")),
+                Fact("content digest", "contentDigest", manifest.contentDigest.hex),
+                Fact("left out", "leftOut", manifest.omitted.count),
             ]
         case .imbib(let manifest):
             return [
-                ("format", "imbib backup"),
-                ("written", "\(manifest.createdAt.iso8601) by imbib \(manifest.appVersion)"),
-                ("schema", String(manifest.schemaVersion)),
-                ("holds", "\(manifest.publicationCount) publications, \(manifest.attachmentCount) attachments"),
+                Fact("format", "format", "imbib backup"),
+                Fact("written", "written", "\(manifest.createdAt.iso8601) by imbib \(manifest.appVersion)"),
+                Fact("schema", "schema", manifest.schemaVersion),
+                Fact(
+                    "holds", "holds",
+                    "\(manifest.publicationCount) publications, \(manifest.attachmentCount) attachments"),
             ]
-        case .none: return [("format", "no manifest")]
+        case .none: return [Fact("format", "format", "no manifest")]
         }
     }
 

@@ -309,19 +309,19 @@ struct StoreLayout {
     /// Why no attachment can be had.
     static let noFolder = "the folder of the store's attachments is not there"
 
-    static func mismatch(_ path: String) -> Finding {
+    static func mismatch(_ path: String, was done: String = "exported") -> Finding {
         Finding(
-            .digestMismatch, .warning, path, "is not what the store remembers; it was exported as it is now",
+            .digestMismatch, .warning, path, "is not what the store remembers; it was \(done) as it is now",
             remedy: """
                 'backup-tool store adopt' takes a change of yours into the store; \
                 'backup-tool restore BACKUP --match NAME' brings back what it was
                 """)
     }
 
-    static func removed(_ path: String) -> Finding {
+    static func removed(_ path: String, was done: String = "exported") -> Finding {
         Finding(
             .entryMissing, .warning, path,
-            "is not in the store's folder; it was exported from what the store keeps for an undo",
+            "is not in the store's folder; it was \(done) from what the store keeps for an undo",
             remedy: "'backup-tool store adopt' puts it back")
     }
 

@@ -59,7 +59,9 @@ extension Command {
                 call.output.report(
                     .object(
                         [.init(key: "message_type", value: "show")]
-                            + listing.facts.map { .init(key: $0.name, value: .string($0.value)) }
+                            + listing.facts.map {
+                                .init(key: $0.key, value: $0.number.map { .int($0) } ?? .string($0.value))
+                            }
                             + [.init(key: "files", value: .int(listing.entries.count))]))
                 return status
             }
@@ -77,7 +79,9 @@ extension Command {
         "diff", "Show how two libraries differ", in: .look,
         discussion: """
             Each side is a store, or anything that can be restored: a folder, an archive, an imbib backup. Records are \
-            compared field by field. The exit code says whether the comparison worked, not whether they differ.
+            compared field by field. An attachment of a store whose file is missing or was changed is named, and the run \
+            ends with 3; a file that still has its size and time is not read ('store check' reads every file). Otherwise \
+            the exit code says whether the comparison worked, not whether they differ.
             """,
         options: Option.passwords,
         arguments: [Argument("A", "The old side", .backup), Argument("B", "The new side", .backup)],

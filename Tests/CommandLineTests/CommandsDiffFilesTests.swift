@@ -1,0 +1,47 @@
+import TestSupport
+import Testing
+
+/// `diff` compares the files that are there, not only the store's rows.
+struct CommandsDiffFilesTests {
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}, file={:a.pdf:PDF}}\n@misc{b, title={B}, file={:b.pdf:PDF}}\n")
+        try bench.write("a.pdf", "%PDF one\n")
+        try bench.write("b.pdf", "%PDF two\n")
+        try bench.tool(exit: 0, "import", "a.bib")
+        try bench.tool(exit: 0, "export", "-o", "e.tar")
+        try bench.tool(exit: 0, "diff", "e.tar", "store.db")
+        return bench
+    }
+
+    @Test func filesThatAreGoneOrChanged_areDifferences_andNamed() throws {
+        let bench = try bench()
+        let paths = try bench.shell("cd store.db.assets; find . -name '*.pdf' | cut -c3- | sort")
+            .split(separator: "\n").map(String.init)
+        #expect(paths.count == 2)
+        try bench.write("store.db.assets/\(paths[0])", "%PDF changed since\n")
+        try bench.shell("rm 'store.db.assets/\(paths[1])'")
+        for (sides, gone) in [(["e.tar", "store.db"], "- attachments"), (["store.db", "e.tar"], "+ attachments")] {
+            let result = try bench.tool(["diff"] + sides)
+            #expect(result.status == 3, "\(result.stderr)")
+            #expect(result.stdout.contains("~ attachments \(paths[0])"), "\(result.stdout)")
+            #expect(result.stdout.contains("\(gone) \(paths[1])"), "\(result.stdout)")
+            #expect(result.stderr.contains(paths[0]) && result.stderr.contains("\(paths[1]): its file is missing"))
+        }
+        // An export taken now says the same.
+        try bench.tool(exit: 3, "export", "-o", "now.tar")
+        #expect(try bench.json(exit: 3, "diff", "e.tar", "now.tar")["differences"]?.integer == 2)
+        #expect(try bench.json(exit: 3, "diff", "now.tar", "store.db")["differences"]?.integer == 0)
+    }
+
+    @Test func aFolderOfAttachmentsThatIsGone_isNoEquality() throws {
+        let bench = try bench()
+        try bench.shell("rm -r store.db.assets")
+        let result = try bench.tool(exit: 3, "diff", "e.tar", "store.db")
+        #expect(!result.stderr.contains("No difference"), "\(result.stderr)")
+        // Only its time is another: it is read, and equal.
+        try bench.tool("restore", "e.tar")
+        try bench.shell("find store.db.assets -name '*.pdf' -exec touch {} +")
+        try bench.tool(exit: 0, "diff", "e.tar", "store.db")
+    }
+}
