@@ -48,7 +48,7 @@ private func smallBench() throws -> Workbench {
     #expect(result["protected"]?.integer == 1)
     #expect(try bench.tool(exit: 0, "restore", "backup.tar.zst").stderr.contains("--resurrect brings back"))
     #expect(try bench.digest() == deleted)
-    try bench.tool(exit: 0, "restore", "backup.tar.zst", "--mode", "replace", "--only", "events")
+    try bench.tool(exit: 3, "restore", "backup.tar.zst", "--mode", "replace", "--only", "events")
     #expect(try bench.digest() == deleted, "replace respects tombstones, too")
     try bench.tool(exit: 0, "undo", "--list")
     let back = try bench.json(exit: 0, "restore", "backup.tar.zst", "--resurrect")

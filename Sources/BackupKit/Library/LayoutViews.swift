@@ -112,6 +112,17 @@ struct LayoutViews {
         try reader.finish(take)
     }
 
+    /// The command that prints what a query could have chosen.
+    func listing(_ kinds: Set<Kind>) -> String {
+        func shows(_ file: String) -> String { "'backup-tool show BACKUP \(prepared.layout.prefix)\(file)' prints" }
+        if kinds == [.notes], prepared.file(Layout.notes) != nil { return "\(shows(Layout.notes)) its notes" }
+        if kinds == [.publications], prepared.file(Layout.bibliography) != nil {
+            return "\(shows(Layout.bibliography)) its publications"
+        }
+        if prepared.file(Layout.records) != nil { return "\(shows(Layout.records)) all its records" }
+        return "'backup-tool list BACKUP' lists its files"
+    }
+
     func takeSettings(into intake: Intake) throws {
         guard let file = sound(Layout.settings) else { return }
         try FileIntake(intake, limits).takeSettings(path: file, name: Layout.settings, time: prepared.time)

@@ -1,5 +1,6 @@
 /// Chooses records: words that must all be found, in any case. `key=word` looks into one field, a plain word into every
-/// value, the cite key, the ids and the type.
+/// value, the cite key, the ids and the type. A record's name as lists print it, `zone/name`, chooses that record alone. A
+/// month or a day, such as 2026-03, also chooses notes that were written or changed then (UTC).
 public struct RecordQuery: Sendable, Equatable {
     private struct Term: Sendable, Equatable {
         var field: String?
@@ -32,6 +33,9 @@ public struct RecordQuery: Sendable, Equatable {
     /// The places of the queries that choose this record.
     func matching(_ record: Record) -> [Int] {
         let fields = (try? Fields.parse(record.fields)) ?? []
+        let name = record.id.description.lowercased()
+        let named = choices.indices.filter { texts[$0].lowercased() == name }
+        if !named.isEmpty { return named }
         return isMet { term in
             switch term.field {
             case "type"? where record.type.lowercased() == term.word: return true
@@ -41,8 +45,17 @@ public struct RecordQuery: Sendable, Equatable {
             case nil:
                 return contains(record.localID, term.word) || contains(record.id.name, term.word)
                     || contains(record.type, term.word) || fields.contains { contains($0.value, term.word) }
+                    || isOfTime(record, term.word)
             }
         }
+    }
+
+    /// The times of other records are in their fields, or are those of the file that brought them.
+    private func isOfTime(_ record: Record, _ word: String) -> Bool {
+        guard record.type == RecordType.note, [7, 10].contains(word.utf8.count),
+            Timestamp(iso8601: word.utf8.count == 7 ? "\(word)-01" : word) != nil
+        else { return false }
+        return [record.createdAt, record.modifiedAt].contains { $0.iso8601.hasPrefix(word) }
     }
 
     func matching(path: String) -> [Int] {

@@ -6,6 +6,8 @@ public struct RestoreOptions {
     /// Settings only when asked for.
     public var kinds: Set<Kind> = Set(Kind.allCases).subtracting([.settings])
     public var match: RecordQuery?
+    /// Whether somebody has named the kinds.
+    public var namesKinds = false
     public var policy = SyncPolicy.honor
     public var dryRun = false
     /// List what is done record by record; a dry run does so anyway.
@@ -21,6 +23,14 @@ public struct RestoreOptions {
     public var kindOfBatch = "restore"
 
     public init() {}
+
+    /// What brings back the records that somebody has named; nil where everything is restored.
+    fileprivate var resurrectingCommand: String? {
+        guard match != nil || namesKinds, policy == .honor else { return nil }
+        let named = (match?.texts ?? []).map { "--match \(Subprocess.escaped($0))" }
+        let only = namesKinds ? ["--only \(kinds.map(\.rawValue).sorted().joined(separator: ","))"] : []
+        return (["backup-tool restore BACKUP"] + named + only + ["--resurrect"]).joined(separator: " ")
+    }
 }
 
 /// Brings a backup back into a store, or out as plain files.
@@ -43,6 +53,7 @@ public enum Restorer {
             let (_, batch) = try store.batch(
                 kind: options.kindOfBatch, source: path, dryRun: options.dryRun, notesIdle: true
             ) {
+                try intake.noteWaiting()
                 try apply(prepared, to: intake, options)
                 try intake.noteCiteKeys()
                 try intake.countConflicts()
@@ -135,6 +146,7 @@ public enum Restorer {
         intake.overwrite = options.mode == .replace
         intake.looksInside = true
         intake.isAskedFor = options.match != nil
+        intake.resurrects = options.resurrectingCommand
         intake.schema = options.schema
         for finding in prepared.findings { intake.note(finding) }
         let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
@@ -162,7 +174,7 @@ public enum Restorer {
                 prepared, unsound, &wanted, intake, removesOthers: replaced.contains(.attachments), options)
         }
         try views.linkAttachments(publications, places, intake)
-        for finding in wanted.unmatched { intake.note(finding) }
+        for finding in wanted.unmatched(views.listing(options.kinds)) { intake.note(finding) }
         if !replaced.isEmpty { try intake.removeOthers(kinds: replaced) }
     }
 
@@ -274,11 +286,11 @@ private struct WantedFiles {
         return !places.isEmpty || linked.contains(path)
     }
 
-    var unmatched: [Finding] {
+    func unmatched(_ listing: String) -> [Finding] {
         (match?.texts ?? []).enumerated().filter { !met.contains($0.offset) }.map {
             Finding(
                 .entryMissing, .warning, "--match \($0.element)", "nothing in the backup has these words",
-                remedy: "'backup-tool show BACKUP library.bib' prints its publications")
+                remedy: listing)
         }
     }
 }

@@ -11,6 +11,10 @@ extension Command {
             the backup says, but for what was deleted later or is kept on this device only. Settings are \
             restored only with --only settings (or a list that names them).
 
+            --match chooses by words that must all be found, by field=word, or by a record's name as it is printed \
+            (zone/name). A month or a day, such as 2026-03, also chooses notes that were written or changed then (UTC). A \
+            record that is chosen by --match or --only and stays deleted is named, and the run ends with 3.
+
             --sync-policy says what becomes of what was deleted after the backup was made. honor, the usual one: it stays \
             deleted. resurrect: everything that the backup has is alive on all devices when all have synced, and newer \
             fields stay. quarantine: what the store does not have just so is put aside on this device, touches nothing \
@@ -30,7 +34,7 @@ extension Command {
                 "mode", "MODE", "How to restore", .oneOf(RestoreOptions.Mode.allCases.map(\.rawValue))),
             .only,
             .value(
-                "match", "QUERY", "Restore only records that match QUERY (words, or field=word)",
+                "match", "QUERY", "Restore only records that match QUERY (words, field=word or zone/name)",
                 repeated: true),
             .value(
                 "sync-policy", "POLICY", "How to treat records deleted after the backup was made",
@@ -58,6 +62,7 @@ extension Command {
             var options = RestoreOptions()
             options.mode = call.value("mode").flatMap(RestoreOptions.Mode.init(rawValue:)) ?? .merge
             options.kinds = call.kinds(else: options.kinds)
+            options.namesKinds = !call.values("only").isEmpty
             let queries = call.values("match")
             options.match = queries.isEmpty ? nil : RecordQuery(queries)
             if options.match?.isBlank == true { throw call.usage("--match needs a word to look for") }
@@ -111,7 +116,10 @@ extension Invocation {
         }
         say(result.restore.findings + result.findings)
         let counts = SimulatedRecord.Outcome.allCases.compactMap { outcome in
-            result.counts[outcome].map { "\(HumanText.count($0)) \(outcome.words)" }
+            result.counts[outcome].map { count in
+                let plural = outcome == .conflict && count != 1 ? "s" : ""
+                return "\(HumanText.count(count)) \(outcome.words)\(plural)"
+            }
         }
         let hub = result.hub.map { "a copy of \(printable($0))" } ?? "a new hub"
         let rounds = HumanText.count(result.rounds, "round")
