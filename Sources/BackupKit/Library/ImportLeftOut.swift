@@ -69,6 +69,17 @@ extension Importer {
         for case .unreadable(let path, let reason) in sources {
             intake.note(Finding(.skipped, .warning, path, "was left out: \(reason)"))
         }
+        for case .link(let path) in sources where !taken.contains(ByteName(path)) {
+            let target = try? FileStatus.ofTarget(path)
+            let remedy =
+                Importer.isSingleFile(path) || target?.isDirectory == true
+                ? "'backup-tool import \(Subprocess.escaped(path))' imports what it leads to"
+                : "put a copy of the file in its place"
+            intake.note(
+                Finding(
+                    .skipped, .warning, path, "was left out: it is a link, which import does not follow in a folder",
+                    remedy: remedy))
+        }
         for case .leftOut(let path, let files) in sources {
             let left = files.filter { !taken.contains(ByteName("\(path)/\($0)")) }
             guard let first = left.first else { continue }
@@ -87,7 +98,7 @@ extension Importer.Source {
         switch self {
         case .bibliography(let path), .events(let path), .notes(let path), .settings(let path), .records(let path):
             path
-        case .leftOut, .unreadable, .backup: nil
+        case .leftOut, .unreadable, .link, .backup: nil
         }
     }
 
@@ -97,7 +108,7 @@ extension Importer.Source {
         case .events: .events
         case .notes: .notes
         case .settings: .settings
-        case .records, .leftOut, .unreadable, .backup: nil
+        case .records, .leftOut, .unreadable, .link, .backup: nil
         }
     }
 }

@@ -35,15 +35,19 @@ public enum Importer {
         case leftOut(String, [String])
         /// What a folder holds and cannot be read, with the reason.
         case unreadable(String, String)
+        /// A link in a folder, which is not followed.
+        case link(String)
         /// A layout or an imbib backup, in a folder or an archive.
         case backup(String)
 
         var isTaken: Bool {
             switch self {
-            case .leftOut, .unreadable: false
+            case .leftOut, .unreadable, .link: false
             default: true
             }
         }
+
+        var isLink: Bool { if case .link = self { true } else { false } }
     }
 
     public static func run(_ paths: [String], into store: Store, _ options: ImportOptions) throws -> IntakeResult {
@@ -77,6 +81,7 @@ public enum Importer {
                 kind: "import", source: (paths + (options.attachments.map { [$0] } ?? [])).joined(separator: " "),
                 dryRun: options.dryRun, notesIdle: true
             ) {
+                try intake.noteWaiting()
                 for backup in backups {
                     try Restorer.apply(backup.prepared, to: intake, restoreOptions(options))
                     try noteSettings(of: backup.prepared, backup.path, intake, options.kinds)
@@ -151,7 +156,7 @@ public enum Importer {
     /// A file's entries are as old as the file.
     private static func time(of path: String) throws -> Timestamp {
         guard let status = try FileStatus.ofTarget(path) else {
-            throw BackupError(.notFound, "does not exist", at: path)
+            throw BackupError(.notFound, "does not exist", at: path, remedy: "check the name and the folder")
         }
         return Timestamp(milliseconds: status.modifiedNanoseconds / 1_000_000)
     }
@@ -161,12 +166,12 @@ public enum Importer {
         of path: String, limits: ReadLimits, attachments: String? = nil, own: OwnFiles? = nil
     ) throws -> [Source] {
         guard let status = try FileStatus.ofTarget(path) else {
-            throw BackupError(.notFound, "does not exist", at: path)
+            throw BackupError(.notFound, "does not exist", at: path, remedy: "check the name and the folder")
         }
         if status.isDirectory {
             if try isBackupFolder(path) { return [.backup(path)] }
             let found = try sourcesBelow(path, attachments, own)
-            guard found.contains(where: \.isTaken) else {
+            guard found.contains(where: { $0.isTaken || $0.isLink }) else {
                 throw BackupError(
                     .failed, "holds nothing that can be imported", at: path,
                     remedy: "import takes .bib files, .jsonl event logs, imbib backups and exported libraries")
@@ -225,6 +230,8 @@ public enum Importer {
                     _ = try FileHandle.openForReading(path)
                     sources.append(source)
                 } catch let error as BackupError where error.isVerdict { leaveOut(path, error.message) }
+            } else if status.isLink {
+                sources.append(.link(path))
             } else {
                 leftOut.append(relative)
             }
