@@ -65,6 +65,7 @@ extension Store {
         if try FileStatus.ofTarget(path) != nil { return try body(try Store(path, .write)) }
         if !mayCreate { try mustBeThere(path) }
         if dryRun { return try ScratchStore.with(body) }
+        let newFolders = try Directory.missing(above: path)
         let hadFolder = try FileStatus.ofName(assetFolder(of: path)) != nil
         do {
             let store = try createAside(path)
@@ -75,6 +76,7 @@ extension Store {
         } catch {
             for ending in ["", "-wal", "-shm"] { unlink(path + ending) }
             if !hadFolder { removeEmptyAssetFolder(of: path) }
+            for folder in newFolders { rmdir(folder) }
             throw error
         }
     }

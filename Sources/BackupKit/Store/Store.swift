@@ -117,6 +117,7 @@ public final class Store {
     /// Opens a store. A writer waits for another one, up to `patience` tenths of a second.
     public convenience init(_ path: String, _ access: Access, clock: Clock = .system, patience: Int = 100) throws {
         try Store.mustBeStore(path)
+        if access == .write { try Store.mustBeWritable(path) }
         try self.init(path, access == .write ? Store.lock(path, patience) : nil, clock)
     }
 
@@ -207,6 +208,11 @@ public final class Store {
         }
         try FileHandle.checkReadable(path)
         guard isStore(path) else { throw notStore(path) }
+    }
+
+    /// A dry run, too, takes the writer's lock and reads through the writer's log, so that it says what the run does.
+    private static func mustBeWritable(_ path: String) throws {
+        for place in [path, parent(of: path), assetFolder(of: path)] { try BackupError.mustBeWritable(place) }
     }
 
     static func notStore(_ path: String) -> BackupError {

@@ -36,7 +36,10 @@ public final class SQLite {
         guard status == SQLITE_OK, let opened else {
             let reason = String(cString: sqlite3_errstr(status))
             sqlite3_close_v2(opened)
-            throw BackupError(.failed, "cannot be opened: \(reason)", at: path)
+            let isRefused = [SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY].contains(status & 0xFF)
+            throw BackupError(
+                .failed, "cannot be opened: \(reason)", at: name ?? path,
+                remedy: isRefused ? "look whether its folder is there, and whether you may write in it" : nil)
         }
         handle = opened
         sqlite3_busy_timeout(handle, 10_000)
@@ -203,6 +206,8 @@ public final class SQLite {
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return BackupError(
                 .damaged, text, at: path, remedy: Self.checkFirst)
+        case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM:
+            return BackupError(.failed, "cannot be written: \(text)", at: path, remedy: BackupError.whoMayWrite)
         default:
             return BackupError(.failed, text, at: path)
         }

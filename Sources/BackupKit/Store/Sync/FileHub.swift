@@ -48,11 +48,12 @@ public final class FileHub {
         }
         try LocalPath.check(path)
         try Directory.createAll(parent(of: path))
+        try BackupError.mustBeWritable(parent(of: path))
         if !allowingNetwork { try refuseNetwork(parent(of: path), for: path) }
         AtomicFile.removeLeftovers(of: path)
         let temporary = AtomicFile.temporaryName(for: path)
         do {
-            try fill(temporary, limits)
+            try fill(temporary, name: path, limits)
             guard chmod(temporary, 0o600) == 0 else {
                 throw BackupError.fromErrno("cannot be made private", at: temporary)
             }
@@ -73,8 +74,8 @@ public final class FileHub {
             remedy: "keep the hub on a local disk, or add --allow-network if only one machine at a time uses it")
     }
 
-    private static func fill(_ path: String, _ limits: HubLimits) throws {
-        let new = try SQLite(path, .create)
+    private static func fill(_ path: String, name: String, _ limits: HubLimits) throws {
+        let new = try SQLite(path, .create, name: name)
         try new.execute("PRAGMA application_id = \(applicationID); PRAGMA user_version = \(schemaVersion)")
         try new.write {
             try new.execute(schema)

@@ -22,6 +22,17 @@ public enum Directory {
         }
     }
 
+    /// The folders above a path that are not there, the innermost first.
+    static func missing(above path: String) throws -> [String] {
+        var found: [String] = []
+        var folder = parent(of: path)
+        while try FileStatus.ofTarget(folder) == nil, parent(of: folder) != folder {
+            found.append(folder)
+            folder = parent(of: folder)
+        }
+        return found
+    }
+
     /// The absolute path without links; nil where there is nothing.
     public static func real(_ path: String) -> String? {
         guard let found = realpath(path, nil) else { return nil }

@@ -249,9 +249,22 @@ extension BackupError {
     static func uncreated(_ path: String) -> BackupError {
         switch errno {
         case ENOENT: BackupError(.notFound, "no such folder", at: parent(of: path), remedy: "make the folder first")
-        case EACCES: BackupError(.failed, "no permission to write in this folder", at: parent(of: path))
+        case EACCES:
+            BackupError(.failed, "no permission to write in this folder", at: parent(of: path), remedy: whoMayWrite)
+        case EROFS:
+            BackupError(.failed, "lies on a file system that is read-only", at: parent(of: path), remedy: whoMayWrite)
         default: fromErrno("cannot be created", at: path)
         }
+    }
+
+    static let whoMayWrite =
+        "run the command as the user who owns it, get permission to write there, or use a copy in another place"
+
+    /// Throws where this process may not write to what is there.
+    static func mustBeWritable(_ path: String) throws {
+        guard access(path, W_OK) != 0, [EACCES, EROFS, EPERM].contains(errno) else { return }
+        let why = errno == EROFS ? "lies on a file system that is read-only" : "you have no permission to write to it"
+        throw BackupError(.failed, why, at: path, remedy: whoMayWrite)
     }
 
     /// An error made of the current `errno`; a full disk and a missing file keep codes of their own.
