@@ -32,6 +32,36 @@ private func advice(_ words: String...) throws -> Advice { Advice(try Parser.par
     #expect(try advice("export", "-o", "x").completed("'backup-tool list BACKUP'") == "'backup-tool list BACKUP'")
 }
 
+/// Whatever is in a name, a shell makes of the command what was meant.
+@Test func aCommandWithNamesOfAnyKind_isTypedAsItIsPrinted() throws {
+    let bench = try Workbench()
+    for name in [
+        "it's a.db", "-dash.db", "new\nline's.db", "tab\tand \u{202E}.db", "$HOME `id` \"q\" \\.db", "ü ö.db", "",
+        "$'a'",
+    ] {
+        let text = TypedCommand.quoted("store info", [name], options: ["store": name])
+        let printed = try advice("undo", "--config", "it's/n.toml").completed("see \(text), and don't")
+        #expect(printed == BackupKit.printable(printed))
+        let command = printed.dropFirst("see 'backup-tool store info ".count).dropLast("', and don't".count)
+        let words = try bench.shell("printf '%s\\0' \(command)").split(
+            separator: "\0", omittingEmptySubsequences: false)
+        let store = name.hasPrefix("-") ? ["--store=\(name)"] : ["--store", name]
+        let options = store + ["--config", "it's/n.toml"]
+        let isOption = name.hasPrefix("-")
+        #expect(words.dropLast().map(String.init) == (isOption ? options + ["--", name] : [name] + options))
+    }
+    #expect(try advice("undo", "--store=-a.db").completed("'backup-tool undo'") == "'backup-tool undo --store=-a.db'")
+    #expect(try advice("verify", "./-a").completed("'backup-tool list BACKUP'") == "'backup-tool list ./-a'")
+}
+
+/// Only `TypedCommand` puts names into commands: it forgets no space and no apostrophe.
+@Test func noCommandInTheSourcesHoldsANameThatIsNotEscaped() throws {
+    let found = try runProcess(
+        ["grep", "-rnE", #"'backup-tool [^']*\\\("#, "Sources", "--include=*.swift"], in: projectFolder()
+    ).stdoutLines
+    #expect(found == [])
+}
+
 @Test func adviceInJSON_isCompletedToo() throws {
     let value: JSON = [
         "remedy": "'backup-tool undo'", "findings": [["message": "'backup-tool undo'", "path": "'backup-tool undo'"]],

@@ -49,10 +49,10 @@ extension BackupError: CustomStringConvertible {
 
 /// Foreign text made safe for a terminal: control characters, line separators and direction overrides are escaped.
 public func printable(_ text: String) -> String {
-    guard text.unicodeScalars.contains(where: needsEscape) else { return text }
+    guard text.unicodeScalars.contains(where: isUnprintable) else { return text }
     var safe = ""
     for scalar in text.unicodeScalars {
-        if needsEscape(scalar) {
+        if isUnprintable(scalar) {
             safe += "\\u{\(String(scalar.value, radix: 16))}"
         } else {
             safe.unicodeScalars.append(scalar)
@@ -61,7 +61,7 @@ public func printable(_ text: String) -> String {
     return safe
 }
 
-private func needsEscape(_ scalar: Unicode.Scalar) -> Bool {
+func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
     switch scalar.value {
     case 0..<0x20, 0x7F..<0xA0, 0x200E...0x200F, 0x2028...0x202E, 0x2066...0x2069, 0xFEFF, 0xFFFD: true
     default: false

@@ -86,16 +86,15 @@ extension Store {
     /// Throws where somebody names a store, or a hub, in the place of a backup.
     static func refuseAsBackup(_ path: String) throws {
         if isStore(path) {
-            let word = Subprocess.escaped(path)
             throw BackupError(
                 .notFound, "is a store, not a backup", at: path,
-                remedy: "'backup-tool store check --store \(word)' checks it; "
-                    + "'backup-tool export --store \(word) -o DIR' makes a backup of it")
+                remedy: "\(TypedCommand.quoted("store check", options: ["store": path])) checks it; "
+                    + "\(TypedCommand.quoted("export -o DIR", options: ["store": path])) makes a backup of it")
         }
         if FileHub.isHub(path) {
             throw BackupError(
                 .notFound, "is a hub, not a backup", at: path,
-                remedy: "'backup-tool sync --hub \(Subprocess.escaped(path))' brings what it has into a store")
+                remedy: "\(TypedCommand.quoted("sync", options: ["hub": path])) brings what it has into a store")
         }
     }
 }

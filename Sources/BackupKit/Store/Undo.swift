@@ -25,7 +25,7 @@ extension Store {
                 "the last command, the \(idle.kind) of \(idle.source), changed nothing, so there is nothing to take back",
                 at: path,
                 remedy: """
-                    'backup-tool undo --batch \(batch.id)' takes back what was done before it: \
+                    \(TypedCommand.quoted("undo", options: ["batch": "\(batch.id)"])) takes back what was done before it: \
                     the \(batch.kind) of \(batch.source), \(batch.startedAt.iso8601)
                     """)
         }

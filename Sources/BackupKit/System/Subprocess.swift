@@ -16,16 +16,6 @@ public enum Subprocess {
     /// A word as sh takes it, whatever is in it.
     public static func quoted(_ word: String) -> String { "'" + word.replacing("'", with: "'\\''") + "'" }
 
-    /// The same for people: as it is where sh takes it so, else with backslashes, for commands in messages stand in quotes.
-    public static func escaped(_ word: String) -> String {
-        if word.isEmpty || word.utf8.contains(UInt8(ascii: "\n")) { return quoted(word) }
-        return word.unicodeScalars.reduce(into: "") { text, scalar in
-            let isPlain =
-                !scalar.isASCII || "+-./:=@_%,".unicodeScalars.contains(scalar) || isalnum(Int32(scalar.value)) != 0
-            text.unicodeScalars.append(contentsOf: isPlain ? [scalar] : ["\\", scalar])
-        }
-    }
-
     /// `words` are the program, looked for on the PATH, and its arguments. Both of its streams are read while it runs.
     /// Throws `.notFound` when there is no such program. A program that says more than `limit` bytes is not read further.
     public static func run(_ words: [String], input: [UInt8] = [], limit: Int = 16 << 20) throws -> Result {

@@ -8,18 +8,35 @@ struct Advice: Sendable {
         Option.store.name, "hub", Option.vault.name, "profile", "config", "password-file", "password-command",
     ]
 
-    private var options: [(name: String, value: String)] = []
+    private struct Carried {
+        let name: String
+        let value: String
+        /// Of the configuration's profile: a command that knows `--profile` finds it there.
+        let isOfProfile: Bool
+    }
+
+    private var options: [Carried] = []
     private var backup: String?
 
     init(_ line: ParsedLine) {
         for name in Self.carried {
-            if let value = line.options[name]?.last { options.append((name, value)) }
+            if let value = line.options[name]?.last { carry(name, value) }
         }
         let backups = line.command.arguments.filter { if case .backup = $0.values { true } else { false } }
         guard backups.count == 1, let word = line.words(of: backups[0]).first else { return }
         backup = word
         if let vault = VaultAddress(word), line.options[Option.vault.name] == nil {
-            options.append((Option.vault.name, vault.path))
+            carry(Option.vault.name, vault.path)
+        }
+    }
+
+    /// Adds an option to the commands of this run, or gives it another value.
+    mutating func carry(_ name: String, _ value: String, isOfProfile: Bool = false) {
+        let new = Carried(name: name, value: value, isOfProfile: isOfProfile)
+        if let index = options.firstIndex(where: { $0.name == name }) {
+            options[index] = new
+        } else {
+            options.append(new)
         }
     }
 
@@ -29,8 +46,8 @@ struct Advice: Sendable {
         while let start = rest.firstRange(of: mark) {
             done += rest[..<start.upperBound]
             rest = rest[start.upperBound...]
-            guard let end = rest.firstIndex(of: "'") else { break }
-            done += completed(words: rest[..<end].split(separator: " ").map(String.init))
+            guard let (words, end) = TypedCommand.words(of: rest) else { break }
+            done += completed(words: words)
             rest = rest[end...]
         }
         return done + rest
@@ -59,12 +76,21 @@ struct Advice: Sendable {
         guard command.run != nil, !words.contains("--help") else { return words.joined(separator: " ") }
         let known = Set((command.options + Option.everywhere).map(\.name))
         let isOfStore = !words.contains("--to")
-        let missing = options.filter {
-            known.contains($0.name) && !words.contains("--\($0.name)") && (isOfStore || $0.name != Option.store.name)
+        let missing = options.filter { option in
+            let isThere = words.contains { $0 == "--\(option.name)" || $0.hasPrefix("--\(option.name)=") }
+            let isInProfile = option.isOfProfile && known.contains(Option.profile.name)
+            return known.contains(option.name) && !isThere && !isInProfile
+                && (isOfStore || option.name != Option.store.name)
         }
-        let named = words.map { $0 == "BACKUP" ? backup.map(Self.word) ?? $0 : $0 }
-        return (named + missing.flatMap { ["--\($0.name)", Self.word($0.value)] }).joined(separator: " ")
+        var named = words.map { $0 == "BACKUP" ? backup.map(Self.argument) ?? $0 : $0 }
+        named.insert(
+            contentsOf: missing.map { TypedCommand.option($0.name, $0.value) },
+            at: named.firstIndex(of: "--") ?? named.endIndex)
+        return named.joined(separator: " ")
     }
 
-    private static func word(_ value: String) -> String { printable(Subprocess.escaped(value)) }
+    /// A path that is not taken for an option.
+    private static func argument(_ path: String) -> String {
+        TypedCommand.word(path.hasPrefix("-") ? "./\(path)" : path)
+    }
 }

@@ -24,7 +24,8 @@ extension Command {
             for view in views { view.printSummary(to: call.output) }
             if let first = views.first {
                 let what = HumanText.count(views.count, "conflict")
-                call.output.note("\(what). 'backup-tool conflicts show \(first.conflict.id)' compares both sides.")
+                let show = TypedCommand.quoted("conflicts show", ["\(first.conflict.id)"])
+                call.output.note("\(what). \(show) compares both sides.")
             } else {
                 call.output.note("No conflicts.")
             }
@@ -193,8 +194,8 @@ extension ConflictView {
             output.print("There is nothing left to decide: \(isMoot).")
             return
         }
-        output.print(
-            output.advice.completed("Decide with 'backup-tool conflicts resolve \(conflict.id) --with CHOICE':"))
+        let resolve = TypedCommand.quoted("conflicts resolve", ["\(conflict.id)"], options: ["with": "CHOICE"])
+        output.print(output.advice.completed("Decide with \(resolve):"))
         for choice in choices { output.print("  \(padded(choice.rawValue, to: 16))  \(meaning(of: choice))") }
     }
 

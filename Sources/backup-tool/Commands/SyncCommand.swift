@@ -53,11 +53,10 @@ extension Invocation {
                 guard held.kind == .local else {
                     return Finding(.skipped, .warning, id, "stays on this device: \(held.reason)")
                 }
-                let word = Subprocess.escaped(id)
                 return Finding(
                     .notAskedFor, .note, id, "the version of other devices is not fetched: \(held.reason)",
-                    remedy: "'backup-tool store enable-cloud \(word)' merges the two, "
-                        + "'backup-tool store delete \(word)' takes theirs")
+                    remedy: "\(TypedCommand.quoted("store enable-cloud", [id])) merges the two, "
+                        + "\(TypedCommand.quoted("store delete", [id])) takes theirs")
             })
     }
 }

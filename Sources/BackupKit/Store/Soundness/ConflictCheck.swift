@@ -24,7 +24,7 @@ struct OddConflict {
             case .namesNoWorks:
                 (
                     "the conflict does not say which two works clash",
-                    "'backup-tool store delete \(Subprocess.escaped("\(id)"))' removes it"
+                    "\(TypedCommand.quoted("store delete", ["\(id)"])) removes it"
                 )
             case .worksAreUnknown:
                 (

@@ -20,8 +20,8 @@ public struct StoreCheck {
 
     /// For what no repair can mend. Without --only settings would be left out.
     static let intoNewStore =
-        "'backup-tool restore BACKUP --create --store NEW --only \(Kind.allCases.map(\.rawValue).joined(separator: ","))' brings the "
-        + "last backup into a new store"
+        "'backup-tool restore BACKUP --create --store NEW --only publications,notes,events,records,attachments,settings' "
+        + "brings the last backup into a new store"
 
     let store: Store
     private var result = StoreCheckResult()
