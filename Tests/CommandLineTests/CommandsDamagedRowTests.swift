@@ -49,6 +49,10 @@ struct CommandsDamagedRowTests {
         try bench.shell("sqlite3 store.db \"UPDATE record SET fields = replace(fields, 'Alpha', 'Alphe')\"")
         let night = try bench.tool(exit: 4, "run", "--config", "c/nightly.toml")
         #expect(night.stderr.contains("Library/") && night.stderr.contains("store repair --store"), "\(night.stderr)")
+        // The good one, not the one of tonight.
+        let state = try JSON(parsing: bench.text("c/run-default.json"))
+        let good = try #require(state["good"]?["snapshot"]?.string?.prefix(8))
+        #expect(night.stderr.contains("--from vault:\(bench.folder)/v@\(good)"), "\(night.stderr)")
         let snapshots = try bench.tool(exit: 0, "vault", "snapshots", "--config", "c/nightly.toml").stdout
         #expect(snapshots.contains("partial"), "\(snapshots)")
         #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("is not what the store has written"))

@@ -160,7 +160,9 @@ public struct DrillLog: Sendable {
                         Finding(
                             .contentMismatch, .damage, place,
                             "does not follow from the line before: the log was changed after it was written",
-                            remedy: "trust no line before it, and move the file away: the next drill begins a new one"))
+                            remedy:
+                                "do not trust the lines above it; move the file away, and the next drill begins a new one"
+                        ))
                 }
                 history.entries.append(entry)
             } else {

@@ -28,9 +28,15 @@ extension NightlyRun {
         /// The errors that no finding tells of as well, and what was not done.
         public var complaints: [BackupError] {
             let told = Set(findings.map(\.sentence))
-            let names = undone.map(\.rawValue).joined(separator: ", ")
             return errors.filter { !told.contains("\($0.subject ?? ""): \($0.message)") }
-                + (undone.isEmpty ? [] : [BackupError(.incomplete, "not done: \(names)")])
+                + (undone.isEmpty ? [] : [BackupError(.incomplete, failedSteps)])
+        }
+
+        private var failedSteps: String {
+            let steps = undone.map { "the \($0.rawValue)" }
+            let names = [steps.dropLast().joined(separator: ", "), steps.last ?? ""].filter { !$0.isEmpty }
+            return "\(snapshot == nil ? "no backup was made" : "a backup was made, but not all was done"): "
+                + "\(names.joined(separator: " and ")) failed"
         }
 
         /// The worst that happened: damage, then a step that failed, then what wants to be looked at. Nil is fine.
@@ -52,7 +58,9 @@ extension NightlyRun {
                 return "a drill failed: \(drill.problems.first ?? "")"
             }
             // The command that ends it is what whoever reads the status needs.
-            return findings.first { $0.severity != .note }?.advisedSentence
+            let damage = findings.filter { $0.severity == .damage }
+            let worst = damage.isEmpty ? findings.filter { $0.severity != .note } : damage
+            return (worst.first { $0.remedy != nil } ?? worst.first)?.advisedSentence
         }
 
         public var log: String {

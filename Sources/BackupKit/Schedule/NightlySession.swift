@@ -11,6 +11,8 @@ public struct NightlySession: Sendable {
     public var metricsProfiles: [String?] = []
     public var ping: Ping?
     public var clock = Clock.system
+    /// Adds to the commands in a message what they need where somebody else types them.
+    public var completed: @Sendable (String) -> String = { $0 }
     /// The number with which the command ends; nil is that all is fine.
     public var exitCode: @Sendable (ErrorCode?) -> Int32
 
@@ -79,7 +81,7 @@ public struct NightlySession: Sendable {
         func begun(_ code: ErrorCode?, _ snapshot: String?, _ message: String?) -> RunState.Run {
             .init(
                 started: started, seconds: monotonicSeconds() - start, exitCode: exitCode(code), snapshot: snapshot,
-                message: message)
+                message: message.map(completed))
         }
         do {
             let folder = try held.get()
@@ -95,7 +97,7 @@ public struct NightlySession: Sendable {
             var (report, after) = try night.run(random: &random)
             report.findings += warnings
             report.errors += note(begun(report.worst, report.snapshot, report.headline), &after, report.worst == nil)
-            unheard += tell(report.worst == nil ? .success : .failure, report.log)
+            unheard += tell(report.worst == nil ? .success : .failure, completed(report.log))
             return (report, unheard)
         } catch {
             var problem = error as? BackupError ?? (error as? DamagedRow)?.problem ?? BackupError(.failed, "\(error)")
@@ -105,7 +107,7 @@ public struct NightlySession: Sendable {
             }
             // What went wrong first is what the caller must hear of.
             _ = note(begun(problem.code, nil, problem.description), &state, false)
-            _ = tell(.failure, problem.description)
+            _ = tell(.failure, completed(problem.description))
             throw problem
         }
     }
@@ -183,6 +185,10 @@ extension RunState {
     /// Somebody says that a loss was meant: from now on this snapshot is the measure. `suspects` are all that were tagged.
     public mutating func acknowledge(_ snapshot: String, holding census: LibraryCensus, suspects: [String]) {
         acknowledged = Array(Set(acknowledged + suspects + [snapshot])).sorted()
+        // What the last run said to do is done.
+        if let message = lastRun?.message, suspicions.contains(where: { message.hasPrefix($0) }) {
+            lastRun?.message = "a loss that is accepted by now; the next run removes snapshots again"
+        }
         good = Good(snapshot: snapshot, census: census)
         (suspect, suspicions) = (nil, [])
     }

@@ -38,17 +38,11 @@ public struct Retention: Sendable {
     public var protected: [String: String] = [:]
     /// Why nothing may be removed at all, if nothing may.
     public var frozen: String?
-    /// The command that removes snapshots of these names.
-    public var forgetting = Retention.forgetCommand
     /// Times are taken as they are written, as restic does.
     public var trustsTimes = false
 
     public init(_ policy: RetentionPolicy, now: Timestamp) {
         (self.policy, self.now) = (policy, now)
-    }
-
-    public static let forgetCommand: @Sendable ([String]) -> String = {
-        "backup-tool vault forget \($0.joined(separator: " "))"
     }
 
     public func plan(_ items: [RetentionItem]) throws -> RetentionPlan {
@@ -66,7 +60,10 @@ public struct Retention: Sendable {
         }
         let ahead = items.filter { doubts[$0.id] == .future }.map { String($0.id.prefix(8)) }
         plan.findings = items.compactMap { item in
-            doubts[item.id].map { $0.finding(item, forgetting($0 == .future ? ahead : [String(item.id.prefix(8))])) }
+            doubts[item.id].map { doubt in
+                let ids = doubt == .future ? ahead : [String(item.id.prefix(8))]
+                return doubt.finding(item, TypedCommand.quoted("vault forget", ids))
+            }
         }
         return plan
     }
@@ -88,12 +85,12 @@ public struct Retention: Sendable {
                 Finding(
                     .futureSnapshot, .warning, item.id,
                     "is dated \(item.time.instant.iso8601), which is in the future: kept, and not counted",
-                    remedy: "when the clock of \(item.host) is right, '\(command)' removes what is dated ahead")
+                    remedy: "when the clock of \(item.host) is right, \(command) removes what is dated ahead")
             case .outOfOrder:
                 Finding(
                     .snapshotOutOfOrder, .warning, item.id,
                     "has a time that contradicts another snapshot's: kept, and not counted",
-                    remedy: "if its time is the wrong one, '\(command)' removes it")
+                    remedy: "if its time is the wrong one, \(command) removes it")
             }
         }
     }

@@ -10,14 +10,20 @@ public struct LibraryCensus: Sendable, Equatable {
         case settings
         case tombstones
 
-        /// As a sentence begins: "publications", "bytes of notes".
+        /// As a sentence begins: "publications", "the text of the notes".
         var text: String {
             switch self {
-            case .noteBytes: "bytes of notes"
+            case .noteBytes: "the text of the notes"
             case .filledFields: "fields with a value"
-            case .attachmentBytes: "bytes of attachments"
+            case .attachmentBytes: "the files of attachments"
             default: rawValue
             }
+        }
+
+        /// How that sentence goes on.
+        func loss(_ old: Int, _ new: Int) -> String {
+            let isOfBytes = self == .noteBytes || self == .attachmentBytes
+            return isOfBytes ? "shrank from \(old) bytes to \(new)" : "fell from \(old) to \(new)"
         }
     }
 
@@ -158,22 +164,41 @@ public struct Tripwire: Sendable, Equatable {
             let (old, new) = (before[measure], now[measure])
             let isGone = old > 0 && new == 0
             guard isGone || isSuspicious(old - new, of: old, measure) else { continue }
-            findings.append(suspect(measure.text, "fell from \(old) to \(new)"))
+            findings.append(suspect(measure.text, measure.loss(old, new)))
         }
         // Where all of them fell, their number says it.
         if findings.isEmpty { findings += emptied(now, before) }
-        let live = [LibraryCensus.Measure.publications, .notes, .events, .records].reduce(0) { sum, measure in
-            let (more, isTooMany) = sum.addingReportingOverflow(before[measure])
-            return isTooMany ? .max : more
-        }
+        let live = Self.sum { before[$0] }
         let (old, new) = (before[.tombstones], now[.tombstones])
         if isSuspicious(new - old, of: live, .tombstones) {
             findings.append(suspect("deleted records", "rose from \(old) to \(new), with \(live) alive before"))
-        } else if isSuspicious(old - new, of: old, .tombstones) {
+        } else if isSuspicious(lostTombstones(now, before), of: old, .tombstones) {
             findings.append(
                 suspect("deleted records", "fell from \(old) to \(new): what was deleted could come back"))
         }
         return findings
+    }
+
+    private static func sum(_ count: (LibraryCensus.Measure) -> Int) -> Int {
+        [LibraryCensus.Measure.publications, .notes, .events, .records].reduce(0) { sum, measure in
+            let (more, isTooMany) = sum.addingReportingOverflow(count(measure))
+            return isTooMany ? .max : more
+        }
+    }
+
+    /// Tombstones that are gone although their records did not come back, as an undo of a delete brings them.
+    private func lostTombstones(_ now: LibraryCensus, _ before: LibraryCensus) -> Int {
+        func back(_ measure: LibraryCensus.Measure) -> Int { max(0, now[measure] - before[measure]) }
+        // Censuses of older versions do not tell of what kind the deleted records were.
+        guard before.fields.keys.contains(where: { $0.hasPrefix(LibraryCensus.deleted) }) else {
+            let lost = max(0, before[.tombstones] - now[.tombstones])
+            return lost - min(lost, Self.sum(back))
+        }
+        return Self.sum { measure in
+            let name = LibraryCensus.deleted + measure.rawValue
+            let lost = max(0, (before.fields[name] ?? 0) - (now.fields[name] ?? 0))
+            return lost - min(lost, back(measure))
+        }
     }
 
     /// Fields that lost their values while their records stayed.

@@ -29,6 +29,7 @@ extension Command {
         reports: true,
         run: { call in
             let settings = try call.profileConfiguration()
+            try call.adviseForMail(settings)
             var session = try call.nightlySession(settings)
             if let address = call.value("ping") {
                 session.ping = Ping(address)
@@ -51,12 +52,15 @@ extension Command {
                     try call.nightlyVault(settings), try call.nightlySettings(settings), state: try session.state(),
                     drillLog: session.drillLog)
                 let lines = try night.rehearse()
-                for line in lines { output.isJSON ? output.report(line.json) : output.print(line.sentence) }
+                for line in lines {
+                    output.isJSON
+                        ? output.report(line.json(output.advice)) : output.print(output.advice.completed(line.sentence))
+                }
                 if output.isJSON { output.report(["message_type": "run", "dryRun": true, "ok": true]) }
                 return .done
             }
             let (report, unheard) = try session.run(try call.nightlySettings(settings)) { line in
-                output.isJSON ? output.report(line.json) : output.note(line.sentence)
+                output.isJSON ? output.report(line.json(output.advice)) : output.note(line.sentence)
             } lock: {
                 try NightlySession.lock(try call.nightlyVaultPath(settings), waitSeconds: try call.lockWait())
             } vault: {
@@ -69,8 +73,8 @@ extension Command {
 extension NightlyRun.Report.Line {
     fileprivate var sentence: String { "\(step.rawValue): \(printable(text))" }
 
-    fileprivate var json: JSONValue {
-        ["message_type": "run-step", "step": .string(step.rawValue), "text": .string(text)]
+    fileprivate func json(_ advice: Advice) -> JSONValue {
+        ["message_type": "run-step", "step": .string(step.rawValue), "text": .string(advice.completed(text))]
     }
 }
 
@@ -85,31 +89,37 @@ extension Invocation {
             try all.profile($0).text("metrics.file") == session.metricsFile
         }
         session.ping = settings.text("ping.url").flatMap { Ping($0) }
+        session.completed = { [output] in output.advice.completed($0) }
         session.configuration = try settings.file.map(absolutePath)
         return session
     }
 
     fileprivate func nightlySettings(_ settings: Configuration) throws -> NightlyRun.Settings {
         var night = try NightlyRun.Settings(settings)
-        // Who reads it in a mail has no shell with the right variables, and no time to look for the names.
-        @Sendable func words(_ texts: [String?]) -> String { texts.compactMap(\.self).joined(separator: " ") }
-        func word(_ path: String) throws -> String { Subprocess.escaped(try absolutePath(path)) }
-        let config = try settings.file.map { "--config \(try word($0))" }
-        let profile = value("profile").map { "--profile \($0)" }
-        let acknowledge = words(["backup-tool run", config, profile, "--ack latest"])
-        let store = try word(nightlyStore(settings))
+        let store = try absolutePath(nightlyStore(settings))
         let vault = try absolutePath(nightlyVaultPath(settings))
-        let named = try nightlyVaultPath(settings) == settings.text("vault") ? nil : "--vault \(word(vault))"
-        night.forgetting = { ids in words(["backup-tool vault forget"] + ids + [named, config, profile]) }
-        night.advice = { good in
-            let meant = NightlyRun.Settings.meant(acknowledge)
-            guard let good else { return meant }
-            let side = Subprocess.escaped("vault:\(vault)@\(good.prefix(8))")
-            return
-                "\(meant); '\(words(["backup-tool diff", side, store, config]))' shows what is gone, and 'backup-tool "
-                + "restore' brings it back"
+        night.recovery = { good in
+            let snapshot = "\(VaultAddress.scheme)\(vault)@\(good.prefix(8))"
+            let restore = TypedCommand.quoted("restore", [snapshot], options: [Option.store.name: store])
+            return "\(TypedCommand.quoted("diff", [snapshot, store])) shows what is gone, and \(restore) brings it back"
         }
         return night
+    }
+
+    /// Who reads the commands in a mail has no shell with the right variables, and stands in another folder.
+    fileprivate func adviseForMail(_ settings: Configuration) throws {
+        var advice = output.advice
+        let isProfile = value("profile") != nil
+        func carry(_ name: String, _ path: String) throws {
+            let isConfigured = path == settings.text(name)
+            if isConfigured, !isProfile { return }
+            advice.carry(name, try absolutePath(path), isOfProfile: isConfigured)
+        }
+        try carry(Option.store.name, nightlyStore(settings))
+        if let vault = try? nightlyVaultPath(settings) { try carry(Option.vault.name, vault) }
+        if let file = settings.file { advice.carry("config", try absolutePath(file)) }
+        if let file = value("password-file") { advice.carry("password-file", try absolutePath(file)) }
+        output.advice = advice
     }
 
     private func nightlyStore(_ settings: Configuration) throws -> String {
@@ -186,7 +196,7 @@ extension Invocation {
         }
         if word == "latest", suspect == nil, let gone = state.suspect {
             throw BackupError(
-                .notFound, "the suspect snapshot is gone from the vault", at: String(gone.prefix(8)),
+                .failed, "the suspect snapshot is gone from the vault", at: String(gone.prefix(8)),
                 remedy: "the next run looks again; or name the snapshot that is right")
         }
         let latest = suspect?.id.hex ?? items.max { $0.time < $1.time }?.id
@@ -205,7 +215,7 @@ extension Invocation {
         }
         let census = try nightly.census(of: snapshot.id.hex)
         if flag(Option.dryRun.name) {
-            output.note("Snapshot \(snapshot.shortID) would be the measure, and the next run would remove again.")
+            output.note("Later runs would compare with snapshot \(snapshot.shortID), and remove snapshots again.")
             return .done
         }
         state.acknowledge(snapshot.file.original?.hex ?? snapshot.id.hex, holding: census, suspects: suspects)
@@ -228,7 +238,7 @@ extension Invocation {
                 "removed": .array(report.forgotten.map { .string($0) }),
                 "drills": .array(report.drills.map { .object($0.members) }),
                 "findings": .array((report.findings + unheard).map(\.json)),
-                "errors": .array(report.errors.map { .string($0.description) }),
+                "errors": .array(report.errors.map { .string(output.advice.completed($0.description)) }),
                 "notDone": .array(report.undone.map { .string($0.rawValue) }),
             ])
         } else {

@@ -127,10 +127,11 @@ extension Invocation {
     fileprivate func reportUnknown(_ error: BackupError) -> ExitStatus {
         if output.isJSON {
             output.report([
-                "message_type": "schedule-status", "level": "UNKNOWN", "parts": .array([.string(error.description)]),
+                "message_type": "schedule-status", "level": "UNKNOWN",
+                "parts": .array([.string(output.advice.completed(error.description))]),
             ])
         } else {
-            output.print("BACKUP UNKNOWN - \(Self.plain(error.description))")
+            output.print("BACKUP UNKNOWN - \(Self.plain(output.advice.completed(error.description)))")
         }
         return ExitStatus(monitoring: 3)
     }
@@ -228,7 +229,7 @@ extension Invocation {
         if output.isJSON {
             return output.report([
                 "message_type": "schedule-status", "level": .string(status.level.word),
-                "parts": .array(status.parts.map { .string($0) }),
+                "parts": .array(status.parts.map { .string(output.advice.completed($0)) }),
                 "next": next.map { .string($0.iso8601) } ?? .null,
                 "lastRun": state?.lastRun?.json ?? .null, "lastSuccess": state?.lastSuccess?.json ?? .null,
                 "suspect": state?.suspect.map { .string($0) } ?? .null,
@@ -237,6 +238,7 @@ extension Invocation {
         var parts = status.parts
         parts.append(next.map { "next run \($0.iso8601.prefix(16))Z" } ?? "not scheduled")
         let figures = status.lastSuccessAge.map { " | age=\($0)s;;\(maxAge)" } ?? ""
-        output.print("BACKUP \(status.level.word) - \(Self.plain(parts.joined(separator: ", ")))\(figures)")
+        let said = Self.plain(output.advice.completed(parts.joined(separator: ", ")))
+        output.print("BACKUP \(status.level.word) - \(said)\(figures)")
     }
 }

@@ -16,21 +16,27 @@ final class Output: Sendable {
     let out: Stream
     let err: Stream
 
-    let advice: Advice
-    private let state = Mutex(State())
+    private let state: Mutex<State>
 
     private struct State {
         var pending: [UInt8] = []
         var progressIsShown = false
         var outIsClosed = false
         var failure: BackupError?
+        var advice: Advice
+    }
+
+    /// What completes the commands in messages.
+    var advice: Advice {
+        get { state.withLock { $0.advice } }
+        set { state.withLock { $0.advice = newValue } }
     }
 
     init(line: ParsedLine, environment: Environment) {
         isQuiet = line.options["quiet"] != nil
         isVerbose = line.options["verbose"] != nil
         isJSON = line.options["json"] != nil
-        advice = Advice(line)
+        state = Mutex(State(advice: Advice(line)))
         let color = line.options["no-color"] == nil
         out = Stream(STDOUT_FILENO, color: color, environment: environment)
         err = Stream(STDERR_FILENO, color: color, environment: environment)
