@@ -34,6 +34,9 @@ public struct VaultAddress: Sendable, Equatable {
     /// Vaults that this process has opened, by their paths: making a key of a password takes half a second each time.
     public static let opened = Mutex<[String: Vault]>([:])
 
+    /// What is doubtful about the snapshots that `latest` has chosen in this process; the command line tells it at the end.
+    public static let doubts = Mutex<[Finding]>([])
+
     /// The vault, opened once.
     public func vault() throws -> Vault {
         if let vault = Self.opened.withLock({ $0[path] }) { return vault }
@@ -69,7 +72,12 @@ public final class VaultReader: CarrierReader {
     private let contents = Mutex<Contents?>(nil)
 
     public static func open(_ address: VaultAddress, limits: ReadLimits = ReadLimits()) throws -> VaultReader {
-        try VaultReader(try address.vault(), address.snapshot, limits: limits)
+        let vault = try address.vault()
+        let reader = try VaultReader(vault, address.snapshot, limits: limits)
+        if address.snapshot == "latest", let doubt = try vault.doubt(about: reader.snapshot, at: address.path) {
+            VaultAddress.doubts.withLock { if !$0.contains(doubt) { $0.append(doubt) } }
+        }
+        return reader
     }
 
     public init(_ vault: Vault, _ word: String, limits: ReadLimits = ReadLimits()) throws {
@@ -240,5 +248,25 @@ public final class VaultReader: CarrierReader {
                     .damaged, "has \(size) bytes where its folder says \(entry.info.size)", at: entry.info.path)
             }
         }
+    }
+}
+
+extension Vault {
+    /// Why the latest snapshot may not be the one that is wanted, and which one is the last without doubt.
+    fileprivate func doubt(about latest: Snapshot, at path: String) throws -> Finding? {
+        guard latest.file.isDoubtful else { return nil }
+        let isSuspect = latest.file.tags.contains(SnapshotTag.suspect)
+        let sound = try snapshots().snapshots.last {
+            $0.file.isLibrary && !$0.file.isDoubtful && $0.file.hostname == latest.file.hostname
+                && $0.time.timestamp <= latest.time.timestamp
+        }
+        return Finding(
+            isSuspect ? .suspiciousLoss : .leftOut, .warning, "snapshot \(latest.shortID)",
+            isSuspect
+                ? "the latest snapshot is tagged as suspect: it holds much less than the one before"
+                : "the latest snapshot is tagged as partial: something could not be read when it was taken",
+            remedy: sound.map {
+                "the last one without such a tag is \(TypedCommand.word("\(VaultAddress.scheme)\(path)@\($0.shortID)"))"
+            } ?? "the vault has no earlier one without such a tag")
     }
 }

@@ -56,8 +56,9 @@ enum Tool {
             VaultAddress.password.withLock { $0 = password }
         }
         let status = try run(call)
-        call.say(call.damage.tell())
-        return status == .done && !call.damage.isEmpty ? .incomplete : status
+        let doubts = VaultAddress.doubts.withLock { $0 }
+        call.say(call.damage.tell() + doubts)
+        return status == .done && !(call.damage.isEmpty && doubts.isEmpty) ? .incomplete : status
     }
 
     private static func fail(
