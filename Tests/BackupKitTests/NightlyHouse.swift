@@ -5,6 +5,7 @@ import Testing
 /// A vault of nothing but lists, which can be told to fail.
 final class FakeVault: NightlyVault {
     func findSource() throws {}
+    func checkCanWrite() throws {}
     var items: [RetentionItem] = []
     var censuses: [String: LibraryCensus] = [:]
     var census = LibraryCensus([.notes: 100, .attachments: 50])

@@ -9,18 +9,10 @@ public struct NightlyRun {
         /// Nil is never.
         public var drillEvery = CalendarSpan("7d")
         public var maxUnusedPercent = 5.0
-        /// The command that removes snapshots of these names.
-        public var forgetting = Retention.forgetCommand
-        /// What to do about a suspicious loss, told of the last good snapshot.
-        public var advice: @Sendable (String?) -> String = { _ in
-            meant("backup-tool run --ack latest")
-        }
+        /// How to see what is gone since the last good snapshot, and to bring it back.
+        public var recovery: @Sendable (_ good: String) -> String? = { _ in nil }
 
         public init() {}
-
-        public static func meant(_ command: String) -> String {
-            "nothing is removed until '\(command)' says that it was meant"
-        }
     }
 
     private let vault: any NightlyVault
@@ -92,6 +84,7 @@ public struct NightlyRun {
     /// What a run would do tonight, as far as that can be told without a snapshot. Nothing is changed.
     public mutating func rehearse() throws -> [Report.Line] {
         try vault.findSource()
+        try vault.checkCanWrite()
         say(.snapshot, "would be taken")
         let items = try vault.snapshots()
         if let doubt {
@@ -128,7 +121,7 @@ public struct NightlyRun {
         let own = items.first { $0.id == snapshot }
         let origin = own?.origin ?? snapshot
         try judgeEarlier(items, than: snapshot)
-        let advice = settings.advice(lastGood(in: items)?.id ?? state.good?.snapshot)
+        let advice = advice(lastGood(in: items)?.id ?? state.good?.snapshot)
         let suspicions =
             try lostHistory(items)
             + settings.tripwire.compare(census, with: state.good?.census).map { $0.advising(advice) }
@@ -157,8 +150,17 @@ public struct NightlyRun {
         state.judged.append(origin)
         say(
             .tripwire,
-            "the snapshot is suspect, and \(tagged.prefix(8)) is its name now; "
-                + "nothing is removed until 'backup-tool run --ack \(tagged.prefix(8))'")
+            "the snapshot was tagged as suspect; its new id is \(tagged.prefix(8)). Nothing is removed until "
+                + "\(TypedCommand.quoted("run", options: ["ack": String(tagged.prefix(8))])) accepts the loss")
+    }
+
+    /// What to do about a suspicious loss.
+    private func advice(_ good: String?) -> String {
+        [
+            "nothing is removed until 'backup-tool run --ack latest' says that it was meant",
+            good.flatMap(settings.recovery),
+        ]
+        .compactMap(\.self).joined(separator: "; ")
     }
 
     private func lastGood(in items: [RetentionItem]) -> RetentionItem? {
@@ -281,7 +283,7 @@ public struct NightlyRun {
 
     private func plan(_ items: [RetentionItem], frozen: String?) throws -> RetentionPlan {
         var retention = Retention(settings.policy, now: clock.now())
-        (retention.grouping, retention.forgetting) = (settings.grouping, settings.forgetting)
+        retention.grouping = settings.grouping
         retention.frozen = frozen
         let history = try drillLog.history()
         // What is suspect stands for no sound one, and has been proved all the same.
@@ -329,7 +331,8 @@ public struct NightlyRun {
             report.findings.append(
                 Finding(
                     .suspiciousLoss, .warning, drillLog.path,
-                    "nothing is known of the runs that took the \(others) snapshots before, so nothing is removed this time",
+                    "the notes about \(others == 1 ? "the earlier snapshot" : "the \(others) earlier snapshots") are missing, "
+                        + "so nothing is removed this time",
                     remedy: "look whether 'state' names the right folder, and its disk is there"))
         }
         if let loss = drillLog.loss(state.drillHead, from: history, rememberedIn: "the state of this profile") {

@@ -7,6 +7,8 @@ public protocol NightlyVault: AnyObject {
     func holds(_ snapshot: String) throws -> Bool
     /// Throws when what is backed up is not there.
     func findSource() throws
+    /// Throws when nothing can be written into the vault.
+    func checkCanWrite() throws
     /// Takes a snapshot. A source that is not there throws.
     func takeSnapshot() throws -> NightlySnapshot
     /// What a snapshot holds.
@@ -31,18 +33,5 @@ public struct NightlySnapshot: Sendable, Equatable {
 
     public init(id: String, findings: [Finding] = [], isPartial: Bool = false) {
         (self.id, self.findings, self.isPartial) = (id, findings, isPartial)
-    }
-}
-
-/// The tags that runs of ours give.
-public enum SnapshotTag {
-    /// Holds much less than the one before, and nobody has said yet that this is right.
-    public static let suspect = "suspect"
-    /// Something could not be read when it was taken.
-    public static let partial = "partial"
-
-    /// Whether somebody else may give it. A comma separates tags wherever they are asked for.
-    static func mayBeGiven(_ tag: String) -> Bool {
-        !tag.isEmpty && tag != suspect && tag != partial && !tag.contains(",") && tag.first != " " && tag.last != " "
     }
 }

@@ -69,6 +69,12 @@ public final class StoreVault: NightlyVault {
 
     public func findSource() throws { _ = try openStore() }
 
+    public func checkCanWrite() throws {
+        for kind in [VaultFile.Kind.lock, .data, .index, .snapshot] {
+            try Directory.checkCanCreate("\(vaultPath)/\(kind.rawValue)/new")
+        }
+    }
+
     /// What is not there must not be made: an empty store would be an empty backup.
     private func openStore() throws -> Store {
         do { return try Store(storePath, .read) } catch let error as BackupError where error.code == .notFound {
@@ -81,7 +87,7 @@ public final class StoreVault: NightlyVault {
     public func takeSnapshot() throws -> NightlySnapshot {
         let store = try openStore()
         series = Self.series(of: store)
-        let damage = try checkStore(store)
+        let damage = try checkStore(store, sound: lastSound())
         var backup = VaultBackupOptions()
         (backup.host, backup.lockWait) = (options.host, options.lockWait)
         backup.tags = options.tags + [series].compactMap(\.self)
@@ -95,14 +101,22 @@ public final class StoreVault: NightlyVault {
         return NightlySnapshot(id: try addTag(SnapshotTag.partial, to: id), findings: findings, isPartial: true)
     }
 
+    /// The last one that neither lacks something nor holds suspiciously little.
+    private func lastSound() throws -> Snapshot? {
+        try vault.snapshots().snapshots.last { isOurs($0.file) && isOfThisStore($0.file) && !$0.file.isDoubtful }
+    }
+
     /// What is wrong with the store, before it is trusted. A snapshot is taken all the same: the rest may be all there is.
-    private func checkStore(_ store: Store) throws -> [Finding] {
-        let word = Subprocess.escaped(storePath)
+    private func checkStore(_ store: Store, sound: Snapshot?) throws -> [Finding] {
+        // They are read in a mail, and typed in any folder.
+        let path = Directory.real(storePath) ?? storePath
+        let source = sound.map { "\(VaultAddress.scheme)\(Directory.real(vaultPath) ?? vaultPath)@\($0.shortID)" }
+        let check = TypedCommand.quoted("store check", options: ["store": path])
+        let repair = TypedCommand.quoted("store repair", options: ["store": path, "from": source ?? "BACKUP"])
         return try StoreCheck.run(store, files: .none, indexes: false).findings.filter { $0.severity != .note }.map {
             Finding(
                 $0.code, .damage, $0.subject, "\($0.message) (store)",
-                remedy: "'backup-tool store check --store \(word)' lists all; "
-                    + "'backup-tool store repair --store \(word) --from vault:\(vaultPath)@SNAPSHOT' mends it")
+                remedy: "\(check) lists all; \(repair) mends it")
         }
     }
 

@@ -8,6 +8,11 @@ public enum Directory {
         guard mkdir(path, mode) == 0 else { throw BackupError.uncreated(path) }
     }
 
+    /// Throws what making something of this name would throw, as far as that can be told without making it.
+    static func checkCanCreate(_ path: String) throws {
+        guard access(parent(of: path), W_OK | X_OK) == 0 else { throw BackupError.uncreated(path) }
+    }
+
     /// Makes a folder and those above it, durably.
     public static func createAll(_ path: String, mode: mode_t = 0o700) throws {
         if try FileStatus.ofTarget(path)?.isDirectory == true { return }
