@@ -26,7 +26,7 @@ public enum EventExporter {
     public static func write(_ store: Store, toFolder path: String, _ options: EventExportOptions) throws
         -> EventExportResult
     {
-        if options.replace { try Replacing(by: store).check(path) }
+        try Replacing(by: store).check(path, replace: options.replace)
         return try AtomicFile.writeDirectory(path, replace: options.replace) { folder in
             try store.read {
                 let days = try EventDays(store, options)
@@ -43,7 +43,7 @@ public enum EventExporter {
     public static func write(_ store: Store, toFile path: String, _ options: EventExportOptions) throws
         -> EventExportResult
     {
-        if options.replace { try Replacing(by: store).check(path) }
+        try Replacing(by: store).check(path, replace: options.replace)
         return try AtomicFile.write(path, replace: options.replace) { try write(store, to: $0, options) }
     }
 

@@ -8,7 +8,7 @@ public enum Exporter {
         switch options.form {
         case .layout(let chosen), .imbib(let chosen): format = chosen
         }
-        if options.replace, path != "-" { try Replacing(by: store).check(path) }
+        if path != "-" { try Replacing(by: store).check(path, replace: options.replace) }
         var result = ExportResult()
         if path == "-" {
             guard format != .directory else {
@@ -43,7 +43,8 @@ public enum Exporter {
     /// What an export would do: all of it but the writing, so that it leaves out what the export would leave out.
     public static func rehearse(_ store: Store, to path: String, _ options: ExportOptions) throws -> ExportResult {
         if path != "-" {
-            if options.replace { try Replacing(by: store).check(path) } else { try AtomicFile.refuseExisting(path) }
+            try Replacing(by: store).check(path, replace: options.replace)
+            try Directory.checkCanCreate(path)
         }
         var result = try write(store, options, into: NoCarrier()).result
         result.path = path

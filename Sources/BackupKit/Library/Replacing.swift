@@ -23,8 +23,18 @@ struct Replacing {
         }
     }
 
+    /// Throws unless `target` is free, or is to be replaced and may be. `--force` is advised only where it would do it.
+    func check(_ target: String, replace: Bool) throws {
+        if replace { return try check(target) }
+        guard try FileStatus.ofName(target) != nil else { return }
+        do { try check(target) } catch let error as BackupError where error.code == .refused {
+            throw BackupError(.exists, "already exists, and \(error.message)", at: target, remedy: error.remedy)
+        }
+        throw AtomicFile.existing(target)
+    }
+
     /// Throws unless `target` is free, empty or ours.
-    func check(_ target: String) throws {
+    private func check(_ target: String) throws {
         guard let status = try FileStatus.ofTarget(target) else { return }
         for source in sources {
             guard let read = try FileStatus.ofTarget(source) else { continue }

@@ -212,9 +212,8 @@ public enum Restorer {
     {
         let layout = try OpenedLayout.open(path, limits: options.limits)
         if layout.isVault { throw layout.noLibrary(at: path) }
-        if replace {
-            try Replacing(sources: [VaultAddress(path)?.path ?? path], isKept: layout.holds).check(target)
-        }
+        try Replacing(sources: [VaultAddress(path)?.path ?? path], isKept: layout.holds)
+            .check(target, replace: replace)
         return try AtomicFile.writeDirectory(target, replace: replace) { folder in
             let staged = try Staging.extract(
                 layout.reader, into: folder, progress: options.progress, folding: layout.isImbib)

@@ -148,7 +148,7 @@ public enum AtomicFile {
         if try !replace && FileStatus.ofName(path) != nil { throw existing(path) }
     }
 
-    private static func existing(_ path: String) -> BackupError {
+    static func existing(_ path: String) -> BackupError {
         BackupError(.exists, "already exists", at: path, remedy: "choose another name, or replace it with --force")
     }
 }
