@@ -221,7 +221,7 @@ struct CommandsVaultBackupTests {
         #expect(try bench.digest("new.db") == bench.digest())
         try bench.tool(exit: 0, "restore", "vault:v", "--to", "plain")
         try bench.shell("cd plain; sha256sum -c --quiet SHA256SUMS")
-        try bench.tool(exit: 10, "restore", "vault:v@2025-12-31", "--to", "other")
+        try bench.tool(exit: 1, "restore", "vault:v@2025-12-31", "--to", "other")
         #expect(try bench.tool(exit: 10, "verify", "v").stderr.contains("write vault:v"))
         #expect(try bench.tool(exit: 10, "restore", "v", "--to", "other").stderr.contains("write vault:v"))
         try bench.tool(

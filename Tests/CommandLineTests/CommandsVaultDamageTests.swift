@@ -166,6 +166,12 @@ struct CommandsVaultDamageTests {
         let affected = try JSON(parsing: report.stdout)["affected"]?.array ?? []
         let hit = Set(affected.compactMap { $0["snapshot"]?.string })
         #expect(report.status == (hit.isEmpty ? 0 : 4) && hit.count <= 1 && (isGone ?? !hit.isEmpty) == !hit.isEmpty)
+        if let lost = hit.first {
+            let told = try bench.tool("vault", "check", "--read-data").stderr
+            #expect(
+                told.contains("'backup-tool vault forget \(lost.prefix(8))") && !told.contains("vault repair"),
+                "\(told)")
+        }
         if !hit.isEmpty { #expect(try bench.tool(["vault", "forget", "--prune"] + hit).status == 0) }
         try bench.tool(exit: 0, "vault", "check", "--read-data")
         try CommandsVaultBackupTests.judge(bench)

@@ -47,8 +47,8 @@ struct CommandsVaultTests {
             let found = try bench.json(exit: 0, "vault", "snapshots", word)
             #expect(found.array?.first?["id"]?.string == ids[place], "\(word)")
         }
-        try bench.tool(exit: 10, "vault", "snapshots", "2025-12-31")
-        try bench.tool(exit: 10, "vault", "snapshots", "ffffffffffff")
+        try bench.tool(exit: 1, "vault", "snapshots", "2025-12-31")
+        try bench.tool(exit: 1, "vault", "snapshots", "ffffffffffff")
     }
 
     @Test func passwordsComeFromManyPlacesButNeverFromAnArgument() throws {
@@ -212,7 +212,7 @@ struct CommandsVaultTests {
         try bench.tool(exit: 0, "verify", "vault:v", "--level", "deep")
         try bench.tool(exit: 0, "diff", "vault:v@2026-11-01", "store.db")
         // A date would stand for a snapshot of another day.
-        try bench.tool(exit: 10, "vault", "forget", "2026-06-01")
+        try bench.tool(exit: 1, "vault", "forget", "2026-06-01")
         let plan = try bench.json(exit: 0, "vault", "forget", "latest", "latest", "--dry-run")
         #expect(try plan["removed"]?.array == [.string(String(#require(id)))])
     }
@@ -273,6 +273,6 @@ struct CommandsVaultTests {
         #expect(try time("2026-10-25", in: berlin) == "2026-10-25T23:30:00")
         #expect(try time("2026-10-26", in: berlin) == "2026-10-26T00:30:00")
         #expect(try time("2026-10-25", in: "UTC") == "2026-10-25T23:30:00")
-        try bench.tool(exit: 10, "vault", "snapshots", "2026-10-23")
+        try bench.tool(exit: 1, "vault", "snapshots", "2026-10-23")
     }
 }

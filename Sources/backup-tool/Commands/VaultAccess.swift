@@ -158,7 +158,9 @@ extension Invocation {
         if isDeclared(Option.noLock.name), flag(Option.noLock.name) { return try body(vault) }
         return try vault.reading(
             wait: try lockWait(),
-            unlocked: { output.warn("read without a lock, so nobody must prune it meanwhile: \($0.message)") }, body)
+            unlocked: {
+                output.warn("no lock was set (\($0.message)). Do not prune the vault while this command runs.")
+            }, body)
     }
 
     func lockWait() throws -> Double {

@@ -148,10 +148,14 @@ extension Vault {
             try name(&result.affected)
             if !result.unindexed.isEmpty { result.findings.append(Self.lostIndex(result.unindexed.count)) }
         }
+        // After a repair there is nothing left to repair, and what is lost is lost.
+        let isRepaired =
+            damaged.isEmpty && result.unindexed.isEmpty && loaded.findings.isEmpty && broken.allSatisfy(\.isLoss)
         result.findings += result.affected.map {
-            Finding(
+            let forget = TypedCommand.quoted("vault forget", [$0.snapshot.shortID])
+            return Finding(
                 .contentMismatch, .damage, "\($0.snapshot.shortID):\($0.path)", $0.message,
-                remedy: Self.lossRemedy)
+                remedy: isRepaired ? "no pack has it any more; \(forget) removes the snapshot" : Self.lossRemedy)
         }
         return result
     }

@@ -26,6 +26,22 @@ extension SnapshotFile {
 
     /// restic may keep other things in the same vault.
     public var isLibrary: Bool { paths == ["/\(Self.libraryFolder)"] }
+
+    /// Something is missing in it, or may be.
+    public var isDoubtful: Bool { !Set(tags).isDisjoint(with: [SnapshotTag.suspect, SnapshotTag.partial]) }
+}
+
+/// The tags that runs of ours give.
+public enum SnapshotTag {
+    /// Holds much less than the one before, and nobody has said yet that this is right.
+    public static let suspect = "suspect"
+    /// Something could not be read when it was taken.
+    public static let partial = "partial"
+
+    /// Whether somebody else may give it. A comma separates tags wherever they are asked for.
+    static func mayBeGiven(_ tag: String) -> Bool {
+        !tag.isEmpty && tag != suspect && tag != partial && !tag.contains(",") && tag.first != " " && tag.last != " "
+    }
 }
 
 extension Vault {
@@ -50,7 +66,7 @@ extension Vault {
                             // What cannot be opened may be whole.
                             remedy: error.code == .damaged
                                 ? "bring its file back from a copy, or remove it with "
-                                    + "'backup-tool vault forget \(id.hex.prefix(8))'"
+                                    + TypedCommand.quoted("vault forget", [String(id.hex.prefix(8))])
                                 : nil))
             }
         }
@@ -106,7 +122,7 @@ extension Vault {
         func none(_ what: String) -> BackupError {
             let unread = findings.count { $0.severity == .damage }
             return BackupError(
-                .notFound, what, at: subject,
+                .failed, what, at: subject,
                 remedy: unread > 0
                     ? "\(unread) snapshots cannot be read; see 'backup-tool vault check'"
                     : "see 'backup-tool vault snapshots'")

@@ -10,6 +10,8 @@ struct TreeWalk {
         let message: String
         /// Bytes are missing or wrong, as against an order or a name that should not be.
         let isDamage: Bool
+        /// No pack has it, and so no repair brings it back.
+        var isLoss = false
 
         var sentence: String { node.map { "'\($0)' \(message)" } ?? message }
     }
@@ -72,7 +74,8 @@ struct TreeWalk {
         let handle = BlobHandle(.tree, id)
         guard let number = index.find(handle) else {
             part.missing.insert(handle)
-            part.defects.append(Defect(tree: id, node: nil, message: "the folder's list is in no pack", isDamage: true))
+            part.defects.append(
+                Defect(tree: id, node: nil, message: "the folder's list is in no pack", isDamage: true, isLoss: true))
             return
         }
         part.used.append(number)
@@ -92,9 +95,10 @@ struct TreeWalk {
     }
 
     private func check(_ node: TreeNode, of tree: SHA256Digest, after last: [UInt8]?, _ part: inout Part) {
-        func defect(_ message: String, isDamage: Bool = true) {
+        func defect(_ message: String, isDamage: Bool = true, isLoss: Bool = false) {
             let name = String(decoding: node.name, as: UTF8.self)
-            part.defects.append(Defect(tree: tree, node: name, message: message, isDamage: isDamage))
+            part.defects.append(
+                Defect(tree: tree, node: name, message: message, isDamage: isDamage, isLoss: isLoss))
         }
         if isStrict {
             if !node.hasSafeName { defect("a name that leads elsewhere") }
@@ -115,7 +119,7 @@ struct TreeWalk {
                 let handle = BlobHandle(.data, id)
                 guard let number = index.find(handle) else {
                     part.missing.insert(handle)
-                    defect("needs the blob \(id.hex.prefix(10)), which is in no pack")
+                    defect("needs the blob \(id.hex.prefix(10)), which is in no pack", isLoss: true)
                     continue
                 }
                 part.used.append(number)

@@ -139,7 +139,10 @@ public final class Vault: Sendable {
         let prefix = prefix.lowercased()
         let found = try backend.list(kind).items.map(\.id).filter { $0.hex.hasPrefix(prefix) }
         guard let id = found.first, !prefix.isEmpty else {
-            throw BackupError(.notFound, "there is none of this name", at: "\(kind.rawValue)/\(prefix)")
+            throw BackupError(
+                .failed, "there is no \(kind == .snapshot ? "snapshot" : "file in \(kind.rawValue)") '\(prefix)'",
+                at: backend.location,
+                remedy: kind == .snapshot ? "'backup-tool vault snapshots' lists them" : nil)
         }
         guard found.count == 1 else {
             throw BackupError(
