@@ -67,7 +67,7 @@ struct CommandsHonestTests {
             let missing = try bench.tool(exit: 10, "sync")
             #expect(missing.stderr.contains("connect its disk") && !missing.stderr.contains("hub init"))
         }
-        #expect(try bench.tool(exit: 10, "sync", "--hub", "new.db").stderr.contains("'backup-tool hub init PATH'"))
+        #expect(try bench.tool(exit: 10, "sync", "--hub", "new.db").stderr.contains("'backup-tool hub init new.db'"))
     }
 
     // MARK: Undo

@@ -204,7 +204,9 @@ public final class Store {
                     remedy: "connect the disk that it lies on, or remove the link")
             }
             throw BackupError(
-                .notFound, "there is no store here", at: path, remedy: "make one with 'backup-tool store init'")
+                .notFound, "there is no store here", at: path,
+                remedy: path.hasSuffix("/")
+                    ? "a store is a file: leave out the '/' at the end" : "make one with 'backup-tool store init'")
         }
         try FileHandle.checkReadable(path)
         guard isStore(path) else { throw notStore(path) }
@@ -225,7 +227,8 @@ public final class Store {
         }
         return BackupError(
             .notFound, "is not a store of backup-tool and was not touched", at: path,
-            remedy: "name the store with --store, or make one in another place with 'backup-tool store init'")
+            remedy:
+                "name the store with --store, or make one in another place with 'backup-tool store init --store NEW'")
     }
 
     private static func connect(_ path: String, _ access: Access) throws -> SQLite {

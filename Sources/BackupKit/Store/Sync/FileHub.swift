@@ -97,7 +97,8 @@ public final class FileHub {
                     remedy: "check the name, and connect the disk if it lies on one")
             }
             throw BackupError(
-                .notFound, "there is no hub here", at: path, remedy: "make one with 'backup-tool hub init PATH'")
+                .notFound, "there is no hub here", at: path,
+                remedy: "make one with \(TypedCommand.quoted("hub init", [path]))")
         }
         try FileHandle.checkReadable(path)
         guard Self.isHub(path) else {
