@@ -53,7 +53,7 @@ import Testing
             let count = house.vault.items.count
             let report = try house.night()
             #expect(report.forgotten.isEmpty && house.vault.items.count == count + 1 && report.worst == .incomplete)
-            #expect(report.findings.contains { $0.message.contains("nothing is known of the runs") })
+            #expect(report.findings.contains { $0.message.contains("the notes about the") })
             #expect(try !house.night().forgotten.isEmpty)
         }
     }

@@ -153,7 +153,7 @@ struct CommandsVaultTests {
             [ $code = 11 ]; grep -q 'try again later' message
             (sleep 0.5; touch done) &
             "$T" vault key remove 00 --lock-wait 60 2>message || code=$?
-            [ $code = 10 ]
+            [ $code = 1 ]
             wait
             [ -z "$(ls v/locks)" ]
             """)
