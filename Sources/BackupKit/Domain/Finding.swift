@@ -106,3 +106,11 @@ public struct Finding: Sendable, Equatable, Hashable {
         ]
     }
 }
+
+extension [Finding] {
+    /// One of those that say the same of the same: two steps may meet one thing.
+    var withoutRepeats: [Finding] {
+        var seen: Set<[String]> = []
+        return filter { seen.insert([$0.severity.rawValue, $0.subject, $0.message]).inserted }
+    }
+}

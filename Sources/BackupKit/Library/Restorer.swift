@@ -102,7 +102,7 @@ public enum Restorer {
         ) { entry in
             layout.role(of: entry.path) != .attachment || wantsAssets
         }
-        let findings = layout.findings + layout.gaps(options.kinds) + judge(layout, staged)
+        let findings = (layout.findings + layout.gaps(options.kinds) + judge(layout, staged)).withoutRepeats
         let damage = findings.filter { $0.severity == .damage }
         if !damage.isEmpty, !options.allowDamage {
             let more = damage.count > 1 ? " (and \(damage.count - 1) more)" : ""
@@ -218,7 +218,7 @@ public enum Restorer {
             let staged = try Staging.extract(
                 layout.reader, into: folder, progress: options.progress, folding: layout.isImbib)
             let gaps = layout.gaps(Set(Kind.allCases))
-            var findings = layout.findings + gaps + judge(layout, staged)
+            var findings = (layout.findings + gaps + judge(layout, staged)).withoutRepeats
             if case .none = layout.manifest, findings.isEmpty { findings = [OpenedLayout.withoutManifest(path)] }
             let damage = findings.filter { $0.severity == .damage }
             if let first = damage.first, !options.allowDamage {

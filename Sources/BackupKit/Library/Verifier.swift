@@ -61,6 +61,7 @@ public enum Verifier {
                 result.findings += found.filter { !result.findings.contains($0) }
             }
         }
+        result.findings = result.findings.withoutRepeats
         return result
     }
 
