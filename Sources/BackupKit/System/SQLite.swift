@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 
 /// A connection to an SQLite database. All pointers of the library stay in this file.
 /// https://www.sqlite.org/c3ref/intro.html
@@ -208,6 +209,8 @@ public final class SQLite {
                 .damaged, text, at: path, remedy: Self.checkFirst)
         case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM:
             return BackupError(.failed, "cannot be written: \(text)", at: path, remedy: BackupError.whoMayWrite)
+        case SQLITE_IOERR where [EFBIG, ENOSPC, EDQUOT].contains(sqlite3_system_errno(handle)):
+            return BackupError.ofSystem(sqlite3_system_errno(handle), text, at: path)
         default:
             return BackupError(.failed, text, at: path)
         }

@@ -269,10 +269,19 @@ extension BackupError {
 
     /// An error made of the current `errno`; a full disk and a missing file keep codes of their own.
     static func fromErrno(_ what: String, at path: String) -> BackupError {
-        let number = errno
-        let reason = String(cString: strerror(number))
+        ofSystem(errno, what, at: path)
+    }
+
+    /// The same of an error that somebody else has met; 0 is none that is known.
+    static func ofSystem(_ number: Int32, _ what: String, at path: String) -> BackupError {
+        let reason = number == 0 ? "input/output error" : String(cString: strerror(number))
         switch number {
-        case ENOSPC, EDQUOT, EFBIG:
+        case EFBIG:
+            return BackupError(
+                .destinationFull, "\(what): the file could not grow: \(reason)", at: path,
+                remedy:
+                    "lift the limit on file sizes ('ulimit -f' shows it) or free some space, and run the command again")
+        case ENOSPC, EDQUOT:
             return BackupError(
                 .destinationFull, "\(what): \(reason)", at: path, remedy: "free some space and run the command again")
         case EINTR where Interrupt.signal != nil:
