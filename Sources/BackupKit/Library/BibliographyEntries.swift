@@ -75,8 +75,8 @@ extension BibliographyIntake {
             let links = carryLinks(from: match.fields, to: record, incoming)
             try flush()
             // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
-            return try noteBrought(
-                to: intake.take(links.identified(as: match.localID), keepsID: true).localID, &state)
+            let outcome = try intake.take(links.identified(as: match.localID), keepsID: true)
+            return noteBrought(to: outcome.localID, &state)
         }
         guard let id = try number > 1 ? work.twin(number) : id(of: work, record, incoming, &state) else {
             return intake.passKnown()

@@ -67,7 +67,7 @@ extension BibliographyIntake {
                 "\(intake.passedOver) \(one ? "record of it is" : "records of it are") not newer than the store's, "
                     + "or deleted there since; \(one ? "it was" : "they were") left out",
                 remedy:
-                    "'backup-tool import --mirror --overwrite \(Subprocess.escaped(state.path))' makes the store say what "
+                    "\(TypedCommand.quoted("import --mirror --overwrite", [state.path])) makes the store say what "
                     + "the file says"))
     }
 
@@ -82,7 +82,7 @@ extension BibliographyIntake {
                     stored.record.isLocalOnly
                         ? "is not in the file any more, but is kept on this device only; it stays"
                         : "is not in the file any more, but was changed elsewhere since; it stays",
-                    remedy: "'backup-tool store delete \(Subprocess.escaped(stored.record.id.description))' removes it")
+                    remedy: "\(TypedCommand.quoted("store delete", [stored.record.id.description])) removes it")
             )
         }
         intake.plan(.remove, stored.record, id: id, reason: "the file does not hold it any more")

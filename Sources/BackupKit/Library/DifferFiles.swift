@@ -23,7 +23,7 @@ struct DifferFiles {
     mutating func digest(of asset: Asset, notes: Bool = true) throws -> SHA256Digest? {
         guard looks else { return asset.digest }
         try Interrupt.check()
-        let restores = "'backup-tool restore BACKUP --match \(Subprocess.escaped(asset.path))' brings it back"
+        let restores = "\(TypedCommand.quoted("restore BACKUP", options: ["match": asset.path])) brings it back"
         do {
             guard let opened = try files?.open(asset) else {
                 throw BackupError(.notFound, "is not there", at: asset.path)

@@ -73,7 +73,7 @@ extension Importer {
             let target = try? FileStatus.ofTarget(path)
             let remedy =
                 Importer.isSingleFile(path) || target?.isDirectory == true
-                ? "'backup-tool import \(Subprocess.escaped(path))' imports what it leads to"
+                ? "\(TypedCommand.quoted("import", [path])) imports what it leads to"
                 : "put a copy of the file in its place"
             intake.note(
                 Finding(

@@ -188,7 +188,7 @@ final class Intake {
         guard let other = outcome.otherWork, let known = try store.record(other)?.record, !known.isDeleted,
             CiteKeys.key(of: known) != key
         else { return }
-        let advice = [outcome.id, other].map { "'backup-tool store delete \(Subprocess.escaped("\($0)"))'" }
+        let advice = [outcome.id, other].map { TypedCommand.quoted("store delete", ["\($0)"]) }
         note(
             Finding(
                 .conflict, .warning, RecordLabel.text(of: taken),
@@ -214,7 +214,7 @@ final class Intake {
     }
 
     static func howPurgedReturn(_ id: RecordID) -> String {
-        "'backup-tool store purge --allow-return \(Subprocess.escaped(id.description))' lets it come back; "
+        "\(TypedCommand.quoted("store purge", options: ["allow-return": id.description])) lets it come back; "
             + "then repeat this command"
     }
 

@@ -72,7 +72,7 @@ struct Replacing {
         guard !names.isEmpty else { return }
         throw Self.refusal(
             target, "\(firstNames(names)) changed since this tool wrote \(names.count == 1 ? "it" : "them")",
-            "'backup-tool verify \(Subprocess.escaped(target))' names every change")
+            "\(TypedCommand.quoted("verify", [target])) names every change")
     }
 
     private func checkFolder(_ target: String, _ named: Set<String>) throws {

@@ -27,7 +27,7 @@ public struct RestoreOptions {
     /// What brings back the records that somebody has named; nil where everything is restored.
     fileprivate var resurrectingCommand: String? {
         guard match != nil || namesKinds, policy == .honor else { return nil }
-        let named = (match?.texts ?? []).map { "--match \(Subprocess.escaped($0))" }
+        let named = (match?.texts ?? []).map { TypedCommand.option("match", $0) }
         let only = namesKinds ? ["--only \(kinds.map(\.rawValue).sorted().joined(separator: ","))"] : []
         return (["backup-tool restore BACKUP"] + named + only + ["--resurrect"]).joined(separator: " ")
     }

@@ -19,15 +19,19 @@ public enum StoreMending {
             restore.kinds = Set(Kind.allCases).subtracting([.attachments])
             restore.limits = options.limits
             restore.allowDamage = true
-            _ = try Restorer.restore(from, into: scratch, restore)
-            return try mend(store, from: scratch, options)
+            let found = try Restorer.restore(from, into: scratch, restore).findings
+            let suspects = Set(found.filter { $0.code == .recordChanged }.map(\.subject))
+            return try mend(store, from: scratch, suspects: suspects, options)
         }
     }
 
-    private static func mend(_ store: Store, from source: Store?, _ options: Options) throws -> StoreRepairResult {
+    private static func mend(
+        _ store: Store, from source: Store?, suspects: Set<String> = [], _ options: Options
+    ) throws -> StoreRepairResult {
         var result = StoreRepairResult()
         func mend() throws {
-            let (found, replaced) = try StoreRepair.run(on: store, from: source, accepts: options.accept)
+            let (found, replaced) = try StoreRepair.run(
+                on: store, from: source, suspects: suspects, accepts: options.accept)
             result = found
             guard !replaced.isEmpty, !options.dryRun else { return }
             // Before the commit: what is replaced is nowhere else.

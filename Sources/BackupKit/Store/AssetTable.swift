@@ -217,7 +217,7 @@ extension Store {
         try insert(edited.renamed(path), from: nil)
         try noteKeptChange(path)
         let (mine, its) = (
-            Subprocess.escaped("\(assetFolder)/\(path)"), Subprocess.escaped("\(assetFolder)/\(asset.path)")
+            TypedCommand.word("\(assetFolder)/\(path)"), TypedCommand.word("\(assetFolder)/\(asset.path)")
         )
         fileFindings.append(
             Finding(

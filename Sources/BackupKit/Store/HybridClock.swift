@@ -45,6 +45,7 @@ extension Store {
     func see(_ time: Timestamp) { hybridClock.see(time) }
 
     private static let latestTime = "latest_time"
+    static let latestTimeRow = "meta \(latestTime)"
 
     /// Milliseconds since 1970; nil for a store that has seen nothing yet.
     func latestTimeSeen() throws -> Timestamp? {

@@ -132,7 +132,15 @@ public struct StoreCheck {
             }
         }
         guard indexes else { return }
-        let keys = try store.database.integer("SELECT count(*) FROM local_key")
+        let gone = try store.goneRecords().count
+        if gone > 0 {
+            add(
+                .recordDamaged, .damage, store.path,
+                "\(gone) \(gone == 1 ? "record is" : "records are") gone: a disk error, or another program",
+                "'backup-tool store repair --from BACKUP' brings back what a backup has; 'backup-tool store repair --accept' "
+                    + "goes on without")
+        }
+        let keys = try store.database.integer("SELECT count(*) FROM local_key") - Int64(gone)
         if stale > 0 || keys != Int64(result.records) {
             add(
                 .indexMismatch, .error, store.path,
@@ -224,7 +232,9 @@ public struct StoreCheck {
 
     private static func judge(_ asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
         guard files != .none else { return nil }
-        let path = try store.place(of: asset)
+        // A command that had no room for more has perhaps put it in place and not noted that.
+        let places = try [store.place(of: asset), "\(store.assetFolder)/\(asset.path)"]
+        let path = try places.first { try FileStatus.ofName($0)?.isRegular == true } ?? places[0]
         let remedy = "'backup-tool restore BACKUP --match NAME' brings it back"
         guard let status = try FileStatus.ofName(path), status.isRegular else {
             return Finding(.entryMissing, .damage, asset.path, "its file is missing", remedy: remedy)

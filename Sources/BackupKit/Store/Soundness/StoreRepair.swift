@@ -27,25 +27,27 @@ public struct StoreRepairResult: Sendable {
 
 /// Mends what `StoreCheck` finds, from a backup where one is given. All of it in one transaction.
 struct StoreRepair {
-    private let store: Store
+    let store: Store
     /// The backup, as a store.
-    private let source: Store?
-    private let accepts: Bool
+    let source: Store?
+    /// What the backup says was changed when it was made: it proves nothing.
+    private let suspects: Set<String>
+    let accepts: Bool
     private var result = StoreRepairResult()
-    private var replaced: [String] = []
+    var replaced: [String] = []
     private var hasStaleIndex = false
 
     /// Must run inside `store.write`. Returns what was done, and the lines of the rows that other values took the place of.
     static func run(
-        on store: Store, from source: Store?, accepts: Bool
+        on store: Store, from source: Store?, suspects: Set<String>, accepts: Bool
     ) throws -> (result: StoreRepairResult, replaced: [String]) {
-        var repair = StoreRepair(store, source, accepts)
+        var repair = StoreRepair(store, source, suspects, accepts)
         try repair.mend()
         return (repair.result, repair.replaced)
     }
 
-    private init(_ store: Store, _ source: Store?, _ accepts: Bool) {
-        (self.store, self.source, self.accepts) = (store, source, accepts)
+    private init(_ store: Store, _ source: Store?, _ suspects: Set<String>, _ accepts: Bool) {
+        (self.store, self.source, self.suspects, self.accepts) = (store, source, suspects, accepts)
     }
 
     private mutating func mend() throws {
@@ -56,12 +58,12 @@ struct StoreRepair {
         hasStaleIndex = before.contains { $0.code == .indexMismatch }
         for row in try badRows() { try mend(row) }
         try mendSetAside()
-        try mendSettings()
-        try mendAssets()
-        if accepts { try StoreSchema.refreshWitnesses(store.database) }
+        try mendSmallRows()
+        let gone = try mendGone()
         if hasStaleIndex {
             try store.database.execute("DELETE FROM local_key")
             try store.hasher.fillKeys(store.database)
+            try store.putKeys(gone)
             note(.index, store.path, "the index by local id was made again")
         }
         try mendQueues()
@@ -71,7 +73,7 @@ struct StoreRepair {
         result.left = try StoreCheck.inTransaction(store, files: .none).findings
     }
 
-    private mutating func note(_ action: StoreRepairResult.Step.Action, _ subject: String, _ message: String) {
+    mutating func note(_ action: StoreRepairResult.Step.Action, _ subject: String, _ message: String) {
         result.steps.append(.init(action: action, subject: subject, message: message))
     }
 
@@ -135,9 +137,13 @@ struct StoreRepair {
             note(.exact, "\(candidate.record.id)", "is again what it was")
             return try write(candidate.record, over: row.change, as: row.change)
         }
+        let isSane = row.change > 0 && row.change <= store.changeCounter
+        if let record = row.record, isSane, try isInBackup(record) {
+            note(.exact, damage.subject, "is what the backup has: its hash was damaged, and was made again")
+            return try write(record, over: row.change, as: row.change)
+        }
         if accepts, let record = row.record {
             note(.accept, damage.subject, "was taken as it is")
-            let isSane = 1...store.changeCounter ~= row.change
             return try write(record, over: row.change, as: isSane ? row.change : store.nextChange())
         }
         guard let candidate else { return }
@@ -182,7 +188,21 @@ struct StoreRepair {
         return (named, false)
     }
 
-    private func isFree(_ id: RecordID, besides change: Int64) throws -> Bool {
+    /// Whether the backup has the very same, and does not say itself that it was changed.
+    private func isInBackup(_ record: Record) throws -> Bool {
+        guard let source, !suspects.contains(record.id.description), try source.isAsWritten(record.id),
+            let known = try source.ifSound({ try source.record(record.id)?.record }) ?? nil
+        else { return false }
+        return known == record && sameBytes(known.fields, record.fields)
+    }
+
+    func isInBackup(setting key: String, _ value: String) throws -> Bool {
+        guard let source, !suspects.contains("setting \(key)") else { return false }
+        return try !source.changedSmallRows().contains { $0.subject == "setting \(key)" }
+            && source.settings().contains { sameBytes($0.name, key) && sameBytes($0.value, value) }
+    }
+
+    func isFree(_ id: RecordID, besides change: Int64) throws -> Bool {
         let query = try store.database.prepare(
             "SELECT 1 FROM record WHERE zone = ? AND ifnull(name, local_id) = ? AND change <> ?"
         ).bind(1, id.zone).bind(2, id.name).bind(3, change)
@@ -236,63 +256,7 @@ struct StoreRepair {
         }
     }
 
-    // MARK: Settings and queues
-
-    private mutating func mendSettings() throws {
-        guard let source else { return }
-        var damaged: [DamagedRow] = []
-        _ = try store.settings { damaged.append($0) }
-        let sound = try source.settings()
-        for row in damaged {
-            guard let setting = sound.first(where: { $0.name == row.subject }) else { continue }
-            replaced.append(row.line)
-            try write(setting, at: store.clock.now().milliseconds)
-        }
-        for (key, row) in try differing(from: "setting") {
-            // What the backup says is what was noted of it.
-            let parts = row.split(separator: " ", maxSplits: 1).map(String.init)
-            guard parts.count == 2, let time = Int64(parts[0]),
-                let setting = sound.first(where: { $0.name == key && $0.value == parts[1] })
-            else { continue }
-            try write(setting, at: time)
-        }
-    }
-
-    private mutating func write(_ setting: Field, at time: Int64) throws {
-        note(.setting, setting.name, "has the value of the backup")
-        try store.database.statement("UPDATE setting SET value = ?, modified_at = ? WHERE key = ?")
-            .bind(1, setting.value).bind(2, time).bind(3, setting.name).run()
-        _ = store.nextChange()
-    }
-
-    /// A file tells which of two rows about it is right.
-    private mutating func mendAssets() throws {
-        for (path, row) in try differing(from: "asset") {
-            let parts = row.split(separator: " ").map(String.init)
-            guard parts.count == 4, let size = Int64(parts[0]), let isLocal = Int64(parts[2]),
-                let time = Int64(parts[3]), let digest = SHA256Digest(hex: parts[1]),
-                try StoreCheck.isFile(of: Asset(path: path, size: size, digest: digest), in: store)
-            else { continue }
-            note(.exact, path, "is again what it was")
-            try store.database.statement(
-                "UPDATE asset SET size = ?, sha256 = ?, local_only = ?, modified_ns = ? WHERE path = ?"
-            ).bind(1, size).bind(2, parts[1]).bind(3, isLocal).bind(4, time).bind(5, path).run()
-            _ = store.nextChange()
-        }
-    }
-
-    /// What was noted of rows that say something else now.
-    private func differing(from table: String) throws -> [(key: String, row: String)] {
-        guard let (_, key, row) = StoreSchema.witnessed.first(where: { $0.0 == table }) else { return [] }
-        let query = try store.database.prepare(
-            """
-            SELECT witness.key, witness.row FROM witness JOIN \(table) ON \(table).\(key) = witness.key
-            WHERE place = '\(table)' AND witness.row IS NOT (\(row))
-            """)
-        var found: [(key: String, row: String)] = []
-        while try query.step() { found.append((query.text(0), query.text(1))) }
-        return found
-    }
+    // MARK: Queues
 
     private mutating func mend(_ conflict: OddConflict) throws {
         switch conflict.defect {

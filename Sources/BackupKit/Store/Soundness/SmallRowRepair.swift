@@ -1,0 +1,136 @@
+/// Rows of small tables, and what was noted of them: where the two differ, one of them is damaged.
+extension StoreRepair {
+    mutating func mendSmallRows() throws {
+        try mendSettings()
+        try mendAssets()
+        try mendLatestTime()
+        guard accepts else { return }
+        for row in try store.changedSmallRows() {
+            note(.accept, row.subject, row.isGone ? "is gone, and is no longer missed" : "was taken as it is")
+        }
+        try StoreSchema.refreshWitnesses(store.database)
+    }
+
+    // MARK: Settings
+
+    private mutating func mendSettings() throws {
+        guard let source else { return }
+        var damaged: [DamagedRow] = []
+        _ = try store.settings { damaged.append($0) }
+        let sound = try source.settings()
+        for row in damaged {
+            guard let setting = sound.first(where: { $0.name == row.subject }) else { continue }
+            replaced.append(row.line)
+            try write(setting, at: store.clock.now().milliseconds)
+        }
+        for row in try store.changedSmallRows() where row.table == "setting" {
+            let parts = row.noted?.split(separator: " ", maxSplits: 1).map(String.init) ?? []
+            if parts.count == 2, let time = Int64(parts[0]),
+                let setting = sound.first(where: { $0.name == row.key && $0.value == parts[1] })
+            {
+                // What the backup says is what was noted of it.
+                try write(setting, at: time)
+            } else if let value = try store.storedSetting(row.key)?.value,
+                try isInBackup(setting: row.key, value)
+            {
+                note(.setting, row.key, "is what the backup has: what was noted of it was damaged, and was made again")
+                try store.noteAgain(row)
+            }
+        }
+    }
+
+    private mutating func write(_ setting: Field, at time: Int64) throws {
+        note(.setting, setting.name, "has the value of the backup")
+        try store.database.statement("INSERT OR REPLACE INTO setting (key, value, modified_at) VALUES (?, ?, ?)")
+            .bind(1, setting.name).bind(2, setting.value).bind(3, time).run()
+        _ = store.nextChange()
+    }
+
+    // MARK: Attachments
+
+    /// A file tells which of two rows about it is right.
+    private mutating func mendAssets() throws {
+        for row in try store.changedSmallRows() where row.table == "asset" {
+            if let noted = row.notedAsset, try StoreCheck.isFile(of: noted, in: store) {
+                note(.exact, row.key, "is again what it was")
+                try putRow(noted, isThere: !row.isGone)
+            } else if !row.isGone, let asset = try store.ifSound({ try store.asset(row.key) }) ?? nil,
+                try StoreCheck.isFile(of: asset, in: store)
+            {
+                note(.exact, row.key, "is what its file is: what was noted of it was damaged, and was made again")
+                try store.noteAgain(row)
+            }
+        }
+        // What was noted under a name that nothing has, and is noted of something by now.
+        for row in try store.changedSmallRows() where row.table == "asset" && row.isGone {
+            guard let noted = row.notedAsset, try store.hasAsset(like: noted) else { continue }
+            note(.exact, row.key, "is no attachment: what was noted of one stood under this name")
+            try store.forget(row)
+        }
+    }
+
+    private mutating func putRow(_ asset: Asset, isThere: Bool) throws {
+        if isThere {
+            try store.database.statement(
+                "UPDATE asset SET size = ?, sha256 = ?, local_only = ?, modified_ns = ? WHERE path = ?"
+            ).bind(1, asset.size).bind(2, asset.digest.hex).bind(3, asset.isLocalOnly ? Int64(1) : 0)
+                .bind(4, asset.modifiedNanoseconds).bind(5, asset.path).run()
+            _ = store.nextChange()
+            return
+        }
+        // Its row has another path now, where no such file lies.
+        for row in try store.changedSmallRows() where row.table == "asset" && row.noted == nil {
+            guard let other = try store.ifSound({ try store.asset(row.key) }) ?? nil, other.digest == asset.digest,
+                try !StoreCheck.isFile(of: other, in: store)
+            else { continue }
+            try store.database.statement("DELETE FROM asset WHERE path = ?").bind(1, other.path).run()
+        }
+        try store.putRow(asset)
+    }
+
+    // MARK: The store's clock
+
+    /// The clock is never behind what it has dated, and was never ahead of now.
+    private mutating func mendLatestTime() throws {
+        guard let row = try store.changedSmallRows().first(where: { $0.subject == Store.latestTimeRow }) else { return }
+        let newest = try store.database.integer("SELECT ifnull(max(modified_at), 0) FROM record")
+        let now = store.clock.now().milliseconds
+        let told = try [row.noted, store.meta(row.key)].compactMap { $0.flatMap { Int64($0) } }
+        let time = max(newest, told.filter { $0 <= now }.max() ?? newest)
+        try store.database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)")
+            .bind(1, row.key).bind(2, String(time)).run()
+        note(.counter, row.subject, "the store's clock was set to \(Timestamp(milliseconds: time).iso8601)")
+    }
+}
+
+extension ChangedRow {
+    /// The attachment that was noted.
+    fileprivate var notedAsset: Asset? {
+        let parts = noted?.split(separator: " ").map(String.init) ?? []
+        guard table == "asset", parts.count == 4, let size = Int64(parts[0]), let isLocal = Int64(parts[2]),
+            let time = Int64(parts[3]), let digest = SHA256Digest(hex: parts[1])
+        else { return nil }
+        return Asset(
+            path: key, size: size, digest: digest, isLocalOnly: isLocal != 0, modifiedNanoseconds: time)
+    }
+}
+
+extension Store {
+    /// Notes of a row what it says now. Must run inside `write`.
+    fileprivate func noteAgain(_ row: ChangedRow) throws {
+        guard let (table, key, _) = StoreSchema.witnessed.first(where: { $0.0 == row.table }) else { return }
+        // The trigger does it.
+        try database.statement("UPDATE \(table) SET \(key) = \(key) WHERE \(key) = ?").bind(1, row.key).run()
+    }
+
+    fileprivate func forget(_ row: ChangedRow) throws {
+        try database.statement("DELETE FROM witness WHERE place = ? AND key = ?")
+            .bind(1, row.table).bind(2, row.key).run()
+    }
+
+    fileprivate func hasAsset(like other: Asset) throws -> Bool {
+        let query = try database.prepare("SELECT 1 FROM asset WHERE sha256 = ? AND modified_ns = ?")
+            .bind(1, other.digest.hex).bind(2, other.modifiedNanoseconds)
+        return try query.step()
+    }
+}

@@ -1,0 +1,99 @@
+import TestSupport
+import Testing
+
+/// Where a row and what was noted of it differ, a repair finds out which of the two is damaged.
+@Suite struct CommandsRepairProofTests {
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{k1, title={One}}\n@misc{k2, title={Two}}\n")
+        try bench.write("files/k1.txt", "text\n")
+        try bench.write("settings.json", #"{"theme":"dark"}"#)
+        try bench.tool(exit: 0, "import", "--create", "a.bib", "--attachments", "files")
+        try bench.tool(exit: 0, "import", "--only", "settings", "settings.json")
+        try bench.tool(exit: 0, "export", "-o", "good.zip")
+        return bench
+    }
+
+    /// A disk tells no trigger.
+    private func rot(_ bench: Workbench, _ statement: String) throws {
+        try bench.shell(
+            """
+            sqlite3 store.db "CREATE TEMP TABLE noted AS SELECT * FROM witness; \(statement);
+            DELETE FROM witness; INSERT INTO witness SELECT * FROM noted"
+            """)
+        try bench.tool(exit: 4, "store", "check")
+    }
+
+    @Test(arguments: [
+        "UPDATE record SET row_hash = row_hash + 1 WHERE type = 'Publication'",
+        "UPDATE noted SET row = replace(row, 'dark', 'dusk') WHERE place = 'setting'",
+        "UPDATE noted SET key = 'thema' WHERE place = 'setting'",
+        "UPDATE noted SET row = '9' || row WHERE place = 'asset'",
+        "UPDATE noted SET key = 'Attachments/x1.txt' WHERE place = 'asset'",
+        "UPDATE asset SET path = 'Attachments/x1.txt'",
+        "UPDATE asset SET sha256 = replace(sha256, 'a', 'b')",
+        "DELETE FROM asset", "DELETE FROM setting",
+        "UPDATE meta SET value = value || '0' WHERE key = 'latest_time'",
+        "UPDATE noted SET row = row || '0' WHERE place = 'meta' AND key = 'latest_time'",
+    ])
+    func whatTheBackupOrTheFileProves_isMended(rotten: String) throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try rot(bench, rotten)
+        let told = try bench.tool(exit: 0, "store", "repair", "--from", "good.zip")
+        #expect(!(told.stdout + told.stderr).contains("0 repairs"), "\(told.stdout)\(told.stderr)")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+    }
+
+    @Test func aBackupOfTheDamage_provesNothing_andAcceptCounts() throws {
+        let bench = try bench()
+        try rot(bench, "UPDATE setting SET value = replace(value, 'dark', 'dusk')")
+        try bench.shell(
+            "sqlite3 store.db \"UPDATE record SET fields = replace(fields, 'One', 'Eno') WHERE type = 'Publication'\"")
+        try bench.tool(exit: 3, "export", "-o", "bad.zip")
+        try bench.tool(exit: 4, "store", "repair", "--from", "bad.zip")
+        try bench.tool(exit: 4, "store", "check")
+        let told = try bench.tool(exit: 0, "store", "repair", "--accept")
+        #expect(told.stdout.contains("setting theme: was taken as it is"), "\(told.stdout)")
+        #expect(told.stderr.contains("repairs made"), "\(told.stderr)")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    @Test func aRecordThatIsGone_isNamed_andComesBackFromTheBackup() throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try bench.write("b.bib", "@misc{k3, title={Three}}\n")
+        // The order of b.bib is a record, too.
+        try bench.shell("cp store.db before.db; $T -q import b.bib")
+        try bench.shell("sqlite3 store.db \"DELETE FROM record WHERE fields LIKE '%Two%' OR fields LIKE '%Three%'\"")
+        let check = try bench.tool(exit: 4, "store", "check")
+        #expect((check.stdout + check.stderr).contains("are gone"), "\(check.stdout)\(check.stderr)")
+        // Without a backup nothing says any more what they were, and that they were stays known.
+        try bench.tool(exit: 4, "store", "repair")
+        try bench.tool(exit: 4, "store", "check")
+        let told = try bench.tool(exit: 4, "store", "repair", "--from", "good.zip")
+        #expect(told.stdout.contains("was gone, and is back as it was"), "\(told.stdout)")
+        #expect(told.stderr.contains("is gone"), "\(told.stderr)")
+        try bench.tool(exit: 0, "store", "repair", "--accept")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+    }
+
+    /// As a command leaves it that had no room to note what it had done.
+    @Test func aFileThatIsInPlace_isNotMissing() throws {
+        let bench = try bench()
+        try bench.shell("sqlite3 store.db \"INSERT INTO asset_pending (path) VALUES ('Attachments/k1.txt')\"")
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool(exit: 0, "store", "check", "--quick")
+    }
+
+    @Test func aFileThatCannotGrow_isReportedWithWhatHelps() throws {
+        let bench = try bench()
+        let lines = (0..<4000).map { "@misc{n\($0), title={A title of number \($0)}}\n" }.joined()
+        try bench.write("many.bib", lines)
+        let told = try bench.shell("(ulimit -f 300; trap '' XFSZ; $T import many.bib 2>&1) || true")
+        #expect(told.contains("could not grow") && told.contains("ulimit -f"), "\(told)")
+        try bench.tool(exit: 0, "store", "check")
+    }
+}
