@@ -1,5 +1,4 @@
 import CSQLite
-import Glibc
 
 /// A connection to an SQLite database. All pointers of the library stay in this file.
 /// https://www.sqlite.org/c3ref/intro.html
@@ -209,8 +208,11 @@ public final class SQLite {
                 .damaged, text, at: path, remedy: Self.checkFirst)
         case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM:
             return BackupError(.failed, "cannot be written: \(text)", at: path, remedy: BackupError.whoMayWrite)
-        case SQLITE_IOERR where [EFBIG, ENOSPC, EDQUOT].contains(sqlite3_system_errno(handle)):
-            return BackupError.ofSystem(sqlite3_system_errno(handle), text, at: path)
+        // A write: SQLite does not always tell why it failed.
+        case SQLITE_IOERR where status == SQLITE_IOERR | (3 << 8):
+            return BackupError(
+                .failed, "\(text): the file could not be written", at: path,
+                remedy: "free some space, lift the limit on file sizes ('ulimit -f' shows it) or check the disk")
         default:
             return BackupError(.failed, text, at: path)
         }

@@ -269,12 +269,8 @@ extension BackupError {
 
     /// An error made of the current `errno`; a full disk and a missing file keep codes of their own.
     static func fromErrno(_ what: String, at path: String) -> BackupError {
-        ofSystem(errno, what, at: path)
-    }
-
-    /// The same of an error that somebody else has met; 0 is none that is known.
-    static func ofSystem(_ number: Int32, _ what: String, at path: String) -> BackupError {
-        let reason = number == 0 ? "input/output error" : String(cString: strerror(number))
+        let number = errno
+        let reason = String(cString: strerror(number))
         switch number {
         case EFBIG:
             return BackupError(
