@@ -114,7 +114,9 @@ struct LayoutViews {
 
     /// The command that prints what a query could have chosen.
     func listing(_ kinds: Set<Kind>) -> String {
-        func shows(_ file: String) -> String { "'backup-tool show BACKUP \(prepared.layout.prefix)\(file)' prints" }
+        func shows(_ file: String) -> String {
+            "\(TypedCommand.quoted("show BACKUP", ["\(prepared.layout.prefix)\(file)"])) prints"
+        }
         if kinds == [.notes], prepared.file(Layout.notes) != nil { return "\(shows(Layout.notes)) its notes" }
         if kinds == [.publications], prepared.file(Layout.bibliography) != nil {
             return "\(shows(Layout.bibliography)) its publications"
