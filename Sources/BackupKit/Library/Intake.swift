@@ -214,7 +214,7 @@ final class Intake {
     }
 
     static func howPurgedReturn(_ id: RecordID) -> String {
-        "\(TypedCommand.quoted("store purge", options: ["allow-return": id.description])) lets it come back; "
+        "\(TypedCommand.quoted("store purge --allow-return", [id.description])) lets it come back; "
             + "then repeat this command"
     }
 
