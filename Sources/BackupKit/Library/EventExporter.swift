@@ -8,6 +8,19 @@ public struct EventExportOptions: Sendable {
     public var progress = Progress.none
 
     public init() {}
+
+    /// Whether days or a type were asked for.
+    var isChoice: Bool { from != nil || to != nil || type != nil }
+
+    /// What was asked for and is not there.
+    func finding(about result: EventExportResult) -> Finding? {
+        guard isChoice, result.events == 0 else { return nil }
+        return Finding(
+            .entryMissing, .warning, type.map { "--type \($0)" } ?? "--from and --to",
+            "no event of the store is of this choice",
+            remedy: "'backup-tool events export -o - --dry-run' counts all events; without --type all types are written"
+        )
+    }
 }
 
 /// What an export of events wrote.
@@ -34,7 +47,7 @@ public enum EventExporter {
                 try days.forEachDay { day, lines in try sink.write(day, lines) }
                 var result = days.result
                 for path in days.media.sorted() { try copyMedia(path, store, sink.root, &result) }
-                return result
+                return noted(result, options)
             }
         }
     }
@@ -54,13 +67,19 @@ public enum EventExporter {
         try store.read {
             let days = try EventDays(store, options)
             try days.forEachDay { _, lines in try file.write(lines) }
-            return days.result
+            return noted(days.result, options)
         }
     }
 
     /// What an export would write.
     public static func count(_ store: Store, _ options: EventExportOptions) throws -> EventExportResult {
-        try store.read { try EventDays(store, options).result }
+        try store.read { noted(try EventDays(store, options).result, options) }
+    }
+
+    private static func noted(_ result: EventExportResult, _ options: EventExportOptions) -> EventExportResult {
+        var result = result
+        if let finding = options.finding(about: result) { result.warnings.append(finding) }
+        return result
     }
 
     private struct DayFolder {

@@ -17,6 +17,8 @@ public enum RecordLabel {
             return text(of: inside)
         case RecordType.conflict:
             return "conflict of \(Fields.strings("works", in: fields).joined(separator: " and "))"
+        case RecordType.bibliographyPart:
+            return "text between entries" + (Fields.string("file", in: fields).map { " (\($0))" } ?? "")
         default: return title ?? Fields.string("name", in: fields) ?? record.type
         }
     }

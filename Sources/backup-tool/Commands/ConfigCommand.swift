@@ -19,7 +19,7 @@ extension Command {
         "check", "Show the configuration and every mistake in it", in: .schedule,
         discussion: """
             Reads the file that every command reads: --config, else config.toml below the usual folders. Shows each \
-            setting with its value, paths in full, and the line that it comes from; with --profile those of one \
+            setting with its value, paths as commands use them, and the line that it comes from; with --profile those of one \
             profile. Every mistake is named with its line, and so are a password file and a place for metrics that are of no use.
 
             The exit code is 4 when there are mistakes.

@@ -76,6 +76,9 @@ extension Command {
             var options = EventExportOptions()
             options.from = try call.day("from")
             options.to = try call.day("to")
+            if let from = options.from, let to = options.to, to < from {
+                throw call.usage("--from \(from.text) is after --to \(to.text)")
+            }
             options.type = call.value("type")
             options.replace = call.flag("force")
             options.progress = call.output.progress()

@@ -14,19 +14,22 @@ extension Invocation {
         let shown = findings.filter { $0.severity != .note || output.isVerbose }
         let groups = output.isVerbose ? shown.map { [$0] } : FindingGroup.groups(of: shown)
         var advised: Set<String> = []
+        var isHinted = false
         for group in output.isVerbose ? groups[...] : groups.prefix(limit) {
             guard let first = group.first else { continue }
             output.say("\(mark(of: first.severity)) \(FindingGroup.text(of: group))")
             if let remedy = first.remedy, output.isVerbose || advised.insert(remedy).inserted {
                 output.say("  \(printable(remedy))")
             }
+            if group.count > 1, !isHinted {
+                isHinted = true
+                output.say("  --verbose or --json lists each of them")
+            }
         }
         let told = groups.prefix(limit)
         if !output.isVerbose, groups.count > told.count {
             let rest = shown.count - told.reduce(0) { $0 + $1.count }
             output.say("  … and \(HumanText.count(rest)) more; --verbose or --json shows them all")
-        } else if groups.count < shown.count {
-            output.say("  --verbose or --json lists each of them")
         }
     }
 

@@ -31,7 +31,7 @@ extension Invocation {
                 show(result.plan, of: most + result.kept + result.quarantined)
             }
             say(result.findings)
-            output.note(result.sentence(dryRun: dryRun))
+            output.note(result.sentence(of: what, dryRun: dryRun))
             if result.protected > 0, !dryRun, !output.isVerbose {
                 let other =
                     what == "import" ? "--overwrite takes it all the same" : "--resurrect brings back what was deleted"
@@ -96,18 +96,21 @@ extension PlanItem {
 }
 
 extension IntakeResult {
-    func sentence(dryRun: Bool) -> String {
+    func sentence(of what: String, dryRun: Bool) -> String {
         var parts: [String] = []
         func part(_ count: Int, _ what: String) {
             if count > 0 { parts.append("\(HumanText.count(count)) \(what)") }
         }
         part(added, "added")
-        part(updated, "updated")
+        part(broughtBack, "brought back")
+        part(updated - broughtBack, "updated")
         part(kept, "also restored on other devices")
         part(quarantined, "put in quarantine")
         part(removed, "removed")
         part(unchanged, "unchanged")
-        part(protected, "protected")
+        let stay = stayedDeleted == 1 ? "stays deleted" : "stay deleted"
+        part(stayedDeleted, "\(stay), because the delete is newer than what the \(what) brings")
+        part(protected - stayedDeleted, "protected")
         part(rejected, "rejected")
         part(conflicts, conflicts == 1 ? "conflict" : "conflicts")
         part(attachmentsAdded, attachmentsAdded == 1 ? "attachment added" : "attachments added")
@@ -115,7 +118,9 @@ extension IntakeResult {
             attachmentsMended,
             attachmentsMended == 1 ? "attachment as in the backup again" : "attachments as in the backup again")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
-        let list = parts.isEmpty ? "nothing to do" : parts.joined(separator: ", ")
+        let nothing = what == "restore" ? "The backup holds nothing that the store lacks" : "Nothing to \(what)"
+        if parts.isEmpty { return dryRun ? "Dry run: \(nothing); nothing written." : "\(nothing)." }
+        let list = parts.joined(separator: ", ")
         return dryRun ? "Dry run: \(list), nothing written." : "\(list)."
     }
 

@@ -202,7 +202,7 @@ extension Synchronizer {
         return open.contains(record.id.zone) ? (.permission, Self.lacksShare) : nil
     }
 
-    static let lacksShare = "the hub does not have the share of its zone, so everybody could read it there"
+    static let lacksShare = "the hub does not yet know with whom its zone is shared, so everybody could read it there"
 
     private func passOver(through last: Int64, _ isAll: Bool) throws {
         guard last > link.pushedThrough else { return }
