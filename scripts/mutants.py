@@ -416,6 +416,8 @@ def run_tests(number, filters, skips, about_text=False):
         process.communicate()
         return False, "no test: it did not end", []
     if "Test run with 0 tests" in output:
+        if skips:
+            return True, "", []
         sys.exit(f"No test has such a name: {' '.join(filters)}. Mend the lists in Tests/Mutants.")
     failed = re.findall(r"✘(?:\x1b\[0m)? Test (\w+)", output)
     failed = [name for name in failed if name not in ("run",)]

@@ -5,7 +5,7 @@ import Testing
 @testable import BackupKit
 
 /// Devices whose clocks disagree, and a hub.
-private final class Office {
+final class Office {
     let clock = TestClock()
     let stores: [Store]
     let hub: FileHub

@@ -34,7 +34,8 @@ public func checkSound(_ path: String) throws {
             "a tombstone that holds data",
             """
             SELECT count(*) FROM record WHERE deleted_at IS NOT NULL
-            AND (fields <> '{}' OR field_times IS NOT NULL OR device_id IS NOT NULL)
+            AND (fields <> '{}' OR device_id IS NOT NULL
+                OR EXISTS (SELECT 1 FROM json_each(field_times) WHERE key NOT LIKE '(merged) %'))
             """
         ),
         (

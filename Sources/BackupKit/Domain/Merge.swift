@@ -32,6 +32,7 @@ public enum Protection: String, Sendable {
     case localOnly = "is kept on this device only"
     case newer = "is as new or newer in the store"
     case purged = "was purged, so it stays deleted"
+    case hasTakenIn = "has taken in another record since"
     case newerSchema = "is of a schema that this backup-tool does not know"
     case quarantined = "is in quarantine"
 }
@@ -103,15 +104,20 @@ public struct MergePolicy: Sendable {
     }
 
     private func decideTombstones(_ existing: Record, _ incoming: Record) -> Decision {
-        guard incoming.modifiedAt > existing.modifiedAt else { return .unchanged }
-        return .update(withName(of: existing, incoming), [])
+        let joined = existing.joined(withTombstone: incoming)
+        if joined.modifiedAt == existing.modifiedAt, joined.fieldTimes == existing.fieldTimes { return .unchanged }
+        return .update(withName(of: existing, joined), [])
     }
 
     private func decideReturn(of incoming: Record, over tombstone: Record) throws -> Decision {
         // A local copy carries the time of the tombstone that it left behind for everybody else.
         let isCopy = incoming.isLocalOnly && incoming.id != tombstone.id
+        let isOlder =
+            incoming.latestTime < tombstone.modifiedAt || (incoming.latestTime == tombstone.modifiedAt && !isCopy)
         var back = incoming
-        if incoming.latestTime < tombstone.modifiedAt || (incoming.latestTime == tombstone.modifiedAt && !isCopy) {
+        if !isPurged, incoming.hasTakenIn(unknownTo: tombstone) {
+            back = try incoming.outliving(tombstone)
+        } else if isOlder {
             guard resurrect else { return .protect(.newerTombstone) }
             guard !isPurged else { return .protect(.purged) }
             // Later than the tombstone and all else, or the next sync would delete it again or take its fields.
@@ -125,6 +131,7 @@ public struct MergePolicy: Sendable {
     }
 
     private func decideDelete(_ existing: Record, _ tombstone: Record) -> Decision {
+        if existing.hasTakenIn(unknownTo: tombstone) { return .protect(.hasTakenIn) }
         guard tombstone.modifiedAt >= existing.latestTime else { return .protect(.newer) }
         return .update(withName(of: existing, tombstone), [])
     }

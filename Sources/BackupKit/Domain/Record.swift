@@ -90,10 +90,16 @@ public struct Record: Sendable, Equatable {
     }
 
     /// What is left of a deleted record: identity and times, nothing personal. It keeps its creation time out too.
+    /// It knows what the record had taken in, for who deletes a record deletes that with it.
     public func tombstone(at time: Timestamp) -> Record {
         Record(
-            id: id, type: type, localID: localID, fields: "{}", createdAt: time, modifiedAt: time,
+            id: id, type: type, localID: localID, fields: "{}", fieldTimes: takenIn, createdAt: time, modifiedAt: time,
             schemaVersion: schemaVersion, deletedAt: time)
+    }
+
+    /// Whether it is a tombstone in which somebody has left more than a tombstone says.
+    var hasRemains: Bool {
+        isDeleted && (fields != "{}" || fieldTimes.count > takenIn.count || deviceID != nil)
     }
 
     /// The last time that anything about the record was set.

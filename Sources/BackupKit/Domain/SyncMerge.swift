@@ -16,17 +16,16 @@ struct SyncMerge {
     var derive: Derivation = { merged, _, _ in merged }
 
     /// The record as it is from now on; equal to `hub` when there is nothing to tell the hub. Both have one identity; their
-    /// local ids may differ, since a tombstone may be called after what was deleted. `knowsBase` is false where a hub was
-    /// reset, so that no base says nothing.
-    func merge(_ local: Record, _ hub: Record, base: Ancestor?, knowsBase: Bool = true) throws -> Record {
+    /// local ids may differ, since a tombstone may be called after what was deleted.
+    func merge(_ local: Record, _ hub: Record, base: Ancestor?) throws -> Record {
         switch (local.isDeleted, hub.isDeleted) {
-        case (true, true): return local.modifiedAt > hub.modifiedAt ? local : hub
+        case (true, true): return hub.joined(withTombstone: local)
         // What was written after a delete is not lost by it; nothing else brings the dead back.
         case (true, false):
-            if knowsBase, hub.hasTakenIn(since: base) { return try hub.outliving(local) }
+            if hub.hasTakenIn(unknownTo: local) { return try hub.outliving(local) }
             return local.modifiedAt >= hub.latestTime ? local : hub
         case (false, true):
-            if knowsBase, local.hasTakenIn(since: base) { return try local.outliving(hub) }
+            if local.hasTakenIn(unknownTo: hub) { return try local.outliving(hub) }
             return hub.modifiedAt >= local.latestTime ? hub : local
         case (false, false): return try mergeFields(local, hub, base?.isDeleted == true ? nil : base)
         }

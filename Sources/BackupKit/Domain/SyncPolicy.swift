@@ -20,19 +20,30 @@ extension Record {
         return record
     }
 
-    /// The name under which a record that took in another one notes when. A time only: no record has a field of this name.
-    private static let takenIn = "(merged)"
+    /// How the names begin under which a record notes when it took in which others, by their local ids; its tombstone
+    /// keeps them. Times only: no record has a field of such a name.
+    static let takenInMark = "(merged) "
 
-    /// Notes that the record took in another one at `time`, which was deleted then.
-    mutating func noteTakenIn(at time: Timestamp) {
-        fieldTimes[Self.takenIn] = max(time, fieldTimes[Self.takenIn] ?? .distantPast)
+    /// Notes that the record took in `other` at `time`, which was deleted then, with all that `other` had taken in.
+    mutating func noteTakenIn(_ other: Record, at time: Timestamp) {
+        fieldTimes.merge(other.takenIn) { max($0, $1) }
+        fieldTimes[Self.takenInMark + other.localID] = time
     }
 
-    /// Whether the record took in another one since both sides knew it as `base`. Who deleted it meanwhile did not know of
-    /// the other one, which would be lost with it.
-    func hasTakenIn(since base: Ancestor?) -> Bool {
-        guard !isDeleted, let time = fieldTimes[Self.takenIn] else { return false }
-        return time > base?.fieldTimes[Self.takenIn] ?? .distantPast
+    /// The times of what the record has taken in.
+    var takenIn: [String: Timestamp] { fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) } }
+
+    /// Whether the record took in another one that `version` knows nothing of: with the older version, or with the delete
+    /// of one, the other record would be lost.
+    func hasTakenIn(unknownTo version: Record) -> Bool {
+        !isDeleted && takenIn.contains { $0.value > version.fieldTimes[$0.key] ?? .distantPast }
+    }
+
+    /// Of two tombstones the later one, which knows what either knew.
+    func joined(withTombstone other: Record) -> Record {
+        var later = other.modifiedAt > modifiedAt ? other : self
+        later.fieldTimes = takenIn.merging(other.takenIn) { max($0, $1) }
+        return later
     }
 
     /// The record, alive later than a tombstone of it.

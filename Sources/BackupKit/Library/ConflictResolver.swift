@@ -129,7 +129,7 @@ extension ConflictResolver {
         }
         let time = store.timeAfter(kept.record, other.record)
         var union = try MergePolicy(now: time).union(other.record, into: kept.record, derive: Publication.derive)
-        union.noteTakenIn(at: time)
+        union.noteTakenIn(other.record, at: time)
         try keep(kept, as: union, over: other, time)
     }
 

@@ -112,7 +112,7 @@ public struct Deduplicator {
         result.records += 1
         let changes = FieldChange.list(
             from: try Fields.parse(survivor.record.fields), to: try Fields.parse(merged.fields))
-        merged.noteTakenIn(at: time)
+        for other in sorted.dropFirst() { merged.noteTakenIn(other.record, at: time) }
         try store.put(merged.keptAlive(at: time.next), replacing: survivor)
         if !changes.isEmpty { plan(.update, merged, changes, nil) }
         for other in sorted.dropFirst() {

@@ -85,6 +85,8 @@ final class Intake {
     var assetNames: EntryNameSet?
     /// Bytes, as in `removeOtherAssets`.
     private var touchedSettings: Set<[UInt8]> = []
+    /// Whether something of the source stays deleted: another record may have taken it in.
+    private var leftDead = false
     /// Gives records the defaults that they lack.
     var schema: DataSchema?
     /// How many records got the default of each field, or lack what has none.
@@ -136,6 +138,8 @@ final class Intake {
         }
         if record.hubBytes > CloudLimits.recordBytes { noteOversize(outcome.id.description) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
+        if outcome.decision == .protect(.newerTombstone) { leftDead = true }
+        if overwrite, outcome.decision == .protect(.hasTakenIn) { noteTakenIn(outcome.id) }
         count(record, outcome)
         if record.type == RecordType.publication { try notePublication(record, outcome) }
         try heard(record, outcome)
@@ -347,12 +351,26 @@ final class Intake {
                 plan(.protect, record, id: record.id, reason: Protection.localOnly.rawValue)
                 continue
             }
+            if leftDead, !record.takenIn.isEmpty {
+                result.protected += 1
+                plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
+                noteTakenIn(record.id)
+                continue
+            }
             try store.remove(record.id)
             result.removed += 1
             plan(.remove, record, id: record.id)
         }
         guard kinds.contains(.publications) else { return }
         for conflict in try store.pointlessConflicts() where !touched.contains(conflict) { try store.remove(conflict) }
+    }
+
+    private func noteTakenIn(_ id: RecordID) {
+        note(
+            Finding(
+                .protected, .warning, id.description,
+                "has taken in another record, which is lost with the backup's version of it; it stays as it is",
+                remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings the other record back"))
     }
 
     /// The result with what the batch itself knows.

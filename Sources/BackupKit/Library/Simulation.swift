@@ -156,7 +156,9 @@ public final class Simulation {
             let fate: Fate =
                 switch outcome.decision {
                 case .add, .update: .changed
-                case .unchanged, .protect(.newer), .protect(.localOnly), .protect(.newerSchema): .left
+                case .unchanged, .protect(.newer), .protect(.localOnly), .protect(.newerSchema),
+                    .protect(.hasTakenIn):
+                    .left
                 case .protect(.newerTombstone), .protect(.purged): .dead
                 case .protect(.quarantined): .aside
                 }

@@ -71,22 +71,26 @@ extension Store {
         try write {
             try ids.map { text in
                 let stored = try live(text)
-                guard !stored.record.isLocalOnly else { return stored.record.id }
-                let time = timeAfter(stored.record)
-                try put(stored.record.tombstone(at: time), replacing: stored)
-                var local = stored.record
-                let name = RecordID(zone: local.id.zone, name: Self.localPrefix + local.localID)
-                local.id = try freeName(name, type: local.type)
-                local.isLocalOnly = true
-                // Not older than the tombstone beside it, so that a backup of both restores both.
-                local.fieldTimes = try Fields.parse(local.fields).reduce(into: local.fieldTimes) { times, field in
-                    times[field.name] = times[field.name] ?? stored.record.modifiedAt
-                }
-                local.modifiedAt = time
-                try put(local, replacing: nil)
-                return local.id
+                return try stored.record.isLocalOnly ? stored.record.id : keepHere(stored)
             }
         }
+    }
+
+    /// Keeps a record on this device alone, and returns its name here. Must run inside `write`.
+    func keepHere(_ stored: StoredRecord) throws -> RecordID {
+        let time = timeAfter(stored.record)
+        try put(stored.record.tombstone(at: time), replacing: stored)
+        var local = stored.record
+        let name = RecordID(zone: local.id.zone, name: Self.localPrefix + local.localID)
+        local.id = try freeName(name, type: local.type)
+        local.isLocalOnly = true
+        // Not older than the tombstone beside it, so that a backup of both restores both.
+        local.fieldTimes = try Fields.parse(local.fields).reduce(into: local.fieldTimes) { times, field in
+            times[field.name] = times[field.name] ?? stored.record.modifiedAt
+        }
+        local.modifiedAt = time
+        try put(local, replacing: nil)
+        return local.id
     }
 
     /// Gives local-only records back to the cloud: the whole record, newer than its tombstone, overwrites it.

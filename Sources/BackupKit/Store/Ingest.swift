@@ -172,7 +172,7 @@ extension Store {
         if [.protect(.newerTombstone), .protect(.purged)].contains(merged.decision) {
             return try ingest(record, resurrect: resurrect)
         }
-        if merged.decision == .protect(.localOnly) { return merged }
+        if [.protect(.localOnly), .protect(.hasTakenIn)].contains(merged.decision) { return merged }
         let known = try soundRecords(localID: record.localID)
         guard let existing = try match(record, among: known).main else {
             return try ingest(record, resurrect, keepsID: true)
@@ -182,6 +182,12 @@ extension Store {
             let isEqual = merged.decision == .unchanged
             return Outcome(
                 id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.localOnly))
+        }
+        // The record that it took in is deleted here, and would be lost with what it says now.
+        if existing.record.hasTakenIn(unknownTo: record) {
+            let isEqual = merged.decision == .unchanged
+            return Outcome(
+                id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.hasTakenIn))
         }
         // Of two deletes the later one counts: it says which versions stay dead.
         if existing.record.isDeleted, try record.isDeleted || WorkLineage.isOneRecord(existing.record, record) {

@@ -21,9 +21,7 @@ enum RowReader {
                 schemaVersion: Int(try integer(row, 10, "schema_version", in: 1...Int64(Int32.max))),
                 isLocalOnly: try integer(row, 11, "local_only", in: 0...1) != 0,
                 deletedAt: row.type(12) == .null ? nil : try time(row, 12, "deleted_at"))
-            if record.isDeleted, fields != "{}" || !record.fieldTimes.isEmpty || record.deviceID != nil {
-                throw Problem(reason: DamagedRow.tombstoneWithData)
-            }
+            if record.hasRemains { throw Problem(reason: DamagedRow.tombstoneWithData) }
             return Store.StoredRecord(
                 change: try integer(row, 0, "change", in: anyChange ? .min ... .max : 1...changeLimit), record: record)
         } catch let problem as Problem {

@@ -9,6 +9,7 @@ extension Synchronizer {
             try store.write {
                 let before = store.changeCounter
                 for defect in page.defects { try hold(defect.id, .damaged, "the hub's version \(defect.reason)") }
+                for record in page.records { try keepTakenIn(by: record.record) }
                 for record in page.records { try apply(record) }
                 try notePublications(page.records)
                 if link.pushedThrough == before, try store.pendingRecords(after: before) == 0 {
@@ -19,6 +20,30 @@ extension Synchronizer {
                 try store.setHubLink(link)
             }
             if !page.more { return }
+        }
+    }
+
+    /// Others have merged records into one that this device keeps a copy of, and whose new version does not come in here.
+    /// What it took in stays here, too, or it would vanish from this device. Must run inside `write`.
+    private func keepTakenIn(by record: Record) throws {
+        guard !record.isDeleted, !record.takenIn.isEmpty, try store.hasLocalCopy(for: record.id) else { return }
+        for (name, time) in record.takenIn.sorted(by: { $0.key < $1.key }) {
+            let localID = String(name.dropFirst(Record.takenInMark.count))
+            for stored in try store.soundRecords(localID: localID) {
+                let other = stored.record
+                guard other.type == record.type, other.id.zone == record.id.zone, other.id != record.id,
+                    !other.isDeleted, !other.isLocalOnly, other.latestTime <= time
+                else { continue }
+                let kept = try store.keepHere(stored)
+                result.findings.append(
+                    Finding(
+                        .protected, .warning, kept.description,
+                        "was merged into \(record.id) on another device; this device keeps its own copy of that, "
+                            + "so it keeps this record, too",
+                        remedy: TypedCommand.quoted("store enable-cloud", [record.id.description])
+                            + " takes the merged version; then "
+                            + TypedCommand.quoted("store delete", [kept.description]) + " removes this one"))
+            }
         }
     }
 
@@ -59,9 +84,8 @@ extension Synchronizer {
             return try add(record, incoming, isClamped)
         }
         if look.hasCopy, !record.isDeleted, row.isDeleted {
-            if try row.isClean || store.record(change: row.change).modifiedAt < record.latestTime
-                || record.hasTakenIn(since: store.ancestor(record.id))
-            {
+            let tombstone = try store.record(change: row.change)
+            if row.isClean || tombstone.modifiedAt < record.latestTime || record.hasTakenIn(unknownTo: tombstone) {
                 try store.markClean(row.change)
                 return try protect(record)
             }
@@ -169,7 +193,7 @@ extension Synchronizer {
             try derive(record.type, $0, $1, $2)
         }
         var merged = try merge.merge(
-            local, record, base: try store.ancestor(record.id), knowsBase: row.hubVersion != 0)
+            local, record, base: try store.ancestor(record.id))
         // Two clocks disagree, so their times do not tell whether somebody deleted it before or after it was brought back
         // here. What was asked for on purpose stays, and can be deleted again.
         if skew != .none, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
