@@ -52,7 +52,7 @@ struct CommandsStoreCheckTests {
         let check = try bench.tool(exit: 3, "store", "check")
         #expect(check.stderr.contains("neither of the two works"), "\(check.stderr)")
         let repair = try bench.tool(exit: 0, "store", "repair")
-        #expect(repair.stdout.contains("was removed: the store has neither"), "\(repair.stdout)")
+        #expect(repair.stdout.contains("was removed from this store: it has neither"), "\(repair.stdout)")
         try bench.tool(exit: 0, "store", "check")
     }
 

@@ -9,6 +9,8 @@ struct OddConflict {
         case namesNoWorks
         /// Neither work is in the store, not even deleted.
         case worksAreUnknown
+        /// The same, before the first sync has come to its end.
+        case worksMayCome
         case decisionIsUnknown
     }
 
@@ -24,12 +26,17 @@ struct OddConflict {
             case .namesNoWorks:
                 (
                     "the conflict does not say which two works clash",
-                    "\(TypedCommand.quoted("store delete", ["\(id)"])) removes it"
+                    "\(TypedCommand.quoted("store delete", ["\(id)"])) removes it on all devices; there is no undo"
                 )
             case .worksAreUnknown:
                 (
                     "the store has neither of the two works of the conflict",
-                    "'backup-tool store repair' removes it"
+                    "'backup-tool store repair' removes it from this store only; there is no undo"
+                )
+            case .worksMayCome:
+                (
+                    "the works of the conflict are not here yet: the first sync did not finish",
+                    "'backup-tool sync' brings them"
                 )
             case .decisionIsUnknown:
                 (
@@ -49,19 +56,21 @@ extension Store {
         while try rows.step() {
             numbers[RecordID(zone: rows.text(0), name: rows.text(1)), default: 0] += 1
         }
-        var records: [Record] = []
-        try forEachLive(type: RecordType.conflict) { records.append($0.record) }
-        return try records.flatMap { record in
+        var conflicts: [StoredRecord] = []
+        try forEachLive(type: RecordType.conflict) { conflicts.append($0) }
+        return try conflicts.flatMap { stored in
+            let record = stored.record
             let count = numbers[record.id] ?? 0
             let defects = [
                 count == 0 ? .hasNoNumber : nil, count > 1 ? .hasSeveralNumbers : nil,
-                try defect(of: record),
+                try defect(of: stored),
             ]
             return defects.compactMap(\.self).map { OddConflict(id: record.id, defect: $0) }
         }
     }
 
-    private func defect(of record: Record) throws -> OddConflict.Defect? {
+    private func defect(of stored: StoredRecord) throws -> OddConflict.Defect? {
+        let record = stored.record
         guard let conflict = try Conflict(record, number: 0, subject: { _, _ in "" }) else {
             return .namesNoWorks
         }
@@ -70,8 +79,10 @@ extension Store {
         let mayCome =
             try database.integer(
                 "SELECT EXISTS (SELECT 1 FROM held WHERE kind IN ('damaged', 'missing', 'newer'))") != 0
-        return try mayCome || isKnown(conflict.existing, conflict) || isKnown(conflict.incoming, conflict)
-            ? nil : .worksAreUnknown
+        if try mayCome || isKnown(conflict.existing, conflict) || isKnown(conflict.incoming, conflict) { return nil }
+        // What the hub has is not for this store to judge: others have the works.
+        guard try hubVersion(stored.change) != nil else { return .worksAreUnknown }
+        return try hubLink()?.syncedAt == nil ? .worksMayCome : nil
     }
 
     /// Whether the store has a work, in whatever state, or may have it again after an undo.
@@ -80,6 +91,7 @@ extension Store {
             conflict.isAboutAssets
                 ? """
                 SELECT 1 FROM asset WHERE path = ?1 UNION ALL SELECT 1 FROM batch_asset WHERE path = ?1
+                UNION ALL SELECT 1 FROM asset_sync WHERE path = ?1
                 """
                 : """
                 SELECT 1 FROM record WHERE type = 'Publication' AND ?1 IN (local_id, name)

@@ -266,9 +266,10 @@ struct StoreRepair {
         case .hasSeveralNumbers: note(.queue, "\(conflict.id)", "has one number again")
         case .worksAreUnknown:
             guard let stored = try store.record(conflict.id) else { return }
-            try store.bury(stored)
-            note(.queue, "\(conflict.id)", "was removed: the store has neither of its works")
-        case .namesNoWorks, .decisionIsUnknown: break
+            // No tombstone: other devices may have the works.
+            try store.takeOut(stored.change, stored.record)
+            note(.queue, "\(conflict.id)", "was removed from this store: it has neither of its works")
+        case .namesNoWorks, .decisionIsUnknown, .worksMayCome: break
         }
     }
 
