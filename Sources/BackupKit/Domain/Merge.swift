@@ -44,6 +44,8 @@ public struct MergePolicy: Sendable {
     public var now: Timestamp
     /// With `resurrect`: the latest time that is known of the record apart from the two versions.
     public var known = Timestamp.distantPast
+    /// Keywords in BibTeX text merge by union, too. An import does not say so: there a keyword that is missing was removed.
+    public var joinsKeywords = false
     /// With `resurrect`: what is alive and has nothing to gain outlives them too.
     public var keepsAlive = false
     /// The store has purged the record: nothing alive takes its place.
@@ -203,7 +205,9 @@ public struct MergePolicy: Sendable {
                 let newer = theirTime > myTime
                 chosen = newer ? theirs : mine
                 if Self.setFields.contains(name), let mine, let theirs {
-                    chosen = try union(newer ? theirs : mine, newer ? mine : theirs) ?? chosen
+                    let (first, second) = newer ? (theirs, mine) : (mine, theirs)
+                    let text = joinsKeywords ? try Keywords.union(name, first, second) : nil
+                    chosen = try union(first, second) ?? text ?? chosen
                 }
                 if mine == nil || !sameBytes(chosen, mine ?? "") { merged.takes = true }
             }

@@ -101,7 +101,7 @@ struct SyncMerge {
         let iWin = try isNewer(my, myTime, mine.record, than: their, theirTime, theirs.record)
         let newest = max(myTime, theirTime)
         if MergePolicy.setFields.contains(name), let my, let their,
-            let set = try joined(iWin ? my : their, iWin ? their : my, base: before?.values[name])
+            let set = try joined(name, iWin ? my : their, iWin ? their : my, base: before?.values[name])
         {
             return (set, newest)
         }
@@ -120,8 +120,9 @@ struct SyncMerge {
         return try Fields.canonical(other).lexicographicallyPrecedes(Fields.canonical(value))
     }
 
-    /// Two sets joined: what one side took out of the base is out, all else is in. Nil when one is no array.
-    private func joined(_ winner: String, _ other: String, base: String?) throws -> String? {
+    /// Two sets joined: what one side took out of the base is out, all else is in. Nil when one is no set.
+    private func joined(_ name: String, _ winner: String, _ other: String, base: String?) throws -> String? {
+        if let text = try Keywords.union(name, winner, other, base: base) { return text }
         guard let first = try JSON(parsing: winner).array, let second = try JSON(parsing: other).array else {
             return nil
         }

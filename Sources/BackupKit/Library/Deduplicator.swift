@@ -149,7 +149,9 @@ extension MergePolicy {
         var incoming = other
         incoming.id = kept.id
         incoming.localID = kept.localID
-        let decision = try decide(existing: kept, incoming: incoming, derive: derive)
+        var policy = self
+        policy.joinsKeywords = true
+        let decision = try policy.decide(existing: kept, incoming: incoming, derive: derive)
         guard case .update(var merged, let changes) = decision, !changes.isEmpty else {
             return try Self.withTimes(of: incoming, kept)
         }
