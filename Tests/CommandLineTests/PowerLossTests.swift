@@ -159,7 +159,7 @@ enum UnpluggedCommand: String, CaseIterable, Sendable {
             let next = try runTool(
                 ["store", "delete", "none", "--store", "store.db"],
                 environment: testEnvironment(["TMPDIR": bench.path("tmp")]), in: lost)
-            #expect(next.status == 10 || next.stderr.contains("no such record"), "\(place): \(next.stderr)")
+            #expect(next.status == 10 || next.stderr.contains("no record has this id"), "\(place): \(next.stderr)")
             try Directory.removeTree(lost)
         }
     }

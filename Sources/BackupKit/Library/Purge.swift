@@ -71,10 +71,7 @@ public struct Purge {
     private mutating func choose() throws {
         for text in options.ids {
             let found = try store.find(text)
-            guard !found.isEmpty else {
-                throw BackupError(
-                    .failed, "there is no such record", at: text, remedy: "'backup-tool store changes' lists the ids")
-            }
+            guard !found.isEmpty else { throw try store.unknownID(text) }
             if found.contains(where: { !$0.isDeleted }) {
                 throw BackupError(
                     .refused, "is not deleted", at: text,

@@ -32,11 +32,27 @@ extension Store {
             throw BackupError(.failed, "names more than one record: \(names)", at: text, remedy: "use zone/name")
         }
         guard let record = alive.first, let stored = try self.record(record.id) else {
-            let what = matches.isEmpty ? "there is no such record" : "is deleted already"
+            if matches.isEmpty { throw try unknownID(text) }
             throw BackupError(
-                .failed, what, at: text, remedy: "'backup-tool store changes' lists the records and their ids")
+                .failed, "is deleted already", at: text,
+                remedy: "'backup-tool store changes' lists the records and their ids")
         }
         return stored
+    }
+
+    /// What to say of a text that is no record's id.
+    func unknownID(_ text: String) throws -> BackupError {
+        var bearers: [String] = []
+        try forEachCiteKey { key, id, _ in if sameBytes(key, text) { bearers.append(id.description) } }
+        guard !bearers.isEmpty else {
+            return BackupError(
+                .failed, "no record has this id", at: text,
+                remedy: "'backup-tool store changes' lists the records and their ids")
+        }
+        let ids = bearers.sorted().joined(separator: ", ")
+        return BackupError(
+            .failed, "no record has this id; a cite key is not an id", at: text,
+            remedy: "use the id of the publication with this key: \(ids)")
     }
 
     /// Turns records into tombstones. All of them or none.

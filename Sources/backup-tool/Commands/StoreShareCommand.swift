@@ -35,14 +35,19 @@ extension Command {
         "unshare", "Stop sharing a zone with a user, or with all", in: .store,
         discussion:
             "Without USER the share is removed and the zone is open to every user again. The next sync sends it to the hub.",
-        options: [.store],
+        options: [.store, .value("with", "USER", "The user to remove, as in 'share'")],
         arguments: [Argument("ZONE", "The zone"), Argument("USER", "The user to remove", .text, .optional)],
         examples: [Example("backup-tool store unshare OllieEvents ben", "Ben may no longer read them")],
         reports: true,
         run: { call in
             let zone = try call.argument("ZONE")
+            let user = call.value("with")
+            if user?.isEmpty == true { throw call.usage("--with needs a name") }
+            guard user == nil || call.arguments("USER").isEmpty else {
+                throw call.usage("name the user once: as USER or with --with")
+            }
             let store = try call.store(.write)
-            call.report(try store.unshare(zone, call.arguments("USER").first), zone, "store-unshare")
+            call.report(try store.unshare(zone, user ?? call.arguments("USER").first), zone, "store-unshare")
             return .done
         })
 }

@@ -50,6 +50,10 @@ extension Invocation {
         say(
             held.map { held in
                 let id = held.id.description
+                if held.isIncoming {
+                    let remedy = held.kind == .missing ? "sync a device that has the file, then this one" : nil
+                    return Finding(.skipped, .warning, id, "cannot be fetched: \(held.reason)", remedy: remedy)
+                }
                 guard held.kind == .local else {
                     return Finding(.skipped, .warning, id, "stays on this device: \(held.reason)")
                 }

@@ -47,6 +47,8 @@ public struct Held: Sendable, Equatable {
     public let reason: String
     public let size: Int64
     public let since: Timestamp
+    /// Whether it waits on the hub for this device; else it is here, and waits for the hub.
+    public let isIncoming: Bool
 }
 
 /// What waits for the next sync.
@@ -112,14 +114,18 @@ extension Store {
 
     func held() throws -> [Held] {
         let query = try database.prepare(
-            "SELECT zone, name, kind, reason, size, since FROM held ORDER BY zone, name")
+            """
+            SELECT zone, name, kind, reason, size, since, kind IN ('damaged', 'newer') OR zone = '\(Self.assetZone)'
+            AND EXISTS (SELECT 1 FROM asset_sync WHERE path = name AND wanted) FROM held ORDER BY zone, name
+            """)
         var found: [Held] = []
         while try query.step() {
             guard let kind = Held.Kind(rawValue: query.text(2)) else { continue }
             found.append(
                 Held(
                     id: RecordID(zone: query.text(0), name: query.text(1)), kind: kind, reason: query.text(3),
-                    size: query.integer(4), since: Timestamp(milliseconds: query.integer(5))))
+                    size: query.integer(4), since: Timestamp(milliseconds: query.integer(5)),
+                    isIncoming: query.integer(6) != 0))
         }
         return found
     }
