@@ -41,12 +41,14 @@ private func replace(_ path: String, _ text: String, in store: Store) throws {
             try test.batch {
                 try expectPlace("a.b/x.y.pdf", "B", in: $0, .conflict(keptAs: "a.b/x.y_conflict_2026-03-01.pdf"))
                 try expectPlace("a.b/x.y.pdf", "C", in: $0, .conflict(keptAs: "a.b/x.y_conflict_2026-03-01-2.pdf"))
-                try expectPlace("a.b/x.y.pdf", "B", in: $0, .unchanged)
+                try expectPlace("a.b/x.y.pdf", "B", in: $0, .known(as: "a.b/x.y_conflict_2026-03-01.pdf"))
             }
             #expect(try test.store.info().conflicts == 2)
             let before = try contents(of: test.store.assetFolder)
             test.clock.advance(seconds: 86_400)
-            try test.batch { try expectPlace("a.b/x.y.pdf", "C", in: $0, .unchanged) }
+            try test.batch {
+                try expectPlace("a.b/x.y.pdf", "C", in: $0, .known(as: "a.b/x.y_conflict_2026-03-01-2.pdf"))
+            }
             #expect(try contents(of: test.store.assetFolder) == before)
         }
     }

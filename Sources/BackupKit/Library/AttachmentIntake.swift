@@ -30,7 +30,17 @@ extension Intake {
             }
             return try replace(existing, by: asset, from: staged)
         }
-        guard let asset = try separated(asset) else { return nil }
+        guard let place = try place(of: asset) else { return nil }
+        if let known = try store.asset(asset.path), known.digest != asset.digest {
+            return try takeBesideAnother(asset, as: place, from: staged)
+        }
+        if !sameBytes(place, asset.path), try store.asset(place) == nil {
+            note(
+                Finding(
+                    .conflict, .warning, asset.path,
+                    "differs from another file's name only in case or Unicode form; kept as \(place)"))
+        }
+        asset = asset.renamed(place)
         if let (known, change) = try harm(to: asset) {
             guard let change, !isAskedFor else { return try replace(known, by: asset, from: staged) }
             note(change)
@@ -41,21 +51,63 @@ extension Intake {
         let isKnown = try store.asset(asset.path)?.digest == asset.digest
         // In a dry run the rows are written, too, and rolled back: what comes later depends on them.
         let isPlaced = staged != nil || store.rehearsal
-        let outcome = try isPlaced ? store.placeAsset(asset, from: staged) : store.planAsset(asset)
-        switch outcome {
+        switch try isPlaced ? store.placeAsset(asset, from: staged) : store.planAsset(asset) {
         case .added where isKnown: result.attachmentsMended += 1
         case .added: result.attachmentsAdded += 1
-        case .unchanged: result.attachmentsUnchanged += 1
-        case .conflict(let path):
-            result.attachmentsAdded += 1
-            result.conflicts += 1
-            note(
-                Finding(
-                    .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(path)")
-            )
-            return path
+        case .unchanged, .conflict, .known: result.attachmentsUnchanged += 1
         }
         return asset.path
+    }
+
+    /// Takes a file that has the name of another one.
+    private func takeBesideAnother(_ asset: Asset, as place: String, from staged: String?) throws -> String? {
+        // The store has it under this name already.
+        if try store.asset(place) != nil { return try takeSound(asset.renamed(place), from: staged) }
+        if staged != nil || store.rehearsal { try store.placeAsset(asset, from: staged, as: place) }
+        result.attachmentsAdded += 1
+        result.conflicts += 1
+        note(
+            Finding(
+                .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(place)"))
+        return place
+    }
+
+    /// Decides where the files of a backup will lie, so that its records link them there: a link means the backup's file.
+    /// `areTaken` is false where the files stay in the backup; then only those that the store has count.
+    func planPlaces(of files: [Asset], areTaken: Bool) throws {
+        moved = [:]
+        guard policy != .quarantine else { return }
+        ownNames = Set(files.map { ByteName($0.path) })
+        for file in files {
+            guard let known = try store.ifSound({ try place(of: file) }) ?? nil, !sameBytes(known, file.path) else {
+                continue
+            }
+            if try areTaken || store.asset(known)?.digest == file.digest { moved[ByteName(file.path)] = known }
+        }
+    }
+
+    /// Where a file will lie; nil when there is no place for it.
+    private func place(of asset: Asset) throws -> String? {
+        let version = AssetVersion(path: ByteName(asset.path), digest: asset.digest)
+        if let known = places[version] { return known }
+        let place: String?
+        if let known = try store.asset(asset.path) {
+            place = overwrite || known.digest == asset.digest ? asset.path : try nameBeside(asset)
+        } else {
+            place = try separated(asset)
+        }
+        places.updateValue(place, forKey: version)
+        return place
+    }
+
+    private func nameBeside(_ asset: Asset) throws -> String {
+        switch try store.nameBesideAnother(asset, isTaken: { ownNames.contains(ByteName($0)) }) {
+        case .conflict(let path):
+            ownNames.insert(ByteName(path))
+            return path
+        case .known(let path): return path
+        case .added, .unchanged: return asset.path
+        }
     }
 
     /// The file of the backup takes the place of the store's. What an app wrote into that is kept beside it.
@@ -71,9 +123,9 @@ extension Intake {
         return asset.path
     }
 
-    /// The asset, under another name when its own would fall together with one of the store's on a file system that folds
+    /// The asset's name, or another one when its own would fall together with one of the store's on a file system that folds
     /// case or Unicode forms: no export could hold both.
-    private func separated(_ asset: Asset) throws -> Asset? {
+    private func separated(_ asset: Asset) throws -> String? {
         if assetNames == nil {
             var names = EntryNameSet()
             try store.forEachAsset { known in
@@ -82,20 +134,13 @@ extension Intake {
             }
             assetNames = names
         }
-        if try store.asset(asset.path) != nil { return asset }
         let dot = asset.path.lastIndex(of: ".").map { asset.path[$0...].contains("/") ? asset.path.endIndex : $0 }
         let end = dot ?? asset.path.endIndex
         for number in 1..<1000 {
             let path = number == 1 ? asset.path : "\(asset.path[..<end])_\(number)\(asset.path[end...])"
-            if number > 1, try store.asset(path)?.digest == asset.digest { return asset.renamed(path) }
+            if number > 1, try store.asset(path)?.digest == asset.digest { return path }
             guard (try? assetNames?.insert(path)) != nil else { continue }
-            if number > 1 {
-                note(
-                    Finding(
-                        .conflict, .warning, asset.path,
-                        "differs from another file's name only in case or Unicode form; kept as \(path)"))
-            }
-            return asset.renamed(path)
+            return path
         }
         note(Finding(.skipped, .warning, asset.path, "cannot lie beside the files that the store has"))
         return nil

@@ -6,7 +6,7 @@ extension BibliographyIntake {
         let text = store.hasher.text(block.raw)
         state.entries[text, default: 0] += 1
         pen.clear()
-        Publication.write(block, links: state.links, with: &pen) {
+        Publication.write(block, links: placesInStore(of: state.links, state), with: &pen) {
             block.value(of: block.fields[$0], macros: state.macros)
         }
         state.links = []
@@ -16,6 +16,12 @@ extension BibliographyIntake {
             return try add(id, key, text, to: lane, &state)
         }
         try takeSlow(key, text, number: state.entries[text] ?? 1, &state, wanted)
+    }
+
+    /// What our own comments before an entry link. A file of a backup may have another name in the store; one that lies
+    /// beside the `.bib` file is linked when it has its place.
+    private func placesInStore(of links: [String], _ state: FileState) -> [String] {
+        links.filter { namedFiles?.isBeside(state.path, $0) != true }.map { intake.moved[ByteName($0)] ?? $0 }
     }
 
     /// Adds the entry that the pen has written as a publication that nobody can know.

@@ -214,7 +214,7 @@ final class BibliographyIntake {
 
     /// An entry of an export, as it was before it was exported.
     private func takeOriginal(of block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
-        namedFiles?.note(block, in: state.path, state.macros, alsoNaming: state.links)
+        let wishes = namedFiles?.note(block, in: state.path, state.macros, alsoNaming: state.links) ?? 0..<0
         let marks = state.marks
         state.marks = []
         guard !marks.isEmpty else { return try takeEntry(block, &state, wanted) }
@@ -222,7 +222,9 @@ final class BibliographyIntake {
         let original = BibEntryView.original(of: Array(block.raw), marks: marks, links: links)
         try original.withUnsafeBytes { raw in
             try BibParser.parse(raw) { block in
-                if block.kind == .entry { try takeEntry(block, &state, wanted) }
+                guard block.kind == .entry else { return }
+                namedFiles?.know(block, by: wishes)
+                try takeEntry(block, &state, wanted)
             }
         }
     }

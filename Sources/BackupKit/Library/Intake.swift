@@ -83,6 +83,16 @@ final class Intake {
     private var waiting: Set<RecordID> = []
     /// Names of the store's files, once somebody has asked for them.
     var assetNames: EntryNameSet?
+    /// Files of a backup that get other names in the store.
+    var moved: [ByteName: String] = [:]
+    /// The names of all files of a backup, and those that were chosen for some of them.
+    var ownNames: Set<ByteName> = []
+    struct AssetVersion: Hashable {
+        let path: ByteName
+        let digest: SHA256Digest
+    }
+    /// Where files lie, or will lie.
+    var places: [AssetVersion: String?] = [:]
     /// Bytes, as in `removeOtherAssets`.
     private var touchedSettings: Set<[UInt8]> = []
     /// Whether something of the source stays deleted: another record may have taken it in.
@@ -125,7 +135,7 @@ final class Intake {
         try Interrupt.check()
         if RecordType.conflict != record.type { result.read += 1 }
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
-        let record = try schema.map { try fill(record, $0) } ?? record
+        let record = try (schema.map { try fill(record, $0) } ?? record).following(moved)
         if record.type == RecordType.conflict { return try takeConflict(record) }
         if policy == .quarantine, record.type != Quarantine.type { return try putAside(record) }
         let outcome: Outcome

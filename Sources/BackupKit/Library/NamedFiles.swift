@@ -7,6 +7,7 @@ final class NamedFiles {
         let key: String
         let bibliography: String
         let link: BibFileLink
+        let isMark: Bool
         /// Where the file lies in the store, once it is there.
         var place: String?
     }
@@ -43,18 +44,36 @@ final class NamedFiles {
         }
     }
 
-    /// Takes note of what an entry names, and the comments of ours before it.
-    func note(_ block: BibBlock, in bibliography: String, _ macros: BibMacros, alsoNaming paths: [String]) {
+    /// Takes note of what an entry names, and the comments of ours before it. Returns the numbers of its wishes.
+    @discardableResult
+    func note(
+        _ block: BibBlock, in bibliography: String, _ macros: BibMacros, alsoNaming paths: [String]
+    ) -> Range<Int> {
+        let start = wishes.count
         var links = BibFileLinks.links(in: block, macros: macros)
+        let named = links.count
         links += paths.filter { path in !links.contains { $0.readings.contains { sameBytes($0, path) } } }.map {
             BibFileLink(path: $0)
         }
-        if links.isEmpty { return }
         let key = block.key
-        for link in links {
-            wishesByText[hasher.text(block.raw), default: []].append(wishes.count)
-            wishes.append(Wish(key: key, bibliography: bibliography, link: link))
+        for (number, link) in links.enumerated() {
+            wishes.append(Wish(key: key, bibliography: bibliography, link: link, isMark: number >= named))
         }
+        know(block, by: start..<wishes.count)
+        return start..<wishes.count
+    }
+
+    /// The store may know the entry by this text, too.
+    func know(_ block: BibBlock, by wishes: Range<Int>) {
+        if !wishes.isEmpty { wishesByText[hasher.text(block.raw), default: []] += wishes }
+    }
+
+    /// Whether there is such a file beside a bibliography.
+    func isBeside(_ bibliography: String, _ relative: String) -> Bool {
+        guard (try? EntryName.check(relative)) != nil,
+            let status = try? FileStatus.ofName("\(parent(of: bibliography))/\(relative)")
+        else { return false }
+        return status.isRegular
     }
 
     /// `@comment{jabref-meta: fileDirectory:papers;}`
@@ -156,8 +175,10 @@ final class NamedFiles {
         }
         for wish in open.sorted() {
             guard let place = wishes[wish].place else { continue }
-            for known in byKey[ByteName(wishes[wish].key)] ?? []
-            where known.paths.contains(where: { sameBytes($0, wishes[wish].link.path) }) {
+            // What our own comments name, the entry's text need not name.
+            let candidates = byKey[ByteName(wishes[wish].key)] ?? []
+            if candidates.count == 1, wishes[wish].isMark { additions.append((candidates[0].localID, place)) }
+            for known in candidates where known.paths.contains(where: { sameBytes($0, wishes[wish].link.path) }) {
                 additions.append((known.localID, place))
             }
         }

@@ -109,22 +109,23 @@ extension Quarantine {
         if let finding = SchemaVersion.finding(about: record) {
             throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
         }
-        let outcome = try store.release(record, derive: Intake.derive)
+        var moved: [ByteName: String] = [:]
+        for path in record.type == RecordType.publication ? try Store.links(of: record) : [] {
+            moved[ByteName(path)] = try releaseFile(path, in: store, folder)
+        }
+        let outcome = try store.release(record.following(moved), derive: Intake.derive)
         if case .protect(let reason) = outcome.decision {
             throw BackupError(
                 .refused, reason.rawValue, at: outcome.id.description,
                 remedy: reason == .purged ? Intake.howPurgedReturn(outcome.id) : nil)
         }
         try store.remove(envelope.id)
-        guard record.type == RecordType.publication else { return outcome.id }
-        for path in Fields.strings(Publication.linkedFiles, in: try Fields.parse(record.fields)) {
-            try releaseFile(path, in: store, folder)
-        }
         return outcome.id
     }
 
-    private static func releaseFile(_ path: String, in store: Store, _ folder: String) throws {
-        guard let kept = try store.asset(Intake.quarantined(path)), try store.isInPlace(kept) else { return }
+    /// Returns the name that the file gets, where that is another one.
+    private static func releaseFile(_ path: String, in store: Store, _ folder: String) throws -> String? {
+        guard let kept = try store.asset(Intake.quarantined(path)), try store.isInPlace(kept) else { return nil }
         let source = try store.place(of: kept)
         let copy = "file-\(RandomID.make())"
         guard try RootDirectory(folder).copy(FileHandle.openForReading(source), to: copy) == kept.digest else {
@@ -133,7 +134,11 @@ extension Quarantine {
         let asset = Asset(
             path: path, size: kept.size, digest: kept.digest, modifiedNanoseconds: kept.modifiedNanoseconds)
         // Where another file has that name by now, both are kept, and a person decides.
-        _ = try store.placeAsset(asset, from: "\(folder)/\(copy)")
+        let outcome = try store.placeAsset(asset, from: "\(folder)/\(copy)")
         try store.removeAsset(kept)
+        return switch outcome {
+        case .conflict(let other), .known(let other): other
+        case .added, .unchanged: nil
+        }
     }
 }

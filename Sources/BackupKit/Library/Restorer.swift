@@ -151,6 +151,8 @@ public enum Restorer {
         for finding in prepared.findings { intake.note(finding) }
         let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
         var wanted = WantedFiles(options)
+        try intake.planPlaces(of: files(of: prepared, unsound), areTaken: options.kinds.contains(.attachments))
+        defer { intake.moved = [:] }
         let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
         let publications = try views.takeRecords(into: intake) { record in
             guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
@@ -176,6 +178,18 @@ public enum Restorer {
         try views.linkAttachments(publications, places, intake)
         for finding in wanted.unmatched(views.listing(options.kinds)) { intake.note(finding) }
         if !replaced.isEmpty { try intake.removeOthers(kinds: replaced) }
+    }
+
+    /// The attachments of a backup. In a dry run its manifest tells of them.
+    private static func files(of prepared: Prepared, _ unsound: Set<String>) -> [Asset] {
+        let (layout, staged) = (prepared.layout, prepared.staged)
+        var facts = layout.expected.mapValues { (size: $0.size, digest: $0.digest) }
+        for (path, file) in staged.files { facts[path] = (file.size, file.digest) }
+        return facts.filter { layout.role(of: $0.key) == .attachment && !unsound.contains($0.key) }
+            .sorted { precedesBytewise($0.key, $1.key) }
+            .map {
+                Asset(path: String($0.key.dropFirst(layout.prefix.count)), size: $0.value.size, digest: $0.value.digest)
+            }
     }
 
     /// Returns the files with the places that they have in the store.

@@ -66,6 +66,8 @@ extension Store {
         case added, unchanged
         /// Another file has that name: both are kept, the new one under this path.
         case conflict(keptAs: String)
+        /// Another file has that name, and the store has the new one under this path already.
+        case known(as: String)
     }
 
     /// Says what `placeAsset` will do, without doing it.
@@ -73,25 +75,27 @@ extension Store {
         guard let existing = try asset(incoming.path) else { return .added }
         // A file that is gone or cut short is brought back, though its row is known.
         if existing.digest == incoming.digest { return try isInPlace(existing) ? .unchanged : .added }
-        return try conflictPath(for: incoming).map { .conflict(keptAs: $0) } ?? .unchanged
+        return try nameBesideAnother(incoming)
     }
 
-    /// A free name beside another version of a file; nil when this version has such a name already.
-    private func conflictPath(for incoming: Asset) throws -> String? {
+    /// The name of a version of a file beside another one: the name that it has already, or else a free one.
+    func nameBesideAnother(
+        _ incoming: Asset, isTaken: (String) throws -> Bool = { _ in false }
+    ) throws -> AssetOutcome {
         let (stem, ending) = Self.conflictName(of: incoming.path)
         let query = try database.statement(
-            "SELECT sha256 FROM asset WHERE path >= ?1 AND path < ?1 || x'f48fbfbf' AND sha256 = ?2")
+            "SELECT path FROM asset WHERE path >= ?1 AND path < ?1 || x'f48fbfbf' AND sha256 = ?2 ORDER BY path")
         query.bind(1, stem).bind(2, incoming.digest.hex)
         defer { query.reset() }
-        if try query.step() { return nil }
+        if try query.step() { return .known(as: query.text(0)) }
         let date = String(clock.now().iso8601.prefix(10))
         var path = "\(stem)\(date)\(ending)"
         var number = 2
-        while try asset(path) != nil {
+        while try asset(path) != nil || isTaken(path) {
             path = "\(stem)\(date)-\(number)\(ending)"
             number += 1
         }
-        return path
+        return .conflict(keptAs: path)
     }
 
     func isInPlace(_ asset: Asset) throws -> Bool {
@@ -115,15 +119,21 @@ extension Store {
     public func placeAsset(_ incoming: Asset, from staged: String?) throws -> AssetOutcome {
         let outcome = try planAsset(incoming)
         switch outcome {
-        case .unchanged: break
+        case .unchanged, .known: break
         case .added:
             if let broken = try asset(incoming.path) { try removeAsset(broken) }
             try insert(incoming, from: staged)
         case .conflict(let path):
-            try insert(incoming.renamed(path), from: staged)
-            try noteConflict(kind: "attachment", subject: incoming.path, existing: incoming.path, incoming: path)
+            try placeAsset(incoming, from: staged, as: path)
         }
         return outcome
+    }
+
+    /// Takes a file into the store beside another one of its name, under a name that is free.
+    func placeAsset(_ incoming: Asset, from staged: String?, as path: String) throws {
+        try insert(incoming.renamed(path), from: staged)
+        try noteConflict(
+            kind: Conflict.attachment, subject: incoming.path, existing: incoming.path, incoming: path)
     }
 
     func insert(_ asset: Asset, from staged: String?) throws {
@@ -189,8 +199,9 @@ extension Store {
 
     /// Takes an asset out of the store; its bytes are kept for an undo. When an app has changed its file since, that
     /// version stays as an attachment under a name of its own, unless it is what comes in its place. A file
-    /// that has rotted is only kept for an undo. Must run inside `batch`.
-    public func removeAsset(_ asset: Asset, for replacement: SHA256Digest? = nil) throws {
+    /// that has rotted is only kept for an undo. Returns the path of a version that stays. Must run inside `batch`.
+    @discardableResult
+    public func removeAsset(_ asset: Asset, for replacement: SHA256Digest? = nil) throws -> String? {
         guard let batch = currentBatch else { throw Self.needsBatch(asset.path) }
         let query = try database.statement("SELECT 1 FROM batch_asset WHERE batch = ? AND path = ?")
             .bind(1, batch.id).bind(2, asset.path)
@@ -209,11 +220,16 @@ extension Store {
         guard let kept, kept != asset.digest, kept != replacement,
             let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)"), status.size >= asset.size,
             !Self.looksAsRemembered(status, asset)
-        else { return }
+        else { return nil }
         let edited = Asset(
             path: asset.path, size: status.size, digest: kept, isLocalOnly: asset.isLocalOnly,
             modifiedNanoseconds: status.modifiedNanoseconds)
-        guard let path = try conflictPath(for: edited) else { return }
+        let path: String
+        switch try nameBesideAnother(edited) {
+        case .conflict(let free): path = free
+        case .known(let known): return known
+        case .added, .unchanged: return nil
+        }
         try insert(edited.renamed(path), from: nil)
         try noteKeptChange(path)
         let (mine, its) = (
@@ -226,6 +242,7 @@ extension Store {
                 remedy: replacement.map { _ in
                     "'cp \(mine) \(its)' and then 'backup-tool store adopt' make it the attachment again"
                 }))
+        return path
     }
 }
 

@@ -20,7 +20,7 @@ public struct Conflict: Sendable, Equatable {
     public var isAboutAssets: Bool { kind != Self.publication }
 
     static let publication = "publication"
-    private static let attachment = "attachment"
+    static let attachment = "attachment"
     private static let (kindField, worksField, decisionField) = ("kind", "works", "decision")
     static let keepBoth = "keep-both"
     fileprivate static let localPrefix = "local:"
@@ -52,6 +52,23 @@ public struct Conflict: Sendable, Equatable {
         return Record(
             id: id, type: RecordType.conflict, localID: id.name, fields: Fields.text(fields), createdAt: time,
             modifiedAt: time, isLocalOnly: isLocalOnly)
+    }
+
+    /// The conflict of two files that have other names; nil where both have one.
+    static func following(_ record: Record, _ moved: [ByteName: String]) throws -> Record? {
+        guard !record.isDeleted, let conflict = try Conflict(record, number: 0, subject: { _, _ in "" }),
+            conflict.isAboutAssets
+        else { return record }
+        let works = [conflict.existing, conflict.incoming].map { moved[ByteName($0)] ?? $0 }
+        if sameBytes(works[0], works[1]) { return nil }
+        let new = Self.record(
+            kind: conflict.kind, existing: works[0], incoming: works[1], zone: record.id.zone,
+            isLocalOnly: record.isLocalOnly, at: record.createdAt)
+        if new.id == record.id { return record }
+        var result = record.identified(as: new.id.name)
+        let names = Field(worksField, .array(works.map { .string($0) }))
+        result.fields = Fields.text(try Fields.parse(record.fields).map { $0.name == worksField ? names : $0 })
+        return result
     }
 
     static func isUndecided(_ record: Record) -> Bool {

@@ -62,10 +62,14 @@ struct BibEntryView {
 
     /// Where the file lies that a link of the entry's means: the one whose path ends most like it.
     private static func place(of readings: [String], _ links: [Link]) -> String? {
+        place(of: readings, links) { $0 } ?? place(of: readings, links, by: FilePath.withoutConflict)
+    }
+
+    private static func place(of readings: [String], _ links: [Link], by path: (String) -> String?) -> String? {
         var best: (count: Int, place: String)?
         for reading in readings {
             for link in links {
-                let count = FilePath.commonEnd(reading, link.path)
+                let count = path(link.path).map { FilePath.commonEnd(reading, $0) } ?? 0
                 if count > best?.count ?? 0 { best = (count, link.place) }
             }
         }
@@ -215,6 +219,13 @@ enum BibMark {
 
 /// Paths as names joined by `/`.
 enum FilePath {
+    /// The path that a file had before another one of its name came: `a_conflict_2026-03-01.pdf` → `a.pdf`.
+    static func withoutConflict(_ path: String) -> String? {
+        guard let mark = path.ranges(of: "_conflict_").last, !path[mark.upperBound...].contains("/") else { return nil }
+        let ending = path[mark.upperBound...].lastIndex(of: ".").map { path[$0...] } ?? ""
+        return "\(path[..<mark.lowerBound])\(ending)"
+    }
+
     /// How many names two paths have in common at their ends. Names that differ in the form of their Unicode are the same.
     static func commonEnd(_ left: String, _ right: String) -> Int {
         zip(left.split(separator: "/").reversed(), right.split(separator: "/").reversed()).prefix { $0 == $1 }.count

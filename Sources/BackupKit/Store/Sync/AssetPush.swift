@@ -105,6 +105,7 @@ extension Synchronizer {
                 result.pushed += left.count
                 return isAlone
             case .rejected(let conflicts, let refused, let head):
+                try makeWay(for: conflicts)
                 try store.write {
                     for (index, reason) in refused where left.indices.contains(index) {
                         try hold(items[index].record.id, .permission, reason)

@@ -31,7 +31,7 @@ extension Synchronizer {
                 try withStage { folder in
                     let staged = try wanted.digest.map { digest in try stage(digest, wanted.size, in: folder) }
                     guard staged != .some(nil) else {
-                        throw BackupError(.incomplete, "its bytes are not on the hub")
+                        throw BackupError(.incomplete, "the hub has lost its bytes")
                     }
                     try settle(wanted, staged?.flatMap { $0 }, in: folder)
                 }
@@ -43,7 +43,7 @@ extension Synchronizer {
     }
 
     /// A dry run writes no file, and only looks at the bytes.
-    private func withStage(_ body: (String) throws -> Void) throws {
+    func withStage(_ body: (String) throws -> Void) throws {
         try store.isPlaying ? body("") : store.withIncomingFolder(body)
     }
 
@@ -68,13 +68,13 @@ extension Synchronizer {
             var count: Int64 = 0
             let found = try hub.getAsset(digest) { chunk in
                 count += Int64(chunk.count)
-                guard count <= size else { throw BackupError(.incomplete, "its bytes on the hub are others") }
+                guard count <= size else { throw BackupError(.incomplete, "the hub has other bytes") }
                 hasher.update(chunk)
                 try file?.write(chunk)
             }
             guard found else { return false }
             guard count == size, hasher.finish() == digest else {
-                throw BackupError(.incomplete, "its bytes on the hub are others")
+                throw BackupError(.incomplete, "the hub has other bytes")
             }
             try file?.sync()
             return true
@@ -87,8 +87,9 @@ extension Synchronizer {
             let mine = try store.asset(wanted.path)
             // A file that this side has changed too stays: beside the hub's, or alone when the hub has none.
             let isChanged = mine != nil && mine?.digest.hex != wanted.base && mine?.digest != wanted.digest
-            let copy = isChanged && staged != nil ? try mine.flatMap { try setAside($0, in: folder) } : nil
-            if let mine, !(isChanged && staged == nil) {
+            if let mine, isChanged, staged != nil {
+                try giveWay([mine], in: folder)
+            } else if let mine, !isChanged {
                 try store.removeAsset(mine)
             }
             // The undo of an earlier import leaves alone what came from the hub since.
@@ -100,34 +101,11 @@ extension Synchronizer {
                 _ = try store.placeAsset(asset, from: staged)
                 result.assetsFetched += 1
             }
-            if let mine, let copy { try keepBoth(mine, copy) }
             try store.settleAsset(wanted.path, wanted.digest)
             _ = store.nextChange()
             return ((), summary: "{}")
         }
         result.findings += store.fileFindings
         try store.forgetSyncBatches()
-    }
-
-    /// The second of two versions gets a name of its own, and a person decides.
-    private func keepBoth(_ mine: Asset, _ copy: String) throws {
-        guard case .conflict(let path) = try store.placeAsset(mine, from: copy) else { return }
-        result.conflicts += 1
-        result.findings.append(
-            Finding(.conflict, .warning, mine.path, "differs from the hub's file of that name; ours is kept as \(path)")
-        )
-    }
-
-    /// A copy of the store's file; nil when it is not there.
-    private func setAside(_ asset: Asset, in folder: String) throws -> String? {
-        guard try store.isInPlace(asset) else { return nil }
-        if store.isPlaying {
-            let isHere =
-                try store.pending(asset.path) != nil || Store.digest(ofFile: store.place(of: asset)) == asset.digest
-            return isHere ? "" : nil
-        }
-        let source = try FileHandle.openForReading(store.place(of: asset))
-        guard try RootDirectory(folder).copy(source, to: "ours") == asset.digest else { return nil }
-        return "\(folder)/ours"
     }
 }

@@ -106,6 +106,11 @@ extension Store {
             .bind(1, digest?.hex).bind(2, path).run()
     }
 
+    /// The hub's file is to be fetched. Must run inside `write`.
+    func wantAsset(_ path: String) throws {
+        try database.statement("UPDATE asset_sync SET wanted = 1 WHERE path = ?").bind(1, path).run()
+    }
+
     /// Forgets the batches that put a sync's files in place: a sync is not undone.
     func forgetSyncBatches() throws {
         for batch in try batches() where batch.kind == Self.syncBatch {

@@ -6,6 +6,7 @@ extension Synchronizer {
                 try hub.changes(after: link.token, limit: identity.limits.recordsPerPage, for: link.user)
             }
             if page.records.isEmpty && page.defects.isEmpty && page.token == link.token { return }
+            try makeWay(for: page.records)
             try store.write {
                 let before = store.changeCounter
                 for defect in page.defects { try hold(defect.id, .damaged, "the hub's version \(defect.reason)") }
@@ -155,17 +156,17 @@ extension Synchronizer {
         try arrived(record)
     }
 
-    /// Conflicts that other devices have found, once their two sides are here.
-    func reportConflicts() throws {
-        guard !newConflicts.isEmpty else { return }
-        for conflict in try store.conflicts() where newConflicts.contains(conflict.recordID) {
+    /// Counts the conflicts that are on the list since this sync, and names those that other devices have found.
+    func reportConflicts(knownBefore: Set<RecordID>) throws {
+        for conflict in try store.conflicts() where !knownBefore.contains(conflict.recordID) {
             result.conflicts += 1
+            guard newConflicts.contains(conflict.recordID) else { continue }
             result.findings.append(
                 Finding(
                     .conflict, .warning, conflict.subject,
                     conflict.isAboutAssets
                         ? "there are two versions of this file; both are kept"
-                        : "two different publications have this name; both are kept",
+                        : "two different publications have this cite key; both are kept",
                     remedy: "'backup-tool conflicts list' shows both"))
         }
     }
@@ -223,6 +224,7 @@ extension Synchronizer {
         for start in stride(from: 0, to: waiting.count, by: identity.limits.recordsPerPush) {
             let group = waiting[start..<min(waiting.count, start + identity.limits.recordsPerPush)]
             let answer = try ask { try hub.fetch(group.map(\.id), for: link.user) }
+            try makeWay(for: answer.records)
             try store.write {
                 for held in group {
                     switch held.kind {

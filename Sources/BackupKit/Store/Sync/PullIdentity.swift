@@ -139,7 +139,6 @@ extension Synchronizer {
             named.insert(key)
         }
         let report = try keys().report(on: named) { arrived.contains($0.record.id) ? .new : .known }
-        result.conflicts += report.conflicts
         result.findings += report.findings
     }
 }

@@ -86,6 +86,7 @@ extension Synchronizer {
     ) throws -> Set<Int64> {
         var refused: Set<Int64> = []
         let versions = Dictionary(conflicts.map { ($0.record.id, $0.version) }, uniquingKeysWith: max)
+        try makeWay(for: conflicts)
         try store.write {
             for (index, reason) in reasons where batch.indices.contains(index) {
                 let row = batch[index]

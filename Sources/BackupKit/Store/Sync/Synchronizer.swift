@@ -26,6 +26,7 @@ public struct SyncResult: Sendable {
     public var pushed = 0
     /// Records that had changed on both sides.
     public var merged = 0
+    /// Conflicts that are on the list since this sync.
     public var conflicts = 0
     /// Records that were dated more than seven days in the future, and set back.
     public var clamped = 0
@@ -81,9 +82,11 @@ public final class Synchronizer {
     }
 
     public func run() throws -> SyncResult {
+        var listed: Set<RecordID> = []
         do {
             (identity, result.findings) = try ask { try hub.identity() }
             try store.forgetSyncBatches()
+            listed = Set(try store.conflicts().map(\.recordID))
             try meet()
             try holdUnreachable()
             try store.write { try store.shareConflicts() }
@@ -93,7 +96,7 @@ public final class Synchronizer {
                 try store.setHubLink(link)
             }
         } catch let error as HubError { throw describe(error) }
-        try reportConflicts()
+        try reportConflicts(knownBefore: listed)
         reportClock()
         result.held = try store.held()
         return result

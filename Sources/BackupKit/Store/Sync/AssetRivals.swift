@@ -1,0 +1,137 @@
+/// Two different files of one path, one of this store and one of the hub.
+///
+/// A link names a path, so what it means depends on who wrote it. A link in this store means this store's file. A link in
+/// the hub's version of a record means the hub's file: every device sends its files before the records that link them. So
+/// this store's file leaves the path before any record comes in that was pushed later than the hub's file, and the links of
+/// this store follow it.
+extension Synchronizer {
+    /// Gives new names to the store's files whose paths the hub has other files under, as far as these records name them. Must
+    /// run before the records are taken, outside of `write`.
+    func makeWay(for incoming: [HubRecord]) throws {
+        let rivals = try rivals(of: incoming)
+        guard !rivals.isEmpty else { return }
+        var taken: Set<ByteName> = []
+        for (mine, _) in rivals { try noteTakenNames(for: mine, &taken) }
+        try withStage { folder in
+            _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
+                // Another program may have written since.
+                let still = try rivals.filter { rival in
+                    try store.ifSound { try store.asset(rival.mine.path) } ?? nil == rival.mine
+                }
+                try giveWay(still.map(\.mine), taken: taken, in: folder)
+                for (mine, theirs) in still {
+                    try store.forgetAsset(mine.path)
+                    try applyAsset(theirs)
+                    // A path that is empty here and not wanted would be deleted on the hub.
+                    try store.wantAsset(mine.path)
+                }
+                return ((), summary: "{}")
+            }
+        }
+        result.findings += store.fileFindings
+        try store.forgetSyncBatches()
+    }
+
+    private func rivals(of incoming: [HubRecord]) throws -> [(mine: Asset, theirs: HubRecord)] {
+        guard try store.hasAssets() else { return [] }
+        var named: Set<ByteName> = []
+        for record in incoming.map(\.record) where !record.isDeleted {
+            if record.id.zone == Store.assetZone {
+                named.insert(ByteName(record.id.name))
+            } else if record.type == RecordType.publication {
+                // What cannot be read is named by who takes it.
+                named.formUnion(try (store.ifReadable { try Store.links(of: record) } ?? []).map { ByteName($0) })
+            }
+        }
+        var found: [(mine: Asset, theirs: HubRecord)] = []
+        var asked: [ByteName: (mine: Asset, base: String?)] = [:]
+        for path in named {
+            guard let mine = try store.ifSound({ try store.asset(path.text) }) ?? nil else { continue }
+            let known = try store.hubAsset(path.text)
+            if known?.base == mine.digest.hex { continue }
+            asked[path] = (mine, known?.base)
+        }
+        let ids = asked.keys.map { RecordID(zone: Store.assetZone, name: $0.text) }
+        for theirs in try fetchAll(ids) {
+            guard let (mine, base) = asked[ByteName(theirs.record.id.name)], !theirs.record.isDeleted,
+                let digest = try Asset(theirs.record)?.digest, digest != mine.digest, digest.hex != base
+            else { continue }
+            found.append((mine, theirs))
+        }
+        return found.sorted { precedesBytewise($0.mine.path, $1.mine.path) }
+    }
+
+    private func fetchAll(_ ids: [RecordID]) throws -> [HubRecord] {
+        var found: [HubRecord] = []
+        for start in stride(from: 0, to: ids.count, by: identity.limits.recordsPerPush) {
+            let some = Array(ids[start..<min(ids.count, start + identity.limits.recordsPerPush)])
+            found += try ask { try hub.fetch(some, for: link.user) }.records
+        }
+        return found.filter { Asset.problem($0.record) == nil }
+    }
+
+    /// Names that files of other devices have on the hub: this store does not know all of them yet.
+    private func noteTakenNames(for mine: Asset, _ taken: inout Set<ByteName>) throws {
+        while case .conflict(let path) = try store.nameBesideAnother(mine, isTaken: { taken.contains(ByteName($0)) }),
+            let theirs = try fetchAll([RecordID(zone: Store.assetZone, name: path)]).first
+        {
+            // The same bytes may have this name there: then it is the name to have.
+            if try Asset(theirs.record)?.digest == mine.digest { return }
+            taken.insert(ByteName(path))
+        }
+    }
+
+    /// The store's files get other names, and its links follow them. Must run inside `batch`.
+    func giveWay(_ files: [Asset], taken: Set<ByteName> = [], in folder: String) throws {
+        var moved: [ByteName: String] = [:]
+        for (number, mine) in files.enumerated() {
+            if let path = try giveWay(mine, taken, as: "ours-\(number)", in: folder) {
+                moved[ByteName(mine.path)] = path
+            }
+        }
+        try store.relink(moved) { stored, path in try isMeantByHub(stored, path) }
+    }
+
+    /// Returns the new name; nil when there are no bytes to give it to.
+    private func giveWay(_ mine: Asset, _ taken: Set<ByteName>, as name: String, in folder: String) throws -> String? {
+        let copy = try setAside(mine, as: name, in: folder)
+        let changed = try store.removeAsset(mine)
+        guard let copy else { return changed }
+        let path: String
+        switch try store.nameBesideAnother(mine, isTaken: { taken.contains(ByteName($0)) }) {
+        case .known(let known): return known
+        case .conflict(let free): path = free
+        case .added, .unchanged: return nil
+        }
+        try store.placeAsset(mine, from: copy, as: path)
+        result.findings.append(
+            Finding(.conflict, .warning, mine.path, "differs from the hub's file of that name; ours is kept as \(path)")
+        )
+        return path
+    }
+
+    /// What the hub's version of a record says of a link.
+    private func isMeantByHub(_ stored: Store.StoredRecord, _ path: String) throws -> Store.Meaning {
+        guard let version = try store.hubVersion(of: stored),
+            try Store.links(in: version).contains(where: { sameBytes($0, path) })
+        else {
+            return .ours
+        }
+        // This store has never had the hub's file there, but knew of it.
+        let known = try store.hubAsset(path)
+        return known?.isWanted == true && known?.base == nil ? .theirs : .both
+    }
+
+    /// A copy of the store's file; nil when it is not there.
+    private func setAside(_ asset: Asset, as name: String, in folder: String) throws -> String? {
+        guard try store.isInPlace(asset) else { return nil }
+        if store.isPlaying {
+            let isHere =
+                try store.pending(asset.path) != nil || Store.digest(ofFile: store.place(of: asset)) == asset.digest
+            return isHere ? "" : nil
+        }
+        let source = try FileHandle.openForReading(store.place(of: asset))
+        guard try RootDirectory(folder).copy(source, to: name) == asset.digest else { return nil }
+        return "\(folder)/\(name)"
+    }
+}

@@ -1,0 +1,87 @@
+import TestSupport
+import Testing
+
+/// Two stores with one hub; each has a publication and a file `q.pdf` of its own.
+private func twoDevices() throws -> Workbench {
+    let bench = try Workbench()
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    for name in ["A", "B"] {
+        try bench.write("f\(name)/q.pdf", "PDF of \(name)")
+        try bench.write(
+            "f\(name)/l.bib", "@article{K\(name), title={W \(name)}, author={Doe, X}, year={2001}, file={:q.pdf:PDF}}\n"
+        )
+        try bench.tool(exit: 0, "import", "--create", "--store", "\(name).db", "f\(name)/l.bib")
+        try bench.tool(exit: 0, "export", "-q", "--store", "\(name).db", "-o", "backup\(name)")
+    }
+    return bench
+}
+
+/// That each entry of the exported library names its own file.
+private func checkExport(_ bench: Workbench, of store: String, sourceLocation: SourceLocation = #_sourceLocation) throws
+{
+    try bench.shell("rm -rf out")
+    try bench.tool(exit: 0, "export", "-q", "--store", store, "-o", "out")
+    for line in try bench.text("out/library.bib").split(separator: "\n") where line.hasPrefix("@article{K") {
+        let name = line.dropFirst("@article{K".count).prefix(1)
+        let path = line.split(separator: ":")[1]
+        #expect(try bench.text("out/\(path)") == "PDF of \(name)", "\(line)", sourceLocation: sourceLocation)
+    }
+}
+
+@Suite struct CommandsFileLinkTests {
+    @Test func afterSyncs_everyEntryNamesItsOwnFile() throws {
+        let bench = try twoDevices()
+        for (name, code) in [("A", 0), ("B", 3), ("A", 3)] as [(String, Int32)] {
+            let sync = try bench.json(exit: code, "sync", "--hub", "hub.db", "--store", "\(name).db")
+            let list = try bench.json(exit: 0, "conflicts", "list", "--store", "\(name).db")
+            #expect(sync["conflicts"]?.integer.map(Int.init) == list["conflicts"]?.array?.count)
+        }
+        for name in ["A", "B"] { try checkExport(bench, of: "\(name).db") }
+        let shown = try bench.tool(exit: 0, "conflicts", "show", "1", "--store", "B.db").stdout
+        #expect(shown.contains("[\"KA\"]") && shown.contains("[\"KB\"]"))
+    }
+
+    @Test(arguments: ["restore", "import"]) func afterARestore_everyEntryNamesItsOwnFile(_ command: String) throws {
+        let bench = try twoDevices()
+        try bench.tool(exit: 3, command, "backupB", "--store", "A.db")
+        try checkExport(bench, of: "A.db")
+    }
+
+    @Test func anExportedLibrary_importedAsAPlainFolder_bringsItsOwnFiles() throws {
+        let bench = try twoDevices()
+        try bench.shell("rm backupB/manifest.json backupB/records.jsonl")
+        try bench.tool(exit: 3, "import", "backupB/library.bib", "--store", "A.db")
+        try checkExport(bench, of: "A.db")
+        let again = try bench.tool(exit: 0, "import", "backupB/library.bib", "--store", "A.db")
+        #expect(again.stderr.contains("1 unchanged"))
+    }
+
+    @Test func aFileThatTheHubHasLost_isNamedSo() throws {
+        let bench = try twoDevices()
+        try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--store", "A.db")
+        try bench.shell("find hub.db.assets -type f -delete")
+        try bench.tool(exit: 0, "store", "init", "--store", "C.db")
+        let sync = try bench.tool(exit: 3, "sync", "--hub", "hub.db", "--store", "C.db")
+        #expect(sync.stderr.contains("q.pdf: cannot be fetched: the hub has lost its bytes"), "\(sync.stderr)")
+        #expect(sync.stderr.contains("sync a device that has the file"))
+    }
+
+    @Test func aCiteKey_isNoId_andItsIdIsNamed() throws {
+        let bench = try twoDevices()
+        for words in [["delete"], ["set-local"], ["purge", "--confirm"]] {
+            let refused = try bench.tool(["store"] + words + ["KA", "--store", "A.db"])
+            #expect(refused.status == 1 && refused.stderr.contains("a cite key is not an id"), "\(refused.stderr)")
+            #expect(refused.stderr.contains("use the id of the publication with this key: Library/"))
+        }
+    }
+
+    @Test func aUser_isNamedAlikeToShareAndToUnshare() throws {
+        let bench = try twoDevices()
+        for words in [["ben"], ["--with", "ben"]] {
+            try bench.tool(exit: 0, "store", "share", "Z", "--with", "ben", "--owner", "ann", "--store", "A.db")
+            let done = try bench.tool(["store", "unshare", "Z", "--store", "A.db"] + words)
+            #expect(done.status == 0 && done.stdout.contains("nobody else"), "\(done.stdout)\(done.stderr)")
+        }
+        try bench.tool(exit: 64, "store", "unshare", "Z", "ben", "--with", "ben", "--store", "A.db")
+    }
+}
