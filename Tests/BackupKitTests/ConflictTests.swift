@@ -308,7 +308,7 @@ extension TestStore {
                 var replace = RestoreOptions()
                 replace.mode = .replace
                 replace.policy = .resurrect
-                #expect(try Restorer.restore("\(test.folder)/out", into: other.store, replace).conflicts == 0)
+                #expect(try Restorer.restore("\(test.folder)/out", into: other.store, replace).conflicts == 1)
                 #expect(try other.store.conflicts().count == 1)
             }
         }

@@ -76,7 +76,7 @@ final class Intake {
     /// Whether whole records come from a backup, where they have been side by side before.
     var takesRecords = false
     /// Identities that the source named; only kept where replace needs them.
-    private var touched: Set<RecordID> = []
+    var touched: Set<RecordID> = []
     /// Conflicts of a backup that the store did not have.
     private var conflictsAdded: Set<RecordID> = []
     /// Conflicts that waited before the batch.
@@ -94,9 +94,9 @@ final class Intake {
     /// Where files lie, or will lie.
     var places: [AssetVersion: String?] = [:]
     /// Bytes, as in `removeOtherAssets`.
-    private var touchedSettings: Set<[UInt8]> = []
+    var touchedSettings: Set<[UInt8]> = []
     /// Whether something of the source stays deleted: another record may have taken it in.
-    private var leftDead = false
+    private(set) var leftDead = false
     /// Gives records the defaults that they lack.
     var schema: DataSchema?
     /// How many records got the default of each field, or lack what has none.
@@ -312,75 +312,10 @@ final class Intake {
         if try store.putSetting(key, value, at: time) { result.settingsChanged += 1 }
     }
 
-    /// `--mode replace`: settings that the backup does not have go.
-    func removeOtherSettings() throws {
-        for setting in try store.settings() where !touchedSettings.contains(Array(setting.name.utf8)) {
-            try store.removeSetting(setting.name)
-            result.settingsChanged += 1
-        }
-    }
-
-    /// `--mode replace`: attachments that the backup does not have go, before others take names that may fall together
-    /// with theirs. What is in quarantine stays. Bytes decide: Swift would take two spellings of "é" for one name.
-    func removeOtherAssets(than wanted: Set<[UInt8]>) throws {
-        var unwanted: [Asset] = []
-        let kept = try store.keptChanges()
-        try store.forEachAsset { asset in
-            guard !asset.path.hasPrefix(Self.quarantined("")), !wanted.contains(Array(asset.path.utf8)),
-                !kept.contains(ByteName(asset.path))
-            else { return }
-            unwanted.append(asset)
-        }
-        for asset in unwanted {
-            try store.removeAsset(asset)
-            result.removed += 1
-            plan(.remove, file: asset, reason: "not in the backup")
-        }
-    }
-
     func plan(_ action: PlanItem.Action, file asset: Asset, reason: String) {
         guard result.plan.count < Intake.planLimit else { return }
         result.plan.append(
             PlanItem(action: action, subject: asset.path, label: asset.path, changes: [], reason: reason))
-    }
-
-    /// The second half of `--mode replace`: records that the backup does not have go. Local-only records stay.
-    func removeOthers(kinds: Set<Kind>) throws {
-        var others: [Record] = []
-        try store.forEachRecord { record in
-            guard kinds.contains(Kind(recordType: record.type)), !record.isDeleted, !touched.contains(record.id) else {
-                return
-            }
-            others.append(record)
-        }
-        for record in others {
-            // It goes with its works, and one that was found just now is in no backup.
-            if record.type == RecordType.conflict { continue }
-            if record.isLocalOnly {
-                result.protected += 1
-                plan(.protect, record, id: record.id, reason: Protection.localOnly.rawValue)
-                continue
-            }
-            if leftDead, !record.takenIn.isEmpty {
-                result.protected += 1
-                plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
-                noteTakenIn(record.id)
-                continue
-            }
-            try store.remove(record.id)
-            result.removed += 1
-            plan(.remove, record, id: record.id)
-        }
-        guard kinds.contains(.publications) else { return }
-        for conflict in try store.pointlessConflicts() where !touched.contains(conflict) { try store.remove(conflict) }
-    }
-
-    private func noteTakenIn(_ id: RecordID) {
-        note(
-            Finding(
-                .protected, .warning, id.description,
-                "has taken in another record, which is lost with the backup's version of it; it stays as it is",
-                remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings the other record back"))
     }
 
     /// The result with what the batch itself knows.

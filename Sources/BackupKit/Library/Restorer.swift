@@ -151,6 +151,9 @@ public enum Restorer {
         for finding in prepared.findings { intake.note(finding) }
         let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
         var wanted = WantedFiles(options)
+        let replaced = options.mode == .replace && options.match == nil ? prepared.layout.kinds(of: options.kinds) : []
+        // Before places are planned: what goes leaves its name to others.
+        if replaced.contains(.attachments) { try removeOtherAssets(than: prepared, unsound, intake) }
         try intake.planPlaces(of: files(of: prepared, unsound), areTaken: options.kinds.contains(.attachments))
         defer { intake.moved = [:] }
         let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
@@ -167,13 +170,11 @@ public enum Restorer {
             }
         }
         if options.match == nil, options.policy != .quarantine { try views.takeDamaged(into: intake) }
-        let replaced = options.mode == .replace && options.match == nil ? prepared.layout.kinds(of: options.kinds) : []
         if replaced.contains(.settings), prepared.file(Layout.settings) != nil { try intake.removeOtherSettings() }
         var places = prepared.staged.files.keys.filter { prepared.layout.role(of: $0) == .attachment }.sorted()
             .map { String($0.dropFirst(prepared.layout.prefix.count)) }.map { (name: $0, place: $0) }
         if options.kinds.contains(.attachments) {
-            places = try takeAssets(
-                prepared, unsound, &wanted, intake, removesOthers: replaced.contains(.attachments), options)
+            places = try takeAssets(prepared, unsound, &wanted, intake, options)
         }
         try views.linkAttachments(publications, places, intake)
         for finding in wanted.unmatched(views.listing(options.kinds)) { intake.note(finding) }
@@ -192,23 +193,27 @@ public enum Restorer {
             }
     }
 
+    private static func removeOtherAssets(
+        than prepared: Prepared, _ unsound: Set<String>, _ intake: Intake
+    ) throws {
+        // What is damaged in the backup is not missing from it: the store's file stays.
+        let paths = Set(prepared.staged.files.keys).union(prepared.layout.expected.keys).union(unsound).filter {
+            prepared.layout.role(of: $0) == .attachment
+        }
+        let prefix = prepared.layout.prefix.count
+        try intake.removeOtherAssets(than: Set(paths.map { Array(String($0.dropFirst(prefix)).utf8) }))
+    }
+
     /// Returns the files with the places that they have in the store.
     private static func takeAssets(
         _ prepared: Prepared, _ unsound: Set<String>, _ wanted: inout WantedFiles, _ intake: Intake,
-        removesOthers: Bool, _ options: RestoreOptions
+        _ options: RestoreOptions
     ) throws -> [(name: String, place: String)] {
-        let prefix = prepared.layout.prefix.count
-        let paths = Set(prepared.staged.files.keys).union(unsound).filter {
-            prepared.layout.role(of: $0) == .attachment
-        }
-        if removesOthers {
-            // What is damaged in the backup is not missing from it: the store's file stays.
-            try intake.removeOtherAssets(than: Set(paths.map { Array(String($0.dropFirst(prefix)).utf8) }))
-        }
         var places: [(name: String, place: String)] = []
-        for path in paths.sorted() where !unsound.contains(path) {
-            let name = String(path.dropFirst(prefix))
-            guard let facts = prepared.staged.files[path], wanted.takesFile(name) else { continue }
+        let files = prepared.staged.files.filter { prepared.layout.role(of: $0.key) == .attachment }
+        for (path, facts) in files.sorted(by: { $0.key < $1.key }) where !unsound.contains(path) {
+            let name = String(path.dropFirst(prepared.layout.prefix.count))
+            guard wanted.takesFile(name) else { continue }
             let asset = Asset(
                 path: name, size: facts.size, digest: facts.digest,
                 isLocalOnly: prepared.layout.expected[path]?.isLocalOnly ?? false,
