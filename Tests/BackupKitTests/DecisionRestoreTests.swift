@@ -56,6 +56,10 @@ import Testing
                 #expect(works == ["one": ["one", "two"]])
                 #expect(result.findings.map(\.code) == [.protected] && result.needsAttention)
             }
+            // What comes back takes the survivor's reason to stay.
+            if there == ["one", "two"], resurrect {
+                #expect(works == ["one": ["one"], "two": ["two"]] && !result.needsAttention)
+            }
         }
     }
 

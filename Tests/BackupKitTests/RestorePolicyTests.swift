@@ -15,6 +15,7 @@ extension Store {
             for wantsTombstones in [true, false] {
                 for record in backup where record.isDeleted == wantsTombstones { try intake.take(record) }
             }
+            try intake.takePostponed()
             return ((), summary: intake.summary)
         }
         return intake.finished(batch)

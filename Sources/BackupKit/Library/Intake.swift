@@ -97,6 +97,8 @@ final class Intake {
     var touchedSettings: Set<[UInt8]> = []
     /// Whether something of the source stays deleted: another record may have taken it in.
     private(set) var leftDead = false
+    /// Records of `--mode replace` whose version here has taken in others, which the backup may bring back.
+    var postponed: [Record] = []
     /// Gives records the defaults that they lack.
     var schema: DataSchema?
     /// How many records got the default of each field, or lack what has none.
@@ -143,17 +145,24 @@ final class Intake {
             return try refuse(record, row.inTheWay)
         }
         if overwrite { touched.insert(outcome.id) }
+        if overwrite, outcome.decision == .protect(.hasTakenIn) {
+            postponed.append(record)
+        } else {
+            try noteTaken(record, outcome)
+        }
+        return outcome
+    }
+
+    func noteTaken(_ record: Record, _ outcome: Outcome) throws {
         if outcome.clamped {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
         }
         if record.hubBytes > CloudLimits.recordBytes { noteOversize(outcome.id.description) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
         if outcome.decision == .protect(.newerTombstone) { leftDead = true }
-        if overwrite, outcome.decision == .protect(.hasTakenIn) { noteTakenIn(outcome.id) }
         count(record, outcome)
         if record.type == RecordType.publication { try notePublication(record, outcome) }
         try heard(record, outcome)
-        return outcome
     }
 
     /// A conflict belongs to its works and is not counted. What is in quarantine conflicts with nothing.

@@ -43,7 +43,7 @@ extension Intake {
                 plan(.protect, record, id: record.id, reason: Protection.localOnly.rawValue)
                 continue
             }
-            if leftDead, !record.takenIn.isEmpty {
+            if leftDead, try store.holdsAlone(record) {
                 result.protected += 1
                 plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
                 noteTakenIn(record.id)
@@ -57,11 +57,21 @@ extension Intake {
         for conflict in try store.pointlessConflicts() where !touched.contains(conflict) { try store.remove(conflict) }
     }
 
-    func noteTakenIn(_ id: RecordID) {
+    /// Takes the records that had taken in others, once those are here that the backup brings back. Comes after all records.
+    func takePostponed() throws {
+        for record in postponed {
+            let outcome = try put(record)
+            if outcome.decision == .protect(.hasTakenIn) { noteTakenIn(outcome.id) }
+            try noteTaken(record, outcome)
+        }
+        postponed = []
+    }
+
+    private func noteTakenIn(_ id: RecordID) {
         note(
             Finding(
                 .protected, .warning, id.description,
                 "has taken in another record, which is lost with the backup's version of it; it stays as it is",
-                remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings the other record back"))
+                remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings both back"))
     }
 }

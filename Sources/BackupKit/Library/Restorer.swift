@@ -161,6 +161,7 @@ public enum Restorer {
             guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
             return wanted.takes(record)
         }
+        try intake.takePostponed()
         if options.kinds.contains(.settings) {
             if options.policy == .quarantine {
                 intake.note(

@@ -183,8 +183,8 @@ extension Store {
             return Outcome(
                 id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.localOnly))
         }
-        // The record that it took in is deleted here, and would be lost with what it says now.
-        if existing.record.hasTakenIn(unknownTo: record) {
+        // What it took in would be lost with what it says now.
+        if try holdsAlone(existing.record, unknownTo: record) {
             let isEqual = merged.decision == .unchanged
             return Outcome(
                 id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.hasTakenIn))
@@ -205,7 +205,11 @@ extension Store {
             new = try new.restored(at: policy.now, known: max(policy.known, existing.record.latestTime))
         }
         new.fields = Self.oneLine(new.fields)
-        if existing.record == new {
+        // The same, and later because it outlived a delete that did not know what it had taken in.
+        let hasOutlived =
+            !new.takenIn.isEmpty && new.takenIn == existing.record.takenIn
+            && existing.record.modifiedAt > new.modifiedAt && sameBytes(existing.record.fields, new.fields)
+        if existing.record == new || hasOutlived {
             return Outcome(id: new.id, localID: new.localID, decision: .unchanged)
         }
         try put(new, replacing: existing)
@@ -213,6 +217,17 @@ extension Store {
             from: Fields.parse(existing.record.fields), to: Fields.parse(new.fields))
         return Outcome(
             id: new.id, localID: new.localID, decision: .update(new, changes), wasAlive: !existing.record.isDeleted)
+    }
+
+    /// Whether a record has taken in another one that `version` knows nothing of and that is not alive by itself.
+    func holdsAlone(_ record: Record, unknownTo version: Record? = nil) throws -> Bool {
+        guard version.map(record.hasTakenIn) ?? !record.isDeleted else { return false }
+        return try record.takenIn.contains { name, time in
+            if let version, time <= version.fieldTimes[name] ?? .distantPast { return false }
+            return try !soundRecords(localID: String(name.dropFirst(Record.takenInMark.count))).contains {
+                !$0.record.isDeleted && $0.record.type == record.type && $0.record.id != record.id
+            }
+        }
     }
 
     /// What would be done with a record, and nothing more.
