@@ -14,11 +14,15 @@ extension Store {
     func changedSmallRows() throws -> [ChangedRow] {
         var found: [ChangedRow] = []
         for (table, key, row) in StoreSchema.witnessed {
+            // Two ways that an index serves each: a full join compares every row with every other one.
             let differing = try database.prepare(
                 """
-                SELECT ifnull(\(key), seen), \(key) IS NULL, row FROM (SELECT \(key), \(row) AS told FROM \(table))
-                FULL JOIN (SELECT key AS seen, row FROM witness WHERE place = '\(table)') ON seen = \(key)
-                WHERE told IS NOT row
+                SELECT told.\(key), 0, seen.row FROM \(table) AS told
+                    LEFT JOIN witness AS seen ON seen.place = '\(table)' AND seen.key = told.\(key)
+                    WHERE (\(row)) IS NOT seen.row
+                UNION ALL
+                SELECT seen.key, 1, seen.row FROM witness AS seen WHERE seen.place = '\(table)'
+                    AND NOT EXISTS (SELECT 1 FROM \(table) AS told WHERE told.\(key) = seen.key)
                 """)
             while try differing.step() {
                 found.append(
