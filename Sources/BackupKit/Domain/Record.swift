@@ -90,7 +90,7 @@ public struct Record: Sendable, Equatable {
     }
 
     /// What is left of a deleted record: identity and times, nothing personal. It keeps its creation time out too.
-    /// It knows what the record had taken in, for who deletes a record deletes that with it.
+    /// It keeps the times of merges: they show which merges the person knew of who deleted the record.
     public func tombstone(at time: Timestamp) -> Record {
         Record(
             id: id, type: type, localID: localID, fields: "{}", fieldTimes: takenIn, createdAt: time, modifiedAt: time,

@@ -183,7 +183,7 @@ extension Store {
             return Outcome(
                 id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.localOnly))
         }
-        // What it took in would be lost with what it says now.
+        // The backup's version would lose the record that was merged into this one.
         if try holdsAlone(existing.record, unknownTo: record) {
             let isEqual = merged.decision == .unchanged
             return Outcome(
@@ -205,7 +205,7 @@ extension Store {
             new = try new.restored(at: policy.now, known: max(policy.known, existing.record.latestTime))
         }
         new.fields = Self.oneLine(new.fields)
-        // The same, and later because it outlived a delete that did not know what it had taken in.
+        // Equal, only newer: it outlived a delete by a device that had not heard of the merge.
         let hasOutlived =
             !new.takenIn.isEmpty && new.takenIn == existing.record.takenIn
             && existing.record.modifiedAt > new.modifiedAt && sameBytes(existing.record.fields, new.fields)
@@ -219,7 +219,7 @@ extension Store {
             id: new.id, localID: new.localID, decision: .update(new, changes), wasAlive: !existing.record.isDeleted)
     }
 
-    /// Whether a record has taken in another one that `version` knows nothing of and that is not alive by itself.
+    /// Whether another record was merged into this one that `version` knows nothing of and that is not alive by itself.
     func holdsAlone(_ record: Record, unknownTo version: Record? = nil) throws -> Bool {
         guard version.map(record.hasTakenIn) ?? !record.isDeleted else { return false }
         return try record.takenIn.contains { name, time in

@@ -11,10 +11,11 @@ struct ChangedRow {
 }
 
 extension Store {
+    /// Rows of settings, attachments and `meta` that differ from what was noted of them.
     func changedSmallRows() throws -> [ChangedRow] {
         var found: [ChangedRow] = []
         for (table, key, row) in StoreSchema.witnessed {
-            // Two ways that an index serves each: a full join compares every row with every other one.
+            // Two queries that can each use an index; a full join would compare every row with every other one.
             let differing = try database.prepare(
                 """
                 SELECT told.\(key), 0, seen.row FROM \(table) AS told
