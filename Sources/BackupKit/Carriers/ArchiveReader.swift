@@ -112,7 +112,7 @@ public enum CarrierOpener {
     public static func open(_ path: String, limits: ReadLimits = ReadLimits()) throws -> any CarrierReader {
         if let address = VaultAddress(path) { return try VaultReader.open(address, limits: limits) }
         guard let status = try FileStatus.ofTarget(path) else {
-            throw BackupError(.notFound, "does not exist", at: path, remedy: "check the name and the folder")
+            throw BackupError.missing(path)
         }
         return status.isDirectory
             ? try DirectoryReader(path, limits: limits) : try ArchiveReader(path: path, limits: limits)

@@ -32,7 +32,7 @@ public enum Protection: String, Sendable {
     case localOnly = "is kept on this device only"
     case newer = "is as new or newer in the store"
     case purged = "was purged, so it stays deleted"
-    case hasTakenIn = "has taken in another record since"
+    case hasTakenIn = "another record was merged into it since"
     case newerSchema = "is of a schema that this backup-tool does not know"
     case quarantined = "is in quarantine"
 }
@@ -116,17 +116,16 @@ public struct MergePolicy: Sendable {
         let isCopy = incoming.isLocalOnly && incoming.id != tombstone.id
         let isOlder =
             incoming.latestTime < tombstone.modifiedAt || (incoming.latestTime == tombstone.modifiedAt && !isCopy)
+        if isPurged { return .protect(isOlder && !resurrect ? .newerTombstone : .purged) }
         var back = incoming
-        if !isPurged, incoming.hasTakenIn(unknownTo: tombstone) {
+        if incoming.hasTakenIn(unknownTo: tombstone) {
             back = try incoming.outliving(tombstone)
         } else if isOlder {
             guard resurrect else { return .protect(.newerTombstone) }
-            guard !isPurged else { return .protect(.purged) }
             // Later than the tombstone and all else, or the next sync would delete it again or take its fields.
             back = try incoming.restored(at: now, known: max(known, tombstone.modifiedAt))
             back.isLocalOnly = incoming.isLocalOnly
         }
-        if isPurged { return .protect(.purged) }
         let changed = FieldChange.list(from: [], to: try Fields.parse(incoming.fields))
         // A tombstone may be called after the work that it was; the record knows its own local id.
         return isCopy ? .add(back) : .update(withName(of: tombstone, back), changed)

@@ -156,7 +156,7 @@ public enum Importer {
     /// A file's entries are as old as the file.
     private static func time(of path: String) throws -> Timestamp {
         guard let status = try FileStatus.ofTarget(path) else {
-            throw BackupError(.notFound, "does not exist", at: path, remedy: "check the name and the folder")
+            throw BackupError.missing(path)
         }
         return Timestamp(milliseconds: status.modifiedNanoseconds / 1_000_000)
     }
@@ -166,7 +166,7 @@ public enum Importer {
         of path: String, limits: ReadLimits, attachments: String? = nil, own: OwnFiles? = nil
     ) throws -> [Source] {
         guard let status = try FileStatus.ofTarget(path) else {
-            throw BackupError(.notFound, "does not exist", at: path, remedy: "check the name and the folder")
+            throw BackupError.missing(path)
         }
         if status.isDirectory {
             if try isBackupFolder(path) { return [.backup(path)] }

@@ -93,11 +93,9 @@ final class Intake {
     }
     /// Where files lie, or will lie.
     var places: [AssetVersion: String?] = [:]
-    /// Bytes, as in `removeOtherAssets`.
-    var touchedSettings: Set<[UInt8]> = []
-    /// Whether something of the source stays deleted: another record may have taken it in.
-    private(set) var leftDead = false
-    /// Records of `--mode replace` whose version here has taken in others, which the backup may bring back.
+    var touchedSettings: Set<ByteName> = []
+    /// Records that `--mode replace` takes last: others were merged into the store's versions of them, and the backup may
+    /// bring those others back.
     var postponed: [Record] = []
     /// Gives records the defaults that they lack.
     var schema: DataSchema?
@@ -148,18 +146,17 @@ final class Intake {
         if overwrite, outcome.decision == .protect(.hasTakenIn) {
             postponed.append(record)
         } else {
-            try noteTaken(record, outcome)
+            try noteOutcome(record, outcome)
         }
         return outcome
     }
 
-    func noteTaken(_ record: Record, _ outcome: Outcome) throws {
+    func noteOutcome(_ record: Record, _ outcome: Outcome) throws {
         if outcome.clamped {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
         }
         if record.hubBytes > CloudLimits.recordBytes { noteOversize(outcome.id.description) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
-        if outcome.decision == .protect(.newerTombstone) { leftDead = true }
         count(record, outcome)
         if record.type == RecordType.publication { try notePublication(record, outcome) }
         try heard(record, outcome)
@@ -317,7 +314,7 @@ final class Intake {
     }
 
     func takeSetting(_ key: String, _ value: String, at time: Timestamp) throws {
-        touchedSettings.insert(Array(key.utf8))
+        touchedSettings.insert(ByteName(key))
         if try store.putSetting(key, value, at: time) { result.settingsChanged += 1 }
     }
 

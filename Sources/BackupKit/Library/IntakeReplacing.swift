@@ -2,19 +2,19 @@
 extension Intake {
     /// `--mode replace`: settings that the backup does not have go.
     func removeOtherSettings() throws {
-        for setting in try store.settings() where !touchedSettings.contains(Array(setting.name.utf8)) {
+        for setting in try store.settings() where !touchedSettings.contains(ByteName(setting.name)) {
             try store.removeSetting(setting.name)
             result.settingsChanged += 1
         }
     }
 
     /// `--mode replace`: attachments that the backup does not have go, before others take names that may fall together
-    /// with theirs. What is in quarantine stays. Bytes decide: Swift would take two spellings of "é" for one name.
-    func removeOtherAssets(than wanted: Set<[UInt8]>) throws {
+    /// with theirs. What is in quarantine stays.
+    func removeOtherAssets(than wanted: Set<ByteName>) throws {
         var unwanted: [Asset] = []
         let kept = try store.keptChanges()
         try store.forEachAsset { asset in
-            guard !asset.path.hasPrefix(Self.quarantined("")), !wanted.contains(Array(asset.path.utf8)),
+            guard !asset.path.hasPrefix(Self.quarantined("")), !wanted.contains(ByteName(asset.path)),
                 !kept.contains(ByteName(asset.path))
             else { return }
             unwanted.append(asset)
@@ -43,7 +43,8 @@ extension Intake {
                 plan(.protect, record, id: record.id, reason: Protection.localOnly.rawValue)
                 continue
             }
-            if leftDead, try store.holdsAlone(record) {
+            // Another record was merged into it, and stays deleted.
+            if result.stayedDeleted > 0, try store.holdsAlone(record) {
                 result.protected += 1
                 plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
                 noteTakenIn(record.id)
@@ -57,12 +58,12 @@ extension Intake {
         for conflict in try store.pointlessConflicts() where !touched.contains(conflict) { try store.remove(conflict) }
     }
 
-    /// Takes the records that had taken in others, once those are here that the backup brings back. Comes after all records.
+    /// Replaces the postponed records. Must run after all other records of the backup.
     func takePostponed() throws {
         for record in postponed {
             let outcome = try put(record)
             if outcome.decision == .protect(.hasTakenIn) { noteTakenIn(outcome.id) }
-            try noteTaken(record, outcome)
+            try noteOutcome(record, outcome)
         }
         postponed = []
     }
@@ -71,7 +72,7 @@ extension Intake {
         note(
             Finding(
                 .protected, .warning, id.description,
-                "has taken in another record, which is lost with the backup's version of it; it stays as it is",
+                "was left as it is: another record was merged into it, and the backup's version would lose that one",
                 remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings both back"))
     }
 }

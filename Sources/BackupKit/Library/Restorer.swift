@@ -198,11 +198,9 @@ public enum Restorer {
         than prepared: Prepared, _ unsound: Set<String>, _ intake: Intake
     ) throws {
         // What is damaged in the backup is not missing from it: the store's file stays.
-        let paths = Set(prepared.staged.files.keys).union(prepared.layout.expected.keys).union(unsound).filter {
-            prepared.layout.role(of: $0) == .attachment
-        }
-        let prefix = prepared.layout.prefix.count
-        try intake.removeOtherAssets(than: Set(paths.map { Array(String($0.dropFirst(prefix)).utf8) }))
+        let damaged = unsound.filter { prepared.layout.role(of: $0) == .attachment }
+            .map { String($0.dropFirst(prepared.layout.prefix.count)) }
+        try intake.removeOtherAssets(than: Set((files(of: prepared, unsound).map(\.path) + damaged).map(ByteName.init)))
     }
 
     /// Returns the files with the places that they have in the store.

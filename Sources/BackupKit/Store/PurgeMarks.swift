@@ -2,13 +2,12 @@
 /// the merge policy asks for it, so restore, import, quarantine and repair need not. A sync does not ask, because all
 /// devices must come to one state.
 extension Store {
-    private static let marked = Query(
-        "SELECT 1 FROM purged WHERE (zone = ?1 AND name = ?2) OR (local_id = ?4 AND type = ?3) LIMIT 1")
+    private static let ofRecord = "FROM purged WHERE (zone = ?1 AND name = ?2) OR (local_id = ?4 AND type = ?3)"
+    private static let marked = Query("SELECT 1 \(ofRecord) LIMIT 1")
 
     /// Whether the record, under its name or its local id, was purged here.
     func isPurged(_ record: Record) throws -> Bool {
-        let query = try database.statement(Self.marked)
-            .bind(1, record.id.zone).bind(2, record.id.name).bind(3, record.type).bind(4, record.localID)
+        let query = try bound(record, to: database.statement(Self.marked))
         defer { query.reset() }
         return try query.step()
     }
@@ -22,8 +21,11 @@ extension Store {
 
     /// Must run inside `write`.
     func markPurged(_ record: Record) throws {
-        try database.statement("INSERT OR REPLACE INTO purged VALUES (?, ?, ?, ?)")
-            .bind(1, record.id.zone).bind(2, record.id.name).bind(3, record.type).bind(4, record.localID).run()
+        try bound(record, to: database.statement("INSERT OR REPLACE INTO purged VALUES (?, ?, ?, ?)")).run()
+    }
+
+    private func bound(_ record: Record, to statement: Statement) -> Statement {
+        statement.bind(1, record.id.zone).bind(2, record.id.name).bind(3, record.type).bind(4, record.localID)
     }
 
     /// Where a sync has brought what somebody wrote since, it is a record like any other.
@@ -43,11 +45,7 @@ extension Store {
                         remedy: "'backup-tool store changes' lists the ids of deleted records")
                 }
                 for record in found {
-                    try database.statement(
-                        "DELETE FROM purged WHERE (zone = ?1 AND name = ?2) OR (local_id = ?4 AND type = ?3)"
-                    )
-                    .bind(1, record.id.zone).bind(2, record.id.name).bind(3, record.type).bind(4, record.localID)
-                    .run()
+                    try bound(record, to: database.statement("DELETE \(Self.ofRecord)")).run()
                     allowed.append(record.id)
                 }
             }

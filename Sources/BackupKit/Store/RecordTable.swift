@@ -144,6 +144,11 @@ extension Store {
         try overwrite(old.change, with: record, change)
     }
 
+    /// Takes a record out of the index by local id.
+    func removeKey(_ key: Int64, _ change: Int64) throws {
+        try database.statement(Self.deleteKey).bind(1, key).bind(2, change).run()
+    }
+
     /// A record that had no row so far.
     func noteInserted(_ record: Record) throws {
         see(record)
@@ -216,7 +221,7 @@ extension Store {
         }
         try remember(stored, becomes: nil)
         try database.statement("DELETE FROM record WHERE change = ?").bind(1, stored.change).run()
-        try database.statement(Self.deleteKey).bind(1, hasher.key(stored.record.localID)).bind(2, stored.change).run()
+        try removeKey(hasher.key(stored.record.localID), stored.change)
         try noteRemoved(stored.record.id, type: stored.record.type, localID: stored.record.localID)
     }
 

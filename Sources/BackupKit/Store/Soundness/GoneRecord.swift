@@ -58,17 +58,13 @@ extension StoreRepair {
                 isExact
                     ? "was gone, and is back as it was"
                     : "was gone, and is back in the version of the backup, of \(record.modifiedAt.iso8601)")
-            try store.database.statement("DELETE FROM local_key WHERE key = ? AND change = ?")
-                .bind(1, gone.key).bind(2, gone.change).run()
+            try store.removeKey(gone.key, gone.change)
             try store.put(record, replacing: nil)
         }
         guard accepts, !gone.isEmpty else { return gone }
         let what = gone.count == 1 ? "1 record is" : "\(gone.count) records are"
         note(.accept, store.path, "\(what) gone, and no longer missed")
-        for record in gone {
-            try store.database.statement("DELETE FROM local_key WHERE key = ? AND change = ?")
-                .bind(1, record.key).bind(2, record.change).run()
-        }
+        for record in gone { try store.removeKey(record.key, record.change) }
         return []
     }
 }

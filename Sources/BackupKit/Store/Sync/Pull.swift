@@ -24,8 +24,8 @@ extension Synchronizer {
         }
     }
 
-    /// Others have merged records into one that this device keeps a copy of, and whose new version does not come in here.
-    /// What it took in stays here, too, or it would vanish from this device. Must run inside `write`.
+    /// Another device has merged records into one of which this device keeps its own copy, so the merged version is not taken
+    /// here. The merged records stay on this device, or they would vanish from it. Must run inside `write`.
     private func keepTakenIn(by record: Record) throws {
         guard !record.isDeleted, !record.takenIn.isEmpty, try store.hasLocalCopy(for: record.id) else { return }
         for (name, time) in record.takenIn.sorted(by: { $0.key < $1.key }) {
@@ -39,8 +39,8 @@ extension Synchronizer {
                 result.findings.append(
                     Finding(
                         .protected, .warning, kept.description,
-                        "was merged into \(record.id) on another device; this device keeps its own copy of that, "
-                            + "so it keeps this record, too",
+                        "stays on this device: another device merged it into \(record.id), "
+                            + "of which this device keeps its own copy",
                         remedy: TypedCommand.quoted("store enable-cloud", [record.id.description])
                             + " takes the merged version; then "
                             + TypedCommand.quoted("store delete", [kept.description]) + " removes this one"))
@@ -193,8 +193,7 @@ extension Synchronizer {
         let merge = SyncMerge { [derive] in
             try derive(record.type, $0, $1, $2)
         }
-        var merged = try merge.merge(
-            local, record, base: try store.ancestor(record.id))
+        var merged = try merge.merge(local, record, base: try store.ancestor(record.id))
         // Two clocks disagree, so their times do not tell whether somebody deleted it before or after it was brought back
         // here. What was asked for on purpose stays, and can be deleted again.
         if skew != .none, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {

@@ -162,8 +162,7 @@ extension Store {
     /// Takes a row out that another row stands for now.
     func takeOut(_ change: Int64, _ record: Record) throws {
         try takeOut(change)
-        try database.statement("DELETE FROM local_key WHERE key = ? AND change = ?")
-            .bind(1, hasher.key(record.localID)).bind(2, change).run()
+        try removeKey(hasher.key(record.localID), change)
         try dropAncestor(record.id)
         try noteRemoved(record.id, type: record.type, localID: record.localID)
     }

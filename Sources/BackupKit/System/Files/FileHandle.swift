@@ -245,6 +245,10 @@ public struct FileStatus: Sendable, Equatable {
 }
 
 extension BackupError {
+    static func missing(_ path: String) -> BackupError {
+        BackupError(.notFound, "does not exist", at: path, remedy: "check the name and the folder")
+    }
+
     /// Why something could not be made, by the current `errno`. People know the folder, not the temporary name in it.
     static func uncreated(_ path: String) -> BackupError {
         switch errno {
