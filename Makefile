@@ -35,8 +35,9 @@ $(BINARY): $(SOURCES)
 	swift build -c release --static-swift-stdlib --product backup-tool
 	@touch $@
 
-lint: setup-build ## check the style of the sources
+lint: setup-build ## check the style of the sources, and that the planted bugs fit them
 	swift format lint --strict -r Sources Tests Package.swift
+	@scripts/mutants.py --check
 
 check: setup-test lint ## what a change must pass: style, warnings, layers, tests
 	swift build --build-tests $(TEST_FLAGS)

@@ -6,7 +6,7 @@
 WHICH is a list of numbers such as 1-20,35 (default: all), or a rule such as I11. Every bug becomes a branch in a copy
 of the sources below .build/mutants, which is built once; BACKUP_TOOL_MUTANT switches one bug on. Its likely tests
 run first; where they see nothing, all tests run (--likely: not). Results are kept, so that parts add up; --report
-prints them and runs nothing. --check only looks whether every entry still fits the sources.
+prints them and runs nothing. --check only looks whether every entry still fits the sources and is Swift there.
 """
 
 import collections
@@ -18,6 +18,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
@@ -347,6 +348,22 @@ def copy_sources(entries):
     return texts
 
 
+def parse(texts):
+    """Ends here where a branch is no Swift: a build would say so only after minutes."""
+    with tempfile.TemporaryDirectory() as folder:
+        for file, text in texts.items():
+            os.makedirs(os.path.dirname(f"{folder}/{file}"), exist_ok=True)
+            with open(f"{folder}/{file}", "w", encoding="utf-8") as copy:
+                copy.write(text)
+        words = ["swiftc", "-frontend", "-parse"] + [file for file in texts if file.endswith(".swift")]
+        run = subprocess.run(words, cwd=folder, stderr=subprocess.PIPE, text=True)
+    if run.returncode != 0:
+        for line in run.stderr.split("\n"):
+            if "error:" in line:
+                print(line, file=sys.stderr)
+        sys.exit("A planted bug is no Swift where it stands. Write its lines with '=' and MUTANT.")
+
+
 def write_copy(texts):
     wanted = {"Sources/BackupKit/Domain/Mutant.swift"}
     for top in COPIED:
@@ -535,18 +552,21 @@ def report(entries, results, is_whole):
 def main():
     flags = [word for word in sys.argv[1:] if word.startswith("--")]
     words = [word for word in sys.argv[1:] if not word.startswith("--") and word]
+    if set(flags) - {"--check", "--likely", "--report"}:
+        sys.exit(__doc__.strip())
     entries = read_entries()
     if "--report" in flags:
         sys.exit(report(entries, read_results(), True))
     part = chosen(entries, words[0] if words else "")
     texts = copy_sources(entries)
+    if shutil.which("swift") is None:
+        sys.exit("There is no 'swift' on the PATH.")
+    parse(texts)
     if "--check" in flags:
         print(f"All {len(entries)} planted bugs fit the sources.")
         return
     if not part:
         sys.exit("No planted bug has such a number or rule.")
-    if shutil.which("swift") is None:
-        sys.exit("There is no 'swift' on the PATH.")
     write_copy(texts)
     build()
     alone = {}
