@@ -96,6 +96,31 @@ import Testing
         }
     }
 
+    @Test func aManifestOfANewerFormatIsRefused_andSaysWhichItIs() throws {
+        try withExport { path in
+            let text = String(decoding: try readFile("\(path)/manifest.json"), as: UTF8.self)
+            let newer = text.replacing("\"formatVersion\": 1,", with: "\"formatVersion\": 2,")
+            #expect(newer != text)
+            let error = #expect(throws: BackupError.self) {
+                try Array(newer.utf8).withUnsafeBytes { _ = try Manifest(parsing: $0) }
+            }
+            #expect(error?.code == .refused && error?.message.contains("format version 2") == true)
+        }
+    }
+
+    /// sha256sum doubles the backslashes of such a name, and begins its line with one.
+    @Test func namesWithABackslashAreWrittenAsSha256sumReadsThem() throws {
+        let names = ["back\\slash", "\\", "not\\new", "plain"]
+        try withTemporaryFolder { folder in
+            for name in names { try writeFile("\(folder)/\(name)", name) }
+            let text = ChecksumFile.text(names.map { (key: $0, value: SHA256Digest.of($0)) })
+            try writeFile("\(folder)/\(ChecksumFile.fileName)", String(decoding: text, as: UTF8.self))
+            let judge = try runProcess(["sha256sum", "--strict", "-c", ChecksumFile.fileName], in: folder)
+            #expect(judge.status == 0, "\(judge.stderr)")
+            #expect(ChecksumFile.parse(text).map { Set($0.keys) } == Set(names))
+        }
+    }
+
     /// A list of checksums that is not sorted answers all the same, and one with a line that is none answers nothing.
     @Test func aListOfChecksumsIsSoughtInWhateverItsOrder() {
         let names = ["b", "a", "d/é", "c", "back\\slash", "d"]
