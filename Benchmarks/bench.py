@@ -280,7 +280,11 @@ class Bench(EventRows, VaultRows):
 
 
 def bib_text(path):
-    data = pathlib.Path(path).read_bytes()
+    """The text of a file that may be made of files in two encodings: each line is UTF-8, else Latin-1."""
+    return "".join(utf8_or_latin1(line) for line in pathlib.Path(path).read_bytes().splitlines(keepends=True))
+
+
+def utf8_or_latin1(data):
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
