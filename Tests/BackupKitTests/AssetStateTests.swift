@@ -197,6 +197,22 @@ private func withStoreAndRoom(_ body: (TestStore, String) throws -> Void) throws
         }
     }
 
+    /// The app changes the file while a command that removes it is at work.
+    @Test func aFileThatAnAppPutsInTheWayOfARemoval_staysWhereItIs() throws {
+        try withStore { test in
+            try batch(test.store) {
+                try place("a.pdf", "A", in: $0)
+                try place("d/b.pdf", "B", in: $0)
+            }
+            try batch(test.store) { store in
+                for path in ["a.pdf", "d/b.pdf"] { try store.removeAsset(try #require(try store.asset(path))) }
+                unlink("\(store.assetFolder)/a.pdf")
+                try write("a.pdf", "somebody else's", in: store)
+            }
+            #expect(try visibleFiles(of: test.store) == ["a.pdf": Array("somebody else's".utf8)])
+        }
+    }
+
     @Test(arguments: [false, true])
     func aFileThatAnAppChanged_isReadAsItIs_andKeptWhenItIsReplaced(byRename: Bool) throws {
         try withStore { test in

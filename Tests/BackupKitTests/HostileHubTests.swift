@@ -107,6 +107,27 @@ import Testing
         }
     }
 
+    /// The longest names and the highest version that may be, and those just beyond.
+    @Test func namesAndVersionsAtTheirBounds() {
+        func problem(version: Int64 = 1, _ change: (inout Record) -> Void = { _ in }) -> String? {
+            var hubRecord = HubRecord(record("r"), version: version)
+            change(&hubRecord.record)
+            return hubRecord.problem(HubLimits())
+        }
+        func text(_ count: Int) -> String { String(repeating: "n", count: count) }
+        for version: Int64 in [1, 1 << 62] { #expect(problem(version: version) == nil, "\(version)") }
+        for version: Int64 in [0, -1, .min, (1 << 62) + 1, .max] {
+            #expect(problem(version: version)?.contains("the version \(version), which no hub gives") == true)
+        }
+        #expect(problem { $0.localID = text(4096) } == nil && problem { $0.deviceID = text(4096) } == nil)
+        #expect(problem { $0.localID = text(4097) } == "has a local id of more than 4096 bytes")
+        #expect(problem { $0.deviceID = text(4097) } == "has a device id of more than 4096 bytes")
+        #expect(problem { $0.localID = "" } == "has no local id")
+        #expect(problem { $0.localID = "a\0b" } == "has a local id with a zero byte in it")
+        #expect(problem { $0.id = RecordID(zone: text(4097), name: "n") } == "has a zone of more than 4096 bytes")
+        #expect(problem { $0.id = RecordID(zone: "Z", name: text(4097)) } == "has a name of more than 4096 bytes")
+    }
+
     @Test func aRowThatIsTooLargeIsHeld_andComesWhenItIsNot() throws {
         try withDevices("A", "B") { devices in
             for number in 0..<5 { try devices.edit("A", "r\(number)", "{}") }

@@ -55,6 +55,25 @@ struct CommandsPurgeTests {
         try checkSound(bench.path("store.db"))
     }
 
+    /// What earlier commands wrote over lies in pages that nothing uses any more, and nobody has emptied those.
+    @Test func aPurgeClearsThePagesThatEarlierCommandsLeftFree() throws {
+        let bench = try bench()
+        let words = String(repeating: "\(Self.secret) ", count: 5000)
+        for note in [words, "short"] {
+            try bench.write(
+                "2026-02-15.jsonl",
+                #"{"id":"E2","time":"2026-02-15T10:00:00+01:00","type":"medicatie","note":"\#(note)"}"# + "\n")
+            try bench.tool(exit: 0, "import", "2026-02-15.jsonl", "--overwrite")
+        }
+        try bench.tool(exit: 0, "store", "delete", "OllieEvents/E2")
+        // The history as an older version of the tool forgot it: rows gone, their pages as they were.
+        try bench.shell(
+            "sqlite3 store.db 'PRAGMA secure_delete = OFF; DELETE FROM batch_record; PRAGMA wal_checkpoint(TRUNCATE)'")
+        #expect(try !hits(bench).isEmpty)
+        try bench.tool("store", "purge", Self.id, "OllieEvents/E2", "--confirm")
+        #expect(try hits(bench) == "")
+    }
+
     @Test func aSourceThatCannotBeOpened_isReportedBeforeAnythingIsRemoved() throws {
         let bench = try bench()
         let before = try hits(bench)
