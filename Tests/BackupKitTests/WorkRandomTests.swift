@@ -168,6 +168,10 @@ private final class WorkWorld {
             for listing in listed.subtracting(deleted) where counts[listing] == nil {
                 found.append("\(name) has lost \(listing)")
             }
+            let path = "\(devices.folder)/last\(name)"
+            _ = try Exporter.export(store, to: path, ExportOptions(form: .layout(.directory)))
+            let damage = try Verifier.verify(path, level: .deep).findings.filter { $0.severity == .damage }
+            found += damage.map { "\(name) is exported, and \($0.message)" }
             for (listing, count) in counts {
                 if !listed.contains(listing) { found.append("\(name) has \(listing), which nobody put in") }
                 if count > 1, !isTwin(listing) { found.append("\(name) has \(listing) \(count) times") }
@@ -226,6 +230,7 @@ extension String {
                 if isReplay { try world.tellRows() }
             }
             try world.settle()
+            if isReplay { try world.tellRows() }
             let defects = try world.defects()
             if !defects.isEmpty || isReplay {
                 print("BACKUP_TOOL_SEED=\(seed)\n" + world.log.joined(separator: "\n"))

@@ -166,6 +166,39 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     }
 }
 
+/// Two devices gave two listings of one work the same id, and each deleted its own.
+@Test(arguments: [false, true], [false, true])
+func listingsOfOneIDThatTwoDevicesDeleted_areBothDeleted(aDeletesFirst: Bool, bSyncsFirst: Bool) throws {
+    let bench = try Workbench(["BACKUP_TOOL_HUB": "hub.db"])
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    func entry(_ key: String, _ more: String) -> String {
+        "@article{\(key), author={A, B}, title={Three}, year={1993}, isbn={9781234567003}\(more)}\n"
+    }
+    try bench.write("a.bib", entry("jones", "") + entry("smith", ", note={n}"))
+    try bench.write("b.bib", entry("smith", ", abstract={x}"))
+    for name in ["A", "B"] {
+        try bench.tool(exit: 0, "import", "--create", "--store", "\(name).db", "\(name.lowercased()).bib")
+    }
+    let query = "SELECT local_id FROM record WHERE json_extract(fields, '$.citeKey') = "
+    let ids = try ["A": "jones", "B": "smith"].mapValues { key in
+        key == "jones"
+            ? try bench.shell("sqlite3 A.db \"\(query)'jones'\"") : try bench.shell("sqlite3 B.db \"\(query)'smith'\"")
+    }.mapValues { String($0.dropLast()) }
+    #expect(ids["A"] == ids["B"])
+    for name in aDeletesFirst ? ["A", "B"] : ["B", "A"] {
+        try bench.tool(exit: 0, "store", "delete", "--store", "\(name).db", try #require(ids[name]))
+    }
+    for name in bSyncsFirst ? ["B", "A", "B", "A"] : ["A", "B", "A", "B"] {
+        try bench.tool(exit: 0, "sync", "--store", "\(name).db")
+    }
+    for name in ["A", "B"] {
+        #expect(try bench.publications("\(name).db") == [], "\(name)")
+        try checkSound(bench.path("\(name).db"))
+        try bench.tool(exit: 0, "export", "--store", "\(name).db", "-o", "\(name).tar.zst")
+        try bench.tool(exit: 0, "verify", "--level", "deep", "\(name).tar.zst")
+    }
+}
+
 @Test func theSameWorkFromAnotherFile_isTheSamePublication_newerFieldsWin() throws {
     let bench = try Workbench()
     try bench.write("a.bib", "@article{k, author={Able, B. and others}, title={{T}he}, year=2001, note={old}}\n")

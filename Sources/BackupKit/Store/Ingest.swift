@@ -139,8 +139,9 @@ extension Store {
         let isFolded = named?.record.isDeleted == true && !sameType.isEmpty && !incoming.isDeleted
         if let named, named.record.type == incoming.type, !isFolded { return (named, false) }
         if local != nil { return (nil, named != nil) }
-        let dead = sameType.max { $0.record.modifiedAt < $1.record.modifiedAt }
-        return (live ?? dead, named != nil)
+        let other = live ?? sameType.max { $0.record.modifiedAt < $1.record.modifiedAt }
+        if let other, WorkLineage.areBesideEachOther(other.record, incoming) { return (nil, named != nil) }
+        return (other, named != nil)
     }
 
     func clamp(_ record: Record, to now: Timestamp) -> (Record, Bool) {

@@ -69,7 +69,7 @@ enum WorkLineage {
     static func isOneRecord(_ known: Record, _ incoming: Record) throws -> Bool {
         guard known.type == RecordType.publication, incoming.type == known.type else { return true }
         switch (known.isDeleted, incoming.isDeleted) {
-        case (true, true): return true
+        case (true, true): return known.localID == incoming.localID || !saysListing(known) || !saysListing(incoming)
         case (true, false): return try isTombstone(known, of: incoming)
         case (false, true): return try isTombstone(incoming, of: known)
         case (false, false): return try isOneWork(known, incoming)
@@ -118,6 +118,21 @@ enum WorkLineage {
         // Of fields that nobody can read nothing is known but the name.
         guard let work = readable(record) else { return true }
         return work.listings.contains(tombstone.localID) || !work.made(record.localID)
+    }
+
+    /// A tombstone that says which listing was deleted is a record of its own beside a record with that listing's id: another
+    /// tombstone, or a publication that is newer. An older publication is what was deleted.
+    static func areBesideEachOther(_ one: Record, _ other: Record) -> Bool {
+        guard one.type == RecordType.publication, one.id != other.id else { return false }
+        if one.isDeleted && other.isDeleted { return saysListing(one) || saysListing(other) }
+        guard one.isDeleted || other.isDeleted else { return false }
+        let (tombstone, record) = one.isDeleted ? (one, other) : (other, one)
+        return saysListing(tombstone) && record.latestTime > tombstone.latestTime
+    }
+
+    /// Whether the tombstone says which listing of its work was deleted.
+    private static func saysListing(_ tombstone: Record) -> Bool {
+        !sameBytes(tombstone.localID, tombstone.id.name)
     }
 
     private static func readable(_ record: Record) -> WorkID? {

@@ -12,6 +12,7 @@ extension Synchronizer {
                 for defect in page.defects { try hold(defect.id, .damaged, "the hub's version \(defect.reason)") }
                 for record in page.records { try keepTakenIn(by: record.record) }
                 for record in page.records { try apply(record) }
+                try buryListings(page.records)
                 try notePublications(page.records)
                 if link.pushedThrough == before, try store.pendingRecords(after: before) == 0 {
                     // Nothing waited, and nothing that came has to go back.

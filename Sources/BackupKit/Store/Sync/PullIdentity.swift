@@ -124,6 +124,22 @@ extension Synchronizer {
         return keys
     }
 
+    /// A tombstone that says which listing was deleted deletes it under its own id, too: another device may know it by that.
+    /// Must run inside `write`, when all of a page has been taken.
+    func buryListings(_ records: [HubRecord]) throws {
+        for arrived in records.map(\.record) where arrived.type == RecordType.publication {
+            let sameListing = try store.soundRecords(localID: arrived.localID).filter {
+                $0.record.type == RecordType.publication && $0.record.id.zone == arrived.id.zone
+            }
+            let deletes = sameListing.filter(\.record.isDeleted).map(\.record.modifiedAt)
+            guard let deleted = deletes.max() else { continue }
+            for stored in sameListing where !stored.record.isDeleted && !stored.record.isLocalOnly {
+                guard stored.record.latestTime <= deleted else { continue }
+                try store.put(WorkLineage.tombstone(of: stored.record, at: deleted), replacing: stored)
+            }
+        }
+    }
+
     // MARK: One cite key, two publications
 
     /// Two publications with one cite key are both kept, and a person decides.
