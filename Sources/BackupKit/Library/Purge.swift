@@ -8,6 +8,8 @@ public struct PurgeResult: Sendable {
     public internal(set) var files: [String] = []
     /// Attachments that only these records linked, and that stay.
     public internal(set) var linked: [String] = []
+    /// Purged files that the hub still has: their names stay until a sync has told it.
+    public internal(set) var unsynced: [String] = []
     /// Backups that still hold one of the records alive.
     public internal(set) var holders: [PurgeHolder] = []
 }
@@ -30,22 +32,22 @@ public struct PurgeOptions: Sendable {
 /// The rows go in one transaction, which also notes what is left to do: files, free pages, the log. A purge that is killed
 /// there is finished by the next one, and `store check` says so.
 public struct Purge {
-    static let pending = StoreCheck.pendingPurge
-
     let store: Store
     let options: PurgeOptions
     var result = PurgeResult()
-    private var ids: Set<RecordID> = []
-    private var localIDs: Set<String> = []
+    private var scope: PurgeScope
     private var records: [Record] = []
+    private var chosen: Set<RecordID> = []
     /// Files that the purged versions name, and their cite keys.
     private var files: Set<String> = []
     var keys: Set<String> = []
+    /// Those that nothing else names.
+    private var gone: [String] = []
     /// Paths below the assets' folder.
     private var unwanted: [String] = []
 
     public static func run(_ store: Store, _ options: PurgeOptions) throws -> PurgeResult {
-        var purge = Purge(store: store, options: options)
+        var purge = Purge(store, options)
         // A source that cannot be opened is reported before anything is removed.
         let sources = try options.sources.flatMap(PurgeHolder.expanded)
         for source in sources where !Store.isStore(source) {
@@ -57,47 +59,76 @@ public struct Purge {
             // What is deleted from now on is overwritten with zeros.
             try store.database.execute("PRAGMA secure_delete = ON")
             try store.write { try purge.removeRows() }
-            try purge.removeFromKeptRows()
-            try finish(store)
+            do {
+                try purge.removeFromKeptRows()
+                try finish(store)
+            } catch let error as BackupError { throw isUnfinished(error, store) }
         }
-        purge.result.holders = try PurgeHolder.find(purge.ids, in: sources, options.limits)
+        purge.result.holders = try PurgeHolder.find(purge.scope.ids, in: sources, options.limits)
         return purge.result
     }
 
-    private init(store: Store, options: PurgeOptions) { (self.store, self.options) = (store, options) }
+    private init(_ store: Store, _ options: PurgeOptions) {
+        (self.store, self.options) = (store, options)
+        // Who names records means them, whenever they were deleted.
+        scope = PurgeScope(store, deletedBefore: options.ids.isEmpty ? options.deletedBefore : nil)
+    }
 
     // MARK: Which records
 
     private mutating func choose() throws {
+        try scope.load()
         for text in options.ids {
             let found = try store.find(text)
-            guard !found.isEmpty else { throw try store.unknownID(text) }
-            if found.contains(where: { !$0.isDeleted }) {
-                throw BackupError(
-                    .refused, "is not deleted", at: text,
-                    remedy: "'backup-tool store delete ID' deletes it; then it can be purged")
-            }
-            for record in found { add(record) }
+            if found.contains(where: { !$0.isDeleted }) { throw Self.isNotDeleted(text) }
+            for record in found { try add(record) }
+            // The undo history may know the name, too, or alone.
+            let isKnown = try scope.add(named: text, hasTombstone: !found.isEmpty)
+            guard isKnown || !found.isEmpty else { throw try store.unknownID(text) }
         }
-        guard let time = options.deletedBefore else { return }
-        let query = try store.database.prepare("SELECT \(Store.recordColumns) FROM record WHERE deleted_at < ?")
-            .bind(1, time.milliseconds)
-        while try query.step() { if let row = try store.ifSound({ try RowReader.record(query) }) { add(row.record) } }
+        if let time = options.deletedBefore {
+            let query = try store.database.prepare("SELECT \(Store.recordColumns) FROM record WHERE deleted_at < ?")
+                .bind(1, time.milliseconds)
+            while try query.step() {
+                if let row = try store.ifSound({ try RowReader.record(query) }) { try add(row.record) }
+            }
+            try scope.addTakenBack(before: time)
+            try addFilesTakenBack(before: time)
+        }
+        result.records += try scope.grow()
+        for record in try scope.tombstones().sorted(by: { $0.id < $1.id }) { try add(record) }
     }
 
-    private mutating func add(_ record: Record) {
-        guard ids.insert(record.id).inserted else { return }
-        localIDs.insert(record.localID)
+    static func isNotDeleted(_ text: String) -> BackupError {
+        BackupError(
+            .refused, "is not deleted", at: text,
+            remedy: "'backup-tool store delete ID' deletes it; then it can be purged")
+    }
+
+    private mutating func add(_ record: Record) throws {
+        guard chosen.insert(record.id).inserted else { return }
         records.append(record)
         result.records.append(record.id)
+        for other in try scope.add(record) { try add(other) }
+    }
+
+    /// Files that only the undo history has.
+    private mutating func addFilesTakenBack(before time: Timestamp) throws {
+        let query = try store.database.prepare(
+            """
+            SELECT path FROM batch_asset JOIN batch ON id = batch WHERE path NOT IN (SELECT path FROM asset)
+            GROUP BY path HAVING count(sha256) > 0 AND max(started_at) < ?
+            """
+        ).bind(1, time.milliseconds)
+        while try query.step() { files.insert(query.text(0)) }
     }
 
     // MARK: Rows
 
     private mutating func removeRows() throws {
         try choose()
-        for record in records { try store.markPurged(record) }
-        let versions = try clearHistory(of: ids)
+        for record in records where try !scope.isAlive(record) { try store.markPurged(record) }
+        let versions = try clearHistory(of: scope.takes)
         result.versions += versions
         try removeEnvelopes()
         try removeAncestors()
@@ -105,26 +136,28 @@ public struct Purge {
         try removeSettledConflicts()
         try removeFiles()
         try removeMentions()
+        result.unsynced = try store.forgetPurgedAssets(gone)
         guard !options.dryRun else { return }
-        let before = try store.meta(Self.pending).map { try JSON(parsing: $0).array?.compactMap(\.string) ?? [] } ?? []
-        let list = JSON.array((before + unwanted).map { .string($0) }).compact
-        try store.database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)").bind(1, Self.pending).bind(2, list)
-            .run()
+        try store.notePurge(unwanted)
     }
 
     /// Turns versions in the undo history into tombstones, and returns how many. An undo leaves the record as it is, and
     /// says so.
-    mutating func clearHistory(of records: Set<RecordID>) throws -> Int {
+    mutating func clearHistory(of isTaken: (Record) -> Bool) throws -> Int {
         let query = try store.database.prepare(
             """
-            SELECT rowid, zone, ifnull(name, local_id), fields FROM batch_record
+            SELECT rowid, zone, ifnull(name, local_id), type, local_id, fields FROM batch_record
             WHERE fields <> '{}' OR field_times IS NOT NULL OR device_id IS NOT NULL
             """)
         var rows: [Int64] = []
         while try query.step() {
-            guard records.contains(RecordID(zone: query.text(1), name: query.text(2))) else { continue }
+            let version = Record(
+                id: RecordID(zone: query.text(1), name: query.text(2)), type: query.text(3), localID: query.text(4),
+                fields: query.text(5), createdAt: .distantPast, modifiedAt: .distantPast)
+            let inside = try store.ifReadable { try Quarantine.content(of: version) } ?? nil
+            guard isTaken(version) || inside.map(isTaken) ?? false else { continue }
             rows.append(query.integer(0))
-            try noteContent(query.text(3))
+            try noteContent((inside ?? version).fields)
         }
         for row in rows {
             try store.database.statement(
@@ -153,7 +186,7 @@ public struct Purge {
         var envelopes: [RecordID] = []
         try store.forEachLive(type: Quarantine.type) { stored in
             guard let inside = try store.ifReadable({ try Quarantine.content(of: stored.record) }) ?? nil,
-                ids.contains(inside.id)
+                scope.takes(inside)
             else { return }
             envelopes.append(stored.record.id)
         }
@@ -167,17 +200,22 @@ public struct Purge {
     }
 
     private mutating func removeAncestors() throws {
-        for id in ids {
+        for id in scope.ids {
             if try store.ancestor(id) != nil { result.versions += 1 }
             try store.dropAncestor(id)
         }
     }
 
     private mutating func removeDamaged() throws {
-        for row in try store.setAside() where ids.contains(row.id) {
+        for row in try store.setAside() where takes(row) {
             try store.database.statement("DELETE FROM damaged WHERE line = ?").bind(1, row.line).run()
             result.versions += 1
         }
+    }
+
+    private func takes(_ row: DamagedRow) -> Bool {
+        let (type, localID) = row.work
+        return scope.takes(row.id, type: type, localID: localID)
     }
 
     /// Files of damaged values that a repair has put beside the store.
@@ -190,7 +228,7 @@ public struct Purge {
             try FileHandle.openForReading(path).forEachChunk { text += $0 }
             let lines = text.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
             let kept = try lines.filter { line in
-                try store.ifReadable { try DamagedRow(line: line) }.map { !ids.contains($0.id) } ?? true
+                try store.ifReadable { try DamagedRow(line: line) }.map { !takes($0) } ?? true
             }
             guard kept.count < lines.count else { continue }
             guard !kept.isEmpty else {
@@ -203,12 +241,14 @@ public struct Purge {
     }
 
     /// Whether a purge was cut short after its commit.
-    public static func isPending(_ store: Store) throws -> Bool { try store.meta(pending) != nil }
+    public static func isPending(_ store: Store) throws -> Bool { try store.meta(Store.pendingPurge) != nil }
 
     private mutating func removeSettledConflicts() throws {
         for batch in try store.batches() {
             let settled = batch.settledConflicts
-            let kept = settled.filter { !localIDs.contains($0.existing) && !localIDs.contains($0.incoming) }
+            let kept = settled.filter { conflict in
+                ![conflict.existing, conflict.incoming].contains { scope.takesPublication($0) }
+            }
             guard kept.count < settled.count else { continue }
             result.versions += settled.count - kept.count
             try store.setSettledConflicts(kept, of: batch)
@@ -222,7 +262,8 @@ public struct Purge {
         guard !files.isEmpty else { return }
         for (_, paths) in try store.conflictsOfFiles() where !files.isDisjoint(with: paths) { files.formUnion(paths) }
         files.formUnion(files.map(Intake.quarantined))
-        for path in try files.subtracting(filesInUse()).sorted() {
+        gone = try files.subtracting(filesInUse()).sorted()
+        for path in gone {
             if try store.ifSound({ try store.asset(path) }) ?? nil != nil {
                 guard options.withFiles || path.hasPrefix("\(Quarantine.zone)/") else {
                     result.linked.append(path)
@@ -232,6 +273,8 @@ public struct Purge {
                 _ = store.nextChange()
                 unwanted.append(path)
                 result.files.append(path)
+            } else if try store.pending(path) != nil {
+                unwanted.append(path)
             }
             try removeKept(path)
         }
@@ -266,30 +309,22 @@ public struct Purge {
 
     /// What comes after the commit; each part can be repeated.
     private static func finish(_ store: Store) throws {
-        guard let text = try store.meta(pending) else { return }
-        let files = try JSON(parsing: text).array?.compactMap(\.string) ?? []
+        guard let files = try store.filesToPurge() else { return }
         for path in files { try Store.check(path) }
         try AtomicFile.remove(files.map { "\(store.assetFolder)/\($0)" })
         for path in files {
             let left = "\(store.assetFolder)/\(store.removeEmptyFolders(above: path))"
             if try FileStatus.ofName(left) != nil { try Directory.sync(left) }
         }
-        guard try store.collectBlobs() else { throw isBeingRead(store) }
-        try store.database.execute("VACUUM")
-        try emptyLog(store)
-        try store.write { try store.database.statement("DELETE FROM meta WHERE key = ?").bind(1, pending).run() }
-        try emptyLog(store)
+        try store.finishPurge()
     }
 
-    private static func emptyLog(_ store: Store) throws {
-        let checkpoint = try store.database.prepare("PRAGMA wal_checkpoint(TRUNCATE)")
-        guard try checkpoint.step(), checkpoint.integer(0) == 0 else { throw isBeingRead(store) }
-    }
-
-    private static func isBeingRead(_ store: Store) -> BackupError {
-        BackupError(
-            .temporary, "another program is reading the store, so some of what was purged is still there",
-            at: store.path,
-            remedy: "end that program, and run 'backup-tool store purge' again: it finishes what is left")
+    /// The commit stands, whatever comes in the way afterwards.
+    private static func isUnfinished(_ error: BackupError, _ store: Store) -> BackupError {
+        let next = "'backup-tool store purge --confirm' finishes what is left"
+        return BackupError(
+            error.code,
+            "the records are already purged, but free pages and files may still hold them: \(error.message)",
+            at: error.subject ?? store.path, remedy: error.remedy.map { "\($0); \(next)" } ?? next)
     }
 }

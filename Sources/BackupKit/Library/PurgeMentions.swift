@@ -62,22 +62,20 @@ extension Purge {
             if let stored = try store.record(id) { try store.bury(stored) }
             try store.dropAncestor(id)
         }
-        _ = try clearHistory(of: gone)
+        _ = try clearHistory { gone.contains($0.id) }
     }
 
-    /// `undo --list` shows what a decision was about.
+    /// `undo --list` shows what a decision was about, and which files were adopted.
     private func removeNamesFromBatches() throws {
-        for batch in try store.batches()
-        where batch.kind == "resolve" || batch.source.hasPrefix("resolve of ") {
-            let names = keys.union(result.files)
-            guard names.contains(where: { batch.source.contains($0) }),
-                let choice = batch.source.lastIndex(of: "(")
-            else {
-                continue
+        for batch in try store.batches() {
+            for kind in ["resolve", "adopt"] where batch.kind == kind || batch.source.hasPrefix("\(kind) of ") {
+                let names = kind == "adopt" ? Set(result.files) : keys.union(result.files)
+                guard names.contains(where: { batch.source.contains($0) }) else { continue }
+                let prefix = batch.kind == kind ? "" : "\(kind) of "
+                let choice = kind == "adopt" ? nil : batch.source.lastIndex(of: "(").map { " \(batch.source[$0...])" }
+                try store.database.statement("UPDATE batch SET source = ? WHERE id = ?")
+                    .bind(1, "\(prefix)a purged record\(choice ?? "")").bind(2, batch.id).run()
             }
-            let prefix = batch.kind == "resolve" ? "" : "resolve of "
-            try store.database.statement("UPDATE batch SET source = ? WHERE id = ?")
-                .bind(1, "\(prefix)a purged record \(batch.source[choice...])").bind(2, batch.id).run()
         }
     }
 }

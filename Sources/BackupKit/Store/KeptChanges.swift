@@ -10,10 +10,16 @@ extension Store {
     }
 
     /// Must run inside `batch`.
-    func noteKeptChange(_ path: String) throws {
-        // Those that are gone since need no word any more.
-        let known = try keptChanges().filter { try asset($0.text) != nil }
-        let paths = known.union([ByteName(path)]).map(\.text).sorted(by: precedesBytewise)
+    func noteKeptChange(_ path: String) throws { try setKeptChanges(keptChanges().union([ByteName(path)])) }
+
+    /// Those that are gone need no word any more. Must run inside `write`.
+    func forgetKeptChanges() throws {
+        let known = try keptChanges()
+        if !known.isEmpty { try setKeptChanges(known) }
+    }
+
+    private func setKeptChanges(_ known: Set<ByteName>) throws {
+        let paths = try known.map(\.text).filter { try asset($0) != nil }.sorted(by: precedesBytewise)
         try database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)")
             .bind(1, Self.keptChangesKey).bind(2, JSON.array(paths.map { .string($0) }).compact).run()
     }

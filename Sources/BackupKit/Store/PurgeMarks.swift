@@ -54,3 +54,79 @@ extension Store {
         return allowed
     }
 }
+
+/// What a purge has still to do once its rows are gone.
+extension Store {
+    static let pendingPurge = "purge_pending"
+    /// The hub has to hear of files that were purged, and until then their names are needed.
+    private static let waitingPurge = "purge_waits"
+
+    /// Files that an unfinished purge has to remove; nil where none is unfinished.
+    func filesToPurge() throws -> [String]? {
+        try meta(Self.pendingPurge).map { try JSON(parsing: $0).array?.compactMap(\.string) ?? [] }
+    }
+
+    /// Must run inside `write`.
+    func notePurge(_ files: [String]) throws {
+        let list = JSON.array(try ((filesToPurge() ?? []) + files).map { .string($0) }).compact
+        try setMeta(Self.pendingPurge, list)
+    }
+
+    private func setMeta(_ key: String, _ value: String?) throws {
+        guard let value else {
+            return try database.statement("DELETE FROM meta WHERE key = ?").bind(1, key).run()
+        }
+        try database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)").bind(1, key).bind(2, value).run()
+    }
+
+    /// Writes the database anew and empties its log: nothing is left of what was removed. Each part can be repeated.
+    func finishPurge() throws {
+        guard try collectBlobs() else { throw isBeingRead }
+        try database.execute("VACUUM")
+        try emptyLog()
+        try write { try setMeta(Self.pendingPurge, nil) }
+        try emptyLog()
+    }
+
+    private func emptyLog() throws {
+        let checkpoint = try database.prepare("PRAGMA wal_checkpoint(TRUNCATE)")
+        guard try checkpoint.step(), checkpoint.integer(0) == 0 else { throw isBeingRead }
+    }
+
+    private var isBeingRead: BackupError {
+        BackupError(.temporary, "another program is reading the store", at: path, remedy: "end that program")
+    }
+
+    // MARK: Names of files
+
+    /// Removes what the tables say of paths that have no file any more. Returns those that the hub still has. Must run
+    /// inside `write`.
+    func forgetPurgedAssets(_ paths: [String]) throws -> [String] {
+        var unsynced: [String] = []
+        for path in paths {
+            guard try ifSound({ try asset(path) }).map({ $0 == nil }) ?? false else { continue }
+            try database.statement("DELETE FROM held WHERE zone = ? AND name = ?")
+                .bind(1, Self.assetZone).bind(2, path).run()
+            try forgetPending(path)
+            if let known = try hubAsset(path), known.base != nil, !known.isWanted { unsynced.append(path) }
+        }
+        try forgetKeptChanges()
+        _ = try forgetDeletedAssets()
+        if !unsynced.isEmpty { try setMeta(Self.waitingPurge, "1") }
+        return unsynced
+    }
+
+    /// After a sync: names of files that neither side has any more go, and what a purge left of them.
+    func forgetSyncedAssets() throws {
+        let isWaiting = try meta(Self.waitingPurge) != nil
+        if isWaiting { try database.execute("PRAGMA secure_delete = ON") }
+        let isAlone = try write {
+            guard try forgetDeletedAssets(), isWaiting else { return false }
+            try setMeta(Self.waitingPurge, nil)
+            guard try filesToPurge() == nil else { return false }
+            try notePurge([])
+            return true
+        }
+        if isAlone { try finishPurge() }
+    }
+}

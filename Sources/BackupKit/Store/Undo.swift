@@ -90,12 +90,14 @@ extension Store {
             "SELECT \(Self.recordColumns), after FROM batch_record WHERE batch = ? AND after IS NOT NULL ORDER BY rowid"
         ).bind(1, batch.id)
         while try query.step() {
-            if isPurged(query), let now = try ifSound({ try stored(change: query.integer(13)) }) ?? nil {
-                // A new number, or it would count as added by the batch.
-                let change = nextChange()
-                try overwrite(now.change, with: now.record, change)
-                try follow(now.change, to: change)
-                result.purged.append(now.record.id)
+            if isPurged(query) {
+                notePurged(query, &result)
+                if let now = try ifSound({ try stored(change: query.integer(13)) }) ?? nil {
+                    // A new number, or it would count as added by the batch.
+                    let change = nextChange()
+                    try overwrite(now.change, with: now.record, change)
+                    try follow(now.change, to: change)
+                }
                 continue
             }
             guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
@@ -113,6 +115,11 @@ extension Store {
     /// A purge has taken the version out of the history, and its number with it.
     private func isPurged(_ row: Statement) -> Bool { row.integer(0) == Self.purgedChange }
 
+    private func notePurged(_ row: Statement, _ result: inout UndoResult) {
+        guard RecordType.isCounted(row.text(3)) else { return }
+        result.purged.append(RecordID(zone: row.text(1), name: row.text(row.isNull(2) ? 4 : 2)))
+    }
+
     private func stored(change: Int64) throws -> StoredRecord? {
         let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)
         defer { query.reset() }
@@ -125,7 +132,10 @@ extension Store {
             "SELECT \(Self.recordColumns) FROM batch_record WHERE batch = ? AND after IS NULL ORDER BY rowid"
         ).bind(1, batch.id)
         while try query.step() {
-            if isPurged(query) { continue }
+            if isPurged(query) {
+                notePurged(query, &result)
+                continue
+            }
             guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
             if try ifSound({ try record(before.record.id) }).map({ $0 != nil }) ?? true {
                 result.keptNewer.append(before.record.id)

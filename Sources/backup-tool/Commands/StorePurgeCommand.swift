@@ -91,6 +91,7 @@ extension Invocation {
                 "message_type": "store-purge", "dryRun": .bool(isPlan),
                 "records": .array(result.records.map { .string($0.description) }), "versions": .int(result.versions),
                 "files": .array(result.files.map { .string($0) }), "linked": .array(result.linked.map { .string($0) }),
+                "unsynced": .array(result.unsynced.map { .string($0) }),
                 "holders": .array(
                     result.holders.map {
                         [
@@ -105,6 +106,11 @@ extension Invocation {
             for path in result.linked {
                 output.warn("only these records linked this file, and it stays: --with-files removes it", at: path)
             }
+            for path in result.unsynced {
+                output.warn(
+                    "the hub still has this file, so its name stays until 'backup-tool sync' has told the hub",
+                    at: path)
+            }
             for holder in result.holders {
                 output.warn("still holds \(HumanText.count(holder.records.count)) of these records", at: holder.source)
             }
@@ -116,6 +122,7 @@ extension Invocation {
                     ? "Plan: \(what) would be removed for good; nothing written. --confirm does it."
                     : "Removed for good: \(what).")
         }
-        return result.holders.isEmpty && result.linked.isEmpty && !(isPlan && !flag("dry-run")) ? .done : .incomplete
+        let isWhole = result.holders.isEmpty && result.linked.isEmpty && result.unsynced.isEmpty
+        return isWhole && !(isPlan && !flag("dry-run")) ? .done : .incomplete
     }
 }

@@ -53,6 +53,12 @@ public struct DamagedRow: Error, Sendable, Hashable {
         }
     }
 
+    /// The type and the local id of a record, as far as they can be read.
+    var work: (type: String, localID: String) {
+        let row = (try? JSON(parsing: line))?["row"]
+        return (row?["type"]?.string ?? "", row?["local_id"]?.string ?? "")
+    }
+
     /// The identity in a sync, as far as it can be read.
     var id: RecordID {
         if table == .asset { return RecordID(zone: Store.assetZone, name: subject) }

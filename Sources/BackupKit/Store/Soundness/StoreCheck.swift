@@ -104,10 +104,8 @@ public struct StoreCheck {
         }
     }
 
-    static let pendingPurge = "purge_pending"
-
     private mutating func checkPurge() throws {
-        guard try store.meta(Self.pendingPurge) != nil else { return }
+        guard try store.meta(Store.pendingPurge) != nil else { return }
         add(
             .queueStuck, .warning, store.path, "a purge was cut short: free pages may still hold what it removed",
             "'backup-tool store purge --confirm' finishes it")

@@ -7,6 +7,8 @@ extension Synchronizer {
         if let known, known.version >= incoming.version { return }
         let theirs = record.isDeleted ? nil : try Asset(record)
         let mine = try store.asset(record.id.name)
+        // Not even the name of a file that nobody has any more.
+        if known == nil, theirs == nil, mine == nil { return try release(record.id) }
         let isSame = mine?.digest == theirs?.digest
         let isInPlace = try mine.map { try store.isInPlace($0) } ?? true
         try store.setHubAsset(

@@ -100,6 +100,17 @@ extension Store {
             .bind(5, asset.modifiedNanoseconds).bind(6, asset.base).bind(7, asset.isWanted ? Int64(1) : 0).run()
     }
 
+    /// Where neither side has a file any more, not even its name is kept. Returns whether no delete waits for the hub. Must
+    /// run inside `write`.
+    func forgetDeletedAssets() throws -> Bool {
+        try database.execute(
+            """
+            DELETE FROM asset_sync WHERE sha256 IS NULL AND base IS NULL AND wanted = 0
+            AND path NOT IN (SELECT path FROM asset)
+            """)
+        return try database.integer("SELECT count(*) \(Self.goneAssetRows)") == 0
+    }
+
     /// Both sides have the same now. Must run inside `write`.
     func settleAsset(_ path: String, _ digest: SHA256Digest?) throws {
         try database.statement("UPDATE asset_sync SET base = ?, wanted = 0 WHERE path = ?")

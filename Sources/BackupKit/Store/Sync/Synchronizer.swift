@@ -95,11 +95,24 @@ public final class Synchronizer {
                 link.syncedAt = store.clock.now()
                 try store.setHubLink(link)
             }
+            try forgetSyncedAssets()
         } catch let error as HubError { throw describe(error) }
         try reportConflicts(knownBefore: listed)
         reportClock()
         result.held = try store.held()
         return result
+    }
+
+    /// The sync is done, whatever happens here; the next one tries again.
+    private func forgetSyncedAssets() throws {
+        guard !store.isPlaying else { return }
+        do { try store.forgetSyncedAssets() } catch let error as BackupError where error.code != .interrupted {
+            result.findings.append(
+                Finding(
+                    .skipped, .warning, store.path,
+                    "free pages may still hold names of purged files: \(error.message)",
+                    remedy: "'backup-tool store purge --confirm' finishes it"))
+        }
     }
 
     private func converse() throws {

@@ -1,0 +1,112 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// A purge goes by work: all its names, what a sync knows of its files, and what only the undo history has.
+struct CommandsPurgeHistoryTests {
+    private static let secret = "SECRETWORD"
+    private static let byTime = ["store", "purge", "--deleted-before", "2999-01-01", "--confirm", "--with-files"]
+
+    /// A store with one publication and its file, and the publication's id.
+    private func bench() throws -> (bench: Workbench, id: String) {
+        let bench = try Workbench()
+        try bench.write("\(Self.secret).pdf", "%PDF \(Self.secret)\n")
+        try bench.write(
+            "s.bib",
+            "@book{Loc, author={Loc, L}, title={\(Self.secret)}, year={2003}, file={:\(Self.secret).pdf:PDF}}\n")
+        try bench.tool(exit: 0, "import", "s.bib")
+        let ids = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Publication'\"")
+        return (bench, ids.split(separator: "\n").first.map(String.init) ?? "")
+    }
+
+    /// Files of the store that hold the word, or have it in their names.
+    private func hits(_ bench: Workbench) throws -> String {
+        try bench.shell("grep -rlaF '\(Self.secret)' store.db* || true; find store.db* -name '*\(Self.secret)*'")
+    }
+
+    @Test(arguments: [true, false]) func whatWasKeptOnThisDeviceOnly_isPurgedUnderAllItsNames(byTime: Bool) throws {
+        let (bench, id) = try bench()
+        try bench.tool(exit: 0, "store", "set-local", id)
+        // The cloud's tombstone alone is no delete of the record.
+        try bench.tool("store", "purge", "--deleted-before", "2999-01-01", "--confirm")
+        #expect(try bench.shell("sqlite3 store.db 'SELECT count(*) FROM purged'") == "0\n")
+        try bench.tool(exit: 0, "store", "delete", id)
+        try bench.tool(exit: 0, byTime ? Self.byTime : ["store", "purge", id, "--confirm", "--with-files"])
+        #expect(try hits(bench) == "")
+        for _ in 0..<4 { try bench.tool("undo") }
+        #expect(try hits(bench) == "")
+        try checkSound(bench.path("store.db"))
+    }
+
+    @Test func theNameOfAPurgedFile_goesWithTheSyncThatTellsTheHub() throws {
+        let (bench, id) = try bench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.tool(exit: 0, "sync", "--hub", "hub.db")
+        try bench.tool(exit: 0, "store", "delete", id)
+        let purge = ["store", "purge", id, "--confirm", "--with-files"]
+        let done = try bench.tool(exit: 3, purge)
+        #expect(done.stderr.contains("backup-tool sync"), "\(done.stderr)")
+        try bench.tool(exit: 0, "sync")
+        #expect(try hits(bench) == "")
+        try bench.tool(exit: 0, purge)
+        // The same path may bear another file, which the hub gets.
+        try bench.write("\(Self.secret).pdf", "%PDF another\n")
+        try bench.write("s.bib", "@book{New, title={Another title}, file={:\(Self.secret).pdf:PDF}}\n")
+        try bench.tool(exit: 0, "import", "s.bib")
+        try bench.tool(exit: 0, "sync")
+        try bench.tool(exit: 0, "store", "init", "--store", "B.db")
+        try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--store", "B.db")
+        #expect(try bench.shell("cat B.db.assets/*/*.pdf").contains("another"))
+    }
+
+    @Test(arguments: [true, false]) func anImportThatWasUndone_isPurged_andItsRedoSaysSo(byTime: Bool) throws {
+        let (bench, id) = try bench()
+        try bench.tool(exit: 0, "undo")
+        #expect(try !hits(bench).isEmpty)
+        // Not before it was taken back.
+        try bench.tool(exit: 0, "store", "purge", "--deleted-before", "30d", "--confirm")
+        #expect(try !hits(bench).isEmpty)
+        let words = byTime ? Self.byTime : ["store", "purge", id, "--confirm", "--with-files"]
+        let plan = try bench.tool(exit: 3, words.filter { $0 != "--confirm" })
+        #expect(plan.stdout.contains(id) && plan.stdout.contains("file "), "\(plan.stdout)")
+        let done = try bench.tool(exit: 0, words)
+        #expect(done.stdout == plan.stdout)
+        #expect(try hits(bench) == "")
+        let redo = try bench.tool(exit: 3, ["undo", "--redo"])
+        #expect(redo.stderr.contains("was purged and stays deleted"), "\(redo.stderr)")
+        #expect(try hits(bench) == "")
+        // Nobody has deleted the work: a new import may bring it.
+        try bench.tool("import", "s.bib")
+        #expect(try !hits(bench).isEmpty)
+        try checkSound(bench.path("store.db"))
+    }
+
+    @Test func aPurgeWithoutRoom_saysWhatIsDone_andTheNextFinishesIt() throws {
+        let bench = try Workbench()
+        let lines = (0..<6000).map { "@misc{n\($0), title={A title of number \($0)}}\n" }.joined()
+        try bench.write("many.bib", lines)
+        try bench.write("s.bib", "@misc{s, title={\(Self.secret)}, doi={10.1/s}}\n")
+        try bench.tool(exit: 0, "import", "s.bib", "many.bib")
+        let id =
+            try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%\(Self.secret)%'\"")
+            .split(separator: "\n").first.map(String.init) ?? ""
+        try bench.tool(exit: 0, "store", "delete", id)
+        let told = try bench.shell(
+            "(ulimit -f 1500; trap '' XFSZ; $T store purge '\(id)' --confirm 2>&1; echo \"exit $?\") || true")
+        #expect(told.contains("already purged") && told.contains("store purge --confirm") && told.contains("exit 1"))
+        #expect(try bench.tool("store", "check").stderr.contains("store purge --confirm"))
+        try bench.tool(exit: 0, "store", "purge", id, "--confirm")
+        #expect(try hits(bench) == "")
+        try bench.tool(exit: 0, "store", "check")
+    }
+}
+
+extension Workbench {
+    @discardableResult fileprivate func tool(
+        exit code: Int32, _ arguments: [String], sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> ProcessResult {
+        let result = try tool(arguments)
+        #expect(result.status == code, "\(arguments): \(result.stderr)\(result.stdout)", sourceLocation: sourceLocation)
+        return result
+    }
+}
