@@ -167,6 +167,12 @@ enum StoreSchema {
         ("setting", "key", "modified_at || ' ' || value"), ("meta", "key", "value"),
     ]
 
+    /// The rows of `asset` that are what was noted of them.
+    static let unchangedAssets = """
+        (SELECT * FROM asset AS told WHERE (\(witnessed[0].2)) IS
+            (SELECT row FROM witness WHERE place = 'asset' AND key = told.path))
+        """
+
     private static func witnessTriggers(_ table: String, _ key: String, _ row: String) -> String {
         let note = """
             INSERT INTO witness SELECT '\(table)', \(key), \(row) FROM \(table)

@@ -11,10 +11,10 @@ struct ChangedRow {
 }
 
 extension Store {
-    /// Rows of settings, attachments and `meta` that differ from what was noted of them.
-    func changedSmallRows() throws -> [ChangedRow] {
+    /// Rows of settings, attachments and `meta`, or of one of these tables, that differ from what was noted of them.
+    func changedSmallRows(of only: String? = nil) throws -> [ChangedRow] {
         var found: [ChangedRow] = []
-        for (table, key, row) in StoreSchema.witnessed {
+        for (table, key, row) in StoreSchema.witnessed where only == nil || table == only {
             // Two queries that can each use an index; a full join would compare every row with every other one.
             let differing = try database.prepare(
                 """

@@ -21,6 +21,12 @@ public struct DamagedRow: Error, Sendable, Hashable {
         line = JSON.object([.init("row", .object(values)), .init("table", .string(table.rawValue))]).compact
     }
 
+    /// The row of an attachment that differs from what was noted of it.
+    init(asset row: ChangedRow) {
+        (table, subject, reason, kind) = (.asset, row.key, row.reason, .attachments)
+        line = JSON.object([.init("row", ["path": .string(row.key)]), .init("table", .string("asset"))]).compact
+    }
+
     /// A line of `damaged.jsonl`. Throws when it is none.
     public init(line text: String) throws {
         let json = try JSON(parsing: text)

@@ -142,8 +142,11 @@ extension Store {
         try RowReader.unchangedRecord(row, hasher, hash: row.optionalInteger(14))
     }
 
-    /// Whether a record is as the store wrote it, or there is none.
+    /// Whether a record or an attachment is as the store wrote it, or there is none.
     func isAsWritten(_ id: RecordID) throws -> Bool {
+        if id.zone == Self.assetZone {
+            return try !changedSmallRows(of: "asset").contains { sameBytes($0.key, id.name) }
+        }
         do {
             // Not by the indexes, which may be as damaged.
             let query = try database.prepare(

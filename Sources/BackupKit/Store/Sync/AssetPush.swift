@@ -3,6 +3,7 @@ extension Synchronizer {
     /// Sends new and changed assets. False when something has to be pulled first.
     func pushAssets() throws -> Bool {
         try returnLostAssets()
+        if !damagedAssets.isEmpty { try store.write { for row in damagedAssets.values { try hold(row) } } }
         guard try store.pendingAssets(after: link.pushedThrough) > 0 else { return true }
         var isAlone = true
         var ready: [Store.PendingAsset] = []

@@ -45,7 +45,7 @@ extension Synchronizer {
         }
         var found: [(mine: Asset, theirs: HubRecord)] = []
         var asked: [ByteName: (mine: Asset, base: String?)] = [:]
-        for path in named {
+        for path in named where damagedAssets[path] == nil {
             guard let mine = try store.ifSound({ try store.asset(path.text) }) ?? nil else { continue }
             let known = try store.hubAsset(path.text)
             if known?.base == mine.digest.hex { continue }

@@ -3,6 +3,7 @@ extension Synchronizer {
     /// Notes what the hub has under a path; the bytes are fetched afterwards. Must run inside `write`.
     func applyAsset(_ incoming: HubRecord) throws {
         let record = incoming.record
+        if let row = damagedAssets[ByteName(record.id.name)] { throw row }
         let known = try store.hubAsset(record.id.name)
         if let known, known.version >= incoming.version { return }
         let theirs = record.isDeleted ? nil : try Asset(record)
@@ -25,6 +26,7 @@ extension Synchronizer {
         for wanted in try store.wantedAssets() {
             let id = RecordID(zone: Store.assetZone, name: wanted.path)
             do {
+                if let row = damagedAssets[ByteName(wanted.path)] { throw row }
                 guard wanted.size <= identity.limits.assetBytes else {
                     let reason = "has \(wanted.size) bytes; the hub takes \(identity.limits.assetBytes) an asset"
                     try store.write { try hold(id, .size, reason, size: Int(clamping: wanted.size)) }

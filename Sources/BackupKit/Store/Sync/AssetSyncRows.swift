@@ -4,13 +4,15 @@ extension Store {
     public static let assetZone = "Assets"
     static let assetType = "Asset"
 
-    /// Assets that the hub does not have as they are, and paths that it has and this store has no more.
+    /// Assets that the hub does not have as they are, and paths that it has and this store has no more. A row that differs
+    /// from what was noted of it, or that is gone though something is noted of it, is damage, and not for other devices.
     private static let pendingAssetRows = """
-        FROM asset LEFT JOIN asset_sync USING (path) WHERE asset.local_only = 0
+        FROM \(StoreSchema.unchangedAssets) AS asset LEFT JOIN asset_sync USING (path) WHERE asset.local_only = 0
         AND (version IS NULL OR wanted = 0 AND base IS NOT asset.sha256)
         """
     private static let goneAssetRows = """
         FROM asset_sync LEFT JOIN asset USING (path) WHERE asset.path IS NULL AND base IS NOT NULL AND wanted = 0
+        AND NOT EXISTS (SELECT 1 FROM witness WHERE place = 'asset' AND key = asset_sync.path)
         """
 
     func pendingAssets(after change: Int64) throws -> Int {

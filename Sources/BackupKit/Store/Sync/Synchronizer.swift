@@ -72,6 +72,8 @@ public final class Synchronizer {
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
     var hasReturnedAssets = false
+    /// Attachments whose rows are not what the store has written: they neither go nor are replaced.
+    var damagedAssets: [ByteName: DamagedRow] = [:]
     private var lastRequest: Double?
 
     public init(
@@ -89,6 +91,9 @@ public final class Synchronizer {
             listed = Set(try store.conflicts().map(\.recordID))
             try meet()
             try holdUnreachable()
+            for row in try store.changedSmallRows(of: "asset") {
+                damagedAssets[ByteName(row.key)] = DamagedRow(asset: row)
+            }
             try store.write { try store.shareConflicts() }
             try converse()
             try store.write {

@@ -1,0 +1,87 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// A row that a disk has lost or changed is damage: it is not what the user wants.
+@Suite struct CommandsLostRowTests {
+    private func bench() throws -> Workbench {
+        let bench = try Workbench(["BACKUP_TOOL_HUB": "hub.db"])
+        try bench.write("a.bib", "@misc{k1, title={One}}\n@misc{k2, title={Two}}\n")
+        try bench.write("files/k1.txt", "text\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib", "--attachments", "files")
+        try bench.tool(exit: 0, "export", "-o", "good.zip")
+        return bench
+    }
+
+    /// Two stores that have synced all they hold, and a record that waits in the first.
+    private func devices() throws -> Workbench {
+        let bench = try bench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.tool(exit: 0, "store", "init", "--store", "other.db")
+        for store in ["store.db", "other.db"] { try bench.tool(exit: 0, "sync", "--store", store) }
+        try bench.write("b.bib", "@misc{k3, title={Three}}\n")
+        try bench.tool(exit: 0, "import", "b.bib")
+        return bench
+    }
+
+    /// A disk tells no trigger.
+    private func rot(_ bench: Workbench, _ statement: String) throws {
+        try bench.shell(
+            """
+            sqlite3 store.db "CREATE TEMP TABLE noted AS SELECT * FROM witness; \(statement);
+            DELETE FROM witness; INSERT INTO witness SELECT * FROM noted"
+            """)
+    }
+
+    // MARK: Sync
+
+    private static let rottenAssets = [
+        "DELETE FROM asset", "UPDATE asset SET path = '{'", "UPDATE asset SET path = 'Attachments/k2.txt'",
+        "UPDATE asset SET sha256 = replace(replace(sha256, 'a', 'b'), '1', '2')", "UPDATE asset SET size = size + 1",
+    ]
+
+    @Test(arguments: rottenAssets)
+    func aDamagedRowOfAnAttachment_goesToNoDevice(rotten: String) throws {
+        let bench = try devices()
+        try rot(bench, rotten)
+        let told = try bench.tool(exit: 3, "sync")
+        #expect(told.stderr.contains("Assets/") && told.stderr.contains("store repair"), "\(told.stderr)")
+        try bench.tool(exit: 0, "sync", "--store", "other.db")
+        let files = "SELECT path, size FROM asset"
+        #expect(try bench.shell("sqlite3 other.db \"\(files)\"") == "Attachments/k1.txt|5\n")
+        #expect(try bench.text("other.db.assets/Attachments/k1.txt") == "text\n")
+        // It waits until it is mended, and then nothing does.
+        try bench.tool(exit: 3, "sync")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.zip")
+        for store in ["store.db", "other.db", "store.db"] { try bench.tool(exit: 0, "sync", "--store", store) }
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == bench.digest("other.db"))
+    }
+
+    @Test(arguments: rottenAssets)
+    func aDamagedRowOfAnAttachment_isNotReplacedByTheHub(rotten: String) throws {
+        let bench = try devices()
+        try rot(bench, rotten)
+        try bench.shell("sleep 0.01; echo 'another text' >other.db.assets/Attachments/k1.txt")
+        try bench.tool(exit: 0, "store", "adopt", "--store", "other.db")
+        try bench.tool(exit: 0, "sync", "--store", "other.db")
+        try bench.tool(exit: 3, "sync")
+        #expect(try bench.text("store.db.assets/Attachments/k1.txt") == "text\n")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.zip")
+        for store in ["store.db", "other.db"] { try bench.tool(exit: 0, "sync", "--store", store) }
+        #expect(try bench.text("store.db.assets/Attachments/k1.txt") == "another text\n")
+        #expect(try bench.digest() == bench.digest("other.db"))
+    }
+
+    @Test func anAttachmentThatIsNoLongerMissed_goesFromAllDevices() throws {
+        let bench = try devices()
+        try rot(bench, "DELETE FROM asset")
+        try bench.tool(exit: 3, "sync")
+        // The file would prove what the row was.
+        try bench.shell("rm store.db.assets/Attachments/k1.txt")
+        try bench.tool(exit: 0, "store", "repair", "--accept")
+        for store in ["store.db", "other.db"] { try bench.tool(exit: 0, "sync", "--store", store) }
+        #expect(try bench.shell("sqlite3 other.db 'SELECT count(*) FROM asset'") == "0\n")
+    }
+}
