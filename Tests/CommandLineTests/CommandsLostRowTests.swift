@@ -84,4 +84,35 @@ import Testing
         for store in ["store.db", "other.db"] { try bench.tool(exit: 0, "sync", "--store", store) }
         #expect(try bench.shell("sqlite3 other.db 'SELECT count(*) FROM asset'") == "0\n")
     }
+
+    // MARK: Backups
+
+    @Test(arguments: ["", "UPDATE record SET change = 999 WHERE fields LIKE '%One%';"])
+    func everyBackup_namesARecordThatIsGone(also: String) throws {
+        let bench = try bench()
+        try bench.shell("sqlite3 store.db \"\(also) DELETE FROM record WHERE fields LIKE '%Two%'\"")
+        try bench.tool(exit: 4, "store", "check")
+        for form in ["folder", "a.zip", "a.tar.zst"] {
+            let told = try bench.tool(exit: 3, "export", "-o", form)
+            #expect(told.stderr.contains("1 record is gone"), "\(form): \(told.stderr)")
+        }
+        try bench.makeCheapVault()
+        try bench.write("pw", "secret\n")
+        try bench.shell("chmod 600 pw")
+        let vault = ["--vault", "v", "--password-file", "pw"]
+        for _ in 0..<2 {
+            let told = try bench.tool(["vault", "backup"] + vault)
+            #expect(told.status == 3 && told.stderr.contains("1 record is gone"), "\(told.stderr)")
+        }
+        try bench.write("n.toml", "store = 'store.db'\nvault = 'v'\npassword-file = 'pw'\nkeep.last = 1\n")
+        let night = try bench.tool(exit: 4, "run", "--config", "n.toml")
+        #expect((night.stdout + night.stderr).contains("1 record is gone"), "\(night.stdout)\(night.stderr)")
+        let list = try bench.tool(["vault", "snapshots", "--json"] + vault).stdout
+        #expect(list.contains("partial"), "\(list)")
+        // Nothing was expired for it, and once the record is back the next backups are whole.
+        #expect(try JSON(parsing: list).array?.count ?? 0 >= 3, "\(list)")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.zip")
+        #expect(try bench.tool(["vault", "backup"] + vault).status == 0)
+        try bench.tool(exit: 0, "export", "-o", "whole.zip")
+    }
 }

@@ -14,7 +14,7 @@ struct StoreLayout {
     private(set) var namedFiles: Set<String> = []
     private var notes: [(key: String, localID: String, change: Int64)] = []
     let damaged: DamagedRows
-    /// Rows that are not as the store has written them.
+    /// Rows that are not as the store has written them, or are gone.
     var changed: [Omission] = []
     private var events: [(day: CivilDate, instant: Timestamp, change: Int64)] = []
     /// One for all files: a fresh one for each makes the heap grow by hundreds of megabytes.
@@ -88,6 +88,7 @@ struct StoreLayout {
         order: Store.Order, _ withState: Bool, _ take: (RecordLines) throws -> Void
     ) throws {
         var lines = RecordLineWriter()
+        var tally = RowTally()
         func gather(_ stored: Store.StoredRecord) throws {
             try Interrupt.check()
             let record = stored.record
@@ -108,11 +109,12 @@ struct StoreLayout {
             }
         }
         if withState, order == .change {
-            state = try store.state(damaged: damaged.add, visiting: gather)
+            state = try store.state(tally: &tally, damaged: damaged.add, visiting: gather)
         } else {
-            try store.forEachStored(order: order, damaged: damaged.add, gather)
+            try store.forEachStored(order: order, tally: &tally, damaged: damaged.add, gather)
         }
         try lines.finish(take)
+        try noteGone(besides: tally)
     }
 
     private mutating func noteForViews(_ stored: Store.StoredRecord, _ kind: Kind) throws {

@@ -26,11 +26,21 @@ extension StoreLayout {
         }
     }
 
+    /// Records that only the index still knows, of whatever kind they were.
+    mutating func noteGone(besides met: RowTally) throws {
+        let gone = try store.goneRecords(besides: met).count
+        if gone > 0 { note(Omission(path: Layout.records, reason: GoneRecord.message(gone)), as: .recordDamaged) }
+    }
+
     /// A row that a disk or another program has changed is exported as it is now: there may be no other. The backup says so.
     mutating func noteChanged(_ subject: String) {
-        let omission = Omission(path: subject, reason: Omission.changedRow)
+        note(Omission(path: subject, reason: Omission.changedRow), as: .recordChanged)
+    }
+
+    private mutating func note(_ omission: Omission, as code: Finding.Code) {
         changed.append(omission)
-        result.warnings.append(omission.changedRowFinding)
+        result.warnings.append(
+            Finding(code, .warning, omission.path, omission.reason, remedy: Omission.changedRowRemedy))
     }
 
     /// What the manifest says of such rows.
@@ -47,8 +57,9 @@ extension Omission {
     var isChangedRow: Bool { sameBytes(reason, Self.changedRow) }
 
     var changedRowFinding: Finding {
-        Finding(
-            .recordChanged, .warning, path, reason,
-            remedy: "'backup-tool store check' says how it is mended; then make another backup")
+        Finding(.recordChanged, .warning, path, reason, remedy: Self.changedRowRemedy)
     }
+
+    fileprivate static let changedRowRemedy =
+        "'backup-tool store check' says how it is mended; then make another backup"
 }

@@ -248,14 +248,25 @@ extension Store {
     func forEachStored(
         order: Order, damaged: ((DamagedRow) throws -> Void)? = nil, _ body: (StoredRecord) throws -> Void
     ) throws {
+        var tally = RowTally()
+        try forEachStored(order: order, tally: &tally, damaged: damaged, body)
+    }
+
+    /// The same, and counts all rows, the damaged ones among them.
+    func forEachStored(
+        order: Order, tally: inout RowTally, damaged: ((DamagedRow) throws -> Void)? = nil,
+        _ body: (StoredRecord) throws -> Void
+    ) throws {
         switch order {
         case .identity:
             let cursor = try recordCursor(damaged: damaged)
             while let stored = try cursor.next() { try body(stored) }
+            tally = cursor.tally
         case .change:
             // A statement of its own: the body may use the others.
             let query = try database.prepare("SELECT \(Self.recordColumns), row_hash FROM record ORDER BY change")
             while try query.step() {
+                tally.add(change: query.integer(0))
                 if let stored = try ifSound(damaged, { try StoredRecord(judging: query, hasher) }) { try body(stored) }
             }
         }
@@ -315,6 +326,8 @@ final class RecordCursor {
     private let damaged: ((DamagedRow) throws -> Void)?
     private let order: Statement
     private let row: Statement?
+    /// The rows so far.
+    private(set) var tally = RowTally()
 
     fileprivate init(_ store: Store, _ damaged: ((DamagedRow) throws -> Void)?) throws {
         (self.store, self.damaged) = (store, damaged)
@@ -330,6 +343,7 @@ final class RecordCursor {
     /// The next one that is sound.
     func next() throws -> Store.StoredRecord? {
         while try order.step() {
+            tally.add(change: order.integer(0))
             if let stored = try store.ifSound(damaged, { try current() }) { return stored }
         }
         return nil

@@ -9,23 +9,32 @@ struct StoreState: Sendable, Equatable {
 
 extension Store {
     /// Must run inside `read`, like everything that goes by it.
-    func state() throws -> StoreState { try state(ofRows: { _ in }) }
+    func state() throws -> StoreState {
+        var tally = RowTally()
+        return try state(tally: &tally, ofRows: { _ in })
+    }
 
     /// The same, and visits every record on the way, in the order of changes.
     func state(
-        damaged: ((DamagedRow) throws -> Void)? = nil, visiting body: (StoredRecord) throws -> Void
+        tally: inout RowTally, damaged: ((DamagedRow) throws -> Void)? = nil,
+        visiting body: (StoredRecord) throws -> Void
     ) throws -> StoreState {
-        try state(ofRows: { row in
-            if let stored = try ifSound(damaged, { try StoredRecord(judging: row, hasher) }) { try body(stored) }
-        })
+        try state(
+            tally: &tally,
+            ofRows: { row in
+                if let stored = try ifSound(damaged, { try StoredRecord(judging: row, hasher) }) { try body(stored) }
+            })
     }
 
-    private func state(ofRows body: (Statement) throws -> Void) throws -> StoreState {
+    private func state(
+        tally: inout RowTally, ofRows body: (Statement) throws -> Void
+    ) throws -> StoreState {
         var state = StoreState(bibliography: 0, others: 0)
         // A statement of its own: the body may use the others.
         let records = try database.prepare("SELECT \(Self.recordColumns), row_hash FROM record ORDER BY change")
         let types = RecordType.ofBibliography
         while try records.step() {
+            tally.add(change: records.integer(0))
             if records.isNull(12), types.contains(where: { records.equals(3, $0) }) {
                 add(records, to: &state.bibliography)
             } else {

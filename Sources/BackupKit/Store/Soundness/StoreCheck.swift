@@ -117,9 +117,11 @@ public struct StoreCheck {
         let join = indexes ? "LEFT JOIN local_key USING (change)" : ""
         let query = try store.database.prepare(
             "SELECT \(Store.recordColumns), row_hash \(indexes ? ", key, content" : "") FROM record \(join)")
+        var tally = RowTally()
         var stale = 0
         while try query.step() {
             try Interrupt.check()
+            tally.add(change: query.integer(0))
             result.records += 1
             if let finding = try judge(query) { result.findings.append(finding) }
             guard indexes else { continue }
@@ -129,14 +131,13 @@ public struct StoreCheck {
                 stale += 1
             }
         }
-        guard indexes else { return }
-        let gone = try store.goneRecords().count
+        let gone = try store.goneRecords(besides: tally).count
         if gone > 0 {
             add(
-                .recordDamaged, .damage, store.path,
-                "\(gone) \(gone == 1 ? "record is" : "records are") gone: a disk error, or another program",
+                .recordDamaged, .damage, store.path, GoneRecord.message(gone),
                 "'backup-tool store repair --from BACKUP' brings back what a backup has; 'backup-tool store repair --accept' "
                     + "goes on without")
+        guard indexes else { return }
         }
         let keys = try store.database.integer("SELECT count(*) FROM local_key") - Int64(gone)
         if stale > 0 || keys != Int64(result.records) {
