@@ -85,6 +85,23 @@ import Testing
         #expect(try bench.shell("sqlite3 other.db 'SELECT count(*) FROM asset'") == "0\n")
     }
 
+    @Test(arguments: ["DELETE FROM counter", "UPDATE counter SET value = 0", "UPDATE counter SET value = -1"])
+    func withoutItsCounterOfChanges_aStoreSyncsAll_andIsMended(damage: String) throws {
+        let bench = try devices()
+        try bench.write("more/k2.txt", "more text\n")
+        try bench.tool(exit: 0, "import", "--attachments", "more")
+        try bench.shell("sqlite3 store.db '\(damage)'")
+        try bench.tool(exit: 4, "store", "check")
+        try bench.shell("rm -rf copy.db*; sqlite3 store.db '.backup copy.db'; cp -a store.db.assets copy.db.assets")
+        try bench.tool(exit: 0, "store", "repair", "--store", "copy.db")
+        for store in ["copy.db", "store.db"] {
+            try bench.tool(exit: 0, "sync", "--store", store)
+            try bench.tool(exit: 0, "store", "check", "--store", store)
+        }
+        try bench.tool(exit: 0, "sync", "--store", "other.db")
+        #expect(try bench.digest() == bench.digest("other.db"))
+    }
+
     // MARK: Backups
 
     @Test(arguments: ["", "UPDATE record SET change = 999 WHERE fields LIKE '%One%';"])

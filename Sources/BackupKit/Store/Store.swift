@@ -296,11 +296,12 @@ public final class Store {
         defer { isWriting = false }
         var isNewer = false
         let result = try database.write {
-            changeCounter = try safeLastChange()
-            let before = changeCounter
+            // A damaged counter is written in any case.
+            let before = try soundCounter()
+            changeCounter = try before ?? lastChange()
             let result = try body()
             if changeCounter != before {
-                try database.statement("UPDATE counter SET value = ?").bind(1, changeCounter).run()
+                try saveCounter()
                 isNewer = hybridClock.latest != savedTime
                 if isNewer { try saveLatestTimeSeen() }
             }
@@ -326,16 +327,42 @@ public final class Store {
     /// Runs `body` on one consistent snapshot.
     public func read<Result>(_ body: () throws -> Result) throws -> Result { try database.read(body) }
 
-    /// The last change number that a finished transaction has given out.
-    func lastChange() throws -> Int64 { try database.integer("SELECT value FROM counter") }
+    /// What the table `counter` says; nil where it has no row.
+    func storedCounter() throws -> Int64? {
+        let query = try database.statement("SELECT value FROM counter")
+        defer { query.reset() }
+        return try query.step() ? query.integer(0) : nil
+    }
 
-    /// Where to count on from. A counter that is damaged must give out no number twice, and none that is too large to be
-    /// followed by others.
-    private func safeLastChange() throws -> Int64 {
-        let counter = try lastChange()
-        let newest = try database.integer(
-            "SELECT ifnull(max(change), 0) FROM record WHERE change BETWEEN 0 AND \(RowReader.changeLimit / 2)")
-        return max(0, newest, counter > RowReader.changeLimit / 2 ? 0 : counter)
+    /// Must run inside `write`.
+    func saveCounter() throws {
+        try database.statement("UPDATE counter SET value = ?").bind(1, changeCounter).run()
+        guard database.changes == 0 else { return }
+        try database.statement("INSERT INTO counter VALUES (?)").bind(1, changeCounter).run()
+    }
+
+    /// The newest number of a row. Too large ones could not be followed by others.
+    func newestChange() throws -> Int64 {
+        try ["record", "removed"].map { table in
+            try database.integer(
+                "SELECT ifnull(max(change), 0) FROM \(table) WHERE change BETWEEN 0 AND \(RowReader.changeLimit / 2)")
+        }.max() ?? 0
+    }
+
+    /// The counter, where it can be right.
+    func soundCounter() throws -> Int64? {
+        let newest = try newestChange()
+        return try storedCounter().flatMap { newest...(RowReader.changeLimit / 2) ~= $0 ? $0 : nil }
+    }
+
+    /// The last change number that a finished transaction has given out. Where the counter is damaged, all that tells of
+    /// numbers is asked, so that none is given out twice.
+    func lastChange() throws -> Int64 {
+        if let counter = try soundCounter() { return counter }
+        let told = try ["SELECT max(change) FROM asset", "SELECT max(pushed_through) FROM hub_link"].map { query in
+            try database.integer(query)
+        }
+        return max(try newestChange(), told.filter { $0 <= RowReader.changeLimit / 2 }.max() ?? 0)
     }
 
     func nextChange() -> Int64 {

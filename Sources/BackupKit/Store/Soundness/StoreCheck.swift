@@ -89,12 +89,11 @@ public struct StoreCheck {
                 add(.storeDamaged, .damage, store.path, "SQLite's integrity check says: \(text)", Self.repairFrom)
             }
         }
-        let newest = try store.database.integer("SELECT ifnull(max(change), 0) FROM record")
-        let counter = try store.lastChange()
-        if counter < newest || counter > RowReader.changeLimit / 2 {
+        if try store.soundCounter() == nil {
+            let said = try store.storedCounter().map { "says \($0)" } ?? "is gone"
             add(
-                .storeDamaged, .error, store.path, "the change counter says \(counter), the newest row \(newest)",
-                Self.repair)
+                .storeDamaged, .error, store.path,
+                "the change counter \(said), the newest row \(try store.newestChange())", Self.repair)
         }
         let schema = try Int(store.meta("schema_version") ?? "") ?? 0
         if try store.storeID.utf8.count < 8 || SchemaVersion.check(schema) != .current {
@@ -117,12 +116,12 @@ public struct StoreCheck {
         let join = indexes ? "LEFT JOIN local_key USING (change)" : ""
         let query = try store.database.prepare(
             "SELECT \(Store.recordColumns), row_hash \(indexes ? ", key, content" : "") FROM record \(join)")
-        var tally = RowTally()
         var stale = 0
+        var tally = RowTally()
         while try query.step() {
             try Interrupt.check()
-            tally.add(change: query.integer(0))
             result.records += 1
+            tally.add(change: query.integer(0))
             if let finding = try judge(query) { result.findings.append(finding) }
             guard indexes else { continue }
             if query.integer(14) != store.hasher.key(query.bytes(4))
@@ -137,8 +136,8 @@ public struct StoreCheck {
                 .recordDamaged, .damage, store.path, GoneRecord.message(gone),
                 "'backup-tool store repair --from BACKUP' brings back what a backup has; 'backup-tool store repair --accept' "
                     + "goes on without")
-        guard indexes else { return }
         }
+        guard indexes else { return }
         let keys = try store.database.integer("SELECT count(*) FROM local_key") - Int64(gone)
         if stale > 0 || keys != Int64(result.records) {
             add(

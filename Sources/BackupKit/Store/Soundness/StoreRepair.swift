@@ -69,7 +69,7 @@ struct StoreRepair {
         try mendQueues()
         for conflict in conflicts { try mend(conflict) }
         // What counts the changes of this transaction is written at its end, and is looked at before.
-        try store.database.statement("UPDATE counter SET value = ?").bind(1, store.changeCounter).run()
+        try store.saveCounter()
         result.left = try StoreCheck.inTransaction(store, files: .none).findings
     }
 
@@ -80,9 +80,8 @@ struct StoreRepair {
     private mutating func mendDatabase() throws {
         try store.database.execute("REINDEX")
         note(.index, store.path, "SQLite's indexes were made again")
-        let counter = try store.database.integer("SELECT value FROM counter")
-        if counter != store.changeCounter {
-            try store.database.statement("UPDATE counter SET value = ?").bind(1, store.changeCounter).run()
+        if try store.storedCounter() != store.changeCounter {
+            try store.saveCounter()
             note(.counter, store.path, "the change counter was set to \(store.changeCounter)")
         }
     }

@@ -73,9 +73,11 @@ extension Store {
             syncedAt: query.optionalInteger(5).map { Timestamp(milliseconds: $0) })
     }
 
-    /// A mark that no change of this store has reached would keep everything from being pushed: then all are looked at.
+    /// A mark that no change of this store has reached, or a damaged counter, would keep changes from being pushed: then all
+    /// are looked at.
     private func pushMark(_ mark: Int64) throws -> Int64 {
-        try 0...max(0, max(changeCounter, lastChange())) ~= mark ? mark : 0
+        guard let counter = try soundCounter() else { return 0 }
+        return 0...max(changeCounter, counter) ~= mark ? mark : 0
     }
 
     /// Must run inside `write`.
