@@ -101,14 +101,16 @@ final class BibliographyIntake {
     ) throws {
         filesTaken += 1
         let realPath = isBackup ? nil : Directory.real(path)
+        let file = try BibliographyFile.open(path)
+        if let finding = file.finding { intake.note(finding) }
         var state = FileState(
-            name: try identity(of: path, realPath, name), path: path, realPath: realPath, time: time,
+            name: try identity(of: file.text, realPath, name), path: path, realPath: realPath, time: time,
             number: filesTaken)
         state.isAtItsPlace = try realPath.map { try store.importedName(ofPath: $0) == state.name } ?? false
         if wanted == nil, !mirrors, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
         defer { lane = nil }
         var reader = BibReader()
-        try FileHandle.openText(path).forEachChunk { chunk in
+        try file.text.forEachChunk { chunk in
             try reader.feed(chunk) { try take($0, &state, wanted) }
         }
         try reader.finish { try take($0, &state, wanted) }
@@ -150,7 +152,7 @@ final class BibliographyIntake {
     /// The name that a file goes by: the one that it was imported by from this place, else that of a library of its base name
     /// that it shares most of its entries with, else one that its text is in: every project has a `references.bib`, on
     /// every device.
-    private func identity(of path: String, _ realPath: String?, _ name: String) throws -> String {
+    private func identity(of file: FileHandle, _ realPath: String?, _ name: String) throws -> String {
         if let realPath, let known = try store.importedName(ofPath: realPath),
             // An export has no order of its own.
             orders[known] != nil || known.hasPrefix(name + "#")
@@ -158,12 +160,12 @@ final class BibliographyIntake {
             return known
         }
         let candidates = orders.keys.filter { $0 == name || $0.hasPrefix(name + "#") }.sorted()
-        if let known = try sameLibrary(as: path, among: candidates) { return known }
-        try FileHandle.openText(path).forEachChunk { hasher.update($0) }
+        if let known = try sameLibrary(as: file, among: candidates) { return known }
+        try file.forEachChunk { hasher.update($0) }
         return "\(name)#\(hasher.finish().hex.prefix(16))"
     }
 
-    private func sameLibrary(as path: String, among candidates: [String]) throws -> String? {
+    private func sameLibrary(as file: FileHandle, among candidates: [String]) throws -> String? {
         guard !candidates.isEmpty else { return nil }
         var keys: Set<String> = []
         var parts: Set<[String]> = []
@@ -179,7 +181,7 @@ final class BibliographyIntake {
                 }
             }
         }
-        try FileHandle.openText(path).forEachChunk { reader.feed($0, emit: note) }
+        try file.forEachChunk { reader.feed($0, emit: note) }
         reader.finish(emit: note)
         return candidates.first { candidate in
             let known = orders[candidate] ?? []

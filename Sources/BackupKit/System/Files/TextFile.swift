@@ -7,25 +7,50 @@ extension FileHandle {
     static func openText(_ path: String) throws -> FileHandle {
         let file = try openForReading(path)
         guard var decoder = try UTF16Decoder(markOf: file) else { return file }
-        let folder = try SpoolFile.folder()
-        let descriptor = csystem_open_nameless(folder)
-        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
-        let copy = FileHandle(owning: descriptor, path: path)
-        var text: [UInt8] = []
-        func write() throws {
-            try text.withUnsafeBytes { try copy.write($0) }
-            text.removeAll(keepingCapacity: true)
-        }
+        let copy = try FileHandle.nameless(for: path)
         do {
             try file.forEachChunk { chunk in
+                var text: [UInt8] = []
                 try decoder.decode(chunk, into: &text)
-                try write()
+                try copy.append(text)
             }
             try decoder.finish()
         } catch let error as BackupError where error.code == .damaged {
             throw BackupError(.damaged, error.message, at: path)
         }
         return copy
+    }
+
+    /// A copy of this file in UTF-8, which has no name; nil where its bytes are no text of that encoding.
+    func copy(decodedBy decoder: CharacterDecoder) throws -> FileHandle? {
+        struct OtherEncoding: Error {}
+        let copy = try FileHandle.nameless(for: path)
+        var text: [UInt8] = []
+        do {
+            try forEachChunk { chunk in
+                text.removeAll(keepingCapacity: true)
+                guard decoder.decode(chunk, into: &text) else { throw OtherEncoding() }
+                try copy.append(text)
+            }
+            text.removeAll(keepingCapacity: true)
+            guard decoder.finish(into: &text) else { return nil }
+            try copy.append(text)
+            return copy
+        } catch is OtherEncoding {
+            return nil
+        }
+    }
+
+    /// A file without a name, for what `path` says in another form.
+    private static func nameless(for path: String) throws -> FileHandle {
+        let folder = try SpoolFile.folder()
+        let descriptor = csystem_open_nameless(folder)
+        guard descriptor >= 0 else { throw BackupError.fromErrno("cannot hold temporary data", at: folder) }
+        return FileHandle(owning: descriptor, path: path)
+    }
+
+    private func append(_ bytes: [UInt8]) throws {
+        try bytes.withUnsafeBytes { try write($0) }
     }
 
     /// Why a text cannot be read; nil when it can.
