@@ -85,7 +85,8 @@ func bibEntries(_ text: String) -> [OwnBibBlock] { bibBlocks(text).filter { $0.k
         ("@misc{\n  title = {t}}", ""), ("@misc{}", ""), ("@misc{k}", "k"), ("@misc{ k , }", "k"),
         ("@misc{a=b, x=1}", "a=b"),
         ("@misc{{b}k, x=1}", "{b}k"), ("@ misc\n{DBLP:conf/x_1+2,}", "DBLP:conf/x_1+2"),
-        ("@misc{% c, c\n k, x=1}", "k"),
+        ("@misc{% c, c\n k, x=1}", "k"), ("@misc{%k, x=1}", "%k"), ("@misc{ %k , x=1}", "%k"), ("@misc{%}", "%"),
+        ("@misc(%k)", "%k"), ("@misc{%c\n k, x=1}", "k"),
         ("@misc{k % c, c\n , x=1}", "k"),
     ])
     func keysMayHoldSpacesOrBeMissing(text: String, key: String) {
@@ -94,6 +95,10 @@ func bibEntries(_ text: String) -> [OwnBibBlock] { bibBlocks(text).filter { $0.k
         #expect(blocks.first?.kind == .entry)
         #expect(blocks.first?.key == key)
         #expect(blocks.first?.problems == [])
+    }
+
+    @Test func aBraceBehindAnEntryAndACommaIsNamed() {
+        #expect(bibBlocks("@a{k, x=1}\n,\n}\n").flatMap(\.problems).map(\.code) == [.strayText])
     }
 
     @Test func duplicateKeysAndFieldsAreAllThereAndTheFirstFieldCounts() {

@@ -86,6 +86,38 @@ private func bibliographies() -> [String] {
     #expect(try bench.state() == state && bench.digest() == digest)
 }
 
+/// Keys of everything that BibTeX takes for one.
+@Test(arguments: testSeeds(12))
+func whateverKeysAFileHas_theExportHasTheSameEntries(seed: UInt64) throws {
+    var random = SeededGenerator(seed: seed)
+    func pick(_ choices: [String]) -> String { choices[random.below(choices.count)] }
+    var (text, keys): (String, [String]) = ("", [])
+    for number in 0..<30 {
+        let key = (0...random.below(3)).map { _ in pick(["%", "a", "é", ":", "-", "/", "%%", "'", "\\", "&"]) }.joined()
+        keys.append(key + "\(number)")
+        text +=
+            "@misc{" + pick(["", "", " ", "\n", "\t"]) + "\(key)\(number)" + pick(["", " ", "\n"]) + pick([",", ",\n"])
+        text += " title = {T\(number)}, note = {first % x\n second},\n}" + pick(["\n", "", "\n\n% text\n"])
+    }
+    let bench = try Workbench()
+    try bench.write("a.bib", text)
+    #expect(bibliographyKeys(Array(text.utf8)) == keys, "seed \(seed)")
+    try bench.tool(exit: 0, "import", "a.bib")
+    try bench.tool(exit: 0, "export", "-q", "-o", "out")
+    let exported = try bench.bytes("out/library.bib")
+    #expect(Set(entries(exported)) == Set(entries(Array(text.utf8))), "seed \(seed)")
+    #expect(bibliographyKeys(exported).sorted() == keys.sorted(), "seed \(seed)")
+    #expect(try bench.json(exit: 0, "import", "out/library.bib")["writes"]?.integer == 0)
+}
+
+private func bibliographyKeys(_ bytes: [UInt8]) -> [String] {
+    var keys: [String] = []
+    bytes.withUnsafeBytes { raw in
+        BibParser.parse(raw) { block in if block.kind == .entry { keys.append(block.key) } }
+    }
+    return keys
+}
+
 @Test func anExportIsInUTF8_andTheBytesComeBack() throws {
     let bench = try Workbench()
     let text = "@article{l1,\r\n title = {Caf\u{e9}},\r\n}\r\n\r\n@misc(l2, note = \"x\")\r\n"

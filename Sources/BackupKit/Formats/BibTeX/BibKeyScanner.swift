@@ -1,7 +1,7 @@
 extension BibBodyScanner {
     /// From after the opening delimiter to where the fields begin. A key may hold spaces, be missing, or lack its comma.
     mutating func readKey() -> Outcome? {
-        skipGap()
+        skipGapBeforeKey()
         let keyStart = at
         var depth = 0
         while at < bytes.end {
@@ -27,6 +27,31 @@ extension BibBodyScanner {
             at += 1
         }
         return .ranOut
+    }
+
+    /// White space and comments. BibTeX knows no comment here: a `%` begins a key where that gives BibTeX a sound entry.
+    private mutating func skipGapBeforeKey() {
+        while at < bytes.end {
+            if BibByte.isWhite(bytes[at]) {
+                at += 1
+            } else if bytes[at] == BibByte.percent, !beginsKey() {
+                at = bytes.lineEnd(from: at)
+            } else {
+                return
+            }
+        }
+    }
+
+    /// Whether BibTeX reads a key here: all up to white space, a comma or the end of the entry, which follow it.
+    private func beginsKey() -> Bool {
+        var index = at
+        while index < bytes.end, !BibByte.isWhite(bytes[index]), !endsKey(bytes[index]) { index += 1 }
+        while index < bytes.end, BibByte.isWhite(bytes[index]) { index += 1 }
+        return index < bytes.end && endsKey(bytes[index])
+    }
+
+    private func endsKey(_ byte: UInt8) -> Bool {
+        byte == BibByte.comma || byte == BibByte.closeBrace || byte == closer
     }
 
     private mutating func keyBeforeComment(_ keyStart: Int) -> Outcome? {

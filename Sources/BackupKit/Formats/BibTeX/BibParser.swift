@@ -231,8 +231,12 @@ extension BibParser {
         } else if bytes[scanner.at] == BibByte.comma {
             scanner.at += 1
             scanner.skipGap()
-            guard scanner.at < range.upperBound, bytes.startsField(at: scanner.at) else { return }
-            scanner.note(.strayText, "fields follow the end of an entry: it may have a '}' too many")
+            guard scanner.at < range.upperBound else { return }
+            if bytes[scanner.at] == BibByte.closeBrace {
+                scanner.note(.strayText, "a '}' closes nothing")
+            } else if bytes.startsField(at: scanner.at) {
+                scanner.note(.strayText, "fields follow the end of an entry: it may have a '}' too many")
+            }
         }
     }
 }
