@@ -52,6 +52,15 @@ import Testing
             try decide(mine, theirs) == .update(result, [FieldChange(name: "y", before: "1", after: "2")]))
     }
 
+    @Test func oneNameInTwoFormsOfUnicodeIsTwoFields() throws {
+        let mine = record("a", "{\"\u{e9}\":1,\"e\u{301}\":2}", at: 5)
+        let theirs = record("a", "{\"\u{e9}\":1,\"e\u{301}\":3,\"x\":4}", at: 9)
+        let expected = "{\"\u{e9}\":1,\"e\u{301}\":3,\"x\":4}"
+        #expect(try merged(mine, theirs).map { sameBytes($0.fields, expected) } == true)
+        #expect(try sameBytes(SyncMerge().merge(mine, theirs, base: nil).fields, expected))
+        #expect(try Fields.string("\u{e9}", in: Fields.parse("{\"e\u{301}\":\"x\"}")) == nil)
+    }
+
     @Test func equalTimesKeepTheLocalValue() throws {
         #expect(try decide(record("a", "{\"x\":1}", at: 5), record("a", "{\"x\":2}", at: 5)) == .protect(.newer))
     }

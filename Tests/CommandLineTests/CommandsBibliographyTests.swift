@@ -118,6 +118,29 @@ private func bibliographyKeys(_ bytes: [UInt8]) -> [String] {
     return keys
 }
 
+@Test func namesOfFields_areBytes_inAnyCaseOfASCII() throws {
+    let bench = try Workbench()
+    let names = ["ÜNÏ", "ünï", "\u{e9}", "e\u{301}", "Note", "NOTE"]
+    let fields = names.enumerated().map { "\($1)={\($0)}" }.joined(separator: ", ")
+    try bench.write("a.bib", "@misc{a, title={One}, \(fields)}\n")
+    try bench.tool(exit: 0, "import", "a.bib")
+    let record = try bench.shell("sqlite3 store.db \"SELECT fields FROM records WHERE fields LIKE '%citeKey%'\"")
+    for (name, value) in [("Ün\u{cf}", 0), ("ünï", 1), ("\u{e9}", 2), ("e\u{301}", 3), ("note", 4)] {
+        #expect(
+            record.utf8.split(separator: UInt8(ascii: ",")).contains {
+                $0.elementsEqual("\"\(name)\":\"\(value)\"".utf8)
+            }, "\(record)")
+    }
+    // In Latin-1 one byte says what two do in UTF-8.
+    try bench.write("b.bib", Array("@misc{b, title={Two}, é={1}, ".utf8) + [0xE9] + Array("={2}}\n".utf8))
+    try bench.tool(exit: 0, "import", "b.bib")
+    try bench.tool(exit: 0, "export", "-q", "-o", "out")
+    #expect(try bench.json(exit: 0, "import", "out/library.bib")["writes"]?.integer == 0)
+    try bench.write(
+        "log.jsonl", "{\"id\":\"1\",\"type\":\"meal\",\"time\":\"2024-01-01T00:00:00Z\",\"é\":1,\"e\u{301}\":2}\n")
+    try bench.tool(exit: 0, "import", "log.jsonl")
+}
+
 @Test func anExportIsInUTF8_andTheBytesComeBack() throws {
     let bench = try Workbench()
     let text = "@article{l1,\r\n title = {Caf\u{e9}},\r\n}\r\n\r\n@misc(l2, note = \"x\")\r\n"

@@ -60,8 +60,8 @@ public enum Fields {
             var plain = true
             try scanner.forEachMember { key, _, _ in
                 keys.append(key)
-                // Escaped or accented names can be equal without being the same bytes.
-                plain = plain && bytes[key].allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "\\") }
+                // Escaped names can be equal without being the same bytes.
+                plain = plain && !bytes[key].contains(UInt8(ascii: "\\"))
             }
             try scanner.expectEnd()
             guard plain, keys.count <= 32 else { return _ = try parse(bytes) }
@@ -75,14 +75,14 @@ public enum Fields {
 
     private static func firstDuplicate(_ fields: [Field]) -> String? {
         if fields.count < 16 {
-            for (index, field) in fields.enumerated() where fields[..<index].contains(where: { $0.name == field.name })
-            {
+            for (index, field) in fields.enumerated()
+            where fields[..<index].contains(where: { sameBytes($0.name, field.name) }) {
                 return field.name
             }
             return nil
         }
-        var seen: Set<String> = []
-        return fields.first { !seen.insert($0.name).inserted }?.name
+        var seen: Set<ByteName> = []
+        return fields.first { !seen.insert(ByteName($0.name)).inserted }?.name
     }
 
     /// One line of JSON.
@@ -98,9 +98,19 @@ public enum Fields {
         return String(decoding: out, as: UTF8.self)
     }
 
+    /// The JSON text of a member, or nil. Names are bytes: `é` in two forms of Unicode is two names.
+    static func value(_ name: String, in fields: [Field]) -> String? {
+        fields.first { sameBytes($0.name, name) }?.value
+    }
+
+    /// The JSON texts of all members by their names.
+    static func values(_ fields: [Field]) -> [ByteName: String] {
+        Dictionary(fields.map { (ByteName($0.name), $0.value) }, uniquingKeysWith: { first, _ in first })
+    }
+
     /// A string member's text, or nil.
     public static func string(_ name: String, in fields: [Field]) -> String? {
-        guard var value = fields.first(where: { $0.name == name })?.value, value.utf8.count >= 2 else { return nil }
+        guard var value = value(name, in: fields), value.utf8.count >= 2 else { return nil }
         return value.withUTF8 { utf8 in
             guard utf8[0] == UInt8(ascii: "\"") else { return nil }
             return jsonUnescape(UnsafeRawBufferPointer(utf8), 1..<utf8.count - 1)
@@ -109,7 +119,7 @@ public enum Fields {
 
     /// An array member's strings; none when it is no such array.
     public static func strings(_ name: String, in fields: [Field]) -> [String] {
-        guard let value = fields.first(where: { $0.name == name })?.value, value.hasPrefix("[") else { return [] }
+        guard let value = value(name, in: fields), value.hasPrefix("[") else { return [] }
         return (try? JSON(parsing: value))?.array?.compactMap(\.string) ?? []
     }
 

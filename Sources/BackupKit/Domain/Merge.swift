@@ -8,11 +8,10 @@ public struct FieldChange: Sendable, Equatable {
 extension FieldChange {
     /// What differs between two states of a record's fields, byte for byte.
     static func list(from before: [Field], to after: [Field]) -> [FieldChange] {
-        let old = Dictionary(before.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        let new = Dictionary(after.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        let changed = before.filter { field in new[field.name].map { !sameBytes($0, field.value) } ?? true }
-            .map { FieldChange(name: $0.name, before: $0.value, after: new[$0.name]) }
-        let added = after.filter { old[$0.name] == nil }
+        let (old, new) = (Fields.values(before), Fields.values(after))
+        let changed = before.filter { field in new[ByteName(field.name)].map { !sameBytes($0, field.value) } ?? true }
+            .map { FieldChange(name: $0.name, before: $0.value, after: new[ByteName($0.name)]) }
+        let added = after.filter { old[ByteName($0.name)] == nil }
             .map { FieldChange(name: $0.name, before: nil, after: $0.value) }
         return changed + added
     }
@@ -193,7 +192,7 @@ public struct MergePolicy: Sendable {
 
     private func merge(_ existing: Record, _ local: [Field], _ incoming: Record, _ other: [Field]) throws -> Merged {
         var merged = Merged()
-        let theirs = Dictionary(other.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+        let theirs = Fields.values(other)
         func settle(_ name: String, _ mine: String?, _ theirs: String?) throws {
             let myTime = time(of: name, in: existing, isThere: mine != nil)
             let theirTime = time(of: name, in: incoming, isThere: theirs != nil)
@@ -212,14 +211,16 @@ public struct MergePolicy: Sendable {
             }
             if let chosen { merged.fields.append(Field(name, chosen)) }
         }
-        var settled: Set<String> = []
-        for field in local where settled.insert(field.name).inserted {
-            try settle(field.name, field.value, theirs[field.name])
+        var settled: Set<ByteName> = []
+        for field in local where settled.insert(ByteName(field.name)).inserted {
+            try settle(field.name, field.value, theirs[ByteName(field.name)])
         }
-        for field in other where settled.insert(field.name).inserted { try settle(field.name, nil, field.value) }
+        for field in other where settled.insert(ByteName(field.name)).inserted {
+            try settle(field.name, nil, field.value)
+        }
         // What both sides have removed keeps the time of its removal.
         for name in Array(existing.fieldTimes.keys) + Array(incoming.fieldTimes.keys)
-        where settled.insert(name).inserted {
+        where settled.insert(ByteName(name)).inserted {
             try settle(name, nil, nil)
         }
         return merged

@@ -34,29 +34,30 @@ struct SyncMerge {
     private struct Side {
         let record: Record
         let fields: [Field]
-        let values: [String: String]
+        let values: [ByteName: String]
 
         init(_ record: Record) throws {
             self.record = record
             fields = try Fields.parse(record.fields)
-            values = Dictionary(fields.map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
+            values = Fields.values(fields)
         }
 
         /// Silence about a field is no removal, unless a time says so.
         func time(of name: String) -> Timestamp {
-            record.fieldTimes[name] ?? (values[name] != nil ? record.modifiedAt : .distantPast)
+            record.fieldTimes[name] ?? (values[ByteName(name)] != nil ? record.modifiedAt : .distantPast)
         }
     }
 
     private struct Before {
-        let values: [String: String]
+        let values: [ByteName: String]
         let base: Ancestor
 
         /// Whether a side left a field as it was. One that was set again on purpose, to the same value, was not left.
         func isAsBefore(_ name: String, in side: Side) throws -> Bool {
             if let time = side.record.fieldTimes[name], time > base.fieldTimes[name] ?? base.modifiedAt { return false }
-            guard let now = side.values[name], let was = values[name] else {
-                return side.values[name] == nil && values[name] == nil
+            let key = ByteName(name)
+            guard let now = side.values[key], let was = values[key] else {
+                return side.values[key] == nil && values[key] == nil
             }
             return try Fields.same(now, was)
         }
@@ -65,15 +66,12 @@ struct SyncMerge {
     private func mergeFields(_ local: Record, _ hub: Record, _ base: Ancestor?) throws -> Record {
         let (mine, theirs) = (try Side(local), try Side(hub))
         let before = try base.map { base in
-            Before(
-                values: Dictionary(
-                    try Fields.parse(base.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first }),
-                base: base)
+            Before(values: Fields.values(try Fields.parse(base.fields)), base: base)
         }
         var names: [String] = []
-        var seen: Set<String> = []
+        var seen: Set<ByteName> = []
         for name in theirs.fields.map(\.name) + mine.fields.map(\.name) + hub.fieldTimes.keys.sorted()
-            + local.fieldTimes.keys.sorted() where seen.insert(name).inserted
+            + local.fieldTimes.keys.sorted() where seen.insert(ByteName(name)).inserted
         {
             names.append(name)
         }
@@ -91,7 +89,7 @@ struct SyncMerge {
     private func settle(
         _ name: String, _ mine: Side, _ theirs: Side, _ before: Before?
     ) throws -> (String?, Timestamp) {
-        let (my, their) = (mine.values[name], theirs.values[name])
+        let (my, their) = (mine.values[ByteName(name)], theirs.values[ByteName(name)])
         let (myTime, theirTime) = (mine.time(of: name), theirs.time(of: name))
         if try same(my, their) { return (their, max(myTime, theirTime)) }
         if let before {
@@ -101,7 +99,7 @@ struct SyncMerge {
         let iWin = try isNewer(my, myTime, mine.record, than: their, theirTime, theirs.record)
         let newest = max(myTime, theirTime)
         if MergePolicy.setFields.contains(name), let my, let their,
-            let set = try joined(name, iWin ? my : their, iWin ? their : my, base: before?.values[name])
+            let set = try joined(name, iWin ? my : their, iWin ? their : my, base: before?.values[ByteName(name)])
         {
             return (set, newest)
         }

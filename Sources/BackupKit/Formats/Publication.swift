@@ -30,12 +30,12 @@ public enum Publication {
         pen.write("{")
         pen.member(citeKey) { text(block.keyBytes, &$0) }
         pen.member(entryType) { text(block.typeBytes, &$0) }
-        var seen = NamesSeen()
+        var seen = NamesSeen(areUTF8: isUTF8)
         for (index, field) in block.fields.enumerated() {
             let name = block.nameBytes(of: field)
             guard name.count > 0, seen.insert(name, after: block.fields[..<index], of: block) else { continue }
             pen.beginMember()
-            if !pen.lowercaseName(name) { pen.string(lowercased(name)) }
+            if !pen.lowercaseName(name) { pen.string(BibText.lowercased(name)) }
             pen.endName()
             let written = block.rawValue(of: field)
             if isUTF8, field.style == .braces || field.style == .quotes, written.count >= 2 {
@@ -63,15 +63,21 @@ public enum Publication {
         /// So many are compared one by one, which is quickest for what people write.
         private static let few = 64
 
+        /// Two spellings of one name in an entry that is not UTF-8 can be other bytes.
+        let areUTF8: Bool
         private var bits: UInt64 = 0
         private var names: Set<[UInt8]> = []
+
+        init(areUTF8: Bool) { self.areUTF8 = areUTF8 }
 
         /// Whether the name is none of those of `fields`, which come before it.
         mutating func insert(
             _ name: UnsafeRawBufferPointer, after fields: Slice<UnsafeBufferPointer<BibField>>, of block: BibBlock
         ) -> Bool {
-            func lowercase(_ name: UnsafeRawBufferPointer) -> [UInt8] { name.map(BibText.lowercase) }
-            guard fields.count < Self.few else {
+            func lowercase(_ name: UnsafeRawBufferPointer) -> [UInt8] {
+                areUTF8 ? name.map(BibText.lowercase) : Array(BibText.lowercased(name).utf8)
+            }
+            guard fields.count < Self.few, areUTF8 else {
                 if names.isEmpty { names = Set(fields.map { lowercase(block.nameBytes(of: $0)) }) }
                 return names.insert(lowercase(name)).inserted
             }
@@ -81,11 +87,6 @@ public enum Publication {
             defer { bits |= bit }
             return bits & bit == 0 || !fields.contains { sameName(block.nameBytes(of: $0), name) }
         }
-    }
-
-    private static func lowercased(_ name: UnsafeRawBufferPointer) -> String {
-        let text = BibText.decode(name).text
-        return text.utf8.contains { 65...90 ~= $0 } ? text.lowercased() : text
     }
 
     private static func sameName(_ left: UnsafeRawBufferPointer, _ right: UnsafeRawBufferPointer) -> Bool {
@@ -153,7 +154,7 @@ public enum Publication {
                 for field in block.fields where field.style == .bare || field.style == .joined {
                     var pieces = BibValuePieces(block.rawValue(of: field))
                     while let piece = pieces.next() {
-                        if piece.isMacro { names.insert(block.name(of: field).lowercased()) }
+                        if piece.isMacro { names.insert(block.lowercaseName(of: field)) }
                     }
                 }
             }

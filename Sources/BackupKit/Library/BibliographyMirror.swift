@@ -92,7 +92,7 @@ extension BibliographyIntake {
 
     private func drop(_ gone: [Field], of stored: Store.StoredRecord, _ before: [Field], _ held: [Field]) throws {
         guard !gone.isEmpty, !stored.record.isLocalOnly else { return }
-        let rest = before.filter { field in !gone.contains { $0.name == field.name } }
+        let rest = before.filter { field in !gone.contains { sameBytes($0.name, field.name) } }
         let after = try Publication.derive(merged: rest, local: before, other: held)
         var record = stored.record
         record.fields = Fields.text(after)

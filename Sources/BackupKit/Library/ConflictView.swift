@@ -46,9 +46,9 @@ public struct ConflictView: Sendable {
         let left = existing?.fields ?? []
         let right = incoming?.fields ?? []
         var rows: [Row] = []
-        for field in left + right where !rows.contains(where: { $0.field == field.name }) {
-            let mine = left.first { $0.name == field.name }?.value
-            let theirs = right.first { $0.name == field.name }?.value
+        for field in left + right where !rows.contains(where: { sameBytes($0.field, field.name) }) {
+            let mine = Fields.value(field.name, in: left)
+            let theirs = Fields.value(field.name, in: right)
             var differs = mine == nil || theirs == nil
             if let mine, let theirs { differs = try !Fields.same(mine, theirs) }
             rows.append(Row(field: field.name, existing: mine, incoming: theirs, differs: differs))

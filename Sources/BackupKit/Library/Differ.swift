@@ -91,11 +91,11 @@ public enum Differ {
         let after = try Fields.parse(new.fields)
         var changes: [FieldChange] = []
         for field in before {
-            let now = after.first { $0.name == field.name }?.value
+            let now = Fields.value(field.name, in: after)
             if let now, try Fields.same(now, field.value) { continue }
             changes.append(FieldChange(name: field.name, before: field.value, after: now))
         }
-        for field in after where !before.contains(where: { $0.name == field.name }) {
+        for field in after where Fields.value(field.name, in: before) == nil {
             changes.append(FieldChange(name: field.name, before: nil, after: field.value))
         }
         guard !changes.isEmpty else { return nil }

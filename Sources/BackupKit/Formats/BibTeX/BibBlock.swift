@@ -31,6 +31,9 @@ public struct BibBlock {
     /// As written: "Title".
     public func name(of field: BibField) -> String { BibText.decode(nameBytes(of: field)).text }
 
+    /// As records have it: BibTeX knows no case of ASCII letters, and all other bytes as they are.
+    public func lowercaseName(of field: BibField) -> String { BibText.lowercased(nameBytes(of: field)) }
+
     /// The first field of that name, whatever its case: the one that counts.
     public func field(named name: String) -> BibField? {
         fields.first { BibText.sameIgnoringCase(nameBytes(of: $0), name) }

@@ -63,6 +63,10 @@ public enum BibText {
         return true
     }
 
+    static func lowercased(_ bytes: UnsafeRawBufferPointer) -> String {
+        String(decoding: decode(bytes).text.utf8.map(lowercase), as: UTF8.self)
+    }
+
     @inline(__always) static func lowercase(_ byte: UInt8) -> UInt8 {
         byte >= 0x41 && byte <= 0x5A ? byte | 0x20 : byte
     }
