@@ -62,6 +62,24 @@ private let entry = "@article{k,\n  title = {T},\n  doi = {10.1/k},\n}"
     #expect(try bench.json(exit: 0, "import", "two.bib", "--create", "--store", "b.db")["writes"]?.integer == 0)
 }
 
+@Test func anExportInTheOrderOfItsSources_keepsItInANewStore() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{z, title={Z}}\n\n@misc{b, title={B}}\n\n@misc{y, title={Y}}\n")
+    try bench.tool(exit: 0, "import", "a.bib")
+    try bench.tool(exit: 0, "export", "-q", "--order", "source", "-o", "out")
+    try bench.tool(exit: 0, "import", "out/library.bib", "--create", "--store", "b.db")
+    try bench.tool(exit: 0, "export", "--store", "b.db", "-q", "--order", "source", "-o", "again")
+    #expect(try bench.bytes("again/library.bib") == bench.bytes("out/library.bib"))
+    for (file, store) in [("out", "b.db"), ("again", "b.db"), ("out", "store.db")] {
+        let result = try bench.json(exit: 0, "import", "\(file)/library.bib", "--store", store)
+        #expect(result["writes"]?.integer == 0, "\(file), \(store)")
+    }
+    // Sorted by key, an export has lost the order, and makes none up.
+    try bench.tool(exit: 0, "export", "-q", "-o", "sorted")
+    try bench.tool(exit: 0, "import", "sorted/library.bib", "--create", "--store", "c.db")
+    #expect(try bench.shell("sqlite3 c.db \"SELECT count(*) FROM records WHERE fields LIKE '%order%'\"") == "0\n")
+}
+
 @Test func theFirstLineIsTheEncoding_andThereIsOneOnly() throws {
     let bench = try Workbench()
     try bench.write("a.bib", "% Encoding: UTF-8\n\n@misc{a, title={Ä}}\n")

@@ -63,6 +63,8 @@ final class BibliographyIntake {
         /// Whether it was imported from its place before. Only here is another text with an equal title an edit; elsewhere
         /// authors, volume and pages tell one "Editorial" from the next.
         var isAtItsPlace = false
+        /// An export that keeps the order of its sources.
+        var isInOrder = false
         var hasNewParts = false
         let path: String
         /// Where the file really lies; nil of a backup's, which has no place of its own.
@@ -127,7 +129,8 @@ final class BibliographyIntake {
     }
 
     private func takeOrder(_ state: FileState, _ wanted: Wanted?) throws {
-        guard !state.items.isEmpty, !state.isExport || state.hasNewParts else { return }
+        let isOrder = !state.isExport || state.hasNewParts || state.isInOrder && wasEmpty && orders.isEmpty
+        guard !state.items.isEmpty, isOrder else { return }
         pen.clear()
         BibliographyPart.write(order: state.items, file: state.name, with: &pen)
         try takeWritten(
@@ -286,6 +289,7 @@ final class BibliographyIntake {
             state.marks.append(text)
         } else if text.hasPrefix("publications"), state.items.isEmpty {
             state.isExport = true
+            state.isInOrder = text.hasSuffix(BibliographyWriter.sourceOrder)
             state.name = "exported \(state.name)"
         }
     }

@@ -17,6 +17,8 @@ struct BibliographyWriter {
     /// Lines that begin like this are ours: an import reads them and does not keep them as text of the user's.
     static let mark = "% backup-tool: "
     static let fileMark = "file = "
+    /// How the line ends that begins an export in the order of its sources.
+    static let sourceOrder = "in the order of the files that they came from."
 
     struct Entry {
         let key: String
@@ -142,7 +144,7 @@ struct BibliographyWriter {
         let order =
             switch options.order {
             case .key: "sorted by cite key. Text before the entries is kept as it was."
-            case .source: "in the order of the files that they came from."
+            case .source: Self.sourceOrder
             }
         try sink { $0 += "\(Self.encodingLine)\n\(Self.mark)publications, \(order)\n\n".utf8 }
         macros.settle(choices, all: options.order == .source)
