@@ -55,7 +55,7 @@ private func writeLibrary(_ bench: Workbench) throws {
     let bench = try Workbench()
     try writeLibrary(bench)
     let result = try bench.tool(exit: 3, "import", "zotero")
-    #expect(result.stderr.contains("../secret.pdf: is named in zotero/lib.bib, but was not found"))
+    #expect(result.stderr.contains("../secret.pdf: is named in zotero/lib.bib, but only files below the folder of"))
     #expect(
         try linked(bench) == [
             "a": ["Attachments/files/12/x.pdf"],

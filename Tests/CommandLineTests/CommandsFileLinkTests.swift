@@ -56,6 +56,37 @@ private func checkExport(_ bench: Workbench, of store: String, sourceLocation: S
         #expect(again.stderr.contains("1 unchanged"))
     }
 
+    @Test(arguments: [
+        "./pdf/a.pdf", "sub/../pdf/a.pdf", ".//pdf/./a.pdf", "FOLDER/pdf/a.pdf", "file://FOLDER/pdf/a.pdf",
+    ])
+    func aFileBelowTheFolderOfItsBibliography_isFoundHoweverItIsWritten(written: String) throws {
+        let bench = try Workbench()
+        let path = written.split(separator: "FOLDER", omittingEmptySubsequences: false).joined(
+            separator: bench.path("in"))
+        try bench.write("in/pdf/a.pdf", "PDF")
+        try bench.write("in/a.bib", "@misc{a, title={A}, file={:\(path):PDF}}\n")
+        try bench.tool(exit: 0, "import", "in/a.bib")
+        try bench.tool(exit: 0, "export", "-q", "-o", "out")
+        #expect(try bench.text("out/Attachments/pdf/a.pdf") == "PDF")
+        #expect(try bench.text("out/library.bib").contains("file={:Attachments/pdf/a.pdf:PDF}"))
+        #expect(try bench.json(exit: 0, "import", "out/library.bib")["writes"]?.integer == 0)
+    }
+
+    @Test func aFileOutsideTheFolder_isNotTaken_andTheMessageSaysWhy() throws {
+        let bench = try Workbench()
+        try bench.write("a.pdf", "PDF")
+        for path in ["../a.pdf", "sub/../../a.pdf", bench.path("a.pdf")] {
+            try bench.write("in/a.bib", "@misc{a, title={A}, file={:\(path):PDF}}\n")
+            let result = try bench.tool(exit: 3, "import", "in/a.bib", "in/a.bib", "--create", "--store", "s.db")
+            #expect(result.stderr.contains("\(path): is named in in/a.bib, but only files below the folder of"))
+            #expect(result.stderr.split(separator: "is named in").count == 2, "\(result.stderr)")
+            try bench.shell("rm -rf s.db*")
+        }
+        try bench.write("in/a.bib", "@misc{a, title={A}, file={:none.pdf:PDF}}\n")
+        #expect(
+            try bench.tool(exit: 3, "import", "in/a.bib").stderr.contains("is named in in/a.bib, but was not found"))
+    }
+
     @Test func aFileThatTheHubHasLost_isNamedSo() throws {
         let bench = try twoDevices()
         try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--store", "A.db")

@@ -1,7 +1,7 @@
 /// The files that entries of `.bib` files name and that lie beside them, as Zotero, JabRef and BibDesk export them.
 ///
 /// A path that leads out of the folder of its `.bib` file is not followed, unless it lies in a folder that somebody named;
-/// and no link on the disk is.
+/// and no link on the disk is. An absolute path into one of these folders is.
 final class NamedFiles {
     private struct Wish {
         let key: String
@@ -115,9 +115,8 @@ final class NamedFiles {
         let beside = parent(of: wish.bibliography)
         for reading in wish.link.readings {
             if reading.hasPrefix("/") {
-                for root in roots {
-                    for spelled in [root, Directory.real(root)].compactMap(\.self)
-                    where reading.hasPrefix(spelled + "/") {
+                for root in roots + [beside] {
+                    for spelled in spellings(of: root) where reading.hasPrefix(spelled + "/") {
                         let relative = String(reading.dropFirst(spelled.count + 1))
                         if try take(relative, below: root, index) { return }
                     }
@@ -130,7 +129,10 @@ final class NamedFiles {
         }
     }
 
-    private func take(_ relative: String, below root: String, _ wish: Int) throws -> Bool {
+    private func spellings(of folder: String) -> [String] { [folder, Directory.real(folder)].compactMap(\.self) }
+
+    private func take(_ written: String, below root: String, _ wish: Int) throws -> Bool {
+        guard let relative = FilePath.below(written) else { return false }
         let path = "\(root)/\(relative)"
         if let known = placeOfFile[ByteName(path)],
             sameBytes(files[known].bibliography, wishes[wish].bibliography)
@@ -205,11 +207,20 @@ final class NamedFiles {
         missing = missing.filter { index in
             !wishes[index].link.readings.contains { linked[wishes[index].key]?.contains(lastComponent(of: $0)) == true }
         }
+        // A file that is named twice on the command line says the same twice.
+        var said: Set<[ByteName]> = []
         for index in missing.sorted() {
             let wish = wishes[index]
+            let (path, bibliography) = (wish.link.path, wish.bibliography)
+            guard said.insert([path, bibliography, wish.key].map { ByteName($0) }).inserted else { continue }
+            let folders = spellings(of: parent(of: bibliography))
+            let isBelow = wish.link.readings.contains { reading in
+                FilePath.below(reading) != nil || folders.contains { reading.hasPrefix($0 + "/") }
+            }
+            let reason = isBelow ? "but was not found" : "but only files below the folder of the .bib file are taken"
             intake.note(
                 Finding(
-                    .linkMissing, .warning, wish.link.path, "is named in \(wish.bibliography), but was not found",
+                    .linkMissing, .warning, path, "is named in \(bibliography), \(reason)",
                     remedy: "--attachments DIR imports the files of a folder and links them by their names"))
         }
     }

@@ -226,6 +226,20 @@ enum FilePath {
         return "\(path[..<mark.lowerBound])\(ending)"
     }
 
+    /// A relative path without `.`, `..` and empty names; nil for one that leads out of its folder.
+    static func below(_ path: String) -> String? {
+        guard !path.hasPrefix("/") else { return nil }
+        var names: [Substring] = []
+        for name in path.split(separator: "/") where name != "." {
+            if name != ".." {
+                names.append(name)
+            } else if names.popLast() == nil {
+                return nil
+            }
+        }
+        return names.isEmpty ? nil : names.joined(separator: "/")
+    }
+
     /// How many names two paths have in common at their ends. Names that differ in the form of their Unicode are the same.
     static func commonEnd(_ left: String, _ right: String) -> Int {
         zip(left.split(separator: "/").reversed(), right.split(separator: "/").reversed()).prefix { $0 == $1 }.count
