@@ -316,6 +316,23 @@ struct CommandsHonestTests {
         ] { #expect(try bench.tool(words).status == 10, "\(words)") }
     }
 
+    @Test func whatCannotBeABackupOrAFile_isNotCalledDamaged() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}}\n")
+        for path in ["a.bib", "/dev/null"] {
+            let said = try bench.tool(exit: 64, "verify", path).stderr
+            #expect(!said.contains("damage") && said.contains("\(path): is "), "\(said)")
+        }
+        #expect(try bench.tool(exit: 64, "verify", "a.bib").stderr.contains("'backup-tool import a.bib'"))
+        for path in ["-", "/dev/stdin", "/dev/null"] {
+            let said = try bench.tool("import", path, stdin: Array("@misc{a, title={A}}\n".utf8))
+            #expect(said.status == 64 && said.stderr.contains("not pipes or devices"), "\(said)")
+        }
+        try bench.write("blank.ckdb", "DEFINE SCHEMA\n")
+        let said = try bench.tool(exit: 3, "schema", "check", "blank.ckdb")
+        #expect(said.stderr.contains("defines no record type"))
+    }
+
     @Test func whatMayNotBeRead_isNotCalledMissing() throws {
         let bench = try attachmentBench()
         try bench.tool(exit: 0, "hub", "init", "hub.db")

@@ -7,6 +7,9 @@ public struct SchemaLint {
 
     public static func check(_ schema: DataSchema) -> [Finding] {
         var lint = SchemaLint(schema)
+        if schema.entities.isEmpty {
+            lint.note(.schemaInvalid, "schema", "defines no record type", severity: .warning)
+        }
         for entity in schema.entities { lint.check(entity) }
         return lint.findings
     }

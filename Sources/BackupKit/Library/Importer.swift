@@ -166,6 +166,7 @@ public enum Importer {
         of path: String, limits: ReadLimits, attachments: String? = nil, own: OwnFiles? = nil
     ) throws -> [Source] {
         guard let status = try FileStatus.ofTarget(path) else {
+            guard path != "-" else { throw unreadableStream(path) }
             throw BackupError.missing(path)
         }
         if status.isDirectory {
@@ -178,16 +179,34 @@ public enum Importer {
             }
             return found
         }
+        if !status.isRegular || isStandardInput(path) { throw unreadableStream(path) }
         if let source = fileSource(path) { return [source] }
         try Store.refuseAsBackup(path)
         guard try CarrierOpener.open(path, limits: limits) is ArchiveReader else { return [] }
         return [.backup(path)]
     }
 
+    /// A file that a shell redirects has no name to tell what it is.
+    private static func isStandardInput(_ path: String) -> Bool { ["/dev/stdin", "/dev/fd/0"].contains(path) }
+
+    private static func unreadableStream(_ path: String) -> BackupError {
+        BackupError(
+            .usage, "is no file: import reads files and folders, not pipes or devices", at: path,
+            remedy: "write it to a file first, with a name that ends in .bib or .jsonl")
+    }
+
     /// Whether `path` is a file that an import takes by its name: a bibliography, an event log.
     static func isSingleFile(_ path: String) -> Bool {
         guard fileSource(path) != nil, let status = try? FileStatus.ofTarget(path) else { return false }
         return status.isRegular
+    }
+
+    /// Throws where what should be a backup is a bibliography or an event log by its name.
+    static func refuseSingleFile(_ path: String) throws {
+        guard isSingleFile(path) else { return }
+        throw BackupError(
+            .usage, "is a single file of an app, not a backup", at: path,
+            remedy: "\(TypedCommand.quoted("import", [path])) takes it, with the same care for what is newer")
     }
 
     private static func fileSource(_ path: String) -> Source? {

@@ -39,7 +39,10 @@ struct Replacing {
         for source in sources {
             guard let read = try FileStatus.ofTarget(source) else { continue }
             if try read.isSame(as: status) || Directory.isInside(source, target) {
-                throw Self.refusal(target, "\(source) lies in it and would be lost")
+                // Whoever removed it would lose what is to be written.
+                throw BackupError(
+                    .refused, "--force does not replace this: \(source) lies in it and would be lost", at: target,
+                    remedy: "choose another name")
             }
             if try read.isDirectory && Directory.isInside(target, source) {
                 throw Self.refusal(target, "it lies in \(source), which is being read")

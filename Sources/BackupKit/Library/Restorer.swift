@@ -81,11 +81,7 @@ public enum Restorer {
     static func prepare(
         _ path: String, _ opened: OpenedLayout? = nil, in folder: String, _ options: RestoreOptions
     ) throws -> Prepared {
-        if Importer.isSingleFile(path) {
-            throw BackupError(
-                .usage, "is a single file of an app, not a backup", at: path,
-                remedy: "'backup-tool import BACKUP' takes it, with the same care for what is newer")
-        }
+        try Importer.refuseSingleFile(path)
         let layout = try opened ?? OpenedLayout.open(path, limits: options.limits)
         // What is left of a damaged one may not look like a library any more.
         guard layout.isLayout || layout.isDamaged else {

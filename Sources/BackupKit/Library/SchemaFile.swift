@@ -16,7 +16,9 @@ public enum SchemaFile {
         do {
             return try bytes.withUnsafeBytes {
                 if DataSchema.looksLikeCoreData($0) { return try DataSchema(coreData: $0, &findings) }
-                if DataSchema.looksLikeCloudKit($0) { return try DataSchema(cloudKit: $0, &findings) }
+                if file.hasSuffix(".ckdb") || DataSchema.looksLikeCloudKit($0) {
+                    return try DataSchema(cloudKit: $0, &findings)
+                }
                 return try DataSchema(parsing: $0, &findings)
             }
         } catch let error as BackupError {

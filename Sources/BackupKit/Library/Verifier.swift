@@ -30,6 +30,10 @@ public enum Verifier {
     ) throws -> VerifyResult {
         var result = VerifyResult()
         result.level = level
+        try Importer.refuseSingleFile(path)
+        if let status = try FileStatus.ofTarget(path), !status.isRegular, !status.isDirectory {
+            throw BackupError(.usage, "is no file or folder, so it is no backup", at: path)
+        }
         let layout: OpenedLayout
         do { layout = try OpenedLayout.open(path, limits: limits) } catch let error as BackupError {
             guard let finding = finding(for: error, path) else { throw error }
