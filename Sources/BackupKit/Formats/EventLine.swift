@@ -1,9 +1,6 @@
 /// One line of an event log (Ollie's `YYYY-MM-DD.jsonl`). The line itself is the record's fields, so what the app does not
 /// know survives, and a line that nobody edited is exported as it came.
 public enum EventLine {
-    /// Keys that name a file by a relative path or a URL.
-    static let mediaKeys = ["photo", "video", "thumbnail_path"]
-
     /// Reads a line. `occurrence` counts equal lines of one file, from 1: two equal lines are two events.
     public static func record(
         _ line: UnsafeRawBufferPointer, occurrence: (_ canonical: String) -> Int
@@ -16,7 +13,7 @@ public enum EventLine {
         else {
             throw BackupError(.damaged, "has no 'type'")
         }
-        for key in mediaKeys { try checkMedia(key, fields) }
+        for key in RecordFiles.mediaKeys { try checkMedia(key, fields) }
         let created = try optionalTime("created_at", fields) ?? time.instant
         let modified = try optionalTime("modified_at", fields) ?? time.instant
         return Record(
@@ -51,11 +48,6 @@ public enum EventLine {
     private static func checkMedia(_ key: String, _ fields: [Field]) throws {
         guard let path = Fields.string(key, in: fields), !path.contains("://"), leadsOutside(path) else { return }
         throw BackupError(.refused, "'\(key)' leads outside: \(path)")
-    }
-
-    /// The files that a line names by relative paths.
-    static func media(in fields: [Field]) -> [String] {
-        mediaKeys.compactMap { Fields.string($0, in: fields) }.filter { !$0.isEmpty && !$0.contains("://") }
     }
 
     static func leadsOutside(_ path: String) -> Bool {

@@ -70,7 +70,7 @@ struct EventPiece {
         let fields = try Fields.parse(line)
         let type = Fields.string("type", in: fields) ?? Fields.string("eventType", in: fields)
         guard options.type == nil || options.type == type else { return nil }
-        media = EventLine.media(in: fields)
+        media = RecordFiles.media(in: fields)
         return .some(EventLine.time(in: fields))
     }
 }

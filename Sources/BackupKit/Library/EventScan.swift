@@ -173,7 +173,7 @@ final class EventReader {
                 hasNoID = true
                 return 1
             }
-            media = EventLine.media(in: try Fields.parse(line))
+            media = RecordFiles.media(in: try Fields.parse(line))
             madeID = Array(record.localID.utf8)
             return madeID.withUnsafeBytes { id in
                 var event = self.event(id, record.createdAt, record.modifiedAt, line)

@@ -9,13 +9,15 @@ extension Intake {
     }
 
     /// `--mode replace`: attachments that the backup does not have go, before others take names that may fall together
-    /// with theirs. What is in quarantine stays.
-    func removeOtherAssets(than wanted: Set<ByteName>) throws {
+    /// with theirs. What is in quarantine stays, and what records name that stay: those of kinds that are not replaced, and
+    /// those that are kept on this device only.
+    func removeOtherAssets(than wanted: Set<ByteName>, replacing kinds: Set<Kind>) throws {
         var unwanted: [Asset] = []
+        var links = LivingLinks(store) { type, isLocalOnly in isLocalOnly || !kinds.contains(Kind(recordType: type)) }
         let kept = try store.keptChanges()
         try store.forEachAsset { asset in
             guard !asset.path.hasPrefix(Self.quarantined("")), !wanted.contains(ByteName(asset.path)),
-                !kept.contains(ByteName(asset.path))
+                !kept.contains(ByteName(asset.path)), try !links.contains(asset.path)
             else { return }
             unwanted.append(asset)
         }

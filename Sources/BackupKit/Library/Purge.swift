@@ -173,13 +173,8 @@ public struct Purge {
     /// Notes the files and the cite key of a version that goes.
     private mutating func noteContent(_ fields: String) throws {
         guard let fields = try store.ifReadable({ try Fields.parse(fields) }) else { return }
-        files.formUnion(Self.files(namedBy: fields))
+        files.formUnion(RecordFiles.paths(in: fields))
         if let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty { keys.insert(key) }
-    }
-
-    private static func files(namedBy fields: [Field]) -> Set<String> {
-        Set(Fields.strings(Publication.linkedFiles, in: fields))
-            .union(EventLine.media(in: fields).flatMap { ["Attachments/" + $0, $0] })
     }
 
     private mutating func removeEnvelopes() throws {
@@ -287,11 +282,11 @@ public struct Purge {
             guard !record.isDeleted, let fields = try store.ifReadable({ try Fields.parse(record.fields) }) else {
                 return
             }
-            used.formUnion(Self.files(namedBy: fields))
+            used.formUnion(RecordFiles.paths(in: fields))
             guard let inside = try store.ifReadable({ try Quarantine.content(of: record) }) ?? nil,
                 let held = try store.ifReadable({ try Fields.parse(inside.fields) })
             else { return }
-            used.formUnion(Self.files(namedBy: held).map(Intake.quarantined))
+            used.formUnion(RecordFiles.paths(in: held).map(Intake.quarantined))
         }
         return used
     }

@@ -149,7 +149,7 @@ public enum Restorer {
         var wanted = WantedFiles(options)
         let replaced = options.mode == .replace && options.match == nil ? prepared.layout.kinds(of: options.kinds) : []
         // Before places are planned: what goes leaves its name to others.
-        if replaced.contains(.attachments) { try removeOtherAssets(than: prepared, unsound, intake) }
+        if replaced.contains(.attachments) { try removeOtherAssets(than: prepared, unsound, replaced, intake) }
         try intake.planPlaces(of: files(of: prepared, unsound), areTaken: options.kinds.contains(.attachments))
         defer { intake.moved = [:] }
         let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
@@ -191,12 +191,13 @@ public enum Restorer {
     }
 
     private static func removeOtherAssets(
-        than prepared: Prepared, _ unsound: Set<String>, _ intake: Intake
+        than prepared: Prepared, _ unsound: Set<String>, _ kinds: Set<Kind>, _ intake: Intake
     ) throws {
         // What is damaged in the backup is not missing from it: the store's file stays.
         let damaged = unsound.filter { prepared.layout.role(of: $0) == .attachment }
             .map { String($0.dropFirst(prepared.layout.prefix.count)) }
-        try intake.removeOtherAssets(than: Set((files(of: prepared, unsound).map(\.path) + damaged).map(ByteName.init)))
+        let wanted = files(of: prepared, unsound).map(\.path) + damaged
+        try intake.removeOtherAssets(than: Set(wanted.map(ByteName.init)), replacing: kinds)
     }
 
     /// Returns the files with the places that they have in the store.

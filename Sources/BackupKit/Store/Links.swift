@@ -1,7 +1,5 @@
 /// Links of publications to files of the store.
 extension Store {
-    static let linkedFilesField = "linkedFiles"
-
     /// Whose file a link means where this store and a hub have two of one path.
     enum Meaning { case ours, theirs, both }
 
@@ -13,7 +11,7 @@ extension Store {
         guard fields.withUTF8({ contains("\"linkedFiles\"", in: UnsafeRawBufferPointer($0)) }) else {
             return []
         }
-        return Fields.strings(linkedFilesField, in: try Fields.parse(fields))
+        return Fields.strings(RecordFiles.links, in: try Fields.parse(fields))
     }
 
     func hasAssets() throws -> Bool { try database.integer("SELECT EXISTS (SELECT 1 FROM asset)") != 0 }
@@ -68,9 +66,9 @@ extension Record {
     /// The record with these links, where it has any.
     func linking(_ paths: [String]) throws -> Record {
         var fields = try Fields.parse(fields)
-        guard let index = fields.firstIndex(where: { $0.name == Store.linkedFilesField }) else { return self }
+        guard let index = fields.firstIndex(where: { $0.name == RecordFiles.links }) else { return self }
         let links = Set(paths.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise)
-        fields[index] = Field(Store.linkedFilesField, .array(links.map { .string($0) }))
+        fields[index] = Field(RecordFiles.links, .array(links.map { .string($0) }))
         var record = self
         record.fields = Fields.text(fields)
         return record

@@ -246,9 +246,12 @@ extension Store {
             guard let asset = try ifSound({ query.isNull(1) ? nil : try RowReader.asset(query) }) else { continue }
             before.append((query.text(0), asset, query.optionalText(5)))
         }
+        var links = LivingLinks(self)
         for (path, asset, kept) in before {
             // A damaged row stays as it is, and is named.
             guard let now = try ifSound({ try self.asset(path) }) else { continue }
+            // It came with the batch, and a record that stays names it.
+            if asset == nil, now != nil, try links.contains(path) { continue }
             if let now { try removeAsset(now, for: asset?.digest) }
             // The batch had taken the file as it was: then its own old bytes come back where something still keeps them.
             let isAdoption = asset != nil && kept != asset?.digest.hex && kept == now?.digest.hex

@@ -23,6 +23,8 @@ extension Synchronizer {
 
     /// Brings the bytes of what the hub has and this side has not, each file with its row in one transaction.
     func fetchAssets() throws {
+        try bringBackLinkedAssets()
+        var links = LivingLinks(store)
         for wanted in try store.wantedAssets() {
             let id = RecordID(zone: Store.assetZone, name: wanted.path)
             do {
@@ -37,7 +39,7 @@ extension Synchronizer {
                     guard staged != .some(nil) else {
                         throw BackupError(.incomplete, "the hub has lost its bytes")
                     }
-                    try settle(wanted, staged?.flatMap { $0 }, in: folder)
+                    try settle(wanted, staged?.flatMap { $0 }, in: folder, &links)
                 }
                 if heldIDs.contains(id) { try store.write { try release(id) } }
             } catch let error as BackupError where error.isVerdict && error.code != .destinationFull {
@@ -86,8 +88,16 @@ extension Synchronizer {
         return isThere ? path : nil
     }
 
-    private func settle(_ wanted: Store.HubAsset, _ staged: String?, in folder: String) throws {
+    private func settle(
+        _ wanted: Store.HubAsset, _ staged: String?, in folder: String, _ links: inout LivingLinks
+    ) throws {
         _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
+            if wanted.digest == nil, try links.contains(wanted.path) {
+                // The delete did not know of that record: the hub gets the file back.
+                try store.settleAsset(wanted.path, nil)
+                _ = store.nextChange()
+                return ((), summary: "{}")
+            }
             let mine = try store.asset(wanted.path)
             // A file that this side has changed too stays: beside the hub's, or alone when the hub has none.
             let isChanged = mine != nil && mine?.digest.hex != wanted.base && mine?.digest != wanted.digest

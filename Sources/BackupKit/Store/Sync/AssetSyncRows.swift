@@ -10,7 +10,7 @@ extension Store {
         FROM \(StoreSchema.unchangedAssets) AS asset LEFT JOIN asset_sync USING (path) WHERE asset.local_only = 0
         AND (version IS NULL OR wanted = 0 AND base IS NOT asset.sha256)
         """
-    private static let goneAssetRows = """
+    static let goneAssetRows = """
         FROM asset_sync LEFT JOIN asset USING (path) WHERE asset.path IS NULL AND base IS NOT NULL AND wanted = 0
         AND NOT EXISTS (SELECT 1 FROM witness WHERE place = 'asset' AND key = asset_sync.path)
         """

@@ -1,0 +1,33 @@
+/// The files that living records of a store name, also records that are kept on this device only. A file that one of them
+/// names stays, whoever removes the record that it came with.
+struct LivingLinks {
+    private let store: Store
+    private let counts: (_ type: String, _ isLocalOnly: Bool) -> Bool
+    private var paths: Set<ByteName> = []
+    private var readThrough: Int64 = 0
+
+    init(_ store: Store, of counts: @escaping (_ type: String, _ isLocalOnly: Bool) -> Bool = { _, _ in true }) {
+        (self.store, self.counts) = (store, counts)
+    }
+
+    /// Reads only what has changed since it was asked last, so a link that was removed since then still counts.
+    mutating func contains(_ path: String) throws -> Bool {
+        let query = try store.database.prepare(
+            "SELECT change, type, local_only, fields FROM record WHERE change > ? AND deleted_at IS NULL ORDER BY change"
+        ).bind(1, readThrough)
+        while try query.step() {
+            readThrough = query.integer(0)
+            // Most records name no file, and looking is cheaper than parsing.
+            guard Self.mayName(query.bytes(3)), counts(query.text(1), query.integer(2) != 0),
+                let fields = try store.ifReadable({ try Fields.parse(query.text(3)) })
+            else { continue }
+            for path in RecordFiles.paths(in: fields) { paths.insert(ByteName(path)) }
+        }
+        return paths.contains(ByteName(path))
+    }
+
+    private static func mayName(_ fields: UnsafeRawBufferPointer) -> Bool {
+        BackupKit.contains("\"linkedFiles\"", in: fields) || BackupKit.contains("\"photo\"", in: fields)
+            || BackupKit.contains("\"video\"", in: fields) || BackupKit.contains("\"thumbnail_path\"", in: fields)
+    }
+}
