@@ -228,7 +228,7 @@ extension TestStore {
             let conflict = try #require(try test.store.conflicts().first)
             _ = try test.store.batch(kind: "import", source: "test") {
                 try place("Attachments/new.pdf", "N", in: test.store)
-                try AttachmentLinks(test.store).link([("Attachments/new.pdf", "Attachments/new.pdf")])
+                try AttachmentLinks(test.store, imported: []).link([("Attachments/new.pdf", "Attachments/new.pdf")])
                 return ((), summary: "")
             }
             _ = try test.resolve(.keepExisting)

@@ -91,11 +91,12 @@ struct AttachmentFolder {
         return try assets.map { file in try file.flatMap { try intake.take($0.asset, from: $0.staged) } }
     }
 
-    func take(into intake: Intake) throws {
+    /// `publications` are those that entries of this import went into.
+    func take(into intake: Intake, publications: Set<ByteName>) throws {
         let files = zip(assets, try places(into: intake)).compactMap { file, place in
             file.flatMap { file in place.map { (name: file.asset.path, place: $0) } }
         }
-        for path in try AttachmentLinks(intake.store).link(files) {
+        for path in try AttachmentLinks(intake.store, imported: publications).link(files) {
             intake.note(
                 Finding(
                     .unlinked, .warning, path, "belongs to no publication; it is kept",

@@ -1,37 +1,56 @@
 /// Finds the publication that an attachment belongs to: the one whose `file` or `Bdsk-File` names it, else the one that it
-/// is named after.
+/// is named after. A publication that was here before gets a file only for a link that has none yet.
 struct AttachmentLinks {
     private let store: Store
     private var named: [Named] = []
     private var keys: [ByteName: String] = [:]
     private var similarKeys: [String: String] = [:]
+    private let imported: Set<ByteName>
+    /// What publications that were here before link, by their local ids; and what any publication links.
+    private var files: [ByteName: [Field]] = [:]
+    private var linked: Set<ByteName> = []
 
     private struct Named {
         let path: String
         let localID: String
     }
 
-    init(_ store: Store) throws {
-        self.store = store
+    /// `imported` are the local ids of the publications that came, or came again, with the files.
+    init(_ store: Store, imported: Set<ByteName>) throws {
+        (self.store, self.imported) = (store, imported)
         try store.forEachLive(type: RecordType.publication) { stored in
-            let fields = try Fields.parse(stored.record.fields)
-            for path in Publication.links(in: fields).flatMap(\.readings) {
-                named.append(Named(path: path, localID: stored.record.localID))
-            }
-            guard let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty else { return }
-            keys[ByteName(key)] = keys[ByteName(key)] ?? stored.record.localID
-            similarKeys[key] = similarKeys[key] ?? stored.record.localID
+            try note(stored.record.localID, Fields.parse(stored.record.fields))
         }
+    }
+
+    private mutating func note(_ localID: String, _ fields: [Field]) throws {
+        let isImported = imported.contains(ByteName(localID))
+        if let links = fields.first(where: { $0.name == Publication.linkedFiles }) {
+            if !isImported { files[ByteName(localID)] = [links] }
+            for path in Fields.strings(links.name, in: fields) { linked.insert(ByteName(path)) }
+        }
+        var links = Publication.links(in: fields)
+        if !isImported { try links.removeAll { try store.hasFile(for: $0.readings, in: fields) } }
+        named += links.flatMap(\.readings).map { Named(path: $0, localID: localID) }
+        guard let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty else { return }
+        func comesFirst(_ known: String?) -> Bool {
+            known.map { isImported && !imported.contains(ByteName($0)) } ?? true
+        }
+        if comesFirst(keys[ByteName(key)]) { keys[ByteName(key)] = localID }
+        if comesFirst(similarKeys[key]) { similarKeys[key] = localID }
     }
 
     /// Local ids of the publications that each of the paths belongs to. Where a name is there in the same bytes it is that
     /// file; else one in another Unicode form will do, as macOS writes names.
-    private func owners(of paths: [String]) -> [[String]] {
+    private func owners(of paths: [String]) throws -> [[String]] {
         var found = Matches(named: named, paths: paths)
         found.match(key: { ByteName($0) })
         found.match(key: { $0 })
         for (place, path) in paths.enumerated() where found.owners[place].isEmpty {
-            if let owner = ownerByKey(lastComponent(of: path)) { found.owners[place] = [owner] }
+            let name = lastComponent(of: path)
+            guard let owner = ownerByKey(name), try !store.hasFile(for: [name], in: files[ByteName(owner)] ?? [])
+            else { continue }
+            found.owners[place] = [owner]
         }
         return found.owners
     }
@@ -104,8 +123,8 @@ struct AttachmentLinks {
     @discardableResult func link(_ files: [(name: String, place: String)]) throws -> [String] {
         var unlinked: [String] = []
         var additions: [ByteName: [String]] = [:]
-        for (file, found) in zip(files, owners(of: files.map(\.name))) {
-            if found.isEmpty { unlinked.append(file.place) }
+        for (file, found) in zip(files, try owners(of: files.map(\.name))) {
+            if found.isEmpty, !linked.contains(ByteName(file.place)) { unlinked.append(file.place) }
             for owner in found { additions[ByteName(owner), default: []].append(file.place) }
         }
         for (owner, places) in additions.sorted(by: { precedesBytewise($0.key.text, $1.key.text) }) {

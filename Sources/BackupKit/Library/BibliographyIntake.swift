@@ -80,6 +80,8 @@ final class BibliographyIntake {
         /// Publications with other keys by now that entries of this file are.
         var renamed: Set<String> = []
         var links: [String] = []
+        /// What the entry at hand names.
+        var wishes = 0..<0
         /// What the next entry looked like before it was exported.
         var marks: [String] = []
         /// How often each slot was met, and the parts that blocks of this file are.
@@ -219,7 +221,7 @@ final class BibliographyIntake {
 
     /// An entry of an export, as it was before it was exported.
     private func takeOriginal(of block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
-        let wishes = namedFiles?.note(block, in: state.path, state.macros, alsoNaming: state.links) ?? 0..<0
+        state.wishes = namedFiles?.note(block, in: state.path, state.macros, alsoNaming: state.links) ?? 0..<0
         let marks = state.marks
         state.marks = []
         guard !marks.isEmpty else { return try takeEntry(block, &state, wanted) }
@@ -227,9 +229,7 @@ final class BibliographyIntake {
         let original = BibEntryView.original(of: Array(block.raw), marks: marks, links: links)
         try original.withUnsafeBytes { raw in
             try BibParser.parse(raw) { block in
-                guard block.kind == .entry else { return }
-                namedFiles?.know(block, by: wishes)
-                try takeEntry(block, &state, wanted)
+                if block.kind == .entry { try takeEntry(block, &state, wanted) }
             }
         }
     }

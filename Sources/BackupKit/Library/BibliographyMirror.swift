@@ -4,6 +4,7 @@ extension BibliographyIntake {
     /// Notes what the entry that the pen has written brings to the publication that it is. Strangers share cite keys, so the
     /// record counts and not the key.
     func noteBrought(to localID: String, _ state: inout FileState) {
+        namedFiles?.note(owner: localID, of: state.wishes)
         guard state.realPath != nil else { return }
         let record = Brought.Record(store.hasher, localID)
         state.brought.append(record.everBrought)

@@ -76,7 +76,7 @@ public enum Importer {
             let events = try scanEvents(sources, for: intake, in: folder, options)
             let named =
                 try options.kinds.contains(.attachments)
-                ? NamedFiles(store, paths: paths, attachments: options.attachments) : nil
+                ? NamedFiles(paths: paths, attachments: options.attachments) : nil
             let (_, batch) = try store.batch(
                 kind: "import", source: (paths + (options.attachments.map { [$0] } ?? [])).joined(separator: " "),
                 dryRun: options.dryRun, notesIdle: true
@@ -90,7 +90,7 @@ public enum Importer {
                 try events?.take()
                 try named?.take(into: intake, in: folder, dryRun: options.dryRun)
                 noteLeftOut(sources, taken: (events?.found ?? []).union(named?.taken ?? []), intake)
-                if let attachments { try attachments.take(into: intake) }
+                try attachments?.take(into: intake, publications: named?.publications ?? [])
                 try named?.reportMissing(to: intake)
                 try intake.noteCiteKeys()
                 try intake.countConflicts()

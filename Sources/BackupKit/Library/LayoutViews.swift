@@ -59,7 +59,10 @@ struct LayoutViews {
     func linkAttachments(_ publications: [String], _ places: [(name: String, place: String)], _ intake: Intake) throws {
         guard !publications.isEmpty else { return }
         // A folder that nobody made as a backup: its files may be named after their entries.
-        if case .none = prepared.layout.manifest { return _ = try AttachmentLinks(intake.store).link(places) }
+        if case .none = prepared.layout.manifest {
+            let imported = Set(publications.map(ByteName.init))
+            return _ = try AttachmentLinks(intake.store, imported: imported).link(places)
+        }
         let files = AttachmentPaths(places)
         for localID in Set(publications.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise) {
             guard let record = try publication(localID, intake.store) else { continue }

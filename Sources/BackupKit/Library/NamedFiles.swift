@@ -4,10 +4,12 @@
 /// and no link on the disk is. An absolute path into one of these folders is.
 final class NamedFiles {
     private struct Wish {
-        let key: String
         let bibliography: String
         let link: BibFileLink
+        /// Whether a comment of ours names it: then the entry's own text need not.
         let isMark: Bool
+        /// The publication that the entry went into, once that is known.
+        var owner: String?
         /// Where the file lies in the store, once it is there.
         var place: String?
     }
@@ -20,13 +22,10 @@ final class NamedFiles {
         var wishes: [Int]
     }
 
-    private let hasher: RecordHasher
     private let roots: [String]
     /// What is taken whole, by itself.
     private let attachments: String?
     private var wishes: [Wish] = []
-    /// Which wishes an entry has, by a hash of its text.
-    private var wishesByText: [UInt64: [Int]] = [:]
     private var files: [Found] = []
     private var placeOfFile: [ByteName: Int] = [:]
     private var folders: [ByteName: RootDirectory?] = [:]
@@ -34,10 +33,11 @@ final class NamedFiles {
     private var jabRefFolders: [ByteName: [String]] = [:]
     /// The files that were found, for who counts what is left.
     private(set) var taken: Set<ByteName> = []
+    /// The publications that the entries of this import went into; only where a folder of attachments is linked with them.
+    private(set) var publications: Set<ByteName> = []
 
     /// `paths` are those that somebody named, `attachments` the folder of `--attachments`.
-    init(_ store: Store, paths: [String], attachments: String?) throws {
-        hasher = store.hasher
+    init(paths: [String], attachments: String?) throws {
         self.attachments = attachments.flatMap(Directory.real)
         roots = try (paths + [attachments].compactMap(\.self)).filter {
             try FileStatus.ofTarget($0)?.isDirectory == true
@@ -50,22 +50,20 @@ final class NamedFiles {
         _ block: BibBlock, in bibliography: String, _ macros: BibMacros, alsoNaming paths: [String]
     ) -> Range<Int> {
         let start = wishes.count
+        func isNamed(_ path: String, by link: BibFileLink) -> Bool { link.readings.contains { sameBytes($0, path) } }
         var links = BibFileLinks.links(in: block, macros: macros)
-        let named = links.count
-        links += paths.filter { path in !links.contains { $0.readings.contains { sameBytes($0, path) } } }.map {
-            BibFileLink(path: $0)
+        links += paths.filter { path in !links.contains { isNamed(path, by: $0) } }.map { BibFileLink(path: $0) }
+        for link in links {
+            let isMark = paths.contains { isNamed($0, by: link) }
+            wishes.append(Wish(bibliography: bibliography, link: link, isMark: isMark))
         }
-        let key = block.key
-        for (number, link) in links.enumerated() {
-            wishes.append(Wish(key: key, bibliography: bibliography, link: link, isMark: number >= named))
-        }
-        know(block, by: start..<wishes.count)
         return start..<wishes.count
     }
 
-    /// The store may know the entry by this text, too.
-    func know(_ block: BibBlock, by wishes: Range<Int>) {
-        if !wishes.isEmpty { wishesByText[hasher.text(block.raw), default: []] += wishes }
+    /// Takes note of the publication that an entry went into.
+    func note(owner: String, of wishes: Range<Int>) {
+        for wish in wishes { self.wishes[wish].owner = owner }
+        if attachments != nil { publications.insert(ByteName(owner)) }
     }
 
     /// Whether there is such a file beside a bibliography.
@@ -155,64 +153,36 @@ final class NamedFiles {
 
     // MARK: Linking them
 
-    /// An entry that stands in the store as it was read gets its own files; one that was merged with another is known by its
-    /// key and by what it names.
+    /// A link goes to the publication that its entry went into, as long as that still names the file.
     private func link(_ intake: Intake) throws {
-        guard wishes.contains(where: { $0.place != nil }) else { return }
-        var open = Set(wishes.indices.filter { wishes[$0].place != nil })
-        var byKey: [ByteName: [(localID: String, paths: [String])]] = [:]
-        var additions: [(localID: String, place: String)] = []
-        let keys = Set(open.map { ByteName(wishes[$0].key) })
-        try intake.store.forEachLive(type: RecordType.publication) { stored in
-            let fields = try Fields.parse(stored.record.fields)
-            let text = try Publication.bytes(of: fields).withUnsafeBytes { hasher.text($0) }
-            for wish in wishesByText[text] ?? [] {
-                guard let place = wishes[wish].place else { continue }
-                additions.append((stored.record.localID, place))
-                open.remove(wish)
-            }
-            if let key = Fields.string(Publication.citeKey, in: fields).map({ ByteName($0) }), keys.contains(key) {
-                byKey[key, default: []].append((stored.record.localID, Publication.links(in: fields).map(\.path)))
-            }
-        }
-        for wish in open.sorted() {
-            guard let place = wishes[wish].place else { continue }
-            // What our own comments name, the entry's text need not name.
-            let candidates = byKey[ByteName(wishes[wish].key)] ?? []
-            if candidates.count == 1, wishes[wish].isMark { additions.append((candidates[0].localID, place)) }
-            for known in candidates where known.paths.contains(where: { sameBytes($0, wishes[wish].link.path) }) {
-                additions.append((known.localID, place))
-            }
-        }
-        for (localID, additions) in Dictionary(grouping: additions, by: \.localID).sorted(by: { $0.key < $1.key }) {
+        let placed = wishes.filter { $0.place != nil && $0.owner != nil }
+        for (owner, wishes) in Dictionary(grouping: placed, by: { ByteName($0.owner ?? "") })
+            .sorted(by: { precedesBytewise($0.key.text, $1.key.text) })
+        {
+            guard let record = try publication(owner.text, in: intake.store) else { continue }
+            let named = Publication.links(in: try Fields.parse(record.fields)).map(\.path)
+            let places = wishes.filter { wish in wish.isMark || named.contains { sameBytes($0, wish.link.path) } }
+                .compactMap(\.place)
             try intake.store.addToSet(
-                Publication.linkedFiles, additions.map(\.place), localID: localID, type: RecordType.publication)
+                Publication.linkedFiles, places, localID: owner.text, type: RecordType.publication)
         }
     }
 
-    /// Says which files entries name that the store has not got.
+    private func publication(_ localID: String, in store: Store) throws -> Record? {
+        try store.ifSound { try store.livePublication(localID) }??.record
+    }
+
+    /// Says which files entries name that their publications do not have.
     func reportMissing(to intake: Intake) throws {
-        var missing = Set(wishes.indices.filter { wishes[$0].place == nil })
-        if missing.isEmpty { return }
-        let keys = Set(missing.map { wishes[$0].key })
-        var linked: [String: Set<String>] = [:]
-        try intake.store.forEachCiteKey { key, _, record in
-            guard keys.contains(key), let stored = try record() else { return }
-            let links = Fields.strings(Publication.linkedFiles, in: try Fields.parse(stored.record.fields))
-            let paths = try links.filter { path in
-                try intake.store.ifSound { try intake.store.asset(path) } ?? nil != nil
-            }
-            linked[key, default: []].formUnion(paths.map { lastComponent(of: $0) })
-        }
-        missing = missing.filter { index in
-            !wishes[index].link.readings.contains { linked[wishes[index].key]?.contains(lastComponent(of: $0)) == true }
-        }
         // A file that is named twice on the command line says the same twice.
         var said: Set<[ByteName]> = []
-        for index in missing.sorted() {
-            let wish = wishes[index]
+        for wish in wishes where wish.place == nil {
+            let record = try wish.owner.flatMap { try publication($0, in: intake.store) }
+            if let record, try intake.store.hasFile(for: wish.link.readings, in: Fields.parse(record.fields)) {
+                continue
+            }
             let (path, bibliography) = (wish.link.path, wish.bibliography)
-            guard said.insert([path, bibliography, wish.key].map { ByteName($0) }).inserted else { continue }
+            guard said.insert([path, bibliography, wish.owner ?? ""].map { ByteName($0) }).inserted else { continue }
             let folders = spellings(of: parent(of: bibliography))
             let isBelow = wish.link.readings.contains { reading in
                 FilePath.below(reading) != nil || folders.contains { reading.hasPrefix($0 + "/") }
@@ -222,6 +192,15 @@ final class NamedFiles {
                 Finding(
                     .linkMissing, .warning, path, "is named in \(bibliography), \(reason)",
                     remedy: "--attachments DIR imports the files of a folder and links them by their names"))
+        }
+    }
+}
+
+extension Store {
+    /// Whether a publication links a file that the store has by one of these names, or as another version of it.
+    func hasFile(for names: [String], in fields: [Field]) throws -> Bool {
+        try Fields.strings(Publication.linkedFiles, in: fields).contains { path in
+            try names.contains { Self.isVersion(path, of: $0) } && ifSound { try asset(path) } ?? nil != nil
         }
     }
 }

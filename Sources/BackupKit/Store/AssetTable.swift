@@ -105,6 +105,13 @@ extension Store {
         return status.isRegular && status.size == asset.size
     }
 
+    /// Whether a file is called `name`, or as another version of that file is called beside it.
+    static func isVersion(_ path: String, of name: String) -> Bool {
+        let (file, name) = (lastComponent(of: path), lastComponent(of: name))
+        let (stem, ending) = conflictName(of: name)
+        return file == name || file.hasPrefix(stem) && file.hasSuffix(ending)
+    }
+
     /// `a/b.pdf` → `a/b_conflict_` and `.pdf`
     private static func conflictName(of path: String) -> (stem: String, ending: String) {
         let name = lastComponent(of: path)

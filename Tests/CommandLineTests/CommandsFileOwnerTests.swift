@@ -1,0 +1,62 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// The works of a store with the texts of the files that they link, by their titles.
+private func links(_ bench: Workbench, _ store: String = "A.db") throws -> [String: [String]] {
+    var found: [String: [String]] = [:]
+    let database = try SQLite(bench.path(store), .readOnly)
+    let query = try database.prepare(
+        "SELECT fields ->> 'title', fields -> 'linkedFiles' FROM record WHERE type = 'Publication' AND deleted_at IS NULL"
+    )
+    while try query.step() {
+        let paths = try query.optionalText(1).map { try JSON(parsing: $0).array?.compactMap(\.string) ?? [] } ?? []
+        found[query.text(0)] = try paths.map { try bench.text("\(store).assets/\($0)") }
+    }
+    return found
+}
+
+private func writeTwoWorks(_ bench: Workbench, keys: (String, String)) throws {
+    try bench.write("a/p/paper.pdf", "one")
+    try bench.write(
+        "a/x.bib",
+        "@article{\(keys.0), author={A, B}, title={Work one}, year={2001}, note={n}, file={:p/paper.pdf:PDF}}\n")
+    try bench.write(
+        "b/x.bib", "@article{\(keys.1), author={C, D}, title={Stranger}, year={2002}, file={:p/paper.pdf:PDF}}\n")
+}
+
+@Suite struct CommandsFileOwnerTests {
+    @Test func aFileGoesToTheWorkThatItsEntryWentInto_notToAStrangerWithItsKey() throws {
+        let bench = try Workbench()
+        try writeTwoWorks(bench, keys: ("k1", "k1"))
+        try bench.tool(exit: 3, "import", "--create", "--store", "A.db", "b/x.bib")
+        try bench.tool(exit: 3, "import", "--store", "A.db", "a/x.bib")
+        #expect(try links(bench) == ["Work one": ["one"], "Stranger": []])
+        // The field that is gone from the file stays in the store, so its text is not the entry's.
+        try bench.write(
+            "a/x.bib",
+            "@article{k1, author={A, B}, title={Work one}, year={2001}, file={:p/paper.pdf:PDF}}\n")
+        try bench.tool(["import", "--store", "A.db", "a/x.bib"])
+        #expect(try links(bench) == ["Work one": ["one"], "Stranger": []])
+    }
+
+    @Test func aFolderOfAttachments_givesNoFileToAWorkOfAnEarlierImportThatHasItsOwn() throws {
+        let bench = try Workbench()
+        try writeTwoWorks(bench, keys: ("k1", "k2"))
+        try bench.write("b/p/paper.pdf", "two")
+        try bench.tool(exit: 3, "import", "--create", "--store", "A.db", "a/x.bib", "--attachments", "a")
+        let second = try bench.tool(exit: 3, "import", "--store", "A.db", "b/x.bib", "--attachments", "b")
+        #expect(!second.stderr.contains("was not found"), "\(second.stderr)")
+        #expect(try links(bench) == ["Work one": ["one"], "Stranger": ["two"]])
+    }
+
+    @Test func aFolderOfAttachments_bringsTheFileThatAnEarlierImportMissed() throws {
+        let bench = try Workbench()
+        try writeTwoWorks(bench, keys: ("k1", "k2"))
+        try bench.shell("mkdir later; mv a/p later/p")
+        try bench.tool(exit: 3, "import", "--create", "--store", "A.db", "a/x.bib")
+        try bench.write("c.bib", "@misc{other, title={Other}}\n")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "c.bib", "--attachments", "later")
+        #expect(try links(bench) == ["Work one": ["one"], "Other": []])
+    }
+}
