@@ -7,6 +7,7 @@ public final class BlobReader {
     private let decompressor: ZstandardDecompressor
     private let hasher = SHA256Hasher()
     private let sealed = RawBuffer()
+    private var trees = TreeWindow()
     private let opened = RawBuffer()
     private let plain = RawBuffer()
 
@@ -26,8 +27,11 @@ public final class BlobReader {
         var found: UnsafeRawBufferPointer?
         try index.forEachCopy(handle) { number in
             do {
-                found = try read(
-                    index[number], in: index.packs[index.pack(of: number)].id, comparingName: comparingName)
+                let pack = index.packs[index.pack(of: number)]
+                found =
+                    try handle.type == .tree
+                    ? readTree(index[number], in: pack, comparingName: comparingName)
+                    : read(index[number], in: pack.id, comparingName: comparingName)
                 return false
             } catch let error as BackupError where error.isVerdict {
                 failure = failure ?? error
@@ -68,17 +72,32 @@ public final class BlobReader {
         try fetch(blob, in: pack, comparingName: comparingName).content
     }
 
+    private func readTree(
+        _ tree: PackedBlob, in pack: BlobIndex.Pack, comparingName: Bool
+    ) throws -> UnsafeRawBufferPointer {
+        guard let sealed = try trees.bytes(of: tree, in: pack, backend) else {
+            return try read(tree, in: pack.id, comparingName: comparingName)
+        }
+        return try naming(tree, pack.id) { try open(sealed, tree, comparingName: comparingName) }
+    }
+
     private func fetch(
         _ blob: PackedBlob, in pack: SHA256Digest, comparingName: Bool
     ) throws -> (sealed: UnsafeRawBufferPointer, content: UnsafeRawBufferPointer) {
-        let file = VaultFile(.data, pack)
-        do {
+        try naming(blob, pack) {
             let bytes = try sealed.with(count: Int(blob.length))
-            try backend.read(file, at: Int64(blob.offset), into: bytes)
+            try backend.read(VaultFile(.data, pack), at: Int64(blob.offset), into: bytes)
             let sealed = UnsafeRawBufferPointer(bytes)
             return (sealed, try open(sealed, blob, comparingName: comparingName))
-        } catch let error as BackupError where error.code == .damaged {
-            throw BackupError(.damaged, "blob \(blob.id.hex.prefix(10)) \(error.message)", at: backend.place(file))
+        }
+    }
+
+    /// Says which blob of which pack is damaged.
+    private func naming<Result>(_ blob: PackedBlob, _ pack: SHA256Digest, _ body: () throws -> Result) throws -> Result
+    {
+        do { return try body() } catch let error as BackupError where error.code == .damaged {
+            throw BackupError(
+                .damaged, "blob \(blob.id.hex.prefix(10)) \(error.message)", at: backend.place(VaultFile(.data, pack)))
         }
     }
 
