@@ -210,6 +210,8 @@ private func withStoreAndRoom(_ body: (TestStore, String) throws -> Void) throws
                 try write("a.pdf", "somebody else's", in: store)
             }
             #expect(try visibleFiles(of: test.store) == ["a.pdf": Array("somebody else's".utf8)])
+            // It is the app's, and no part of the store.
+            unlink("\(test.store.assetFolder)/a.pdf")
         }
     }
 
