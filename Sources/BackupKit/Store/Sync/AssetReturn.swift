@@ -2,6 +2,8 @@
 extension Synchronizer {
     /// Brings such files back: from the undo history, else from the hub, whose version is not deleted after all.
     func bringBackLinkedAssets() throws {
+        // Only what has arrived can name them; the links are looked for in all records.
+        guard result.pulled > 0 else { return }
         let removed = try store.removedAssets()
         guard !removed.isEmpty else { return }
         var links = LivingLinks(store)
