@@ -46,10 +46,10 @@ final class WorkID {
     private lazy var digest = SHA256Digest.of(Fields.text(fields.filter { $0.name != "linkedFiles" })).hex
 
     /// The ids that the publication may have where `other` has the one that it would have: its own listing of the same work,
-    /// or another id of another work.
+    /// or another id of another work. Its text comes late: other devices may have the same listing in other words.
     func ids(beside other: Record) throws -> [String] {
         let isSame = try !other.isDeleted && identity.verdict(WorkIdentity(Fields.parse(other.fields))) == .same
-        return (isSame ? [] : all) + [listing, twin()]
+        return isSame ? [listing, twin()] : all.dropLast() + [listing, all[all.count - 1], twin()]
     }
 
     static func legacy(key: String) -> String { DeterministicID.make(RecordType.publication, key) }

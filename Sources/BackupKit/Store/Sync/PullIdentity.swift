@@ -6,12 +6,13 @@ extension Synchronizer {
     func settleIdentity(of incoming: Record, _ row: Store.SyncRow?) throws -> Bool {
         guard incoming.type == RecordType.publication else { return false }
         guard let row else { return try adopt(incoming) }
+        guard row.isSameType else { return false }
         // However much a record was edited, it is the one that this hub knows.
-        guard row.isSameType, row.hubVersion ?? 0 == 0 else {
-            return try row.isSameType && row.isDeleted && !incoming.isDeleted && returnInto(row.change, incoming)
+        let isKnown = row.hubVersion ?? 0 > 0
+        let local = try isKnown ? nil : store.record(change: row.change)
+        guard let local, try !isOneRecord(local, incoming, wasOnAHub: row.hubVersion != nil) else {
+            return try row.isDeleted && !incoming.isDeleted && returnInto(row.change, incoming)
         }
-        let local = try store.record(change: row.change)
-        if try isOneRecord(local, incoming, wasOnAHub: row.hubVersion != nil) { return false }
         try giveWay(row.change, local, to: incoming)
         _ = try adopt(incoming)
         return true
