@@ -408,9 +408,9 @@ def build():
     words = ["swift", "build", "--package-path", COPY, "--build-tests", "-Xswiftc", "-suppress-warnings"]
     run = subprocess.run(words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
     if run.returncode != 0:
-        for line in run.stdout.split("\n"):
-            if "error:" in line:
-                print(line, file=sys.stderr)
+        # The compiler says each of them once for every file that it builds.
+        for line in dict.fromkeys(line for line in run.stdout.split("\n") if ".swift:" in line and "error:" in line):
+            print(line, file=sys.stderr)
         sys.exit("The copy with the planted bugs does not build.")
 
 
