@@ -117,6 +117,8 @@ import Testing
             try writeFile("\(folder)/\(ChecksumFile.fileName)", String(decoding: text, as: UTF8.self))
             let judge = try runProcess(["sha256sum", "--strict", "-c", ChecksumFile.fileName], in: folder)
             #expect(judge.status == 0, "\(judge.stderr)")
+            let theirs = try runProcess(["sha256sum"] + names, in: folder)
+            #expect(theirs.stdout == String(decoding: text, as: UTF8.self))
             #expect(ChecksumFile.parse(text).map { Set($0.keys) } == Set(names))
         }
     }

@@ -99,6 +99,16 @@ import Testing
         }
     }
 
+    @Test(arguments: [0, 2] as [UInt64]) func aFileOfAnotherSizeThanItsFolderSaysIsDamaged(size: UInt64) throws {
+        try withScratch { folder in
+            var node = TreeNode(name: utf8("b"), kind: .file)
+            (node.content, node.size) = ([[UInt8]([1]).withUnsafeBytes { SHA256Digest.of($0) }], size)
+            let vault = try vault(folder, [Piece(path: "a", bytes: [1])], extra: [node])
+            #expect(code { try reader(vault).read("b") { _ in } } == .damaged)
+            #expect(try !visitAll(reader(vault)).isClean)
+        }
+    }
+
     private struct Stop: Error {}
 
     @Test func whatTheVisitorThrowsEndsTheVisit() throws {

@@ -87,6 +87,16 @@ private func torment(_ bytes: [UInt8], _ read: (UnsafeRawBufferPointer) throws -
         }
     }
 
+    /// No pack has one so long, however large it is.
+    @Test func aHeaderOfMoreThanSixteenMegabytesIsRefused() throws {
+        for (length, isTaken) in [(16 << 20, true), ((16 << 20) + 1, false), (Int(UInt32.max), false)] {
+            var trailer: [UInt8] = []
+            PackHeader.appendWord(UInt32(length), to: &trailer)
+            let range = try? trailer.withUnsafeBytes { try PackHeader.range(trailer: $0, packSize: 1 << 33) }
+            #expect((range != nil) == isTaken)
+        }
+    }
+
     @Test func theHeaderOfTheSmallestPackIsFound() throws {
         let range = try [UInt8]([69, 0, 0, 0]).withUnsafeBytes { try PackHeader.range(trailer: $0, packSize: 110) }
         #expect(range == 37..<106)

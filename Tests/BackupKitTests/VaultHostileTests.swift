@@ -54,7 +54,7 @@ import Testing
                 var blobs = pack.blobs.map { loaded.blobs[$0] }
                 if blobs[0].type == .data {
                     switch lie {
-                    case "plain": blobs[0].plainLength = .max
+                    case "plain": blobs[0].plainLength = .max - 1
                     case "length": blobs[0].length = .max
                     default: blobs[0].offset = .max - 1000
                     }
@@ -65,6 +65,30 @@ import Testing
             try vault.storeUnpacked(.index, PackIndex(packs: lies).encoded())
             let result = try vault.check(.all)
             #expect(!result.isSound && result.affected.map(\.path) == ["/a"])
+            // Before any memory was asked for.
+            if lie == "plain" { #expect(result.findings.contains { $0.message.contains("cannot unpack to") }) }
+            let index = try vault.loadIndex().blobs
+            let reader = try BlobReader(vault)
+            #expect(errorCode { try reader.read(BlobHandle(.data, id), in: index) { _ in } } == .damaged)
+        }
+    }
+
+    /// Seals and packs are whole, but a blob is another one than its name says.
+    @Test(arguments: [false, true])
+    func aBlobUnderTheNameOfAnotherIsDamage(isPacked: Bool) throws {
+        try withVault { path, vault in
+            // Text is packed, noise is not.
+            var random = SeededGenerator(seed: 1)
+            let text = (0..<50_000).map { _ in isPacked ? 65 : UInt8.random(in: 0...255, using: &random) }
+            let id = SHA256Digest.of("what was backed up")
+            let writer = try PackWriter(vault, known: vault.loadIndex().blobs)
+            let isNew = try text.withUnsafeBytes { try PackWriter.Lane(writer).store($0, as: .data, id: id) }
+            _ = try writer.finish()
+            var node = TreeNode(name: utf8("a"), kind: .file)
+            (node.content, node.size) = ([id], UInt64(text.count))
+            try snapshot(store(try Tree(nodes: [node]).encoded(), .tree, in: vault), in: vault)
+            let result = try vault.check(.all)
+            #expect(isNew && !result.isSound && result.affected.map(\.path) == ["/a"])
             let index = try vault.loadIndex().blobs
             let reader = try BlobReader(vault)
             #expect(errorCode { try reader.read(BlobHandle(.data, id), in: index) { _ in } } == .damaged)

@@ -160,11 +160,14 @@ private final class FailingBackend: VaultBackend {
                 #expect(errorCode { _ = try vault.prune() } == .damaged)
                 try vault.backend.remove([VaultFile(kind, id)])
             }
-            let pack = try #require(try vault.loadIndex().blobs.packs.first).id
-            let moved = try readFile("\(path)/\(VaultFile(.data, pack).path)")
-            try vault.backend.remove([VaultFile(.data, pack)])
-            #expect(errorCode { _ = try vault.prune() } == .damaged)
-            try moved.withUnsafeBytes { try vault.backend.write(VaultFile(.data, pack), $0) }
+            for pack in try vault.loadIndex().blobs.packs.map(\.id) {
+                let moved = try readFile("\(path)/\(VaultFile(.data, pack).path)")
+                try vault.backend.remove([VaultFile(.data, pack)])
+                let left = try VaultFile.Kind.allCases.map { try vault.backend.list($0).sizes }
+                #expect(errorCode { _ = try vault.prune() } == .damaged)
+                #expect(try VaultFile.Kind.allCases.map { try vault.backend.list($0).sizes } == left)
+                try moved.withUnsafeBytes { try vault.backend.write(VaultFile(.data, pack), $0) }
+            }
             try ResticVault.expectSound(path)
         }
     }
