@@ -140,6 +140,58 @@ struct DamagedRowTests {
         #expect(onHub == all || hasChanged, what)
     }
 
+    /// Files of apps with `count` of everything, of which the second is linked by its entry.
+    private func writeFiles(_ count: Int, in folder: String) throws {
+        var (entries, events, notes): ([String], [String], [String]) = ([], [], [])
+        for number in 0..<count {
+            entries.append(
+                "@article{k\(number), title={Title \(number)}, author={Author\(number), A.}, year={2020}, "
+                    + "file={\(number).pdf}}\n@comment{c\(number)}\n")
+            events.append("{\"time\":\"2026-02-14T1\(number):00:00+01:00\",\"type\":\"eten\",\"note\":\"\(number)\"}\n")
+            notes.append("{\"citeKey\":\"k\(number)\",\"note\":\"note \(number)\"}")
+            try writeFile("\(folder)/\(number).pdf", "file \(number)")
+        }
+        try writeFile("\(folder)/library.bib", entries.joined())
+        try writeFile("\(folder)/2026-02-14.jsonl", events.joined())
+        try writeFile("\(folder)/notes.json", "[\(notes.joined(separator: ","))]")
+    }
+
+    /// The files are imported again, with more in them.
+    @Test func whatADamagedRowHasNothingToDoWith_isImported() throws {
+        var random = SeededGenerator(seed: testSeed())
+        let all = BrokenValue.all.filter { $0.table == "record" }
+        try withTemporaryFolder { folder in
+            try Directory.create("\(folder)/files")
+            try writeFiles(2, in: "\(folder)/files")
+            let sound = "\(folder)/sound.db"
+            _ = try Importer.run(["\(folder)/files"], into: Store.create(sound), ImportOptions())
+            try SQLite.loosen(sound)
+            try writeFiles(3, in: "\(folder)/files")
+            let rows = Int(try SQLite(sound, .readOnly).integer("SELECT count(*) FROM record"))
+            for (number, broken) in all.filter({ _ in isTorture || random.chance(12) }).enumerated() {
+                countRounds()
+                let row = random.below(rows)
+                let path = "\(folder)/\(number).db"
+                try readFile(sound).withUnsafeBytes { try FileHandle.create(path).write($0) }
+                try copyTree(Store.assetFolder(of: sound), to: Store.assetFolder(of: path))
+                try SQLite(path, .readWrite).execute(
+                    """
+                    UPDATE record SET \(broken.column) = \(broken.value)
+                    WHERE change = (SELECT change FROM record ORDER BY change LIMIT 1 OFFSET \(row))
+                    """)
+                let what = Comment(rawValue: "\(broken) in row \(row)")
+                do {
+                    let result = try Importer.run(["\(folder)/files"], into: Store(path, .write), ImportOptions())
+                    let records = try Store(path, .read).all().map(\.fields).joined()
+                    for new in ["Title 2", "@comment{c2}", "14T12:00:00", "note 2"] {
+                        #expect(records.contains(new), "\(what): \(new), \(result.findings)")
+                    }
+                    #expect(try Store(path, .read).asset("Attachments/2.pdf") != nil, what)
+                } catch { Issue.record("\(what): \(error)") }
+            }
+        }
+    }
+
     @Test func aDamagedRowIsNamedAndKept_andComesBackAsItWas() throws {
         try withTemporaryFolder { folder in
             let path = "\(folder)/store.db"

@@ -201,7 +201,15 @@ final class BibliographyIntake {
         DeterministicID.make(hasher, RecordType.bibliographyPart, kind, file, text, String(number))
     }
 
+    /// A damaged row of the store that may be the same costs this block alone.
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
+        do { try takeBlock(block, &state, wanted) } catch let row as DamagedRow {
+            state.isDamaged = true
+            intake.reject(row.inTheWay)
+        }
+    }
+
+    private func takeBlock(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         for problem in block.problems { report(problem, block, state) }
         if block.kind != .text, block.kind != .byteOrderMark { state.hasBlocks = true }
         reportLongMacros(block, state)

@@ -159,7 +159,7 @@ final class EventAdoption {
     }
 
     private func isLive(_ id: String, saying text: String) throws -> Bool {
-        try store.soundRecords(localID: id).contains { stored in
+        try store.records(localID: id).contains { stored in
             try stored.record.type == RecordType.event && !stored.record.isDeleted
                 && EventLine.textsWithoutID(Fields.parse(stored.record.fields)).contains { sameBytes($0, text) }
         }

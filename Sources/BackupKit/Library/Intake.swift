@@ -107,9 +107,11 @@ final class Intake {
 
     func note(_ finding: Finding) { result.findings.append(finding) }
 
-    func reject(_ subject: String, _ message: String) {
+    func reject(_ subject: String, _ message: String) { reject(Finding(.malformed, .warning, subject, message)) }
+
+    func reject(_ finding: Finding) {
         result.rejected += 1
-        if result.rejected <= Intake.rejectionLimit { note(Finding(.malformed, .warning, subject, message)) }
+        if result.rejected <= Intake.rejectionLimit { note(finding) }
     }
 
     /// Counts something that the store has already, under another identity.
@@ -280,8 +282,7 @@ final class Intake {
 
     /// Leaves a record as it is in the store, if it is there; `--mode replace` does not take it out.
     private func refuse(_ record: Record, _ finding: Finding) throws -> Outcome {
-        result.rejected += 1
-        if result.rejected <= Intake.rejectionLimit { note(finding) }
+        reject(finding)
         for known in try store.records(localID: record.localID) where overwrite { touched.insert(known.record.id) }
         touched.insert(record.id)
         return Outcome(id: record.id, localID: record.localID, decision: .protect(.newerSchema))

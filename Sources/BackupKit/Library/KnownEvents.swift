@@ -35,7 +35,7 @@ struct KnownEvents {
         // An event that got an id later has its name from the line without it.
         if let former = try store.namedRecord(record.id), former.record.type == RecordType.event { return true }
         guard
-            let known = try store.soundRecords(localID: record.localID).first(where: {
+            let known = try store.records(localID: record.localID).first(where: {
                 $0.record.type == RecordType.event
             })?.record
         else { return false }

@@ -91,7 +91,7 @@ struct LayoutViews {
     }
 
     private func publication(_ localID: String, _ store: Store) throws -> Record? {
-        try store.soundRecords(localID: localID).map(\.record)
+        try store.records(localID: localID).map(\.record)
             .first { $0.type == RecordType.publication && !$0.isDeleted }
     }
 
