@@ -128,6 +128,76 @@ private func work(_ text: String) throws -> WorkIdentity { WorkIdentity(try fiel
         #expect(one.verdict(again) == .same)
     }
 
+    /// Equal titles, authors and years are not enough.
+    @Test(
+        arguments: [
+            ("@article{k, journal={J. Cats}}", "@article{k, journal={J. Dogs}}"),
+            ("@article{k, journal={J. Cats}, volume=1}", "@article{k, journaltitle={Journal of Dogs}}"),
+            ("@article{k, issue=1}", "@article{k, issue=2}"), ("@article{k, articleno=7}", "@article{k, articleno=8}"),
+            ("@article{k, date={2020-03}}", "@article{k, date={2020-04}}"),
+            ("@article{k, date={2020-03-01}}", "@article{k, date={2020-03-02}}"),
+            ("@article{k, month=mar}", "@article{k, month={April}}"),
+            ("@article{k, month={3}}", "@article{k, date={2020-04}}"),
+            ("@misc{k, year={2020a}}", "@misc{k, year={2020b}}"),
+            ("@incollection{k, booktitle={Cats}}", "@incollection{k, booktitle={Dogs}}"),
+            ("@article{k, journal={Nature}}", "@phdthesis{k, school={MIT}}"),
+            ("@book{k, edition={1}}", "@book{k, edition={2}}"),
+            ("@book{k, subtitle={Of Cats}}", "@book{k, subtitle={Of Dogs}}"),
+            ("@book{k, title={Programming in C}}", "@book{k, title={Programming in C++}}"),
+            ("@book{k, title={Programming in C}}", "@book{k, title={Programming in C\\#}}"),
+            ("@misc{k, title={Dose of 1.5 mg}}", "@misc{k, title={Dose of 15 mg}}"),
+            ("@misc{k, title={Age ≤ 65}}", "@misc{k, title={Age ≥ 65}}"),
+            ("@misc{k, author={Smith, Xin}}", "@misc{k, author={Smith, Xiaoming}}"),
+            (
+                "@book{k, title={Art. Vol. 1}, isbn={978-0-201-48541-7, 978-0-201-89683-1}}",
+                "@book{k, title={Art. Vol. 2}, isbn={978-0-201-48541-7, 978-0-201-89684-8}}"
+            ),
+            ("@book{k, isbn={978-0-201-48541-7}, volume=1}", "@book{k, isbn={978-0-201-48541-7}, volume=2}"),
+        ])
+    func worksThatSayOtherThingsAreToldApart(_ one: String, _ other: String) throws {
+        let (mine, theirs) = (try work(filled(one)), try work(filled(other)))
+        #expect(mine.verdict(theirs) != .same && theirs.verdict(mine) != .same)
+        // Under one id that their texts have made they are two records.
+        let records = try [one, other].map { text in
+            let fields = try fields(filled(text))
+            return Record(
+                id: RecordID(zone: "Library", name: "x"), type: RecordType.publication, localID: "x",
+                fields: Fields.text(fields), createdAt: time(0), modifiedAt: time(0)
+            ).identified(as: WorkID(fields).first)
+        }
+        if records[0].id == records[1].id { #expect(try !WorkLineage.isOneRecord(records[0], records[1])) }
+    }
+
+    @Test(
+        arguments: [
+            ("@article{k, journal={J. Cats}}", "@article{k, journal={Journal of Cats}}"),
+            (
+                "@article{k, journal={Proc. Natl. Acad. Sci. U.S.A.}}",
+                "@article{k, journal={Proceedings of the National Academy of Sciences}}"
+            ),
+            ("@article{k, journal={PRL}}", "@article{k, journaltitle={Physical Review Letters}}"),
+            ("@article{k, journal={Nature}}", "@misc{k, note={x}}"),
+            ("@article{k, month=mar}", "@article{k, date={2020-03-07}}"),
+            ("@book{k, title={{\\\"U}ber CO$_{2}$: 1.5 mg}}", "@book{k, title={Über CO2 -- 1.5 mg}}"),
+            ("@book{k, title={Age $\\leq$ 65}}", "@book{k, title={Age ≤ 65}}"),
+            ("@misc{k, author={Smith, J.-P.}}", "@misc{k, author={Jean-Paul Smith}}"),
+            ("@misc{k, author={Smith, Th.}}", "@misc{k, author={Smith, Thomas M.}}"),
+            ("@book{k, isbn={978-0-201-48541-7, 978-0-201-89683-1}}", "@book{k, isbn={978-0-201-48541-7}, volume=2}"),
+        ])
+    func wordingsOfOneWork(_ one: String, _ other: String) throws {
+        #expect(try work(filled(one)).verdict(work(filled(other))) == .same)
+    }
+
+    /// The entry with a title, authors and a year where it has none.
+    private func filled(_ entry: String) -> String {
+        var entry = String(entry.dropLast())
+        for (name, value) in [("title", "Editorial"), ("author", "Smith, Ann"), ("year", "2020")] {
+            let isThere = entry.contains(" \(name)={") || name == "year" && entry.contains("date={")
+            if !isThere { entry += ", \(name)={\(value)}" }
+        }
+        return entry + "}"
+    }
+
     @Test func aPlaceMayBeCorrectedWhereTheLibraryIsKnown() throws {
         let (old, new) = (
             try work("@article{k, author={A, B}, title={T}, year=2001, volume=1}"),

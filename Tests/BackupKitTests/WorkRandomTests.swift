@@ -23,19 +23,22 @@ private final class WorkWorld {
 
     private static let keys = ["smith2020", "jones", "k"]
 
-    /// Work `number` in one of its wordings. Every field but the year says whose it is.
-    private func entry(_ number: Int, _ key: String) -> String {
+    /// Work `number` in one of its wordings. Every field but the year says whose it is; but works 3 and 5 are editorials of one
+    /// title and author, in two journals.
+    private func entry(_ work: Int, _ key: String) -> String {
+        let number = work == 5 ? 3 : work
         let hasDOI = number % 2 == 0
         var fields = ["author={Author\(number)x, A.}", "title={Title\(number)x}", "year={2020}"]
+        fields.append("journal={Journal of \(["A", "B", "C", "D", "E", "F"][work])s}")
         if hasDOI { fields.append("doi={10.1000/w\(number)x}") }
         if random.chance(3) { fields[0] = "author={Andy Author\(number)x}" }
         if random.chance(3) { fields[1] = "title={{T}itle\(number)x}" }
-        if random.chance(2) { fields.append("note={note\(number)x}") }
-        if random.chance(3) { fields.append("publisher={Press\(number)x}") }
+        if random.chance(2) { fields.append("note={note\(work)x}") }
+        if random.chance(3) { fields.append("publisher={Press\(work)x}") }
         return "@article{\(key), \(fields.joined(separator: ", "))}\n"
     }
 
-    private func pick() -> (work: Int, key: String) { (random.below(5), Self.keys[random.below(Self.keys.count)]) }
+    private func pick() -> (work: Int, key: String) { (random.below(6), Self.keys[random.below(Self.keys.count)]) }
 
     private func name() -> String { devices.names[random.below(devices.names.count)] }
 
@@ -134,8 +137,15 @@ private final class WorkWorld {
 
     private func listing(of record: Record) throws -> [String] {
         let fields = try Fields.parse(record.fields)
-        let title = (Fields.string("title", in: fields) ?? "").filter(\.isNumber)
-        return [title, Fields.string("citeKey", in: fields) ?? ""]
+        return [Self.work(fields), Fields.string("citeKey", in: fields) ?? ""]
+    }
+
+    /// Which work the journal says.
+    private static func work(_ fields: [Field]) -> String {
+        let journal = Fields.string("journal", in: fields)?.dropLast().last
+        return journal.flatMap { "ABCDEF".firstIndex(of: $0) }.map {
+            "\("ABCDEF".distance(from: "ABCDEF".startIndex, to: $0))"
+        } ?? "?"
     }
 
     /// What each device has now.
@@ -161,9 +171,15 @@ private final class WorkWorld {
                 counts[try listing(of: record), default: 0] += 1
                 let fields = try Fields.parse(record.fields)
                 let works = Set(
-                    ["author", "title", "note", "publisher", "doi"].compactMap { Fields.string($0, in: fields) }
-                        .compactMap { $0.split(separator: "x").first.map { $0.filter(\.isNumber).suffix(1) } })
-                if works.count > 1 { found.append("\(name) mixes works: \(record.fields)") }
+                    ["author", "title", "note", "publisher", "doi"].compactMap { name in
+                        let number = Fields.string(name, in: fields)?.split(separator: "x").first?.filter(\.isNumber)
+                            .suffix(1)
+                        return number == "3" && name != "note" && name != "publisher" && Self.work(fields) == "5"
+                            ? "5" : number
+                    })
+                if works.union([Self.work(fields)[...]]).count > 1 {
+                    found.append("\(name) mixes works: \(record.fields)")
+                }
             }
             for listing in listed.subtracting(deleted) where counts[listing] == nil {
                 found.append("\(name) has lost \(listing)")

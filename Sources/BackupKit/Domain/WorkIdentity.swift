@@ -8,6 +8,7 @@ public struct WorkIdentity {
         case citeKey, entryType, doi, url, eprint, archiveprefix, eprinttype, pmid, adsurl, bibcode, isbn, pages,
             chapter,
             eid, number, volume, title, author, editor, year, date
+        case journal, journaltitle, booktitle, issue, articleno, month, edition, subtitle, titleaddon
     }
 
     private static let names = Name.allCases.map { Array("\($0)".utf8) }
@@ -165,7 +166,8 @@ public struct WorkIdentity {
             let (mine, theirs) = (identifiers(kind), other.identifiers(kind))
             if mine.isEmpty || theirs.isEmpty { continue }
             if mine.isDisjoint(with: theirs) { return .different }
-            return contradicts(other) ? .different : .same
+            let isSet = kind == .isbn && !isRelated && areVolumes(other, mine, theirs)
+            return isSet || contradicts(other) ? .different : .same
         }
         let (title, theirTitle) = (title, other.title)
         if isRelated, let title, title == theirTitle, !contradictsPeopleOrYear(of: other) { return .same }
@@ -202,21 +204,44 @@ public struct WorkIdentity {
         return Self.areStrangers(people.people, theirs.people)
     }
 
+    /// Volumes of a set share its ISBN.
+    private func areVolumes(_ other: WorkIdentity, _ mine: Set<String>, _ theirs: Set<String>) -> Bool {
+        if WorkPlace.differ(value(.volume), other.value(.volume)) { return true }
+        guard title != nil, other.title != nil, !titlesAgree(other) else { return false }
+        return !mine.isSubset(of: theirs) && !theirs.isSubset(of: mine) || year != other.year
+    }
+
     /// With or without a subtitle a title is the same; two that are missing are not.
     private func titlesAgree(_ other: WorkIdentity) -> Bool {
         guard let mine = title, let theirs = other.title else { return false }
         return mine.hasPrefix(theirs) || theirs.hasPrefix(mine)
     }
 
-    /// Every issue has an "Editorial".
+    /// Every issue has an "Editorial", and a thesis becomes an article.
     private func hasOtherPlace(than other: WorkIdentity) -> Bool {
-        func differ(_ mine: String?, _ theirs: String?) -> Bool {
-            guard let mine, let theirs else { return false }
-            return WorkText.folded(mine) != WorkText.folded(theirs)
-        }
-        return differ(firstPage, other.firstPage)
-            || [Name.volume, .number, .chapter, .eid].contains { differ(value($0), other.value($0)) }
+        WorkPlace.differ(firstPage, other.firstPage) || WorkPlace.areOfOtherKinds(type, other.type)
+            || WorkPlace.areOtherJournals(container, other.container)
+            || WorkPlace.areOtherDates(dates, other.dates)
+            || Self.places.contains { WorkPlace.differ(value($0), other.value($0)) }
     }
+
+    private static let places = [
+        Name.volume, .number, .issue, .chapter, .eid, .articleno, .edition, .subtitle, .titleaddon,
+    ]
+
+    /// All that says where it appeared, as it stands there; empty where nothing does.
+    var place: String {
+        let texts = [container, firstPage] + Self.places.map(value)
+        return texts.contains { $0 != nil } ? texts.map { $0.map { WorkText.folded($0) } ?? "" }.joined(separator: "|") : ""
+    }
+
+    /// How many identifiers its evidence begins with.
+    var identifierCount: Int { WorkIdentifier.Kind.allCases.reduce(0) { $0 + identifiers($1).count } }
+
+    /// What it appeared in.
+    private var container: String? { value(.journal) ?? value(.journaltitle) ?? value(.booktitle) }
+
+    private var dates: [String] { [Name.year, .date, .month].compactMap(value) }
 
     private static func areStrangers(_ left: [WorkText.Person], _ right: [WorkText.Person]) -> Bool {
         !left.contains { mine in right.contains { mine.mayBe($0) } }

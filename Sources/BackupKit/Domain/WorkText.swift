@@ -1,12 +1,14 @@
-/// Texts of a bibliography as they are compared: without TeX, case, accents, punctuation and space.
+/// Texts of a bibliography as they are compared: without TeX, case, accents, punctuation and space. Signs that tell titles
+/// apart stay, and so do numbers: "C++" is not "C", and "1.5 mg" is not "15 mg".
 enum WorkText {
     /// "{\"U}ber das {DNA}-Modell" and "Über das DNA-Modell" both give "uberdasdnamodell".
     static func folded(_ text: some StringProtocol) -> String {
         var out: [UInt8] = []
         out.reserveCapacity(text.utf8.count)
+        var isGap = false
         let isPlain = text.utf8.allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "\\") }
         if isPlain {
-            for byte in text.utf8 { appendASCII(Unicode.Scalar(byte), to: &out) }
+            for byte in text.utf8 { appendASCII(Unicode.Scalar(byte), to: &out, &isGap) }
             return String(decoding: out, as: UTF8.self)
         }
         var scalars = text.unicodeScalars.makeIterator()
@@ -19,28 +21,41 @@ enum WorkText {
                     command.unicodeScalars.append(letter)
                     next = scalars.next()
                 }
-                // \' and its like stand before the letter that they are about.
-                if command.isEmpty, next != nil { next = scalars.next() }
+                // \' and its like stand before the letter that they are about; \# is the sign itself.
+                if command.isEmpty, let sign = next {
+                    if sign == "#" { out.append(UInt8(ascii: "#")) }
+                    next = scalars.next()
+                }
                 out += meaning(of: command).utf8
+                isGap = true
             } else if scalar.isASCII {
-                appendASCII(scalar, to: &out)
+                appendASCII(scalar, to: &out, &isGap)
             } else {
+                isGap = true
                 append(scalar, to: &out)
             }
         }
         return String(decoding: out, as: UTF8.self)
     }
 
-    private static func appendASCII(_ scalar: Unicode.Scalar, to out: inout [UInt8]) {
+    /// `isGap`: whether something stood between the last character and this one. Numbers that are apart stay apart.
+    private static func appendASCII(_ scalar: Unicode.Scalar, to out: inout [UInt8], _ isGap: inout Bool) {
         switch scalar.value {
-        case 0x30...0x39, 0x61...0x7A: out.append(UInt8(scalar.value))
+        case 0x30...0x39:
+            if isGap, let last = out.last, 0x30...0x39 ~= last { out.append(UInt8(ascii: ".")) }
+            out.append(UInt8(scalar.value))
+        case 0x61...0x7A: out.append(UInt8(scalar.value))
         case 0x41...0x5A: out.append(UInt8(scalar.value | 0x20))
-        default: break
+        // + # < >
+        case 0x2B, 0x23, 0x3C, 0x3E: out.append(UInt8(scalar.value))
+        default: return isGap = true
         }
+        isGap = false
     }
 
     /// The name of a character tells its base: LATIN SMALL LETTER E WITH ACUTE, GREEK SMALL LETTER ALPHA.
     private static func append(_ scalar: Unicode.Scalar, to out: inout [UInt8]) {
+        if scalar == "\u{2264}" || scalar == "\u{2265}" { return out += (scalar == "\u{2264}" ? "leq" : "geq").utf8 }
         let properties = scalar.properties
         guard properties.isAlphabetic || properties.numericType != nil else { return }
         let words = (properties.name ?? "").split(separator: " ")
@@ -67,6 +82,10 @@ enum WorkText {
         case "dj", "DJ": "d"
         case "SS": "ss"
         case "ng", "NG": "ng"
+        case "le", "leq", "leqslant": "leq"
+        case "ge", "geq", "geqslant": "geq"
+        case "textless", "lt": "<"
+        case "textgreater", "gt": ">"
         case "c", "v", "u", "H", "k", "r", "b", "d", "t", "it", "bf", "em", "rm", "sc", "tt", "sl", "sf", "emph",
             "text",
             "textit", "textbf", "textsc", "textrm", "texttt", "textsf", "textsl", "textup", "textnormal", "mathrm",
@@ -78,14 +97,23 @@ enum WorkText {
         }
     }
 
-    /// A name as it is compared: the family name, and the first letter of the given names where there are any.
+    /// A name as it is compared: the family name, and the first given name, as much of it as is written out.
     struct Person: Hashable {
         let family: String
-        let initial: String
+        let given: String
 
-        /// Initials of one side may be unknown; where both are known they have to agree.
+        var initial: String { String(given.prefix(1)) }
+
+        init(family: [Substring], given: Substring?) {
+            self.family = family.map { folded($0) }.joined()
+            // Of "J.-P." and "Jean-Paul" the first name counts.
+            let first = (given ?? "").prefix { $0 != "." && $0 != "-" }
+            self.given = folded(first)
+        }
+
+        /// Given names of one side may be unknown or shortened; what is known of both has to agree.
         func mayBe(_ other: Person) -> Bool {
-            family == other.family && (initial.isEmpty || other.initial.isEmpty || initial == other.initial)
+            family == other.family && (given.hasPrefix(other.given) || other.given.hasPrefix(given))
         }
     }
 
@@ -134,16 +162,11 @@ enum WorkText {
 
     private static func person(_ words: [Substring]) -> Person? {
         let parts = words.split(separator: ",", omittingEmptySubsequences: false)
-        if parts.count > 1 {
-            // Last, First or Last, Jr, First.
-            let given = (parts.last ?? []).map { folded($0) }.joined()
-            return Person(family: parts[0].map { folded($0) }.joined(), initial: String(given.prefix(1)))
-        }
-        guard words.count > 1 else { return words.first.map { Person(family: folded($0), initial: "") } }
+        // Last, First or Last, Jr, First.
+        if parts.count > 1 { return Person(family: Array(parts[0]), given: parts.last?.first) }
+        guard words.count > 1 else { return Person(family: words, given: nil) }
         // First von Last: the family name begins with the first word in lower case.
         let start = words.indices.dropFirst().dropLast().first { words[$0].first?.isLowercase == true }
-        let family = words[(start ?? words.count - 1)...]
-        return Person(
-            family: family.map { folded($0) }.joined(), initial: String(folded(words[0]).prefix(1)))
+        return Person(family: Array(words[(start ?? words.count - 1)...]), given: words[0])
     }
 }

@@ -153,7 +153,7 @@ extension BibliographyIntake {
             let dead = try records(id).first { $0.isDeleted && $0.type == RecordType.publication }
             if let dead, dead.modifiedAt >= record.latestTime { return id }
         }
-        for id in work.all {
+        for id in work.ranked {
             guard let holder = holders[id] else { return id }
             let identity = WorkIdentity(holder)
             guard identity.verdict(work.identity) == .same else { continue }

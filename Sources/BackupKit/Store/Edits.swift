@@ -78,7 +78,7 @@ extension Store {
             try removeRow(stored)
             try put(known.record.tombstone(at: time), replacing: known)
         } else {
-            try put(WorkLineage.tombstone(of: stored.record, at: time), replacing: stored)
+            try put(tombstone(of: stored.record, at: time), replacing: stored)
         }
     }
 

@@ -216,8 +216,7 @@ extension Store {
     func removeRow(_ stored: StoredRecord) throws {
         if try !stored.record.isLocalOnly && isKnownToHub(stored.change) {
             guard !stored.record.isDeleted else { return }
-            return try put(
-                WorkLineage.tombstone(of: stored.record, at: timeAfter(stored.record)), replacing: stored)
+            return try put(tombstone(of: stored.record, at: timeAfter(stored.record)), replacing: stored)
         }
         try remember(stored, becomes: nil)
         try database.statement("DELETE FROM record WHERE change = ?").bind(1, stored.change).run()

@@ -26,6 +26,8 @@ public final class Store {
     var currentBatch: Batch?
     /// Whether there were publications before that batch.
     var publicationsBefore: (batch: Int64, any: Bool)?
+    /// Who has which cite key, as a transaction saw it when it first deleted a publication that was edited.
+    var citeKeysSeen: CiteKeys?
     /// Whether that batch is a dry run: rows come and go, files stay where they are.
     var rehearsal = false
     /// Whether several transactions are a dry run together: see `play`.
@@ -293,7 +295,7 @@ public final class Store {
     public func write<Result>(_ body: () throws -> Result) throws -> Result {
         if isWriting { return try body() }
         isWriting = true
-        defer { isWriting = false }
+        defer { (isWriting, citeKeysSeen) = (false, nil) }
         var isNewer = false
         let result = try database.write {
             // A damaged counter is written in any case.

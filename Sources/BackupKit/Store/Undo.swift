@@ -214,7 +214,7 @@ extension Store {
         var added: [StoredRecord] = []
         while try query.step() { if let row = try ifSound({ try RowReader.record(query) }) { added.append(row) } }
         for old in added {
-            try put(WorkLineage.tombstone(of: old.record, at: timeAfter(old.record)), replacing: old)
+            try put(tombstone(of: old.record, at: timeAfter(old.record)), replacing: old)
             if old.record.type != RecordType.conflict { result.removed += 1 }
         }
     }

@@ -47,6 +47,20 @@ extension Store {
         return nil
     }
 
+    /// The tombstone of a record, which says which listing of which work was deleted.
+    func tombstone(of record: Record, at time: Timestamp) throws -> Record {
+        try WorkLineage.tombstone(of: record, at: time) { work in
+            let keys = try citeKeysSeen ?? CiteKeys(self)
+            citeKeysSeen = keys
+            return try keys.holders(of: work.identity.key).allSatisfy { id in
+                guard id != record.id, let other = try ifSound({ try self.record(id) }) ?? nil, !other.record.isDeleted
+                else { return true }
+                let identity = WorkIdentity(try Fields.parse(other.record.fields))
+                return identity.key != work.identity.key || identity.verdict(work.identity) != .same
+            }
+        }
+    }
+
     private func hadPublications(before batch: Batch) throws -> Bool {
         if let known = publicationsBefore, known.batch == batch.id { return known.any }
         let query = try database.statement("SELECT 1 FROM record WHERE type = ? AND change < ? LIMIT 1")

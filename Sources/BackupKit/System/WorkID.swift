@@ -31,9 +31,15 @@ final class WorkID {
     var listing: String { listings[0] }
 
     /// What the listing may be called, whichever identifier was known when it got its id.
-    private(set) lazy var listings = all.map {
-        DeterministicID.make(hasher, RecordType.publication, "listing", $0, identity.key)
-    }
+    /// Where no identifier says which work it is, its place does: of two editorials one may be deleted.
+    private(set) lazy var listings = {
+        let (identifiers, place) = (identity.identifierCount, identity.place)
+        return all.enumerated().map { number, id in
+            place.isEmpty || number < identifiers
+                ? DeterministicID.make(hasher, RecordType.publication, "listing", id, identity.key)
+                : DeterministicID.make(hasher, RecordType.publication, "listing", id, identity.key, place)
+        }
+    }()
 
     /// What version 0.1.0 made of the cite key alone.
     private(set) lazy var legacy = Self.legacy(key: identity.key)
@@ -45,11 +51,14 @@ final class WorkID {
 
     private lazy var digest = SHA256Digest.of(Fields.text(fields.filter { $0.name != "linkedFiles" })).hex
 
+    /// What a publication may be called, the best first: its text comes after its listing, which others may have in other words.
+    var ranked: [String] { all.count > 1 ? all.dropLast() + [listing, all[all.count - 1]] : all + [listing] }
+
     /// The ids that the publication may have where `other` has the one that it would have: its own listing of the same work,
-    /// or another id of another work. Its text comes late: other devices may have the same listing in other words.
+    /// or another id of another work.
     func ids(beside other: Record) throws -> [String] {
         let isSame = try !other.isDeleted && identity.verdict(WorkIdentity(Fields.parse(other.fields))) == .same
-        return isSame ? [listing, twin()] : all.dropLast() + [listing, all[all.count - 1], twin()]
+        return (isSame ? [listing] : ranked) + [twin()]
     }
 
     static func legacy(key: String) -> String { DeterministicID.make(RecordType.publication, key) }
@@ -84,8 +93,11 @@ enum WorkLineage {
         let ids = [known.localID, incoming.localID]
         switch mine.identity.verdict(theirs.identity, isRelated: isRelated) {
         case .different: return false
-        // An id of a cite key proves nothing.
-        case .unknown: return isRelated || !ids.contains { $0 == mine.legacy || $0 == theirs.legacy }
+        // An app's own id says it. One that an import made does as long as both still say what it was made of, but an id
+        // of a cite key proves nothing.
+        case .unknown:
+            return isRelated || !DeterministicID.isMade(known.localID)
+                || !ids.contains { $0 == mine.legacy || $0 == theirs.legacy || !mine.made($0) || !theirs.made($0) }
         // One work that two files list under two keys; nobody renames either of them silently.
         case .same:
             if myKey == theirKey || !ids.contains(where: { mine.all.contains($0) || theirs.all.contains($0) }) {
@@ -140,13 +152,18 @@ enum WorkLineage {
     }
 
     /// The tombstone of a record. Where an import made the record's id, it says which listing of which work was deleted: by
-    /// the name alone it could be a stranger's, with the same key or under another.
-    static func tombstone(of record: Record, at time: Timestamp) -> Record {
+    /// the name alone it could be a stranger's, with the same key or under another. So it does where the record was edited
+    /// since, unless it may be the second of two equal entries (`isOnlyListing`): the other one is not deleted.
+    static func tombstone(
+        of record: Record, at time: Timestamp, isOnlyListing: (WorkID) throws -> Bool = { _ in false }
+    ) rethrows -> Record {
         var tombstone = record.tombstone(at: time)
         guard record.type == RecordType.publication, !record.isDeleted, record.localID == record.id.name,
             let work = readable(record)
         else { return tombstone }
-        if record.localID == work.legacy || work.all.contains(record.localID) { tombstone.localID = work.listing }
+        let saysListing = record.localID == work.legacy || work.all.contains(record.localID)
+        let wasEdited = DeterministicID.isMade(record.localID) && !work.made(record.localID)
+        if try saysListing || wasEdited && isOnlyListing(work) { tombstone.localID = work.listing }
         return tombstone
     }
 }

@@ -128,6 +128,7 @@ extension Synchronizer {
     /// A tombstone that says which listing was deleted deletes it under its own id, too: another device may know it by that.
     /// Must run inside `write`, when all of a page has been taken.
     func buryListings(_ records: [HubRecord]) throws {
+        try buryArrivals(records)
         for arrived in records.map(\.record) where arrived.type == RecordType.publication {
             let sameListing = try store.soundRecords(localID: arrived.localID).filter {
                 $0.record.type == RecordType.publication && $0.record.id.zone == arrived.id.zone
@@ -138,6 +139,21 @@ extension Synchronizer {
                 guard stored.record.latestTime <= deleted else { continue }
                 try store.put(WorkLineage.tombstone(of: stored.record, at: deleted), replacing: stored)
             }
+        }
+    }
+
+    /// A listing that was deleted here under an id of its own may arrive under another that its words make.
+    private func buryArrivals(_ records: [HubRecord]) throws {
+        let living = records.map(\.record).filter { $0.type == RecordType.publication && !$0.isDeleted }
+        guard !living.isEmpty, try store.hasTombstonesOfListings() else { return }
+        for id in living.map(\.id) {
+            guard let stored = try store.ifSound({ try store.record(id) }) ?? nil, !stored.record.isDeleted,
+                let work = try? WorkID(stored.record), work.all.contains(stored.record.localID)
+            else { continue }
+            let deletes = try work.listings.flatMap { try store.records(localID: $0) }.map(\.record)
+                .filter { $0.isDeleted && $0.type == RecordType.publication && $0.id.zone == id.zone }
+            guard let deleted = deletes.map(\.modifiedAt).max(), stored.record.latestTime <= deleted else { continue }
+            try store.put(WorkLineage.tombstone(of: stored.record, at: deleted), replacing: stored)
         }
     }
 
@@ -188,6 +204,15 @@ extension Store {
         let query = try database.statement("SELECT hub_version FROM record WHERE change = ?").bind(1, change)
         defer { query.reset() }
         return try query.step() ? query.optionalInteger(0) : nil
+    }
+
+    /// Whether a tombstone says which listing was deleted.
+    func hasTombstonesOfListings() throws -> Bool {
+        try database.integer(
+            """
+            SELECT EXISTS (SELECT 1 FROM record WHERE type = 'Publication' AND type <> 'PuppyEvent'
+            AND deleted_at IS NOT NULL AND name <> local_id)
+            """) != 0
     }
 
     /// Live publications that no hub has seen.
