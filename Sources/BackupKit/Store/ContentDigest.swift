@@ -109,11 +109,13 @@ extension Store {
         let background = BackgroundContentDigest()
         var lines = RecordLineWriter()
         let damaged = try DamagedRows(self, kinds)
-        try forEachRecord(damaged: { damaged.add($0) }) { record in
+        var tally = RowTally()
+        try forEachStored(order: .change, tally: &tally, damaged: { damaged.add($0) }) { stored in
             try Interrupt.check()
-            guard kinds.contains(Kind(recordType: record.type)) else { return }
-            _ = try lines.write(record, background.add)
+            guard kinds.contains(Kind(recordType: stored.record.type)) else { return }
+            _ = try lines.write(stored.record, background.add)
         }
+        damage.noteGone(try goneRecords(besides: tally).count, from: path)
         try lines.finish(background.add)
         var digest = try background.finish()
         if kinds.contains(.attachments) { try forEachAsset(damaged: { damaged.add($0) }) { digest.add($0) } }

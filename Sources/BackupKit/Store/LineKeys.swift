@@ -113,23 +113,30 @@ final class LineKeyRuns {
 /// What the store says to keys that come in their order. Many are answered by walking along the table of local ids, few
 /// by looking each one up.
 final class LocalKeyWalk {
+    private let store: Store
     private let query: Statement
     private let isWalk: Bool
-    private var row: (key: Int64, content: Int64)?
+    private var row: (key: Int64, content: Int64, hasRow: Bool)?
 
     /// `count` keys will be asked for.
     init(_ store: Store, count: Int) throws {
         let known = try store.database.integer("SELECT ifnull(max(change), 0) FROM record")
         // A step of the walk costs about an eighth of a look-up.
         isWalk = known / 8 < Int64(count)
+        self.store = store
+        // A walk past all rows is cheaper than a look at each of them.
+        let isAnyGone = try !isWalk || store.isAnyGone()
         query = try store.database.prepare(
-            isWalk
-                ? "SELECT key, content FROM local_key ORDER BY key" : "SELECT key, content FROM local_key WHERE key = ?"
-        )
+            "SELECT key, content, \(isAnyGone ? Store.hasRow : "1") FROM local_key "
+                + (isWalk ? "ORDER BY key" : "WHERE key = ?"))
         if isWalk { try step() }
     }
 
-    private func step() throws { row = try query.step() ? (query.integer(0), query.integer(1)) : nil }
+    private func step() throws {
+        repeat {
+            row = try query.step() ? (query.integer(0), query.integer(1), query.integer(2) != 0) : nil
+        } while try row.map { try !$0.hasRow && store.isGone($0.key) } ?? false
+    }
 
     /// Whether the store has the key, and whether with this content. No key may be asked for twice.
     func look(_ key: Int64, content: Int64) throws -> RecordBatch.Verdict {

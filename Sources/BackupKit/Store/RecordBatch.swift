@@ -150,13 +150,14 @@ extension Store {
 
     /// Adds keys to the table of local ids; they MUST come in their order.
     func insertKeys(_ keys: [LineKey], change: (UInt64) -> Int64) throws {
+        if let goneKeys { for key in keys where goneKeys.contains(key.key) { try dropKeyOfGone(key.key) } }
         try insertMany(Self.newKey, Array(keys.indices)) { statement, at, index in
             let key = keys[index]
             statement.bind(at, key.key).bind(at + 1, change(key.place)).bind(at + 2, key.content)
         }
     }
 
-    private static let contentOfKey = Query("SELECT content FROM local_key WHERE key = ?")
+    private static let contentOfKey = Query("SELECT content, \(hasRow) FROM local_key WHERE key = ?")
 
     private func classify(_ keys: [LineKey]) throws -> [RecordBatch.Verdict] {
         var verdicts = [RecordBatch.Verdict](repeating: .new, count: keys.count)
@@ -168,6 +169,7 @@ extension Store {
                 group = index
                 query.bind(1, key.key)
                 while try query.step() {
+                    if query.integer(1) == 0, try isGone(key.key) { continue }
                     let same = query.integer(0) == key.content
                     if verdicts[row] != .known { verdicts[row] = same ? .known : .other }
                 }

@@ -196,8 +196,14 @@ extension RecordHasher {
         if try known.step() { return }
         known.reset()
         try database.write {
-            try database.execute("DELETE FROM local_key")
+            // What has no row is all that tells of records that are gone, unless they have another number now.
+            try database.execute("DELETE FROM local_key WHERE \(Store.hasRow)")
             try fillKeys(database)
+            try database.execute(
+                """
+                DELETE FROM local_key WHERE NOT \(Store.hasRow) AND EXISTS
+                (SELECT 1 FROM local_key AS other JOIN record USING (change) WHERE other.key = local_key.key)
+                """)
         }
     }
 }

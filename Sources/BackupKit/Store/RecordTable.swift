@@ -88,21 +88,23 @@ extension Store {
         return found.count < 2 ? found : found.filter { !$0.record.isDeleted } + found.filter { $0.record.isDeleted }
     }
 
-    private static let keysOf = Query("SELECT content FROM local_key WHERE key = ?")
+    private static let keysOf = Query("SELECT content, \(hasRow) FROM local_key WHERE key = ?")
 
     /// What a first look at a record's local id shows.
     enum FirstLook { case nothing, sameContent, other }
 
     /// Tells what most of an import comes to, new records and known ones, without touching a record.
     func firstLook(_ record: Record) throws -> FirstLook {
-        let query = try database.statement(Self.keysOf).bind(1, hasher.key(record.localID))
+        let key = hasher.key(record.localID)
+        let query = try database.statement(Self.keysOf).bind(1, key)
         defer { query.reset() }
-        guard try query.step() else { return .nothing }
-        let content = hasher.content(record)
-        repeat {
+        var content: Int64?
+        while try query.step() {
+            if query.integer(1) == 0, try isGone(key) { continue }
+            content = content ?? hasher.content(record)
             if query.integer(0) == content, content != 0 { return .sameContent }
-        } while try query.step()
-        return .other
+        }
+        return content == nil ? .nothing : .other
     }
 
     /// The record of this identity. Throws a `DamagedRow` when its row is damaged.
@@ -168,8 +170,10 @@ extension Store {
     }
 
     func addKey(of record: Record, _ change: Int64) throws {
+        let key = hasher.key(record.localID)
+        if goneKeys?.contains(key) ?? true { try dropKeyOfGone(key) }
         try database.statement(Self.insertKey)
-            .bind(1, hasher.key(record.localID)).bind(2, change).bind(3, hasher.content(record)).run()
+            .bind(1, key).bind(2, change).bind(3, hasher.content(record)).run()
     }
 
     func moveKey(of record: Record, from old: Int64, to change: Int64) throws {

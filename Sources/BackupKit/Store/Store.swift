@@ -19,6 +19,8 @@ public final class Store {
     private let writerLock: FileHandle?
     /// Where the database of a new store lies until its first transaction is done.
     private var unpublished: String?
+    /// The keys of records that are gone, where the current transaction has looked for them.
+    var goneKeys: Set<Int64>?
     /// The last change number given out in the current transaction.
     var changeCounter: Int64 = 0
     private var isWriting = false
@@ -295,6 +297,7 @@ public final class Store {
     public func write<Result>(_ body: () throws -> Result) throws -> Result {
         if isWriting { return try body() }
         isWriting = true
+        goneKeys = nil
         defer { (isWriting, citeKeysSeen) = (false, nil) }
         var isNewer = false
         let result = try database.write {

@@ -188,8 +188,8 @@ extension Store {
                 SELECT ?4, NULL, \(Self.recordColumns) \(Self.rowsAdded)
                 """
             ).bind(4, currentBatch?.id).run()
+            try bound("DELETE FROM local_key WHERE change IN (SELECT change \(Self.rowsAdded))").run()
             try bound("DELETE \(Self.rowsAdded)").run()
-            try database.execute("DELETE FROM local_key WHERE change NOT IN (SELECT change FROM record)")
         }
         let edited = try database.prepare(
             """

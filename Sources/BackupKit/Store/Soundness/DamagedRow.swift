@@ -93,6 +93,7 @@ public final class DamageLog: Sendable {
     private struct State {
         var rows: [String: DamagedRow] = [:]
         var told: Set<String> = []
+        var gone: Finding?
     }
 
     private let state = Mutex(State())
@@ -101,14 +102,25 @@ public final class DamageLog: Sendable {
 
     func note(_ row: DamagedRow) { state.withLock { $0.rows[row.line] = row } }
 
-    public var isEmpty: Bool { state.withLock { $0.rows.isEmpty } }
+    /// Records that are gone from the store at `path`.
+    func noteGone(_ count: Int, from path: String) {
+        guard count > 0 else { return }
+        let gone = Finding(
+            .recordDamaged, .damage, path, GoneRecord.message(count),
+            remedy: "'backup-tool store repair --from BACKUP' brings back what a backup has")
+        state.withLock { $0.gone = gone }
+    }
+
+    public var isEmpty: Bool { state.withLock { $0.rows.isEmpty && $0.gone == nil } }
 
     /// A finding for each row that nobody was told of yet, by their names.
     public func tell() -> [Finding] {
         state.withLock { state in
             let news = state.rows.values.filter { !state.told.contains($0.line) }
             state.told.formUnion(news.map(\.line))
+            let gone = state.gone.flatMap { state.told.insert($0.sentence).inserted ? $0 : nil }
             return news.sorted { ($0.subject, $0.line) < ($1.subject, $1.line) }.map(\.finding)
+                + [gone].compactMap(\.self)
         }
     }
 }

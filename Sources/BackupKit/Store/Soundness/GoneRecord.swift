@@ -7,12 +7,12 @@ struct GoneRecord: Hashable {
 }
 
 /// The rows that a pass over all records has met, to compare with the index by local id.
-struct RowTally: Equatable {
+struct RowTally {
     /// Of each number, so that sums of any number of rows stay in range.
     fileprivate static let bits: Int64 = 0x7FFF_FFFF
 
-    private(set) var count: Int64 = 0
-    private(set) var sum: Int64 = 0
+    fileprivate(set) var count: Int64 = 0
+    fileprivate(set) var sum: Int64 = 0
 
     mutating func add(change: Int64) {
         count += 1
@@ -23,8 +23,10 @@ struct RowTally: Equatable {
 extension GoneRecord {
     /// What every check and every backup says of records that are gone.
     static func message(_ count: Int) -> String {
-        "\(count) \(count == 1 ? "record is" : "records are") gone: a disk error, or another program"
+        "\(self.count(count)) gone: a disk error, or another program"
     }
+
+    fileprivate static func count(_ count: Int) -> String { count == 1 ? "1 record is" : "\(count) records are" }
 }
 
 extension Store {
@@ -34,6 +36,42 @@ extension Store {
         let index = try database.prepare("SELECT count(*), ifnull(sum(change & \(RowTally.bits)), 0) FROM local_key")
         if try index.step(), index.integer(0) == met.count, index.integer(1) == met.sum { return [] }
         return try goneRecords()
+    }
+
+    /// The same for whoever meets no rows: they are counted.
+    func countedGoneRecords() throws -> [GoneRecord] {
+        let rows = try database.prepare("SELECT count(*), ifnull(sum(change & \(RowTally.bits)), 0) FROM record")
+        var tally = RowTally()
+        if try rows.step() { (tally.count, tally.sum) = (rows.integer(0), rows.integer(1)) }
+        return try goneRecords(besides: tally)
+    }
+
+    /// Whether an entry of the index has its row.
+    static let hasRow = "EXISTS (SELECT 1 FROM record WHERE record.change = local_key.change)"
+
+    /// Looks for records that are gone. Must run inside `write`.
+    func isAnyGone() throws -> Bool {
+        let keys = Set(try countedGoneRecords().map(\.key))
+        goneKeys = keys
+        return !keys.isEmpty
+    }
+
+    /// Whether an entry of the index without a row is one of a record that is gone. Must run inside `write`.
+    func isGone(_ key: Int64) throws -> Bool {
+        if goneKeys == nil { goneKeys = Set(try goneRecords().map(\.key)) }
+        return goneKeys?.contains(key) ?? false
+    }
+
+    /// Whether a key has a row by now, under another number.
+    fileprivate func isBack(_ key: Int64) throws -> Bool {
+        try database.prepare("SELECT 1 FROM local_key WHERE key = ? AND \(Self.hasRow)").bind(1, key).step()
+    }
+
+    private static let deleteKeyOfGone = Query("DELETE FROM local_key WHERE key = ? AND NOT \(hasRow)")
+
+    /// The record of this key comes back: nothing is missed any more. Must run inside `write`.
+    func dropKeyOfGone(_ key: Int64) throws {
+        try database.statement(Self.deleteKeyOfGone).bind(1, key).run()
     }
 
     /// Rows that have another number now are not gone.
@@ -70,9 +108,17 @@ extension StoreRepair {
     mutating func mendGone() throws -> [GoneRecord] {
         var gone = try store.goneRecords()
         guard !gone.isEmpty else { return [] }
+        let back = try gone.filter { try store.isBack($0.key) }
+        if !back.isEmpty {
+            note(.index, store.path, "\(GoneRecord.count(back.count)) there again, and no longer missed")
+            for record in back { try store.removeKey(record.key, record.change) }
+            gone.removeAll { back.contains($0) }
+        }
         var found: [(record: Record, gone: GoneRecord)] = []
+        var names: [Int64: String] = [:]
         try source?.forEachRecord { record in
             let key = store.hasher.key(record.localID)
+            if gone.contains(where: { $0.key == key }) { names[key] = "\(record.id)" }
             guard let place = gone.firstIndex(where: { $0.key == key }), try isFree(record.id, besides: .min) else {
                 return
             }
@@ -91,9 +137,12 @@ extension StoreRepair {
             try store.put(record, replacing: nil)
         }
         guard accepts, !gone.isEmpty else { return gone }
-        let what = gone.count == 1 ? "1 record is" : "\(gone.count) records are"
-        note(.accept, store.path, "\(what) gone, and no longer missed")
-        for record in gone { try store.removeKey(record.key, record.change) }
+        for record in gone {
+            try store.removeKey(record.key, record.change)
+            if let name = names[record.key] { note(.accept, name, "is gone, and no longer missed") }
+        }
+        let unnamed = gone.count { names[$0.key] == nil }
+        if unnamed > 0 { note(.accept, store.path, "\(GoneRecord.count(unnamed)) gone, and no longer missed") }
         return []
     }
 }

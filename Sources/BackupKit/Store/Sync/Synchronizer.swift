@@ -96,6 +96,8 @@ public final class Synchronizer {
             }
             try store.write { try store.shareConflicts() }
             try converse()
+            // What came from the hub is not gone any more.
+            store.damage.noteGone(try store.countedGoneRecords().count, from: store.path)
             try store.write {
                 link.syncedAt = store.clock.now()
                 try store.setHubLink(link)
