@@ -95,4 +95,20 @@ import Testing
         try bench.tool(exit: 0, "sync")
         try bench.tool(exit: 0, "store", "check")
     }
+
+    // MARK: Files
+
+    @Test func aLinkedFileWithoutARow_isNamed_andTakenIn() throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try damage(bench, "DELETE FROM asset")
+        let told = try bench.tool(exit: 3, "store", "check")
+        #expect(told.stderr.contains("'backup-tool store adopt Attachments/k1.txt'"), "\(told.stderr)")
+        try bench.tool(exit: 0, "store", "adopt", "Attachments/k1.txt")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+        // The file was there before, and an undo leaves it.
+        try bench.tool(exit: 0, "undo")
+        #expect(try bench.text("store.db.assets/Attachments/k1.txt") == "text\n")
+    }
 }

@@ -11,23 +11,30 @@ extension Store {
     }
 
     /// Takes in the files that were changed in the store's folder, and puts back those that were removed and are still
-    /// known. Without paths all attachments are read. A file whose bytes changed and whose time did not has rotted: it is
+    /// known. Without paths all attachments are read. A file that the store does not know is taken in where it is named. A file whose bytes changed and whose time did not has rotted: it is
     /// only taken in where it is named.
     public func adopt(_ paths: [String] = [], dryRun: Bool = false) throws -> Adoption {
-        var chosen: [Asset] = []
+        var (chosen, unknown): ([Asset], [Asset]) = ([], [])
         for path in paths {
-            guard let asset = try asset(path) else {
+            if let asset = try asset(path) {
+                chosen.append(asset)
+            } else if let file = try file(at: path) {
+                unknown.append(file)
+            } else {
                 throw BackupError(
                     .failed, "there is no such attachment", at: path,
                     remedy: "name it by its path below \(assetFolder)")
             }
-            chosen.append(asset)
         }
         if paths.isEmpty { try forEachAsset { chosen.append($0) } }
         var result = Adoption()
         let source = paths.isEmpty ? lastComponent(of: assetFolder) : paths.joined(separator: ", ")
         let (_, batch) = try batch(kind: "adopt", source: source, dryRun: dryRun) {
             for asset in chosen { try adopt(asset, isNamed: !paths.isEmpty, &result) }
+            for file in unknown {
+                try insert(file, from: nil)
+                result.adopted.append(file.path)
+            }
             return ((), summary: JSON.object([JSON.Member("adopted", JSON(result.adopted.count))]).compact)
         }
         result.batch = batch?.id
@@ -39,6 +46,21 @@ extension Store {
         return result
     }
 
+    /// What lies under a path in the store's folder, as an attachment; nil where it could be none.
+    func file(at path: String, isLocalOnly: Bool = false) throws -> Asset? {
+        guard try isFile(at: path), let status = try FileStatus.ofName("\(assetFolder)/\(path)") else { return nil }
+        return Asset(
+            path: path, size: status.size, digest: try Self.digest(ofFile: "\(assetFolder)/\(path)"),
+            isLocalOnly: isLocalOnly,
+            modifiedNanoseconds: status.modifiedNanoseconds)
+    }
+
+    /// Whether a file lies there that could be an attachment.
+    func isFile(at path: String) throws -> Bool {
+        guard (try? Self.check(path)) != nil, try pending(path) == nil else { return false }
+        return try FileStatus.ofName("\(assetFolder)/\(path)")?.isRegular == true
+    }
+
     private func adopt(_ asset: Asset, isNamed: Bool, _ result: inout Adoption) throws {
         try Interrupt.check()
         let path = "\(assetFolder)/\(asset.path)"
@@ -48,7 +70,10 @@ extension Store {
             return result.findings.append(
                 Finding(
                     .entryMissing, .warning, asset.path, "is not in the store's folder, and its bytes are not known",
-                    remedy: "'backup-tool restore BACKUP --match NAME' brings it back from a backup"))
+                    remedy: """
+                        'backup-tool restore BACKUP --match NAME' brings it back from a backup; where no backup has it, \
+                        'backup-tool store repair --accept' gives it up
+                        """))
         }
         let digest = try Self.digest(ofFile: path)
         if digest == asset.digest { return }

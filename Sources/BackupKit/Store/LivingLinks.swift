@@ -11,7 +11,9 @@ struct LivingLinks {
     }
 
     /// Reads only what has changed since it was asked last, so a link that was removed since then still counts.
-    mutating func contains(_ path: String) throws -> Bool {
+    mutating func contains(_ path: String) throws -> Bool { try all().contains(ByteName(path)) }
+
+    mutating func all() throws -> Set<ByteName> {
         let query = try store.database.prepare(
             "SELECT change, type, local_only, fields FROM record WHERE change > ? AND deleted_at IS NULL ORDER BY change"
         ).bind(1, readThrough)
@@ -23,7 +25,7 @@ struct LivingLinks {
             else { continue }
             for path in RecordFiles.paths(in: fields) { paths.insert(ByteName(path)) }
         }
-        return paths.contains(ByteName(path))
+        return paths
     }
 
     private static func mayName(_ fields: UnsafeRawBufferPointer) -> Bool {

@@ -10,7 +10,7 @@ extension Command {
             an undo, and names those that are lost. 'undo' takes it back; where the store has no copy of the old bytes, \
             it names the file, which keeps its new ones.
 
-            A file whose bytes changed and whose time did not is damaged, and only taken in where you name it as PATH.
+            A file whose bytes changed and whose time did not is damaged, and only taken in where you name it as PATH. So is a file that the store does not know yet.
             """,
         options: [.store, .dryRun],
         arguments: [Argument("PATH", "An attachment, by its path below the folder", .text, .any)],
