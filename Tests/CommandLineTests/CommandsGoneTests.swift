@@ -96,7 +96,94 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    // MARK: Rows that nobody can read
+
+    @Test(arguments: [
+        ("UPDATE record SET fields = '{x' WHERE fields LIKE '%One%'", "{x"),
+        ("UPDATE asset SET sha256 = 'x'; DELETE FROM witness WHERE place = 'asset'", "k1.txt"),
+        ("INSERT INTO setting (key, value, modified_at) VALUES ('theme', '{x', 1)", "{x"),
+    ])
+    func aRowThatNobodyCanRead_isGivenUp_andItsValuesAreKept(broken: String, kept: String) throws {
+        let bench = try bench()
+        try damage(bench, broken)
+        #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("store repair --accept"))
+        try bench.tool(exit: 4, "store", "repair")
+        try bench.tool(exit: 0, "store", "repair", "--accept", "--dry-run")
+        try bench.tool(exit: 4, "store", "check")
+        try bench.tool(exit: 0, "store", "repair", "--accept")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.shell("cat store.db.damaged-*").contains(kept))
+        try bench.tool(exit: 0, "export", "-o", "after.zip")
+        #expect(try bench.text("store.db.assets/Attachments/k1.txt") == "text\n")
+    }
+
+    @Test func aRowThatARestoreSetAside_isGivenUp() throws {
+        let bench = try bench()
+        try damage(bench, "UPDATE record SET fields = '{x' WHERE fields LIKE '%One%'")
+        try bench.tool(exit: 3, "export", "-o", "bad.zip")
+        try bench.tool(exit: 3, "restore", "bad.zip", "--create", "--store", "new.db")
+        try bench.tool(exit: 3, "export", "--store", "new.db", "-o", "worse.zip")
+        try bench.tool(exit: 0, "store", "repair", "--accept", "--store", "new.db")
+        try bench.tool(exit: 0, "export", "--store", "new.db", "-o", "better.zip")
+        #expect(try bench.shell("cat new.db.damaged-*").contains("{x"))
+    }
+
+    @Test(arguments: ["size = -1", "sha256 = 'x'", "local_only = 7", "size = -1, sha256 = 'x', local_only = -3"])
+    func anImpossibleValueOfAnAttachment_isMendedFromTheBackup(value: String) throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try damage(bench, "UPDATE asset SET \(value)")
+        try bench.write("more/k2.txt", "more\n")
+        // It costs only itself.
+        try bench.tool(exit: 3, "import", "--attachments", "more")
+        #expect(try bench.text("store.db.assets/Attachments/k2.txt") == "more\n")
+        try bench.shell("$T -q undo || true")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.zip")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+    }
+
     // MARK: Files
+
+    @Test func aFileThatIsGone_isDamageForARepair_andIsGivenUp() throws {
+        let bench = try bench()
+        try bench.shell("rm -r store.db.assets")
+        #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("store repair --accept"))
+        let told = try bench.tool(exit: 4, "store", "repair", "--from", "good.zip")
+        #expect(told.stderr.contains("restore BACKUP --match"), "\(told.stderr)")
+        try bench.tool(exit: 0, "store", "repair", "--accept", "--dry-run")
+        try bench.tool(exit: 4, "store", "check")
+        #expect(try bench.tool(exit: 0, "store", "repair", "--accept").stdout.contains("was given up"))
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool(exit: 0, "export", "-o", "after.zip")
+        _ = try bench.tool(["undo"])
+        try bench.tool(exit: 4, "store", "check")
+        try bench.tool(exit: 0, "restore", "good.zip")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    @Test func aFileThatIsGivenUp_comesBackFromTheHub() throws {
+        let bench = try bench(["BACKUP_TOOL_HUB": "hub.db"])
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.tool(exit: 0, "sync")
+        try bench.shell("rm store.db.assets/Attachments/k1.txt")
+        try bench.tool(exit: 0, "store", "repair", "--accept")
+        try bench.tool(exit: 0, "sync")
+        #expect(try bench.text("store.db.assets/Attachments/k1.txt") == "text\n")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    @Test func aNight_namesTheCommandForAFileThatIsGone() throws {
+        let bench = try bench()
+        try bench.makeCheapVault()
+        try bench.write("pw", "secret\n")
+        try bench.shell("chmod 600 pw; rm store.db.assets/Attachments/k1.txt")
+        try bench.write("n.toml", "store = 'store.db'\nvault = 'v'\npassword-file = 'pw'\nkeep.last = 1\n")
+        let night = try bench.tool(exit: 3, "run", "--config", "n.toml")
+        #expect(night.stderr.contains("'backup-tool store check --store"), "\(night.stderr)")
+        try bench.tool(exit: 0, "store", "repair", "--accept")
+        try bench.tool(exit: 0, "run", "--config", "n.toml")
+    }
 
     @Test func aLinkedFileWithoutARow_isNamed_andTakenIn() throws {
         let bench = try bench()

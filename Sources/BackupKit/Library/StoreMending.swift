@@ -3,7 +3,7 @@ public enum StoreMending {
     public struct Options: Sendable {
         /// A store, or anything that can be restored.
         public var from: String?
-        /// Take what another program wrote as it is.
+        /// Take what another program wrote as it is, and go on without what no backup has.
         public var accept = false
         public var dryRun = false
         public var limits = ReadLimits()
@@ -20,8 +20,24 @@ public enum StoreMending {
             restore.limits = options.limits
             restore.allowDamage = true
             let found = try Restorer.restore(from, into: scratch, restore).findings
+            var isFileUnknown = false
+            try store.forEachAsset(damaged: { _ in isFileUnknown = true }) { _ in }
+            if isFileUnknown { try knowFiles(of: from, options, in: scratch) }
             let suspects = Set(found.filter { $0.code == .recordChanged }.map(\.subject))
             return try mend(store, from: scratch, suspects: suspects, options)
+        }
+    }
+
+    /// What the backup's manifest says of its attachments, without their bytes.
+    private static func knowFiles(of path: String, _ options: Options, in scratch: Store) throws {
+        let layout = try OpenedLayout.open(path, limits: options.limits)
+        try scratch.write {
+            for (name, facts) in layout.expected where layout.role(of: name) == .attachment {
+                try scratch.putRow(
+                    Asset(
+                        path: String(name.dropFirst(layout.prefix.count)), size: facts.size, digest: facts.digest,
+                        isLocalOnly: facts.isLocalOnly))
+            }
         }
     }
 
@@ -43,6 +59,10 @@ public enum StoreMending {
             result.keptIn = path
         }
         if options.dryRun { try store.rehearse(mend) } else { try store.write(mend) }
+        guard options.accept else { return result }
+        let lost = try store.giveUpLostFiles(dryRun: options.dryRun)
+        result.steps += lost
+        result.left.removeAll { left in left.code == .entryMissing && lost.contains { $0.subject == left.subject } }
         return result
     }
 }

@@ -95,7 +95,10 @@ public final class StoreVault: NightlyVault {
         let result = try VaultBackup.run(store, into: vault, backup)
         guard let id = result.snapshot?.hex else { throw BackupError(.failed, "no snapshot was taken", at: vaultPath) }
         var findings = damage + result.layout.warnings.filter { $0.code != .recordDamaged }
-        findings += result.layout.omitted.map { Finding(.skipped, .warning, $0.path, "left out: \($0.reason)") }
+        let remedy = "\(checkCommand) names the command that mends it"
+        findings += result.layout.omitted.map {
+            Finding(.skipped, .warning, $0.path, "left out: \($0.reason)", remedy: remedy)
+        }
         findings += result.unsteady.map { Finding(.skipped, .warning, $0, "changed each time while it was read") }
         guard !result.isComplete || !damage.isEmpty else { return NightlySnapshot(id: id, findings: findings) }
         return NightlySnapshot(id: try addTag(SnapshotTag.partial, to: id), findings: findings, isPartial: true)
@@ -106,17 +109,18 @@ public final class StoreVault: NightlyVault {
         try vault.snapshots().snapshots.last { isOurs($0.file) && isOfThisStore($0.file) && !$0.file.isDoubtful }
     }
 
+    /// Commands are read in a mail, and typed in any folder.
+    private var realPath: String { Directory.real(storePath) ?? storePath }
+    private var checkCommand: String { TypedCommand.quoted("store check", options: ["store": realPath]) }
+
     /// What is wrong with the store, before it is trusted. A snapshot is taken all the same: the rest may be all there is.
     private func checkStore(_ store: Store, sound: Snapshot?) throws -> [Finding] {
-        // They are read in a mail, and typed in any folder.
-        let path = Directory.real(storePath) ?? storePath
         let source = sound.map { "\(VaultAddress.scheme)\(Directory.real(vaultPath) ?? vaultPath)@\($0.shortID)" }
-        let check = TypedCommand.quoted("store check", options: ["store": path])
-        let repair = TypedCommand.quoted("store repair", options: ["store": path, "from": source ?? "BACKUP"])
+        let repair = TypedCommand.quoted("store repair", options: ["store": realPath, "from": source ?? "BACKUP"])
         return try StoreCheck.run(store, files: .none, indexes: false).findings.filter { $0.severity != .note }.map {
             Finding(
                 $0.code, .damage, $0.subject, "\($0.message) (store)",
-                remedy: "\(check) lists all; \(repair) mends it")
+                remedy: "\(checkCommand) lists all; \(repair) mends it")
         }
     }
 

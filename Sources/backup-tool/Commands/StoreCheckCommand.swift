@@ -40,10 +40,14 @@ extension Command {
             where a hash proves that it is the same row; else with the backup's version, which may be older, and the \
             damaged values are kept in a file beside the store. All in one transaction. Missing or damaged files come \
             back with 'restore'. Ends with 4 when damage is left, with 3 when something needs attention.
+
+            --accept is for what no backup has. A row that another program changed stays as it is. A row that cannot be \
+            read is taken out of the store, and its values are kept in that file. A file that is lost is no longer \
+            missed; 'undo' takes that back.
             """,
         options: [
             .store, .value("from", "SOURCE", "Take sound rows from this store, export, archive or snapshot", .backup),
-            .flag("accept", "Keep rows that another program changed as they are now"), .dryRun,
+            .flag("accept", "Keep changed rows as they are; give up what is lost"), .dryRun,
         ] + Option.passwords,
         examples: [
             Example("backup-tool store repair --from library.tar.zst --dry-run", "See what a backup would mend"),

@@ -3,6 +3,7 @@ extension StoreRepair {
     mutating func mendSmallRows() throws {
         try mendSettings()
         try mendAssets()
+        try mendUnreadableAssets()
         try mendLatestTime()
         guard accepts else { return }
         for row in try store.changedSmallRows() {
@@ -14,15 +15,18 @@ extension StoreRepair {
     // MARK: Settings
 
     private mutating func mendSettings() throws {
-        guard let source else { return }
         var damaged: [DamagedRow] = []
         _ = try store.settings { damaged.append($0) }
-        let sound = try source.settings()
+        let sound = try source?.settings() ?? []
         for row in damaged {
-            guard let setting = sound.first(where: { $0.name == row.subject }) else { continue }
-            replaced.append(row.line)
-            try write(setting, at: store.clock.now().milliseconds)
+            if let setting = sound.first(where: { $0.name == row.subject }) {
+                replaced.append(row.line)
+                try write(setting, at: store.clock.now().milliseconds)
+            } else if accepts {
+                try takeOut(row, "setting", key: "key", .accept, "cannot be read, and was given up")
+            }
         }
+        guard source != nil else { return }
         for row in try store.changedSmallRows() where row.table == "setting" {
             let parts = row.noted?.split(separator: " ", maxSplits: 1).map(String.init) ?? []
             if parts.count == 2, let time = Int64(parts[0]),
@@ -69,6 +73,40 @@ extension StoreRepair {
         }
     }
 
+    /// Rows that cannot be read. What they were is told by what was noted of them, by the backup, or by the file, where the
+    /// row has its digest.
+    private mutating func mendUnreadableAssets() throws {
+        var damaged: [DamagedRow] = []
+        try store.forEachAsset(damaged: { damaged.append($0) }) { _ in }
+        for row in damaged {
+            let path = row.subject
+            let noted = try store.changedSmallRows(of: "asset").first { sameBytes($0.key, path) }?.notedAsset
+            let known = try noted ?? source.flatMap { source in try source.ifSound { try source.asset(path) } ?? nil }
+            let file = try store.file(at: path, isLocalOnly: known?.isLocalOnly ?? row.isLocalOnly)
+            if let file, [known?.digest, row.digest].contains(file.digest) {
+                try takeOut(row, "asset", key: "path", .exact, "is again what its file is")
+                try store.putRow(file)
+            } else if let known {
+                try takeOut(row, "asset", key: "path", .older, "is again what it was; its file is not")
+                try store.putRow(known)
+            } else if accepts {
+                let message = file == nil ? "cannot be read, and was given up" : "was taken as its file is"
+                try takeOut(row, "asset", key: "path", .accept, message)
+                if let file { try store.putRow(file) }
+            }
+        }
+    }
+
+    /// Takes an unreadable row out of its table; its values are kept in the file.
+    private mutating func takeOut(
+        _ row: DamagedRow, _ table: String, key: String, _ action: StoreRepairResult.Step.Action, _ message: String
+    ) throws {
+        note(action, row.subject, message)
+        replaced.append(row.line)
+        try store.database.statement("DELETE FROM \(table) WHERE hex(\(key)) = ?").bind(1, row.hex(of: key)).run()
+        _ = store.nextChange()
+    }
+
     private mutating func putRow(_ asset: Asset, isThere: Bool) throws {
         if isThere {
             try store.database.statement(
@@ -100,6 +138,20 @@ extension StoreRepair {
         try store.database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)")
             .bind(1, row.key).bind(2, String(time)).run()
         note(.counter, row.subject, "the store's clock was set to \(Timestamp(milliseconds: time).iso8601)")
+    }
+}
+
+extension DamagedRow {
+    private func value(_ column: String) -> JSON? { (try? JSON(parsing: line))?["row"]?[column] }
+
+    fileprivate var digest: SHA256Digest? { value("sha256")?.string.flatMap { SHA256Digest(hex: $0) } }
+    fileprivate var isLocalOnly: Bool { value("local_only")?.compact == "1" }
+
+    /// A text of the row as SQLite's `hex` says it.
+    fileprivate func hex(of column: String) -> String {
+        guard let text = value(column)?.string else { return value(column)?["text"]?.string?.uppercased() ?? "" }
+        let digits = Array("0123456789ABCDEF".utf8)
+        return String(decoding: text.utf8.flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 15)]] }, as: UTF8.self)
     }
 }
 

@@ -18,6 +18,11 @@ public struct StoreCheck {
         "'backup-tool store repair --from BACKUP' mends it; if another program wrote it on purpose, 'backup-tool store repair --accept' "
         + "keeps it"
 
+    /// For rows that cannot be read.
+    static let repairOrGiveUp =
+        "'backup-tool store repair --from BACKUP' mends it; where no backup has it, 'backup-tool store repair --accept' gives it "
+        + "up and keeps its values in a file"
+
     /// For what no repair can mend. Without --only settings would be left out.
     static let intoNewStore =
         "'backup-tool restore BACKUP --create --store NEW --only publications,notes,events,records,attachments,settings' "
@@ -163,7 +168,7 @@ public struct StoreCheck {
             }
             return Finding(
                 damaged.isChanged ? .recordChanged : .recordDamaged, .damage, damaged.subject, damaged.reason,
-                remedy: Self.repairFrom)
+                remedy: damaged.isChanged ? Self.repairFrom : Self.repairOrGiveUp)
         }
     }
 
@@ -173,7 +178,7 @@ public struct StoreCheck {
         var damaged: [DamagedRow] = []
         _ = try store.settings { damaged.append($0) }
         for row in damaged {
-            add(.recordDamaged, .damage, row.subject, "the setting is damaged: \(row.reason)", Self.repairFrom)
+            add(.recordDamaged, .damage, row.subject, "the setting is damaged: \(row.reason)", Self.repairOrGiveUp)
         }
     }
 
@@ -224,7 +229,7 @@ public struct StoreCheck {
             result.assets += 1
             if let finding = try Self.judge(asset, in: store, files) { result.findings.append(finding) }
         }
-        for row in damaged { add(.recordDamaged, .damage, row.subject, row.reason, Self.repairFrom) }
+        for row in damaged { add(.recordDamaged, .damage, row.subject, row.reason, Self.repairOrGiveUp) }
         guard files != .none else { return }
         known.formUnion(damaged.map { ByteName($0.subject) })
         known.formUnion(try store.changedSmallRows(of: "asset").map { ByteName($0.key) })
@@ -248,7 +253,9 @@ public struct StoreCheck {
         let path = try places.first { try FileStatus.ofName($0)?.isRegular == true } ?? places[0]
         let remedy = "'backup-tool restore BACKUP --match NAME' brings it back"
         guard let status = try FileStatus.ofName(path), status.isRegular else {
-            return Finding(.entryMissing, .damage, asset.path, "its file is missing", remedy: remedy)
+            return Finding(
+                .entryMissing, .damage, asset.path, "its file is missing",
+                remedy: "\(remedy); where no backup has it, 'backup-tool store repair --accept' gives it up")
         }
         // Rot leaves the time as it was; what an app writes does not.
         let isEdited = !Store.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)

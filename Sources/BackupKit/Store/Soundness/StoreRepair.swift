@@ -70,7 +70,7 @@ struct StoreRepair {
         for conflict in conflicts { try mend(conflict) }
         // What counts the changes of this transaction is written at its end, and is looked at before.
         try store.saveCounter()
-        result.left = try StoreCheck.inTransaction(store, files: .none).findings
+        result.left = try StoreCheck.inTransaction(store, files: .sizes).findings
     }
 
     mutating func note(_ action: StoreRepairResult.Step.Action, _ subject: String, _ message: String) {
@@ -145,7 +145,7 @@ struct StoreRepair {
             note(.accept, damage.subject, "was taken as it is")
             return try write(record, over: row.change, as: isSane ? row.change : store.nextChange())
         }
-        guard let candidate else { return }
+        guard let candidate else { return accepts ? try giveUp(row, damage) : () }
         if !candidate.record.isDeleted, try store.isPurged(candidate.record) {
             let tombstone = candidate.record.tombstone(at: store.timeAfter(candidate.record))
             note(.clear, damage.subject, Protection.purged.rawValue)
@@ -158,6 +158,17 @@ struct StoreRepair {
         )
         try write(candidate.record, over: row.change, as: store.nextChange())
         try forgetHub(candidate.record.id)
+    }
+
+    /// A row that nobody can read and no backup has: its values are kept in the file, and the record is gone.
+    private mutating func giveUp(_ row: BadRow, _ damage: DamagedRow) throws {
+        note(.accept, damage.subject, "cannot be read, and was given up")
+        replaced.append(damage.line)
+        try store.database.statement("DELETE FROM record WHERE change = ?").bind(1, row.change).run()
+        try store.database.statement("DELETE FROM local_key WHERE change = ?").bind(1, row.change).run()
+        try store.noteRemoved(damage.id, type: damage.work.type, localID: damage.work.localID)
+        try store.dropAncestor(damage.id)
+        hasStaleIndex = true
     }
 
     /// The change number that a row had when its hash was made, where the index still knows it.
@@ -243,16 +254,27 @@ struct StoreRepair {
 
     /// Rows that a restore has set aside, and that the backup has whole.
     private mutating func mendSetAside() throws {
-        guard let source else { return }
-        for row in try store.setAside() where row.table == .record {
-            guard let sound = try source.ifSound({ try source.record(row.id)?.record }) ?? nil,
-                try isFree(sound.id, besides: .min), try sound.isDeleted || !store.isPurged(sound)
-            else { continue }
-            note(.older, "\(sound.id)", "has the version of the backup, of \(sound.modifiedAt.iso8601)")
+        for row in try store.setAside() {
+            let sound = try soundVersion(of: row)
+            guard sound != nil || accepts else { continue }
             replaced.append(row.line)
             try store.database.statement("DELETE FROM damaged WHERE line = ?").bind(1, row.line).run()
-            try store.put(sound, replacing: nil)
+            if let sound {
+                note(.older, "\(sound.id)", "has the version of the backup, of \(sound.modifiedAt.iso8601)")
+                try store.put(sound, replacing: nil)
+            } else {
+                note(.accept, row.subject, "cannot be read, and was given up")
+                _ = store.nextChange()
+            }
         }
+    }
+
+    private func soundVersion(of row: DamagedRow) throws -> Record? {
+        guard row.table == .record, let source,
+            let sound = try source.ifSound({ try source.record(row.id)?.record }) ?? nil,
+            try isFree(sound.id, besides: .min), try sound.isDeleted || !store.isPurged(sound)
+        else { return nil }
+        return sound
     }
 
     // MARK: Queues
