@@ -20,7 +20,7 @@ struct AttachmentArchiver {
 
     private enum Outcome: Sendable {
         case unchanged(ParentTree.Place, modified: GoTime)
-        indirect case stored(SnapshotFiles.Stored, isSteady: Bool, isRemoved: Bool)
+        indirect case stored(SnapshotFiles.Stored, FileStatus, isSteady: Bool, isRemoved: Bool)
         case omitted(String)
     }
 
@@ -111,13 +111,13 @@ struct AttachmentArchiver {
                 archived.omitted.append(Omission(path: asset.path, reason: reason))
                 return
             case .unchanged(let place, let modified): files.add(asset.path, (place, modified, facts))
-            case .stored(let stored, let isSteady, let isRemoved):
+            case .stored(let stored, let status, let isSteady, let isRemoved):
                 if !isSteady { archived.unsteady.append(asset.path) }
                 if isRemoved { archived.warnings.append(StoreLayout.removed(asset.path)) }
                 facts = stored.facts
+                if facts.digest != asset.digest { archived.warnings.append(StoreLayout.mismatch(asset, status)) }
                 files.add(asset.path, stored)
             }
-            if facts.digest != asset.digest { archived.warnings.append(StoreLayout.mismatch(asset.path)) }
             if facts.digest != asset.digest || facts.size != asset.size || previous.digests[asset.path] != asset.digest
             {
                 archived.isAsRemembered = false
@@ -208,7 +208,7 @@ struct AttachmentArchiver {
         let node = TreeNode(source.status, content.blobs, size: content.size)
         let facts = FileFacts(size: content.size, digest: content.digest, isLocalOnly: asset.isLocalOnly)
         let stored = SnapshotFiles.Stored(asset.path, node, facts, before: previous.tree.node(asset.path))
-        return .stored(stored, isSteady: source.isSteady, isRemoved: source.isRemoved)
+        return .stored(stored, source.status, isSteady: source.isSteady, isRemoved: source.isRemoved)
     }
 
     private enum Reading {

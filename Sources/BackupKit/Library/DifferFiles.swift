@@ -28,14 +28,15 @@ struct DifferFiles {
             guard let opened = try files?.open(asset) else {
                 throw BackupError(.notFound, "is not there", at: asset.path)
             }
-            if try Store.looksAsRemembered(opened.file.status(), asset) {
+            let status = try opened.file.status()
+            if Store.looksAsRemembered(status, asset) {
                 if opened.isRemoved, notes { findings.append(StoreLayout.removed(asset.path, was: "compared")) }
                 return asset.digest
             }
             let hasher = SHA256Hasher()
             try opened.file.forEachChunk { hasher.update($0) }
             let digest = hasher.finish()
-            if digest != asset.digest, notes { findings.append(StoreLayout.mismatch(asset.path, was: "compared")) }
+            if digest != asset.digest, notes { findings.append(StoreLayout.mismatch(asset, status, was: "compared")) }
             return digest
         } catch let error as BackupError where error.code != .interrupted {
             let what = error.code == .notFound ? "its file is missing" : "its file cannot be read: \(error.message)"

@@ -109,7 +109,7 @@ public enum EventExporter {
             let digest = try root.copy(opened.file, to: path)
             result.media += 1
             guard digest != asset.digest else { return }
-            result.warnings.append(StoreLayout.mismatch(asset.path))
+            result.warnings.append(StoreLayout.mismatch(asset, try opened.file.status()))
         } catch let error as BackupError where error.code != .interrupted && error.code != .destinationFull {
             result.omitted.append(Omission(path: path, reason: error.message))
         }

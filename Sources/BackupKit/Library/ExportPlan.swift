@@ -51,5 +51,13 @@ public struct ExportResult: Sendable {
 
     public init() {}
 
+    /// The file of an attachment is damaged in the store.
+    public var hasDamagedAttachment: Bool { warnings.contains(where: \.isDamagedAttachment) }
+
     public var isComplete: Bool { omitted.isEmpty && !warnings.contains { $0.severity != .note } }
+}
+
+extension Finding {
+    /// Whether an export found an attachment's file damaged in the store.
+    var isDamagedAttachment: Bool { code == .digestMismatch && severity == .damage }
 }

@@ -4,7 +4,7 @@ extension OpenedLayout {
         guard case .own(let manifest) = manifest else { return [] }
         return manifest.omitted.compactMap { omission in
             if !kinds.contains(.attachments), Layout.role(of: omission.path) == .attachment { return nil }
-            if omission.isChangedRow { return omission.changedRowFinding }
+            if let held = omission.findingOfHeld { return held }
             return Finding(
                 .leftOut, .warning, omission.path, "was left out when this backup was made: \(omission.reason)")
         }

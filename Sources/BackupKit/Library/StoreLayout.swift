@@ -262,7 +262,7 @@ struct StoreLayout {
             ) { sink in problem = try copy(file, size: status.size, sink) }
             let exported = Asset(path: name, size: status.size, digest: found, isLocalOnly: asset.isLocalOnly)
             digest.add(exported)
-            judge(asset, found: found, problem)
+            judge(asset, status, found: found, problem)
         }
     }
 
@@ -295,28 +295,35 @@ struct StoreLayout {
     /// Notes what such a carrier took; after `gather`.
     mutating func took(_ assets: ContentDigest, _ warnings: [Finding], _ omitted: [Omission]) {
         digest.add(assets)
-        result.warnings += warnings
+        for warning in warnings { note(warning) }
         result.omitted += omitted
     }
 
-    private mutating func judge(_ asset: Asset, found: SHA256Digest, _ problem: BackupError?) {
+    private mutating func judge(_ asset: Asset, _ status: FileStatus, found: SHA256Digest, _ problem: BackupError?) {
         if let problem {
             result.omitted.append(
                 Omission(path: asset.path, reason: "\(problem.message); what could not be read is zeros in the export"))
         } else if found != asset.digest {
-            result.warnings.append(Self.mismatch(asset.path))
+            note(Self.mismatch(asset, status))
         }
     }
 
     /// Why no attachment can be had.
     static let noFolder = "the folder of the store's attachments is not there"
 
-    static func mismatch(_ path: String, was done: String = "exported") -> Finding {
-        Finding(
-            .digestMismatch, .warning, path, "is not what the store remembers; it was \(done) as it is now",
+    /// Rot leaves a file's size and time as they were; what an app writes does not.
+    static func mismatch(_ asset: Asset, _ status: FileStatus, was done: String = "exported") -> Finding {
+        let restore = TypedCommand.quoted("restore BACKUP", options: ["match": asset.path])
+        guard !Store.looksAsRemembered(status, asset) else {
+            return Finding(
+                .digestMismatch, .damage, asset.path, Omission.rottenFile,
+                remedy: "\(restore) brings it back from a backup that is older than the damage")
+        }
+        return Finding(
+            .digestMismatch, .warning, asset.path, "is not what the store remembers; it was \(done) as it is now",
             remedy: """
                 'backup-tool store adopt' takes a change of yours into the store; \
-                'backup-tool restore BACKUP --match NAME' brings back what it was
+                \(restore) brings back what it was
                 """)
     }
 

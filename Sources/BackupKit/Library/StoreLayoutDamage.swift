@@ -37,6 +37,13 @@ extension StoreLayout {
         note(Omission(path: subject, reason: Omission.changedRow), as: .recordChanged)
     }
 
+    /// What is wrong with an attachment. Damaged bytes are exported as they are now, and the backup says so.
+    mutating func note(_ finding: Finding) {
+        result.warnings.append(finding)
+        guard finding.isDamagedAttachment else { return }
+        changed.append(Omission(path: finding.subject, reason: Omission.rottenFile))
+    }
+
     private mutating func note(_ omission: Omission, as code: Finding.Code) {
         changed.append(omission)
         result.warnings.append(
@@ -53,11 +60,17 @@ extension StoreLayout {
 extension Omission {
     fileprivate static let changedRow = "\(DamagedRow.changed); it was exported as it is now"
 
-    /// Whether it names a record that the backup holds all the same.
-    var isChangedRow: Bool { sameBytes(reason, Self.changedRow) }
+    static let rottenFile = "is damaged: its bytes changed and its time did not; it was exported as it is now"
 
-    var changedRowFinding: Finding {
-        Finding(.recordChanged, .warning, path, reason, remedy: Self.changedRowRemedy)
+    /// Of what the backup holds all the same; nil where it was left out.
+    var findingOfHeld: Finding? {
+        if sameBytes(reason, Self.changedRow) {
+            return Finding(.recordChanged, .warning, path, reason, remedy: Self.changedRowRemedy)
+        }
+        guard sameBytes(reason, Self.rottenFile) else { return nil }
+        return Finding(
+            .digestMismatch, .warning, path, reason,
+            remedy: "look for the file in a backup that is older than the damage")
     }
 
     fileprivate static let changedRowRemedy =

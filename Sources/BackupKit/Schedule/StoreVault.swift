@@ -94,7 +94,8 @@ public final class StoreVault: NightlyVault {
         backup.clock = options.clock
         let result = try VaultBackup.run(store, into: vault, backup)
         guard let id = result.snapshot?.hex else { throw BackupError(.failed, "no snapshot was taken", at: vaultPath) }
-        var findings = damage + result.layout.warnings.filter { $0.code != .recordDamaged }
+        let warnings = result.layout.warnings.filter { $0.code != .recordDamaged }
+        var findings = try damage + namingHolders(warnings, in: store)
         let remedy = "\(checkCommand) names the command that mends it"
         findings += result.layout.omitted.map {
             Finding(.skipped, .warning, $0.path, "left out: \($0.reason)", remedy: remedy)
@@ -112,6 +113,32 @@ public final class StoreVault: NightlyVault {
     /// Commands are read in a mail, and typed in any folder.
     private var realPath: String { Directory.real(storePath) ?? storePath }
     private var checkCommand: String { TypedCommand.quoted("store check", options: ["store": realPath]) }
+
+    /// Names the newest snapshot that has the right bytes of each damaged attachment.
+    private func namingHolders(_ findings: [Finding], in store: Store) throws -> [Finding] {
+        var wanted: [Int: Asset] = [:]
+        for (place, finding) in findings.enumerated() where finding.isDamagedAttachment {
+            wanted[place] = try store.asset(finding.subject)
+        }
+        guard !wanted.isEmpty else { return findings }
+        var findings = findings
+        let ours = try vault.snapshots().snapshots.filter { isOurs($0.file) && isOfThisStore($0.file) }
+        for snapshot in ours.reversed() where !wanted.isEmpty {
+            try Interrupt.check()
+            // One that cannot be read is named by the check.
+            guard let layout = try? OpenedLayout.open(address(snapshot.id.hex), limits: options.limits) else {
+                continue
+            }
+            let source = "\(VaultAddress.scheme)\(Directory.real(vaultPath) ?? vaultPath)@\(snapshot.shortID)"
+            for (place, asset) in wanted where layout.expected[layout.prefix + asset.path]?.digest == asset.digest {
+                let restore = TypedCommand.quoted("restore", [source], options: ["match": asset.path, "store": realPath])
+                findings[place] = findings[place].advising(
+                    "\(restore) brings it back from the last snapshot that has it")
+                wanted[place] = nil
+            }
+        }
+        return findings
+    }
 
     /// What is wrong with the store, before it is trusted. A snapshot is taken all the same: the rest may be all there is.
     private func checkStore(_ store: Store, sound: Snapshot?) throws -> [Finding] {

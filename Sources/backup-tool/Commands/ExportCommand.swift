@@ -137,6 +137,7 @@ private func report(_ result: ExportResult, _ call: Invocation, dryRun: Bool) ->
                 ? "Dry run: \(result.sentence) \(place), nothing written." : "\(result.sentence) \(place)")
         output.detail("content digest \(result.contentDigest.hex)")
     }
+    if result.hasDamagedAttachment { return .damaged }
     return result.isComplete ? .done : .incomplete
 }
 
