@@ -490,7 +490,7 @@ import Testing
 }
 
 extension Workbench {
-    fileprivate func tool(words: [String], exit code: Int32) throws -> ProcessResult {
+    @discardableResult func tool(words: [String], exit code: Int32) throws -> ProcessResult {
         let result = try tool(words)
         #expect(result.status == code, "\(words): \(result.stderr)\(result.stdout)")
         return result

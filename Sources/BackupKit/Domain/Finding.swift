@@ -36,7 +36,13 @@ public struct Finding: Sendable, Equatable, Hashable {
     public var sentence: String { "\(subject): \(message)" }
 
     /// The same with what to do next.
-    public var advisedSentence: String { remedy.map { "\(sentence); \($0)" } ?? sentence }
+    public var advisedSentence: String { ([sentence] + remedyLines).joined(separator: "; ") }
+
+    /// The remedy of a suspicious loss has a line for each thing to do. A line break in any other came from a name.
+    public var remedyLines: [String] {
+        guard let remedy else { return [] }
+        return code == .suspiciousLoss ? remedy.split(separator: "\n").map(String.init) : [remedy]
+    }
 
     /// Stable names for scripts; listed in `docs/formats.md`.
     public enum Code: String, Sendable, CaseIterable {

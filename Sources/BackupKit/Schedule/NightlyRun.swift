@@ -10,7 +10,7 @@ public struct NightlyRun {
         public var drillEvery = CalendarSpan("7d")
         public var maxUnusedPercent = 5.0
         /// How to see what is gone since the last good snapshot, and to bring it back.
-        public var recovery: @Sendable (_ good: String) -> String? = { _ in nil }
+        public var recovery: @Sendable (_ good: String, _ loss: LibraryCensus.Loss) -> String? = { _, _ in nil }
 
         public init() {}
     }
@@ -121,7 +121,8 @@ public struct NightlyRun {
         let own = items.first { $0.id == snapshot }
         let origin = own?.origin ?? snapshot
         try judgeEarlier(items, than: snapshot)
-        let advice = advice(lastGood(in: items)?.id ?? state.good?.snapshot)
+        let advice = advice(
+            lastGood(in: items)?.id ?? state.good?.snapshot, LibraryCensus.Loss(of: state.good?.census, in: census))
         let suspicions =
             try lostHistory(items)
             + settings.tripwire.compare(census, with: state.good?.census).map { $0.advising(advice) }
@@ -155,12 +156,12 @@ public struct NightlyRun {
     }
 
     /// What to do about a suspicious loss.
-    private func advice(_ good: String?) -> String {
+    private func advice(_ good: String?, _ loss: LibraryCensus.Loss) -> String {
         [
-            "nothing is removed until 'backup-tool run --ack latest' says that it was meant",
-            good.flatMap(settings.recovery),
+            good.flatMap { settings.recovery($0, loss) },
+            "if it was meant: 'backup-tool run --ack latest' (until then nothing is removed)",
         ]
-        .compactMap(\.self).joined(separator: "; ")
+        .compactMap(\.self).joined(separator: "\n")
     }
 
     private func lastGood(in items: [RetentionItem]) -> RetentionItem? {
@@ -312,12 +313,31 @@ public struct NightlyRun {
 
     private mutating func check() throws {
         let subset = subset
-        let findings = try vault.check(subset)
+        let findings = try vault.check(subset).map(drillFirst(try provedSnapshots()))
         isChecked = true
         report.findings += findings
         let isDamaged = findings.contains { $0.severity == .damage }
         state.damagedParts = isDamaged ? [subset?.text ?? "all"] : []
         say(.check, "\(subset?.text ?? "all of it"): \(isDamaged ? "damage" : "no damage")")
+    }
+
+    /// The snapshots that nobody may remove until another one has passed a drill.
+    private func provedSnapshots() throws -> Set<String> {
+        // The check itself names a snapshot that cannot be read.
+        guard let items = try? vault.snapshots() else { return [] }
+        return try drillLog.history().proved(among: items, now: clock.now())
+    }
+
+    private func drillFirst(_ proved: Set<String>) -> (Finding) -> Finding {
+        { finding in
+            guard let remedy = finding.remedy,
+                proved.contains(where: {
+                    finding.subject.hasPrefix("\($0.prefix(8)):") && remedy.contains("vault forget \($0.prefix(8))")
+                })
+            else { return finding }
+            return finding.advising(
+                "this is the last snapshot that passed a drill: run 'backup-tool drill' first; \(remedy)")
+        }
     }
 
     private mutating func lookAtDrillLog() throws {

@@ -49,6 +49,19 @@ public struct LibraryCensus: Sendable, Equatable {
     /// Nothing that somebody could miss.
     public var isEmpty: Bool { Measure.allCases.allSatisfy { $0 == .tombstones || self[$0] == 0 } }
 
+    /// What a restore that brings everything back has to be told.
+    public struct Loss: Sendable {
+        /// Restores leave settings out unless they are named.
+        public let isOfSettings: Bool
+        /// Restores bring nothing back that was deleted since, unless they are told to.
+        public let isByDeletes: Bool
+
+        init(of before: LibraryCensus?, in now: LibraryCensus) {
+            isOfSettings = (before?[.settings] ?? 0) > now[.settings]
+            isByDeletes = now[.tombstones] > (before?[.tombstones] ?? 0)
+        }
+    }
+
     // MARK: Counting
 
     /// Counts what a backup holds, by reading its records; `path` is a folder or an archive.

@@ -19,7 +19,7 @@ extension Invocation {
             guard let first = group.first else { continue }
             output.say("\(mark(of: first.severity)) \(FindingGroup.text(of: group))")
             if let remedy = first.remedy, output.isVerbose || advised.insert(remedy).inserted {
-                output.say("  \(printable(remedy))")
+                for line in first.remedyLines { output.say("  \(printable(line))") }
             }
             if group.count > 1, !isHinted {
                 isHinted = true
@@ -75,7 +75,7 @@ private enum FindingGroup {
         let subjects = group.prefix(most).map { printable($0.subject) }.joined(separator: ", ")
         let message = printable(group.first?.message ?? "")
         if group.count == 1 { return "\(subjects): \(message)" }
-        return "\(HumanText.count(group.count)) times: \(message): \(subjects), …"
+        return "\(subjects) and \(HumanText.count(group.count - most)) more: \(message)"
     }
 }
 

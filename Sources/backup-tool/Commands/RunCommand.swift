@@ -98,10 +98,16 @@ extension Invocation {
         var night = try NightlyRun.Settings(settings)
         let store = try absolutePath(nightlyStore(settings))
         let vault = try absolutePath(nightlyVaultPath(settings))
-        night.recovery = { good in
+        night.recovery = { good, loss in
             let snapshot = "\(VaultAddress.scheme)\(vault)@\(good.prefix(8))"
-            let restore = TypedCommand.quoted("restore", [snapshot], options: [Option.store.name: store])
-            return "\(TypedCommand.quoted("diff", [snapshot, store])) shows what is gone, and \(restore) brings it back"
+            let command = loss.isByDeletes ? "restore --resurrect" : "restore"
+            let everything = Kind.allCases.map(\.rawValue).joined(separator: ",")
+            let restore =
+                loss.isOfSettings
+                ? TypedCommand.quoted(
+                    command, [snapshot], options: [Option.store.name: store, Option.only.name: everything])
+                : TypedCommand.quoted(command, [snapshot], options: [Option.store.name: store])
+            return "to see what is gone: \(TypedCommand.quoted("diff", [snapshot, store]))\nto restore it: \(restore)"
         }
         return night
     }
