@@ -108,6 +108,7 @@ public enum Importer {
 
     private static func restoreOptions(_ options: ImportOptions) -> RestoreOptions {
         var restore = RestoreOptions()
+        restore.kindOfBatch = "import"
         restore.kinds = options.kinds
         restore.dryRun = options.dryRun
         restore.limits = options.limits

@@ -132,6 +132,20 @@ struct LayoutViews {
         guard let file = sound(Layout.settings) else { return }
         try FileIntake(intake, limits).takeSettings(path: file, name: Layout.settings, time: prepared.time)
     }
+
+    /// Settings that the store lacks, where nobody has asked for settings.
+    func settingsLeftOut(by intake: Intake) throws -> Finding? {
+        guard let file = sound(Layout.settings) else { return nil }
+        let missing = try FileIntake(intake, limits).missingSettings(file)
+        guard missing > 0 else { return nil }
+        let what =
+            missing == 1
+            ? "1 setting was not restored, and the store lacks it"
+            : "\(missing) settings were not restored, and the store lacks them"
+        return Finding(
+            .skipped, .warning, Layout.settings, what,
+            remedy: "'backup-tool restore BACKUP --only settings' restores \(missing == 1 ? "it" : "them")")
+    }
 }
 
 /// Takes single files of the apps into a store.
@@ -249,6 +263,12 @@ struct FileIntake {
             let settings = try document(path).withUnsafeBytes { try Fields.parse($0) }
             for setting in settings { try intake.takeSetting(setting.name, oneLine(setting.value), at: time) }
         } catch let error as BackupError where error.code == .damaged { intake.reject(name, error.message) }
+    }
+
+    /// How many settings of a file the store does not have at all.
+    func missingSettings(_ path: String) throws -> Int {
+        let settings = try intake.store.ifReadable { try document(path).withUnsafeBytes(Fields.parse) }
+        return try (settings ?? []).count { try intake.store.storedSetting($0.name) == nil }
     }
 
     /// Whether the store has every setting of a file.

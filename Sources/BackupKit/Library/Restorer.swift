@@ -24,6 +24,11 @@ public struct RestoreOptions {
 
     public init() {}
 
+    /// An import says itself what it leaves out.
+    fileprivate var leavesSettingsOutUnasked: Bool {
+        kindOfBatch == "restore" && match == nil && !namesKinds && !kinds.contains(.settings)
+    }
+
     /// What brings back the records that somebody has named; nil where everything is restored.
     fileprivate var resurrectingCommand: String? {
         guard match != nil || namesKinds, policy == .honor else { return nil }
@@ -165,6 +170,11 @@ public enum Restorer {
             } else {
                 try views.takeSettings(into: intake)
             }
+        }
+        if options.leavesSettingsOutUnasked,
+            let finding = try views.settingsLeftOut(by: intake)
+        {
+            intake.note(finding)
         }
         if options.match == nil, options.policy != .quarantine { try views.takeDamaged(into: intake) }
         if replaced.contains(.settings), prepared.file(Layout.settings) != nil { try intake.removeOtherSettings() }

@@ -33,7 +33,8 @@ public struct SimulationResult: Sendable {
 
     public var isGoneAgain: Bool { counts[.deletedAgain, default: 0] > 0 }
     public var needsAttention: Bool {
-        isGoneAgain || restore.needsAttention || findings.contains { $0.severity != .note }
+        // Each conflict is told as the fate of its record.
+        isGoneAgain || (restore.findings + findings).contains { $0.severity != .note }
     }
 }
 
@@ -150,6 +151,7 @@ public final class Simulation {
         var options = options
         options.dryRun = false
         options.kinds.subtract([.attachments, .settings])
+        options.kindOfBatch = "simulation"
         let hasher = devices[0].hasher
         options.heard = { [self] record, outcome in
             guard !record.isDeleted, record.type != RecordType.conflict else { return }
