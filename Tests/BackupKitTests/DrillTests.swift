@@ -88,7 +88,7 @@ private func entry(_ seconds: Int64, isOK: Bool = true) -> DrillEntry {
             #expect(try log.history().findings.map(\.severity) == [.warning])
             try log.append(entry(1))
             let history = try log.history()
-            #expect(history.entries.count == 2 && history.findings.map(\.severity) == [.note])
+            #expect(history.entries.count == 2 && history.findings.map(\.severity) == [.warning])
             #expect(try readFile(log.path).starts(with: bytes))
         }
     }

@@ -153,7 +153,6 @@ public struct DrillLog: Sendable {
         for (index, line) in lines.enumerated() {
             let place = "\(name):\(index + 1)"
             let json = try? line.withUnsafeBytes { try JSON(parsing: $0) }
-            let isLast = index == lines.count - 1
             if let json, let entry = DrillEntry(json) {
                 if json["previous"]?.string != history.head {
                     history.findings.append(
@@ -166,11 +165,11 @@ public struct DrillLog: Sendable {
                 }
                 history.entries.append(entry)
             } else {
-                // What follows names its digest, so nobody put it there later.
                 history.findings.append(
                     Finding(
-                        isLast ? .malformed : .untidy, isLast ? .warning : .note, place,
-                        "is no record of a drill; a run that was interrupted may have left it"))
+                        .malformed, .warning, place,
+                        "is no record of a drill; a run that was interrupted may have left it",
+                        remedy: "move the log away to begin a new one; the drills in it then count no more"))
             }
             let head = line.withUnsafeBytes { SHA256Digest.of($0).hex }
             history.head = head

@@ -9,7 +9,7 @@ extension Command {
             and every format must read. How long it took is measured.
 
             Each drill becomes a line of drills.jsonl: where --log says, else beside the configuration file, else \
-            where programs keep their state. Every line names the SHA-256 of the line before; --history follows that chain, and ends with 4 when it is broken.
+            where programs keep their state. Every line names the SHA-256 of the line before; --history follows that chain, and ends with 4 when it is broken and with 3 when a line is no record of a drill.
 
             The exit code is 4 when a backup did not pass.
             """,
@@ -67,7 +67,8 @@ extension Invocation {
         var state = try session.state()
         let history = try log.history()
         let loss = value("log") == nil ? log.loss(state.drillHead, from: history, rememberedIn: session.statePath) : nil
-        say(history.findings + [loss].compactMap(\.self))
+        // What else is odd about the log, --history tells.
+        say(history.findings.filter { $0.severity == .damage } + [loss].compactMap(\.self))
         let chosen = Drill.choice(of: try nightly.snapshots(), history, now: Clock.system.now(), using: &random)
         guard !chosen.isEmpty else {
             throw BackupError(
@@ -127,6 +128,7 @@ extension Invocation {
             say(history.findings)
             if isWhole, let head = history.head { output.detail("the chain holds; its last digest is \(head)") }
         }
-        return isWhole ? .done : .damaged
+        guard isWhole else { return .damaged }
+        return history.findings.isEmpty ? .done : .incomplete
     }
 }
