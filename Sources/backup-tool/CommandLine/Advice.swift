@@ -8,6 +8,11 @@ struct Advice: Sendable {
         Option.store.name, "hub", Option.vault.name, "profile", "config", "password-file", "password-command",
     ]
 
+    /// The options that a repetition of this very command needs as well.
+    private static let repeated = ["create", "mode", Option.only.name, "match", "schema"]
+    /// Advice that says itself what is chosen is not narrowed or widened.
+    private static let choosing: Set = ["mode", Option.only.name, "match"]
+
     private struct Carried {
         let name: String
         let value: String
@@ -17,8 +22,16 @@ struct Advice: Sendable {
 
     private var options: [Carried] = []
     private var backup: String?
+    private let path: [String]
+    private let repetition: [(name: String, words: [String])]
 
     init(_ line: ParsedLine) {
+        path = line.path
+        repetition = Self.repeated.compactMap { name in
+            line.options[name].map { values in
+                (name, values.isEmpty ? ["--\(name)"] : values.map { TypedCommand.option(name, $0) })
+            }
+        }
         for name in Self.carried {
             if let value = line.options[name]?.last { carry(name, value) }
         }
@@ -69,22 +82,31 @@ struct Advice: Sendable {
 
     private func completed(words: [String]) -> String {
         var command = Command.root
+        var path: [String] = []
         for word in words {
             guard let next = command.command(at: [word]) else { break }
             command = next
+            path.append(word)
         }
         guard command.run != nil, !words.contains("--help") else { return words.joined(separator: " ") }
         let known = Set((command.options + Option.everywhere).map(\.name))
         let isOfStore = !words.contains("--to")
+        func names(_ option: String) -> Bool {
+            words.contains { $0 == "--\(option)" || $0.hasPrefix("--\(option)=") }
+        }
+        let isChosen = Self.choosing.contains(where: names)
+        let again = repetition.filter {
+            path == self.path && !names($0.name) && !(isChosen && Self.choosing.contains($0.name))
+        }
         let missing = options.filter { option in
-            let isThere = words.contains { $0 == "--\(option.name)" || $0.hasPrefix("--\(option.name)=") }
+            let isThere = names(option.name)
             let isInProfile = option.isOfProfile && known.contains(Option.profile.name)
             return known.contains(option.name) && !isThere && !isInProfile
                 && (isOfStore || option.name != Option.store.name)
         }
         var named = words.map { $0 == "BACKUP" ? backup.map(Self.argument) ?? $0 : $0 }
         named.insert(
-            contentsOf: missing.map { TypedCommand.option($0.name, $0.value) },
+            contentsOf: again.flatMap(\.words) + missing.map { TypedCommand.option($0.name, $0.value) },
             at: named.firstIndex(of: "--") ?? named.endIndex)
         return named.joined(separator: " ")
     }

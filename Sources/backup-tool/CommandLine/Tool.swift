@@ -20,7 +20,11 @@ enum Tool {
             line = try Parser.parse(words, root: root)
         } catch {
             // The line was not understood, so this is a guess, but one that cannot be wrong by accident.
-            return fail(error, nil, environment, asJSON: words.prefix { $0 != "--" }.contains("--json"))
+            let options = words.prefix { $0 != "--" }
+            var guess = ParsedLine(command: root)
+            if options.contains("--no-color") { guess.options["no-color"] = [] }
+            let output = Output(line: guess, environment: environment)
+            return fail(error, output, environment, asJSON: options.contains("--json"))
         }
         let output = Output(line: line, environment: environment)
         do {
