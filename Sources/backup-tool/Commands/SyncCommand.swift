@@ -20,13 +20,19 @@ extension Invocation {
             where error.code == .notFound
         {
             // A new hub would be another one: what is missing is the disk.
-            guard let known = try store.syncState()?.location, known == (Directory.real(path) ?? path) else {
+            guard let known = try store.syncState()?.location, known == (try placeOfHub(path)) else {
                 throw error
             }
             throw BackupError(
                 .notFound, "the hub of the last sync is not there", at: path,
                 remedy: "connect its disk, or name the hub with --hub where it is now")
         }
+    }
+
+    /// Where a hub would be that is not there, as the store remembers places.
+    private func placeOfHub(_ path: String) throws -> String {
+        let folder = parent(of: try absolutePath(path))
+        return "\(Directory.real(folder) ?? folder)/\(lastComponent(of: path))"
     }
 
     /// The named hub, else the one that the store synced with last.

@@ -30,6 +30,8 @@ public struct StoreCheck {
 
     let store: Store
     private var result = StoreCheckResult()
+    /// `store repair` refuses a store of which nobody knows the schema.
+    private var isBeyondRepair = false
 
     private init(_ store: Store) { self.store = store }
 
@@ -68,6 +70,7 @@ public struct StoreCheck {
         } catch let error as BackupError where error.code == .damaged {
             check.result.findings.append(unreadable(store.path, error))
         }
+        if check.isBeyondRepair { check.result.findings = check.result.findings.map(Self.withoutRepair) }
         return check.result
     }
 
@@ -102,10 +105,17 @@ public struct StoreCheck {
         }
         let schema = try Int(store.meta("schema_version") ?? "") ?? 0
         if try store.storeID.utf8.count < 8 || SchemaVersion.check(schema) != .current {
+            isBeyondRepair = true
             add(
                 .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is",
                 Self.intoNewStore)
         }
+    }
+
+    /// Names the way that is left where a repair would be refused.
+    private static func withoutRepair(_ finding: Finding) -> Finding {
+        guard let remedy = finding.remedy, remedy.contains("'backup-tool store repair") else { return finding }
+        return finding.advising(intoNewStore)
     }
 
     private mutating func checkPurge() throws {

@@ -98,7 +98,8 @@ public final class FileHub {
             }
             throw BackupError(
                 .notFound, "there is no hub here", at: path,
-                remedy: "make one with \(TypedCommand.quoted("hub init", [path]))")
+                remedy: "check the name, and connect the disk if it lies on one; "
+                    + "\(TypedCommand.quoted("hub init", [path])) makes a new hub")
         }
         try FileHandle.checkReadable(path)
         guard Self.isHub(path) else {
