@@ -23,7 +23,7 @@ struct CommandsVaultDamageTests {
         let lost = records("records.jsonl")
         #expect(lost.count == 1 && (lost.first?.count ?? 0) > 8)
         #expect(lost.first?.contains { $0["citeKey"]?.string == "late" } == false)
-        #expect(try bench.tool(exit: 4, "vault", "check").stderr.contains("it hits 'Twenty Years in a Drawer"))
+        #expect(try bench.tool(exit: 4, "vault", "check").stderr.contains("it affects 'Twenty Years in a Drawer"))
     }
 
     /// The damaged one may be the latest: an older one in its place would be a loss that nobody notices.

@@ -55,10 +55,18 @@ extension Invocation {
                         + "\(HumanText.count(result.indexFiles, "file")) damaged, "
                         + "\(HumanText.count(result.packsIndexed, "pack")) not in it or described wrongly")
             }
-            if result.packs > 0 {
+            let lost = "\(HumanText.count(result.blobsLost, "blob")) lost"
+            if result.packs > 0, result.packs == result.packsMissing {
+                let packs = HumanText.count(result.packs, "missing pack")
+                let was = result.packs == 1 ? "was" : "were"
+                output.note(
+                    isRehearsal
+                        ? "Would remove \(packs) from the index: \(lost)."
+                        : "\(packs) \(was) removed from the index: \(lost).")
+            } else if result.packs > 0 {
                 output.note(
                     "\(isRehearsal ? "Would replace" : "Replaced") \(HumanText.count(result.packs, "damaged pack")): "
-                        + "\(HumanText.count(result.blobsLost, "blob")) lost, \(result.blobsKept) kept")
+                        + "\(lost), \(result.blobsKept) kept")
             }
             if result.isNothing {
                 output.note("No pack is damaged; 'backup-tool vault check' tells whether anything else is.")

@@ -224,6 +224,17 @@ public struct FileStatus: Sendable, Equatable {
     public var isRegular: Bool { mode & S_IFMT == S_IFREG }
     public var isDirectory: Bool { mode & S_IFMT == S_IFDIR }
     public var isLink: Bool { mode & S_IFMT == S_IFLNK }
+    /// What people call it.
+    public var kindName: String {
+        switch mode & S_IFMT {
+        case S_IFREG: "a file"
+        case S_IFDIR: "a folder"
+        case S_IFLNK: "a link"
+        case S_IFIFO: "a pipe"
+        case S_IFSOCK: "a socket"
+        default: "a device"
+        }
+    }
 
     /// What it is, where it is neither a file nor a folder.
     var kindText: String { isLink ? "a symbolic link" : "a device or a pipe" }

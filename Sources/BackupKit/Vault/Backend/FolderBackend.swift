@@ -80,7 +80,8 @@ public final class FolderBackend: VaultBackend {
                 continue
             }
             guard status.isRegular else {
-                try add(stray: "\(inner)/\(name)", to: &listing)
+                listing.misplaced.append(
+                    .init(path: "\(inner)/\(name)", size: status.size, nonFile: status.kindName))
                 continue
             }
             let modified = Timestamp(milliseconds: status.modifiedNanoseconds / 1_000_000)
@@ -137,7 +138,10 @@ public final class FolderBackend: VaultBackend {
     }
 
     public func hasPlace(for file: VaultFile) throws -> Bool {
-        try FileStatus.ofTarget(parent(of: "\(folder)/\(file.path)"))?.isDirectory ?? false
+        let place = parent(of: "\(folder)/\(file.path)")
+        if let status = try FileStatus.ofTarget(place) { return status.isDirectory }
+        // One folder of packs that is gone from among others is on no disk of its own: `write` makes it again.
+        return try FileStatus.ofName(place) == nil && !names(in: file.kind.rawValue).isEmpty
     }
 
     public func read(_ file: VaultFile, at offset: Int64, into buffer: UnsafeMutableRawBufferPointer) throws {
@@ -155,7 +159,7 @@ public final class FolderBackend: VaultBackend {
             if try FileStatus.ofName(path) == nil { throw error }
             throw BackupError(
                 .failed, "is a link that leads nowhere", at: path,
-                remedy: "look whether the disk is there that it leads to")
+                remedy: "connect the disk that it leads to; if the file is lost, remove the link")
         }
     }
 

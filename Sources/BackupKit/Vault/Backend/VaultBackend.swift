@@ -51,6 +51,8 @@ public struct VaultListing: Sendable, Equatable {
     public struct Stray: Sendable, Equatable {
         public let path: String
         public let size: Int64
+        /// "a pipe": what lies in the place of a file and is none.
+        public var nonFile: String?
     }
 
     /// In the order of their names, each once.

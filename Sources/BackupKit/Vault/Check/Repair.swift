@@ -7,6 +7,8 @@ public struct RepairResult: Sendable {
     /// Packs that are damaged, gone, or not what their names say.
     public var packs = 0
     /// Their blobs that nobody can have any more, and those that were whole.
+    /// Of these packs, those that are gone.
+    public var packsMissing = 0
     public var blobsLost = 0
     public var blobsKept = 0
     /// Index files that cannot be used, and packs that no index named or that one described wrongly.
@@ -40,6 +42,14 @@ extension Vault {
         saving folder: String?, dryRun: Bool = false, progress: Progress = .none
     ) throws -> RepairResult {
         if let folder { try refuseOwn(folder) }
+        let strays = try strays()
+        for stray in strays {
+            guard let what = stray.nonFile else { continue }
+            throw BackupError(
+                .damaged, "nothing is repaired while \(what) lies in the place of a file",
+                at: "\(backend.location)/\(stray.path)",
+                remedy: "remove it, and run this again")
+        }
         var loaded = try loadIndex()
         if let obstacle = loaded.obstacle {
             throw BackupError(
@@ -59,12 +69,12 @@ extension Vault {
         result.findings = findings.filter { $0.severity == .warning }
         let hit = Set(check.findings.filter { $0.severity == .damage }.map(\.subject))
         let packs = index.packs.indices.filter { hit.contains(VaultFile(.data, index.packs[$0].id).path) }
-        let strays = try strays()
         for pack in packs {
             try refuseElsewhere(index.packs[pack], strays)
             try refuseWithoutFolder(index.packs[pack])
         }
         result.packs = packs.count
+        result.packsMissing = try packs.count { try backend.size(VaultFile(.data, index.packs[$0].id)) == nil }
         result.indexFiles = loaded.unusable.count
         result.packsIndexed = mended.packs
         let blobs = packs.flatMap { index.packs[$0].blobs }
@@ -96,7 +106,8 @@ extension Vault {
     static func unreadPack(_ error: BackupError) -> BackupError {
         BackupError(
             error.code, "nothing is repaired while a file cannot be read: \(error.message)", at: error.subject,
-            remedy: "see to its disk and its rights; from a disk that fails, copy the vault to another one first")
+            remedy: error.remedy
+                ?? "see to its disk and its rights; from a disk that fails, copy the vault to another one first")
     }
 
     private func refuseOwn(_ folder: String) throws {

@@ -92,8 +92,10 @@ extension Vault {
         // Packs are larger, as a rule, and no snapshot is.
         if let stray = try strays().first(where: { $0.size < 1 << 20 }) {
             throw BackupError(
-                .incomplete, "nothing is pruned while it is not known whether this is a snapshot", at: stray.path,
-                remedy: "move it to where its name says, or out of the vault")
+                .incomplete,
+                stray.nonFile.map { "prune was skipped: this is \($0), not a file" }
+                    ?? "prune was skipped: this file may be a snapshot in the wrong place", at: stray.path,
+                remedy: stray.nonFile == nil ? "move it to where its name says, or out of the vault" : "remove it")
         }
         let others = try [.key, .lock].flatMap { kind in try backend.list(kind).items.map { VaultFile(kind, $0.id) } }
         for file in others + unindexed.map({ VaultFile(.data, $0) }) {

@@ -70,7 +70,7 @@ public struct VaultCheckResult: Sendable {
         /// Names enough to know where to look; programs get all.
         var message: String {
             guard !records.isEmpty else { return "cannot be restored: \(reason)" }
-            return "cannot be restored: \(reason); it hits \(firstNames(records.map(\.description), most: 10))"
+            return "cannot be restored: \(reason); it affects \(firstNames(records.map(\.description), most: 10))"
         }
     }
 
@@ -174,7 +174,7 @@ extension Vault {
     static func lostIndex(_ packs: Int) -> Finding {
         Finding(
             .entryUnexpected, .warning, VaultFile.Kind.data.rawValue,
-            "\(packs) packs are in no index, and may hold what is missed",
+            "\(packs == 1 ? "1 pack is" : "\(packs) packs are") in no index, and may hold what is missed",
             remedy: indexRemedy)
     }
 

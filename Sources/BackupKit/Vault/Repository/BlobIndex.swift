@@ -255,7 +255,7 @@ extension Vault {
             misfiled
             ?? Finding(
                 .unreadable, .damage, file.path, "the index cannot be used: \(error.message)",
-                remedy: isDamaged ? Self.indexRemedy : nil)
+                remedy: isDamaged ? Self.indexRemedy : error.remedy)
         loaded.findings.append(finding)
         if isDamaged { loaded.unusable.append(id) } else { loaded.obstacle = loaded.obstacle ?? finding }
     }
@@ -280,7 +280,12 @@ extension Vault {
 
     static func misplaced(_ listing: VaultListing) -> [Finding] {
         listing.misplaced.map { stray in
-            Finding(
+            if let what = stray.nonFile {
+                return Finding(
+                    .entryUnexpected, .damage, stray.path, "is \(what), not a file",
+                    remedy: "remove it, then run 'backup-tool vault repair --save FOLDER'")
+            }
+            return Finding(
                 .entryUnexpected, .warning, stray.path, "lies where nobody looks for it",
                 remedy: "move it to where its name says, or remove it")
         }

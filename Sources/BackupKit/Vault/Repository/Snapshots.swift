@@ -67,7 +67,7 @@ extension Vault {
                             remedy: error.code == .damaged
                                 ? "bring its file back from a copy, or remove it with "
                                     + TypedCommand.quoted("vault forget", [String(id.hex.prefix(8))])
-                                : nil))
+                                : error.remedy))
             }
         }
         return (snapshots.sorted(by: Self.isEarlier), findings)
