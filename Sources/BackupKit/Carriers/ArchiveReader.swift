@@ -69,7 +69,9 @@ enum ArchiveMagic {
             if let format = format(head) { return format }
             throw BackupError(
                 .refused, "not a recognised archive\(guess(head).map { ": \($0)" } ?? "")", at: file.path,
-                remedy: "archives are tar.zst, tar.gz, tar.xz, tar or zip")
+                remedy: head.starts(with: Array("%PDF".utf8))
+                    ? "'backup-tool import --attachments FOLDER' imports the files of a folder"
+                    : "archives are tar.zst, tar.gz, tar.xz, tar or zip")
         }
     }
 

@@ -139,10 +139,11 @@ extension StoreRepair {
         guard accepts, !gone.isEmpty else { return gone }
         for record in gone {
             try store.removeKey(record.key, record.change)
-            if let name = names[record.key] { note(.accept, name, "is gone, and no longer missed") }
+            if let name = names[record.key] { note(.accept, name, "the missing record was accepted as lost") }
         }
         let unnamed = gone.count { names[$0.key] == nil }
-        if unnamed > 0 { note(.accept, store.path, "\(GoneRecord.count(unnamed)) gone, and no longer missed") }
+        let what = unnamed == 1 ? "1 missing record was" : "\(unnamed) missing records were"
+        if unnamed > 0 { note(.accept, store.path, "\(what) accepted as lost") }
         return []
     }
 }

@@ -7,7 +7,7 @@ extension StoreRepair {
         try mendLatestTime()
         guard accepts else { return }
         for row in try store.changedSmallRows() {
-            note(.accept, row.subject, row.isGone ? "is gone, and is no longer missed" : "was taken as it is")
+            note(.accept, row.subject, row.isGone ? "was accepted as lost" : "was taken as it is")
         }
         try StoreSchema.refreshWitnesses(store.database)
     }
