@@ -30,7 +30,7 @@ public struct IntakeResult: Sendable {
     public var plan: [PlanItem] = []
 
     /// Whether something needs attention: exit code 3.
-    public var needsAttention: Bool { findings.contains { $0.severity != .note } }
+    public var needsAttention: Bool { conflicts > 0 || findings.contains { $0.severity != .note } }
 }
 
 /// One line of a plan.

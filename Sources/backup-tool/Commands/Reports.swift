@@ -37,6 +37,10 @@ extension Invocation {
                     what == "import" ? "--overwrite takes it all the same" : "--resurrect brings back what was deleted"
                 output.note("What is protected stays as the store has it: --verbose says why, \(other).")
             }
+            // Others are named one by one.
+            if result.conflicts > 0, !result.findings.contains(where: { $0.code == .conflict }) {
+                output.note("'backup-tool conflicts list' shows what is to be decided.")
+            }
             if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
         }
         return result.findings.contains { $0.severity == .damage } || result.needsAttention ? .incomplete : .done
