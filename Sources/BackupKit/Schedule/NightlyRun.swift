@@ -392,12 +392,3 @@ public struct NightlyRun {
         if let freed { say(.prune, "\(freed) bytes became free") }
     }
 }
-
-/// A generator of any kind, for functions that cannot be generic.
-struct AnyGenerator: RandomNumberGenerator {
-    private var generator: any RandomNumberGenerator
-
-    init(_ generator: some RandomNumberGenerator) { self.generator = generator }
-
-    mutating func next() -> UInt64 { generator.next() }
-}
