@@ -232,7 +232,8 @@ public struct WorkIdentity {
     /// All that says where it appeared, as it stands there; empty where nothing does.
     var place: String {
         let texts = [container, firstPage] + Self.places.map(value)
-        return texts.contains { $0 != nil } ? texts.map { $0.map { WorkText.folded($0) } ?? "" }.joined(separator: "|") : ""
+        return texts.contains { $0 != nil }
+            ? texts.map { $0.map { WorkText.folded($0) } ?? "" }.joined(separator: "|") : ""
     }
 
     /// How many identifiers its evidence begins with.

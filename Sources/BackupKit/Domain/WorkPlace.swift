@@ -28,8 +28,10 @@ enum WorkPlace {
     /// Without small words, and without the letters of a country at the end.
     private static func words(_ journal: String) -> [String] {
         let small: Set = ["of", "the", "and", "for", "in", "on", "de", "des", "der", "die", "und", "fur", "la", "le"]
-        var words = journal.split { $0 == " " || $0 == "." || $0 == "-" || $0 == "/" || $0 == "~" || $0 == ":" || $0 == "," }
-            .map { WorkText.folded($0) }.filter { !$0.isEmpty && !small.contains($0) }
+        var words = journal.split {
+            $0 == " " || $0 == "." || $0 == "-" || $0 == "/" || $0 == "~" || $0 == ":" || $0 == ","
+        }
+        .map { WorkText.folded($0) }.filter { !$0.isEmpty && !small.contains($0) }
         while words.count > 1, let last = words.last, last.count == 1 || last == "usa" { words.removeLast() }
         return words
     }

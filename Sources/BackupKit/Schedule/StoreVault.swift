@@ -131,7 +131,8 @@ public final class StoreVault: NightlyVault {
             }
             let source = "\(VaultAddress.scheme)\(Directory.real(vaultPath) ?? vaultPath)@\(snapshot.shortID)"
             for (place, asset) in wanted where layout.expected[layout.prefix + asset.path]?.digest == asset.digest {
-                let restore = TypedCommand.quoted("restore", [source], options: ["match": asset.path, "store": realPath])
+                let restore = TypedCommand.quoted(
+                    "restore", [source], options: ["match": asset.path, "store": realPath])
                 findings[place] = findings[place].advising(
                     "\(restore) brings it back from the last snapshot that has it")
                 wanted[place] = nil
