@@ -156,6 +156,25 @@ private let skews: [Int64] = [-86_400_000, -3_600_000, -1001, -1, 0, 1, 1001, 3_
         }
     }
 
+    /// Also where it keeps both works, under one key or two.
+    @Test(arguments: Choice.allCases, [Choice.renameFirst, .keepBoth])
+    func aLaterDecisionForBothWorksKeepsBoth(_ earlier: Choice, _ later: Choice) throws {
+        for isSecondFirst in [false, true] {
+            try withQuickFolder { folder in
+                let office = try Office(folder, skews: [0, 0])
+                try office.add("a", on: 0)
+                try office.add("b", on: 1)
+                try office.settle()
+                try office.decide(earlier, "a", "b", on: 0)
+                office.clock.advance()
+                try office.decide(later, "a", "b", on: 1)
+                try office.settle(from: isSecondFirst ? 1 : 0)
+                let (works, waiting) = try office.outcome("\(earlier), \(later)")
+                #expect(Set(works.keys) == ["a", "b"] && waiting == 0, "\(earlier), \(later): \(works)")
+            }
+        }
+    }
+
     @Test func whenOneDeviceHasDecidedNobodyElseIsAsked() throws {
         for choice in Choice.allCases {
             try withQuickFolder { folder in

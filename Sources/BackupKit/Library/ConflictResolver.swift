@@ -72,21 +72,37 @@ public final class ConflictResolver {
                 .failed, "there is nothing left to decide: \(moot)", at: "conflict \(conflict.id)",
                 remedy: "'backup-tool conflicts list' shows those that wait")
         }
-        if choice == .keepBoth { return try store.keepBoth(conflict) }
-        if conflict.isAboutAssets { return try resolveAssets(conflict, choice) }
+        if conflict.isAboutAssets {
+            return try choice == .keepBoth ? store.keepBoth(conflict) : resolveAssets(conflict, choice)
+        }
         guard let existing = try store.livePublication(conflict.existing),
             let incoming = try store.livePublication(conflict.incoming)
         else { throw BackupError(.failed, "is gone", at: conflict.subject) }
         switch choice {
-        case .renameIncoming: try rekey(incoming, conflict, other: existing, newKey)
-        case .renameExisting: try rekey(existing, conflict, other: incoming, newKey)
+        case .renameIncoming:
+            try rekey(incoming, conflict, other: existing, newKey)
+            try keepAlive(existing, incoming)
+        case .renameExisting:
+            try rekey(existing, conflict, other: incoming, newKey)
+            try keepAlive(existing, incoming)
         case .merge:
             // Whichever was first on this device: all devices keep the same one.
             let isInOrder = precedesBytewise(existing.record.localID, incoming.record.localID)
             try isInOrder ? merge(incoming, into: existing) : merge(existing, into: incoming)
         case .keepExisting: try drop(incoming, for: existing)
         case .keepIncoming: try drop(existing, for: incoming)
-        case .keepBoth: break
+        case .keepBoth:
+            try store.keepBoth(conflict)
+            try keepAlive(existing, incoming)
+        }
+    }
+
+    /// Both stay, also where another device has decided otherwise before, and nobody here has heard of it yet.
+    private func keepAlive(_ works: Store.StoredRecord...) throws {
+        let time = works.reduce(Timestamp.distantPast) { max($0, store.timeAfter($1.record)) }
+        for work in works {
+            guard let now = try store.record(work.record.id), !now.record.isLocalOnly else { continue }
+            try store.put(now.record.keptAlive(at: time.next), replacing: now)
         }
     }
 }
