@@ -47,6 +47,24 @@ private func checkExport(_ bench: Workbench, of store: String, sourceLocation: S
         try checkExport(bench, of: "A.db")
     }
 
+    /// The fields of such an entry are what its app wrote: they may name a file that lies elsewhere by now.
+    @Test func anExportForImbib_comesBackWithEachFileAtItsOwnEntry() throws {
+        let bench = try Workbench()
+        for (name, author) in [("A", "Ann"), ("B", "Bob")] {
+            try bench.write("f\(name)/x.pdf", "PDF of \(name)")
+            try bench.write(
+                "f\(name)/references.bib",
+                "@article{K\(name), title={W}, author={\(author), X}, year={2001}, file={X:x.pdf:PDF}}\n")
+        }
+        try bench.tool("import", "--create", "--store", "s.db", "fA", "fB")
+        try bench.tool("export", "-q", "--store", "s.db", "-o", "imbib", "--format", "imbib")
+        let before = try bench.digest("s.db")
+        try bench.tool(exit: 0, "import", "--store", "s.db", "imbib")
+        #expect(try bench.digest("s.db") == before)
+        try bench.tool("restore", "imbib", "--create", "--store", "n.db")
+        for store in ["s.db", "n.db"] { try checkExport(bench, of: store) }
+    }
+
     @Test func anExportedLibrary_importedAsAPlainFolder_bringsItsOwnFiles() throws {
         let bench = try twoDevices()
         try bench.shell("rm backupB/manifest.json backupB/records.jsonl")

@@ -42,7 +42,9 @@ struct LayoutViews {
         var taken: [String] = []
         let heard = intake.heard
         intake.heard = { record, outcome in
-            if record.type == RecordType.publication { taken.append(outcome.localID) }
+            // The comments of our own export say which files are an entry's, whatever its fields say.
+            let isLinked = try !Fields.strings(Publication.linkedFiles, in: Fields.parse(record.fields)).isEmpty
+            if record.type == RecordType.publication, !isLinked { taken.append(outcome.localID) }
             try heard(record, outcome)
         }
         defer { intake.heard = heard }
