@@ -10,20 +10,29 @@ public enum NotesFile {
         try scanner.forEachElement { _, range in
             number += 1
             // One note at a time: a document of the whole file would take many times its size.
-            let note = try JSON(parsing: UnsafeRawBufferPointer(rebasing: bytes[range]))
-            guard let members = note.members, let key = note["citeKey"]?.string, note["note"]?.string != nil else {
+            let members: [Field]
+            do { members = try Fields.parse(UnsafeRawBufferPointer(rebasing: bytes[range])) } catch let error
+                as BackupError
+            {
+                return problem(BackupError(.damaged, "note \(number) \(error.message)"))
+            }
+            func text(_ name: String) -> String? { Fields.string(name, in: members) }
+            guard let key = text("citeKey"), text("note") != nil else {
                 return problem(BackupError(.damaged, "note \(number) has no 'citeKey' or no 'note'"))
             }
             let own = ["localId", "createdAt", "modifiedAt"]
-            let fields = members.filter { !own.contains($0.key) }.map { Field($0.key, $0.value) }
-            let modified = note["modifiedAt"]?.string.flatMap { Timestamp(iso8601: $0) } ?? time
+            // A text stays as it was written: no other form can hold half a surrogate pair.
+            let fields = try members.filter { !own.contains($0.name) }.map { field in
+                field.value.hasPrefix("\"") ? field : Field(field.name, try JSON(parsing: field.value))
+            }
+            let modified = text("modifiedAt").flatMap { Timestamp(iso8601: $0) } ?? time
             records.append(
                 Record(
                     id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.note, localID: "",
                     fields: Fields.text(fields),
-                    createdAt: note["createdAt"]?.string.flatMap { Timestamp(iso8601: $0) } ?? modified,
+                    createdAt: text("createdAt").flatMap { Timestamp(iso8601: $0) } ?? modified,
                     modifiedAt: modified
-                ).identified(as: note["localId"]?.string ?? DeterministicID.make(RecordType.note, key)))
+                ).identified(as: text("localId") ?? DeterministicID.make(RecordType.note, key)))
         }
         try scanner.expectEnd()
         return records
