@@ -97,6 +97,7 @@ struct Advice: Sendable {
         let isChosen = Self.choosing.contains(where: names)
         let again = repetition.filter {
             path == self.path && !names($0.name) && !(isChosen && Self.choosing.contains($0.name))
+                && (isOfStore || $0.name != "create")
         }
         let missing = options.filter { option in
             let isThere = names(option.name)
