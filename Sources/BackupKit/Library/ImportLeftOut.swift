@@ -17,6 +17,15 @@ extension Importer {
     static func noteUnwanted(
         _ sources: [Source], named: Set<String>, _ intake: Intake, _ kinds: Set<Kind>
     ) throws {
+        let texts = sources.compactMap { source in source.textFile.flatMap { path in source.kind.map { (path, $0) } } }
+        for folder in named.sorted() {
+            let found = texts.filter { $0.0.hasPrefix(folder.hasSuffix("/") ? folder : folder + "/") }.map(\.1)
+            guard let kind = found.first, !found.contains(where: kinds.contains) else { continue }
+            intake.note(
+                Finding(
+                    .skipped, .warning, folder, "was left out: it holds nothing that --only names",
+                    remedy: "name the kind: --only \(kind.rawValue)"))
+        }
         for source in sources {
             guard let path = source.textFile, let kind = source.kind, !kinds.contains(kind) else { continue }
             let isNamed = named.contains(path)
