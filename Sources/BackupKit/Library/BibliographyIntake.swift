@@ -110,6 +110,7 @@ final class BibliographyIntake {
         var state = FileState(
             name: try identity(of: file.text, realPath, name), path: path, realPath: realPath, time: time,
             number: filesTaken)
+        if let realPath { try followMove(of: state.name, to: realPath) }
         state.isAtItsPlace = try realPath.map { try store.importedName(ofPath: $0) == state.name } ?? false
         if wanted == nil, !mirrors, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
         defer { lane = nil }
@@ -128,6 +129,13 @@ final class BibliographyIntake {
             try store.noteImported(
                 path: realPath, name: state.name, brought: state.brought, isPart: state.isDamaged)
         }
+    }
+
+    /// A library that is no longer where it was imported from has moved to here: what it brought is this file's.
+    private func followMove(of name: String, to path: String) throws {
+        guard try store.importedName(ofPath: path) == nil else { return }
+        let gone = try store.importedPaths(named: name).filter { try FileStatus.ofName($0) == nil }
+        if gone.count == 1 { try store.moveImported(from: gone[0], to: path) }
     }
 
     private func takeOrder(_ state: FileState, _ wanted: Wanted?) throws {

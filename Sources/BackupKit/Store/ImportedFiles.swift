@@ -95,6 +95,20 @@ extension Store {
         return try query.step() ? query.text(0) : nil
     }
 
+    /// The paths of the files that go by that name.
+    func importedPaths(named name: String) throws -> [String] {
+        let query = try database.prepare("SELECT path FROM imported_file WHERE name = ? ORDER BY path").bind(1, name)
+        var paths: [String] = []
+        while try query.step() { paths.append(query.text(0)) }
+        return paths
+    }
+
+    /// What the file of one path has brought is what the file of another path has brought.
+    func moveImported(from old: String, to new: String) throws {
+        try database.statement("UPDATE imported_file SET path = ? WHERE path = ?").bind(1, new).bind(2, old).run()
+        hasNewMarks = true
+    }
+
     /// What the file of that path has brought, and held when it was imported last.
     func brought(by path: String) throws -> Brought {
         let query = try database.prepare("SELECT brought FROM imported_file WHERE path = ?").bind(1, path)
