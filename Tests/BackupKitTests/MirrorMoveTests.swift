@@ -4,6 +4,10 @@ import Testing
 
 @testable import BackupKit
 
+extension String {
+    fileprivate var replacingNote: String { split(separator: ", note=")[0] + "}\n" }
+}
+
 /// A library that is imported from another place than before.
 @Suite struct MirrorMoveTests {
     private func entry(_ number: Int, _ note: String) -> String {
@@ -36,6 +40,23 @@ import Testing
         #expect(try mirror(isCopy: false, text) == ["k2 new", "k3 old", "k4 old", "k5 old", "k6 old"])
         // The file is still there, and still holds the first entry.
         #expect(try mirror(isCopy: true, text).contains("k1 old"))
+    }
+
+    /// An entry that only lost a field has nothing newer; the mirror removes the field.
+    @Test func whatTheMirrorHasDone_isNotSaidToBeLeftOut() throws {
+        try withTemporaryFolder { folder in
+            let path = "\(folder)/l.bib"
+            let store = try Store.create("\(folder)/s.db")
+            var options = ImportOptions()
+            options.mirror = true
+            for text in [entry(1, "old") + entry(2, "old"), entry(1, "old").replacingNote + entry(2, "old")] {
+                try writeFile(path, text)
+                let result = try Importer.run([path], into: store, options)
+                #expect(!result.needsAttention, "\(result.findings)")
+                usleep(20_000)
+            }
+            #expect(try store.all().filter { $0.fields.contains("\"note\"") && !$0.isDeleted }.count == 1)
+        }
     }
 
     @Test func anotherLibraryOfThatName_takesNothingAway() throws {

@@ -119,7 +119,8 @@ private func checkExport(_ bench: Workbench, of store: String, sourceLocation: S
         let bench = try Workbench()
         try bench.write("logs/a.jsonl", "{\"id\":\"e\",\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"x\"}\n")
         for folder in ["logs", "logs/"] {
-            let left = try bench.tool(exit: 3, "import", "--create", "--store", "s.db", "--only", "publications", folder)
+            let left = try bench.tool(
+                exit: 3, "import", "--create", "--store", "s.db", "--only", "publications", folder)
             #expect(left.stderr.contains("\(folder): was left out") && left.stderr.contains("--only events"))
         }
     }

@@ -55,21 +55,38 @@ extension BibliographyIntake {
             }
         }
         try mirrorParts(state, own)
-        notePassedOver(state)
+        try notePassedOver(state)
     }
 
     /// The file is the library: what it says and the store does not take was left out.
-    private func notePassedOver(_ state: FileState) {
-        guard intake.passedOver > 0 else { return }
-        let one = intake.passedOver == 1
+    private func notePassedOver(_ state: FileState) throws {
+        let left = try intake.passedOver.filter { try !isAsHeld($0.text, state) }.count
+        guard left > 0 else { return }
+        let one = left == 1
         intake.note(
             Finding(
                 .protected, .warning, state.path,
-                "\(intake.passedOver) \(one ? "record of it is" : "records of it are") not newer than the store's, "
+                "\(left) \(one ? "record of it is" : "records of it are") not newer than the store's, "
                     + "or deleted there since; \(one ? "it was" : "they were") left out",
                 remedy:
                     "\(TypedCommand.quoted("import --mirror --overwrite", [state.path])) makes the store say what "
                     + "the file says"))
+    }
+
+    /// Whether the store has a record as the file has it, after what the file has lost was removed from it.
+    private func isAsHeld(_ localID: String, _ state: FileState) throws -> Bool {
+        guard let record = try store.records(localID: localID).map(\.record).first(where: { !$0.isDeleted }) else {
+            return false
+        }
+        guard let held = state.held[localID] else { return record.type != RecordType.publication }
+        func said(_ fields: [Field]) -> [Field] {
+            fields.filter { Publication.isBibTeXField($0.name) && !Publication.isText($0.name) }
+        }
+        let (mine, theirs) = (said(try Fields.parse(record.fields)), said(held))
+        return mine.count == theirs.count
+            && theirs.allSatisfy { field in
+                mine.contains { sameBytes($0.name, field.name) && sameBytes($0.value, field.value) }
+            }
     }
 
     /// Removes an entry that the file has lost, unless somebody has written something into it elsewhere.

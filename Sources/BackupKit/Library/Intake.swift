@@ -65,8 +65,8 @@ final class Intake {
     var resurrects: String?
     /// What is taken wins as if somebody wrote it now.
     var isEdit = false
-    /// How many records were left because the store has them newer, or deleted later.
-    private(set) var passedOver = 0
+    /// The local ids of records that were left because the store has them newer, or deleted later.
+    private(set) var passedOver: Set<ByteName> = []
     /// Whether the plan lists what is added, too, record by record.
     var keepsPlan = false
     var result = IntakeResult()
@@ -260,7 +260,7 @@ final class Intake {
         case .unchanged: result.unchanged += 1
         case .protect(let reason):
             result.protected += 1
-            if reason == .newer || reason == .newerTombstone { passedOver += 1 }
+            if reason == .newer || reason == .newerTombstone { passedOver.insert(ByteName(outcome.localID)) }
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
             if reason == .purged { notePurged(outcome.id) }
             guard reason == .newerTombstone else { return }
