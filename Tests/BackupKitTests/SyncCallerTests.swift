@@ -73,6 +73,37 @@ import Testing
         }
     }
 
+    @Test func theFilesOfSuchAZoneStayWithIt_unlessAnotherZoneNamesThem() throws {
+        try withDevices("ann", "ben") { devices in
+            let store = devices["ann"]
+            for path in ["Attachments/hers.jpg", "Attachments/both.jpg", "Attachments/nobodys.jpg"] {
+                _ = try store.batch(kind: "import", source: "test") {
+                    try place(path, path, in: store)
+                    return ((), summary: "")
+                }
+            }
+            try devices.edit("ann", "walk", #"{"photo":"hers.jpg","thumbnail_path":"both.jpg"}"#)
+            try devices.edit("ann", "open", #"{"photo":"both.jpg"}"#, zone: "Open")
+            try store.share("Z", with: "ben", .readWrite, owner: "ann")
+            try devices.sync("ann", user: "ann")
+            try devices.sync("ben", user: "ben")
+            #expect(try devices["ben"].assets().count == 3)
+
+            devices.hub = try FileHub.create("\(devices.folder)/hub2.db")
+            let result = try devices.sync("ben", user: "ben")
+            #expect(result.held.map(\.id.name).sorted() == ["Attachments/hers.jpg", "share", "walk"])
+            #expect(
+                try devices.hub.all(for: "eve").0.map(\.record.id.name).sorted() == [
+                    "Attachments/both.jpg", "Attachments/nobodys.jpg", "open",
+                ])
+            #expect(try devices.hub.missingAssets(of: [.of("Attachments/hers.jpg")]).count == 1)
+
+            try devices.sync("ann", user: "ann")
+            #expect(try devices.sync("ben", user: "ben").held.isEmpty)
+            #expect(try devices["ann"].digest() == devices["ben"].digest())
+        }
+    }
+
     /// Cut after any request: what lies on the hub was never open to others.
     @Test func aShareGoesBeforeItsZone() throws {
         var limits = HubLimits.file

@@ -13,7 +13,7 @@ extension Intake {
     /// those that are kept on this device only.
     func removeOtherAssets(than wanted: Set<ByteName>, replacing kinds: Set<Kind>) throws {
         var unwanted: [Asset] = []
-        var links = LivingLinks(store) { type, isLocalOnly in isLocalOnly || !kinds.contains(Kind(recordType: type)) }
+        var links = LivingLinks(store) { $0.isLocalOnly || !kinds.contains(Kind(recordType: $0.type)) }
         let kept = try store.keptChanges()
         try store.forEachAsset { asset in
             guard !asset.path.hasPrefix(Self.quarantined("")), !wanted.contains(ByteName(asset.path)),

@@ -1,12 +1,19 @@
 /// The files that living records of a store name, also records that are kept on this device only. A file that one of them
 /// names stays, whoever removes the record that it came with.
 struct LivingLinks {
+    /// What is known of a record without parsing its fields.
+    struct Namer {
+        let zone: String
+        let type: String
+        let isLocalOnly: Bool
+    }
+
     private let store: Store
-    private let counts: (_ type: String, _ isLocalOnly: Bool) -> Bool
+    private let counts: (Namer) -> Bool
     private var paths: Set<ByteName> = []
     private var readThrough: Int64 = 0
 
-    init(_ store: Store, of counts: @escaping (_ type: String, _ isLocalOnly: Bool) -> Bool = { _, _ in true }) {
+    init(_ store: Store, of counts: @escaping (Namer) -> Bool = { _ in true }) {
         (self.store, self.counts) = (store, counts)
     }
 
@@ -15,13 +22,17 @@ struct LivingLinks {
 
     mutating func all() throws -> Set<ByteName> {
         let query = try store.database.prepare(
-            "SELECT change, type, local_only, fields FROM record WHERE change > ? AND deleted_at IS NULL ORDER BY change"
+            """
+            SELECT change, zone, type, local_only, fields FROM record WHERE change > ? AND deleted_at IS NULL
+            ORDER BY change
+            """
         ).bind(1, readThrough)
         while try query.step() {
             readThrough = query.integer(0)
             // Most records name no file, and looking is cheaper than parsing.
-            guard Self.mayName(query.bytes(3)), counts(query.text(1), query.integer(2) != 0),
-                let fields = try store.ifReadable({ try Fields.parse(query.text(3)) })
+            guard Self.mayName(query.bytes(4)),
+                counts(Namer(zone: query.text(1), type: query.text(2), isLocalOnly: query.integer(3) != 0)),
+                let fields = try store.ifReadable({ try Fields.parse(query.text(4)) })
             else { continue }
             for path in RecordFiles.paths(in: fields) { paths.insert(ByteName(path)) }
         }

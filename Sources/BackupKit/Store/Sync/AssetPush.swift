@@ -1,3 +1,23 @@
+/// Zones that are shared here while the hub does not know with whom: what went there would be everybody's.
+private struct OpenZones {
+    private let zones: Set<String>
+    private var inside: LivingLinks
+    private var outside: LivingLinks
+
+    init(_ store: Store) throws {
+        let zones = try store.zonesWithoutTheirShare()
+        self.zones = zones
+        inside = LivingLinks(store) { zones.contains($0.zone) }
+        outside = LivingLinks(store) { !zones.contains($0.zone) && !$0.isLocalOnly }
+    }
+
+    /// Whether a file belongs to these zones: their records name it, and no record that may go to the hub does.
+    mutating func covers(_ path: String) throws -> Bool {
+        guard !zones.isEmpty else { return false }
+        return try zones.contains(Store.assetZone) || inside.contains(path) && !outside.contains(path)
+    }
+}
+
 /// Assets to the hub.
 extension Synchronizer {
     /// Sends new and changed assets. False when something has to be pulled first.
@@ -7,12 +27,12 @@ extension Synchronizer {
         guard try store.pendingAssets(after: link.pushedThrough) > 0 else { return true }
         var isAlone = true
         var ready: [Store.PendingAsset] = []
-        let isOpen = try store.zonesWithoutTheirShare().contains(Store.assetZone)
+        var open = try OpenZones(store)
         var broken: [DamagedRow] = []
         let waiting = try store.pendingAssets { broken.append($0) }
         if !broken.isEmpty { try store.write { for row in broken { try hold(row) } } }
         for pending in waiting {
-            if isOpen {
+            if try open.covers(pending.path) {
                 let id = RecordID(zone: Store.assetZone, name: pending.path)
                 try store.write { try hold(id, .permission, Self.lacksShare) }
                 continue

@@ -245,9 +245,12 @@ extension Synchronizer {
         return start..<end
     }
 
-    /// A share has changed: what was refused may be welcome now.
+    /// A share has changed: what was refused may be welcome now, the files of its zone included.
     func retryZone(_ zone: String) throws {
-        guard heldIDs.contains(where: { $0.zone == zone }) else { return }
-        for held in try store.held() where held.id.zone == zone && held.kind == .permission { try retry(held.id) }
+        let zones: Set = [zone, Store.assetZone]
+        guard heldIDs.contains(where: { zones.contains($0.zone) }) else { return }
+        for held in try store.held() where zones.contains(held.id.zone) && held.kind == .permission {
+            try retry(held.id)
+        }
     }
 }
