@@ -149,8 +149,9 @@ import Testing
         let bench = try bench()
         try bench.shell("rm -r store.db.assets")
         #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("store repair --accept"))
-        let told = try bench.tool(exit: 4, "store", "repair", "--from", "good.zip")
-        #expect(told.stderr.contains("restore BACKUP --match"), "\(told.stderr)")
+        try bench.tool(exit: 0, "export", "-o", "without.zip", "--only", "publications")
+        let told = try bench.tool(exit: 4, "store", "repair", "--from", "without.zip")
+        #expect(told.stderr.contains("store repair --from BACKUP"), "\(told.stderr)")
         try bench.tool(exit: 0, "store", "repair", "--accept", "--dry-run")
         try bench.tool(exit: 4, "store", "check")
         #expect(try bench.tool(exit: 0, "store", "repair", "--accept").stdout.contains("was given up"))
@@ -160,6 +161,31 @@ import Testing
         try bench.tool(exit: 4, "store", "check")
         try bench.tool(exit: 0, "restore", "good.zip")
         try bench.tool(exit: 0, "store", "check")
+    }
+
+    /// Gone, rotten, shorter or no file at all: the bytes that the store remembers come back, from any kind of backup.
+    @Test(arguments: ["good.zip", "copy.db"])
+    func filesThatAreGoneOrRotten_comeBackFromABackup(_ backup: String) throws {
+        let bench = try bench()
+        try bench.shell("cp store.db copy.db; cp -rp store.db.assets copy.db.assets")
+        let file = "store.db.assets/Attachments/k1.txt"
+        for harm in [
+            "rm \(file)", "touch -r \(file) t; printf 'tezt\n' > \(file); touch -r t \(file)",
+            "touch -r \(file) t; : > \(file); touch -r t \(file)", "rm \(file); mkdir \(file)",
+        ] {
+            try bench.shell(harm)
+            try bench.tool(exit: 4, "store", "check")
+            let plan = try bench.tool(exit: 0, "store", "repair", "--from", backup, "--dry-run")
+            try bench.tool(exit: 4, "store", "check")
+            let done = try bench.tool(exit: 0, "store", "repair", "--from", backup)
+            #expect(plan.stdout == done.stdout && done.stdout.contains("its file is again what it was"), "\(harm)")
+            #expect(try bench.text(file) == "text\n")
+            try bench.tool(exit: 0, "store", "check")
+        }
+        // What an app has written is its own.
+        try bench.shell("echo more >> \(file); touch -d '2030-01-01' \(file)")
+        try bench.tool(exit: 3, "store", "repair", "--from", backup)
+        #expect(try bench.text(file) == "text\nmore\n")
     }
 
     @Test func aFileThatIsGivenUp_comesBackFromTheHub() throws {

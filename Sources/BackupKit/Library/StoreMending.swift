@@ -12,6 +12,24 @@ public enum StoreMending {
     }
 
     public static func run(_ store: Store, _ options: Options) throws -> StoreRepairResult {
+        var result = try mendRows(store, options)
+        if let from = options.from {
+            let (steps, left) = try FileMending.run(store, from: from, limits: options.limits, dryRun: options.dryRun)
+            let subjects = Set((steps.map(\.subject) + left.map(\.subject)).map { ByteName($0) })
+            result.left.removeAll { $0.severity == .damage && subjects.contains(ByteName($0.subject)) }
+            result.steps += steps
+            result.left += left
+        }
+        guard options.accept else { return result }
+        let lost = try store.giveUpLostFiles(dryRun: options.dryRun)
+        let mended = Set(result.steps.map { ByteName($0.subject) })
+        let given = lost.filter { !mended.contains(ByteName($0.subject)) }
+        result.steps += given
+        result.left.removeAll { left in left.code == .entryMissing && given.contains { $0.subject == left.subject } }
+        return result
+    }
+
+    private static func mendRows(_ store: Store, _ options: Options) throws -> StoreRepairResult {
         guard let from = options.from else { return try mend(store, from: nil, options) }
         if Store.isStore(from) { return try mend(store, from: try Store(from, .read), options) }
         return try ScratchStore.with { scratch in
@@ -59,10 +77,6 @@ public enum StoreMending {
             result.keptIn = path
         }
         if options.dryRun { try store.rehearse(mend) } else { try store.write(mend) }
-        guard options.accept else { return result }
-        let lost = try store.giveUpLostFiles(dryRun: options.dryRun)
-        result.steps += lost
-        result.left.removeAll { left in left.code == .entryMissing && lost.contains { $0.subject == left.subject } }
         return result
     }
 }

@@ -38,15 +38,16 @@ extension Command {
         discussion: """
             Makes indexes again, frees queues, and gives damaged rows back what they were: from the backup of --from, \
             where a hash proves that it is the same row; else with the backup's version, which may be older, and the \
-            damaged values are kept in a file beside the store. All in one transaction. Missing or damaged files come \
-            back with 'restore'. Ends with 4 when damage is left, with 3 when something needs attention.
+            damaged values are kept in a file beside the store. All in one transaction. Then attachments whose files \
+            are missing or damaged get them from the backup, if it has the same bytes. Ends with 4 when damage is \
+            left, with 3 when something needs attention.
 
             --accept is for what no backup has. A row that another program changed stays as it is. A row that cannot be \
             read is taken out of the store, and its values are kept in that file. A file that is lost is no longer \
             missed; 'undo' takes that back.
             """,
         options: [
-            .store, .value("from", "SOURCE", "Take sound rows from this store, export, archive or snapshot", .backup),
+            .store, .value("from", "SOURCE", "Take sound rows and files from this store or backup", .backup),
             .flag("accept", "Keep changed rows as they are; give up what is lost"), .dryRun,
         ] + Option.passwords,
         examples: [

@@ -256,12 +256,13 @@ public struct StoreCheck {
     /// Whether the file is there, with the bytes that the row says.
     static func isFile(of asset: Asset, in store: Store) throws -> Bool { try judge(asset, in: store, .digests) == nil }
 
-    private static func judge(_ asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
+    /// What is wrong with an attachment's file; damage is what no app has done.
+    static func judge(_ asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
         guard files != .none else { return nil }
         // A command that had no room for more has perhaps put it in place and not noted that.
         let places = try [store.place(of: asset), "\(store.assetFolder)/\(asset.path)"]
         let path = try places.first { try FileStatus.ofName($0)?.isRegular == true } ?? places[0]
-        let remedy = "'backup-tool restore BACKUP --match NAME' brings it back"
+        let remedy = "'backup-tool store repair --from BACKUP' brings it back"
         guard let status = try FileStatus.ofName(path), status.isRegular else {
             return Finding(
                 .entryMissing, .damage, asset.path, "its file is missing",
