@@ -168,7 +168,8 @@ struct StoreCheckTests {
             let found = try check("\(folder)/store.db")
             #expect(found.map(\.code) == [.entryMissing, .sizeMismatch, .digestMismatch])
             #expect(found.map(\.severity) == [.damage, .warning, .damage])
-            #expect(found.allSatisfy { $0.remedy?.contains("restore") == true })
+            #expect(
+                found.allSatisfy { $0.remedy?.contains($0.severity == .damage ? "repair --from" : "restore") == true })
             #expect(found[1].remedy?.contains("store adopt") == true)
             #expect(try StoreCheck.run("\(folder)/store.db", files: .sizes).findings.count == 2)
         }

@@ -129,6 +129,27 @@ struct CommandsHonestTests {
         }
     }
 
+    // MARK: A store that has lost the seed of its hashes
+
+    @Test func aStoreWithoutItsSeed_isReadWhole_andBecomesANewOne() throws {
+        let bench = try attachmentBench()
+        try bench.write("a.bib", "@misc{k1, title={One}}\n")
+        try bench.tool(exit: 0, "import", "a.bib")
+        let digest = try bench.digest()
+        try bench.shell("sqlite3 store.db \"DELETE FROM meta WHERE key = 'hash_seed'\"")
+        for command in [["store", "check"], ["import", "a.bib"], ["store", "repair", "--accept"]] {
+            let refused = try bench.tool(command)
+            #expect(refused.status == 4)
+            #expect(refused.stderr.contains("export -o DIR"), "\(refused)")
+            #expect(!refused.stderr.contains("'backup-tool store repair"), "\(refused)")
+        }
+        try bench.tool(exit: 3, "export", "-o", "all", "--format", "dir")
+        let whole = "publications,notes,events,records,attachments,settings"
+        _ = try bench.tool(["restore", "all", "--create", "--store", "new.db", "--only", whole])
+        #expect(try bench.digest("new.db") == digest)
+        try bench.tool(exit: 0, "store", "check", "--store", "new.db")
+    }
+
     // MARK: Damaged attachments
 
     /// Damage that leaves size and time as they are; a change by an app; a file that was cut or lost.

@@ -142,15 +142,25 @@ extension RecordHasher {
     private static let seedName = "hash_seed"
     private static let foldName = "keys_fold_uuids"
 
-    init(_ database: SQLite) throws {
+    /// To a reader, every row of a store that has lost its seed is one that nothing proves, and is shown as it is.
+    init(_ database: SQLite, forReading: Bool = false) throws {
         let query = try database.prepare("SELECT value FROM meta WHERE key = ?").bind(1, Self.seedName)
-        guard try query.step(), let seed = UInt64(query.text(0), radix: 16) else {
-            throw BackupError(.damaged, "has no seed for its index by local id", at: database.path)
+        let seed = try query.step() ? UInt64(query.text(0), radix: 16) : nil
+        guard let seed = seed ?? (forReading ? 0 : nil) else {
+            throw BackupError(.damaged, Self.lacksSeed, at: database.path, remedy: Self.withoutSeed)
         }
         query.reset()
         query.bind(1, Self.foldName)
         self.init(seed: seed, foldsUUIDs: try query.step())
     }
+
+    static let lacksSeed = "the table 'meta' has lost the seed of the store's hashes, so nothing proves its rows"
+    static let withoutSeed =
+        "'backup-tool export -o DIR' still gives you everything in it; "
+        + "'backup-tool restore DIR --create --store NEW --only publications,notes,events,records,attachments,settings' "
+        + "makes a new store of that"
+
+    var isWithoutSeed: Bool { seed == 0 }
 
     /// From here on UUIDs that differ in case have one key.
     static func foldUUIDs(_ database: SQLite) throws {

@@ -144,7 +144,7 @@ public final class Store {
         self.database = database
         if access == .write, place == nil { try Store.refuseNewerData(database) }
         try StoreSchema.migrate(database)
-        hasher = try RecordHasher(database)
+        hasher = try RecordHasher(database, forReading: access == .read)
         if access == .write {
             savedTime = try latestTimeSeen()
             hybridClock = HybridClock(clock, seen: savedTime)

@@ -30,8 +30,8 @@ public struct StoreCheck {
 
     let store: Store
     private var result = StoreCheckResult()
-    /// `store repair` refuses a store of which nobody knows the schema.
-    private var isBeyondRepair = false
+    /// What to do with a store that `store repair` refuses: one of which nobody knows the schema, for example.
+    private var instead: String?
 
     private init(_ store: Store) { self.store = store }
 
@@ -70,7 +70,7 @@ public struct StoreCheck {
         } catch let error as BackupError where error.code == .damaged {
             check.result.findings.append(unreadable(store.path, error))
         }
-        if check.isBeyondRepair { check.result.findings = check.result.findings.map(Self.withoutRepair) }
+        if let way = check.instead { check.result.findings = check.result.findings.map { withoutRepair($0, way) } }
         return check.result
     }
 
@@ -105,17 +105,20 @@ public struct StoreCheck {
         }
         let schema = try Int(store.meta("schema_version") ?? "") ?? 0
         if try store.storeID.utf8.count < 8 || SchemaVersion.check(schema) != .current {
-            isBeyondRepair = true
+            instead = Self.intoNewStore
             add(
                 .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is",
                 Self.intoNewStore)
+        } else if store.hasher.isWithoutSeed {
+            instead = RecordHasher.withoutSeed
+            add(.storeDamaged, .error, store.path, RecordHasher.lacksSeed, RecordHasher.withoutSeed)
         }
     }
 
     /// Names the way that is left where a repair would be refused.
-    private static func withoutRepair(_ finding: Finding) -> Finding {
+    private static func withoutRepair(_ finding: Finding, _ way: String) -> Finding {
         guard let remedy = finding.remedy, remedy.contains("'backup-tool store repair") else { return finding }
-        return finding.advising(intoNewStore)
+        return finding.advising(way)
     }
 
     private mutating func checkPurge() throws {
