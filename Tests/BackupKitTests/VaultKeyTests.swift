@@ -49,8 +49,10 @@ private func make(_ backend: any VaultBackend, _ password: String = "secret", re
     @Test func aSecondVaultIsNotMadeOverTheFirst() throws {
         try withBackend { backend in
             _ = try make(backend)
-            #expect(errorCode { _ = try make(backend) } == .exists)
-            #expect(errorCode { _ = try make(backend, resume: true) } == .exists)
+            for resume in [false, true] {
+                let error = #expect(throws: BackupError.self) { _ = try make(backend, resume: resume) }
+                #expect(error?.code == .exists && error?.message == "there is a vault already")
+            }
         }
     }
 

@@ -172,6 +172,32 @@ private final class FailingBackend: VaultBackend {
         }
     }
 
+    /// What a folder needs below it is not known then, so all of it would pass for unneeded.
+    @Test func nothingIsPrunedWhileATreeIsDamaged() throws {
+        try withVault { path, vault in
+            let index = try vault.loadIndex().blobs
+            let snapshots = try vault.snapshots().snapshots
+            #expect(snapshots.count == 2)
+            for tree in snapshots.compactMap(\.file.tree) {
+                let number = try #require(index.find(BlobHandle(.tree, tree)))
+                let pack = VaultFile(.data, index.packs[index.pack(of: number)].id)
+                let sound = try readFile("\(path)/\(pack.path)")
+                var damaged = sound
+                damaged[Int(index[number].offset) + 20] ^= 1
+                func replace(_ bytes: [UInt8]) throws {
+                    try vault.backend.remove([pack])
+                    try bytes.withUnsafeBytes { try vault.backend.write(pack, $0) }
+                }
+                try replace(damaged)
+                let left = try VaultFile.Kind.allCases.map { try vault.backend.list($0).sizes }
+                #expect(errorCode { _ = try vault.prune() } == .damaged)
+                #expect(try VaultFile.Kind.allCases.map { try vault.backend.list($0).sizes } == left)
+                try replace(sound)
+            }
+            try ResticVault.expectSound(path)
+        }
+    }
+
     @Test func aTagIsANewSnapshotThatRemembersTheFirst() throws {
         try withVault { path, vault in
             let first = try vault.snapshots().snapshots[1]
