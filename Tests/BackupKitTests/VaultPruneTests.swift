@@ -198,6 +198,29 @@ private final class FailingBackend: VaultBackend {
         }
     }
 
+    /// What only it needs seems to be needed by nothing.
+    @Test(arguments: [
+        "keys/ID", "locks/ID", "index/ID", "data/AA/ID", "snapshots/old/ID", "data/ID", "snapshots/ID.bak",
+    ])
+    func nothingIsPrunedWhileASnapshotLiesInTheWrongPlace(_ place: String) throws {
+        try withVault { path, vault in
+            for snapshot in try vault.snapshots().snapshots {
+                let target = place.replacing("ID", with: snapshot.id.hex).replacing(
+                    "AA", with: snapshot.id.hex.prefix(2))
+                let (from, to) = ("\(path)/snapshots/\(snapshot.id.hex)", "\(path)/\(target)")
+                try Directory.createAll(parent(of: to))
+                #expect(rename(from, to) == 0)
+                let moved = try contents(of: path)
+                var options = PruneOptions()
+                options.maxUnused = 0
+                #expect([.damaged, .incomplete].contains(errorCode { _ = try vault.prune(options) }))
+                #expect(try contents(of: path) == moved)
+                #expect(rename(to, from) == 0)
+            }
+            try ResticVault.expectSound(path)
+        }
+    }
+
     @Test func aTagIsANewSnapshotThatRemembersTheFirst() throws {
         try withVault { path, vault in
             let first = try vault.snapshots().snapshots[1]
