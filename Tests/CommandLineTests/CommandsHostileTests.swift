@@ -31,6 +31,15 @@ private func peak(_ bench: Workbench, _ command: String) throws -> Int {
     #expect(again.stderr.contains("x.jsonl:2: is longer than"))
 }
 
+@Test func aRecordOfAGigabyte_isDamageInBoundedMemory() throws {
+    let bench = try Workbench()
+    try bench.importSamples()
+    try bench.tool(exit: 0, "export", "-q", "-o", "good", "--format", "dir")
+    try bench.shell("truncate -s \(1 << 30) good/records.jsonl")
+    #expect(try peak(bench, "\"$T\" verify good") < 300_000)
+    #expect(try bench.tool(exit: 4, "verify", "good").stderr.contains("records.jsonl"))
+}
+
 @Test func notesThatAreNestedOrHuge_areRefusedInBoundedMemory() throws {
     let bench = try Workbench()
     try bench.write("deep/notes.json", String(repeating: "[", count: 100_000) + String(repeating: "]", count: 100_000))
