@@ -23,7 +23,7 @@ extension Intake {
             note(
                 Finding(.oversize, .warning, asset.path, "is larger than 250 MB: it was stored, and will never sync"))
         }
-        if overwrite, let existing = try store.asset(asset.path) {
+        if overwrite, let existing = try store.asset(asset.path), !stays(existing, beside: asset) {
             if try store.isAsIt(existing, asset, looksInside: looksInside) {
                 result.attachmentsUnchanged += 1
                 return asset.path
@@ -77,6 +77,8 @@ extension Intake {
     func planPlaces(of files: [Asset], areTaken: Bool) throws {
         moved = [:]
         guard policy != .quarantine else { return }
+        var links = LivingLinks(store) { _, isLocalOnly in isLocalOnly }
+        staying = try overwrite ? links.all() : []
         ownNames = Set(files.map { ByteName($0.path) })
         for file in files {
             guard let known = try store.ifSound({ try place(of: file) }) ?? nil, !sameBytes(known, file.path) else {
@@ -92,12 +94,18 @@ extension Intake {
         if let known = places[version] { return known }
         let place: String?
         if let known = try store.asset(asset.path) {
-            place = overwrite || known.digest == asset.digest ? asset.path : try nameBeside(asset)
+            let isItsPlace = overwrite && !stays(known, beside: asset) || known.digest == asset.digest
+            place = isItsPlace ? asset.path : try nameBeside(asset)
         } else {
             place = try separated(asset)
         }
         places.updateValue(place, forKey: version)
         return place
+    }
+
+    /// Whether a file is not replaced: a record that is kept on this device only names it.
+    private func stays(_ known: Asset, beside asset: Asset) -> Bool {
+        known.digest != asset.digest && staying.contains(ByteName(known.path))
     }
 
     private func nameBeside(_ asset: Asset) throws -> String {

@@ -85,6 +85,8 @@ final class Intake {
     var assetNames: EntryNameSet?
     /// Files of a backup that get other names in the store.
     var moved: [ByteName: String] = [:]
+    /// Files that records name which `--mode replace` leaves.
+    var staying: Set<ByteName> = []
     /// The names of all files of a backup, and those that were chosen for some of them.
     var ownNames: Set<ByteName> = []
     struct AssetVersion: Hashable {

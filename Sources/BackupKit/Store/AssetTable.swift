@@ -91,11 +91,19 @@ extension Store {
         let date = String(clock.now().iso8601.prefix(10))
         var path = "\(stem)\(date)\(ending)"
         var number = 2
-        while try asset(path) != nil || isTaken(path) {
+        while try asset(path) != nil || isTaken(path) || isOfAnother(path, incoming.digest) {
             path = "\(stem)\(date)-\(number)\(ending)"
             number += 1
         }
         return .conflict(keptAs: path)
+    }
+
+    /// Whether the undo history has other bytes under a path.
+    private func isOfAnother(_ path: String, _ digest: SHA256Digest) throws -> Bool {
+        let query = try database.statement("SELECT 1 FROM batch_asset WHERE path = ?1 AND sha256 <> ?2 LIMIT 1")
+            .bind(1, path).bind(2, digest.hex)
+        defer { query.reset() }
+        return try query.step()
     }
 
     func isInPlace(_ asset: Asset) throws -> Bool {
@@ -167,6 +175,7 @@ extension Store {
         try database.statement("INSERT INTO asset (\(Self.columns), change) VALUES (?, ?, ?, ?, ?, ?)")
             .bind(1, asset.path).bind(2, asset.size).bind(3, asset.digest.hex)
             .bind(4, asset.isLocalOnly ? Int64(1) : 0).bind(5, asset.modifiedNanoseconds).bind(6, nextChange()).run()
+        try noteNewFile(asset)
     }
 
     /// Whether somebody else has put the same bytes under that path: they are adopted, and an undo leaves them. Other

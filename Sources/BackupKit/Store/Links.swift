@@ -24,6 +24,14 @@ extension Store {
         return try query.step() ? stored.record.fields : nil
     }
 
+    /// The number of the hub's version that a record was last compared with.
+    func hubVersionNumber(of stored: StoredRecord) throws -> Int64 {
+        let query = try database.statement("SELECT ifnull(hub_version, 0) FROM record WHERE change = ?")
+            .bind(1, stored.change)
+        defer { query.reset() }
+        return try query.step() ? query.integer(0) : 0
+    }
+
     /// Files have other names: the links of all publications follow. No time changes, as with `addToSet`, and an undo of the
     /// import that brought a record still finds it. Must run inside `write`.
     func relink(_ moved: [ByteName: String], meaning: (StoredRecord, String) throws -> Meaning) throws {

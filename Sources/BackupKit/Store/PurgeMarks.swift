@@ -108,7 +108,9 @@ extension Store {
             try database.statement("DELETE FROM held WHERE zone = ? AND name = ?")
                 .bind(1, Self.assetZone).bind(2, path).run()
             try forgetPending(path)
-            if let known = try hubAsset(path), known.base != nil, !known.isWanted { unsynced.append(path) }
+            if let known = try hubAsset(path), !known.isWanted, known.base != nil || known.digest != nil {
+                unsynced.append(path)
+            }
         }
         try forgetKeptChanges()
         _ = try forgetDeletedAssets()

@@ -40,10 +40,15 @@ extension Store {
             throw BackupError(
                 .failed, "there is nothing to redo", at: path, remedy: "'backup-tool undo --list' shows what was done")
         }
-        guard newest.kind == Self.undoBatch else {
+        let isWorkSince = try batches().contains {
+            $0.id > newest.id && ![Self.undoBatch, Self.redoBatch, Self.syncBatch].contains($0.kind)
+        }
+        guard newest.kind == Self.undoBatch, !isWorkSince else {
             throw BackupError(
-                .failed, "there is nothing to redo: the last change is the \(newest.kind) of \(newest.source)",
-                at: path,
+                .failed,
+                isWorkSince
+                    ? "there is nothing to redo: something else was done since the undo of \(newest.source)"
+                    : "there is nothing to redo: the last change is the \(newest.kind) of \(newest.source)", at: path,
                 remedy: "'backup-tool undo --list' shows what was done")
         }
         return try revert(newest, as: Self.redoBatch, dryRun: dryRun)
@@ -247,11 +252,14 @@ extension Store {
             before.append((query.text(0), asset, query.optionalText(5)))
         }
         var links = LivingLinks(self)
+        let unwanted = try filesOfDeleted(result.keptNewer, in: batch)
         for (path, asset, kept) in before {
             // A damaged row stays as it is, and is named.
             guard let now = try ifSound({ try self.asset(path) }) else { continue }
             // It came with the batch, and a record that stays names it.
             if asset == nil, now != nil, try links.contains(path) { continue }
+            // The record that it would come back with stays deleted.
+            if now == nil, asset != nil, try unwanted.contains(ByteName(path)) && !links.contains(path) { continue }
             if let now { try removeAsset(now, for: asset?.digest) }
             // The batch had taken the file as it was: then its own old bytes come back where something still keeps them.
             let isAdoption = asset != nil && kept != asset?.digest.hex && kept == now?.digest.hex
@@ -273,6 +281,21 @@ extension Store {
             }
             result.assets += 1
         }
+    }
+
+    /// The files that a batch's old versions of records link which were deleted since.
+    private func filesOfDeleted(_ kept: [RecordID], in batch: Batch) throws -> Set<ByteName> {
+        var ids: Set<RecordID> = []
+        for id in kept where try ifSound({ try record(id) })??.record.isDeleted != false { ids.insert(id) }
+        guard !ids.isEmpty else { return [] }
+        var paths: Set<ByteName> = []
+        let query = try database.prepare("SELECT \(Self.recordColumns) FROM batch_record WHERE batch = ?")
+            .bind(1, batch.id)
+        while try query.step() {
+            guard let old = try ifSound({ try RowReader.record(query) })?.record, ids.contains(old.id) else { continue }
+            paths.formUnion(try Self.links(of: old).map { ByteName($0) })
+        }
+        return paths
     }
 
     private func isKept(_ asset: Asset) throws -> Bool {

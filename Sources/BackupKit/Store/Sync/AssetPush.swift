@@ -95,9 +95,22 @@ extension Synchronizer {
         }
     }
 
+    /// What files were before they were changed in place.
+    private func earlierVersions(of assets: [Store.PendingAsset]) throws -> [ByteName: [String]] {
+        let changed = assets.filter { $0.asset != nil && $0.replaces != nil && $0.replaces != $0.asset?.digest.hex }
+        var found: [ByteName: [String]] = [:]
+        for pending in changed { found[ByteName(pending.path)] = [pending.replaces].compactMap(\.self) }
+        for known in try fetchAll(changed.map { RecordID(zone: Store.assetZone, name: $0.path) }) {
+            let earlier = try Asset.earlierVersions(of: known.record)
+            found[ByteName(known.record.id.name)]?.insert(contentsOf: earlier, at: 0)
+        }
+        return found
+    }
+
     private func announce(_ assets: inout [Store.PendingAsset]) throws -> Bool {
         defer { assets = [] }
         var left = assets
+        let earlier = try earlierVersions(of: assets)
         for _ in 0...assets.count where !left.isEmpty {
             let now = store.clock.now()
             let items = left.map { pending in
@@ -105,7 +118,9 @@ extension Synchronizer {
                 let gone = Record(
                     id: id, type: Store.assetType, localID: pending.path, fields: "{}", createdAt: now, modifiedAt: now)
                 return HubPush.Item(
-                    pending.asset?.record(at: now) ?? gone.tombstone(at: now), base: pending.base)
+                    pending.asset?.record(at: now, earlierVersions: earlier[ByteName(pending.path)] ?? [])
+                        ?? gone.tombstone(at: now),
+                    base: pending.base)
             }
             let push = HubPush(items: items, after: link.newest)
             switch try ask({ try hub.push(push, by: link.user) }) {

@@ -18,12 +18,16 @@ extension Synchronizer {
                 let still = try rivals.filter { rival in
                     try store.ifSound { try store.asset(rival.mine.path) } ?? nil == rival.mine
                 }
-                try giveWay(still.map(\.mine), taken: taken, in: folder)
+                let strangers = try still.filter { rival in
+                    try isStranger(rival.theirs.record, to: store.hubAsset(rival.mine.path)?.base)
+                }
+                try giveWay(
+                    still.map(\.mine), strangers: Set(strangers.map { ByteName($0.mine.path) }), taken: taken,
+                    in: folder)
                 for (mine, theirs) in still {
-                    try store.forgetAsset(mine.path)
                     try applyAsset(theirs)
                     // A path that is empty here and not wanted would be deleted on the hub.
-                    try store.wantAsset(mine.path)
+                    try store.leaveAsset(mine.path)
                 }
                 return ((), summary: "{}")
             }
@@ -61,7 +65,7 @@ extension Synchronizer {
         return found.sorted { precedesBytewise($0.mine.path, $1.mine.path) }
     }
 
-    private func fetchAll(_ ids: [RecordID]) throws -> [HubRecord] {
+    func fetchAll(_ ids: [RecordID]) throws -> [HubRecord] {
         var found: [HubRecord] = []
         for start in stride(from: 0, to: ids.count, by: identity.limits.recordsPerPush) {
             let some = Array(ids[start..<min(ids.count, start + identity.limits.recordsPerPush)])
@@ -81,15 +85,28 @@ extension Synchronizer {
         }
     }
 
-    /// The store's files get other names, and its links follow them. Must run inside `batch`.
-    func giveWay(_ files: [Asset], taken: Set<ByteName> = [], in folder: String) throws {
+    /// Whether the hub's file is no version of what both sides had under its path.
+    func isStranger(_ theirs: Record, to base: String?) throws -> Bool {
+        guard let base, !theirs.isDeleted, try Asset(theirs)?.digest.hex != base else { return false }
+        return try !Asset.earlierVersions(of: theirs).contains(base)
+    }
+
+    /// The store's files get other names, and its links follow them. Links of the store never mean the hub's files where
+    /// these are strangers and records that link them have not come yet. Must run inside `batch`.
+    func giveWay(
+        _ files: [Asset], strangers: Set<ByteName> = [], taken: Set<ByteName> = [], in folder: String
+    ) throws {
         var moved: [ByteName: String] = [:]
         for (number, mine) in files.enumerated() {
             if let path = try giveWay(mine, taken, as: "ours-\(number)", in: folder) {
                 moved[ByteName(mine.path)] = path
             }
         }
-        try store.relink(moved) { stored, path in try isMeantByHub(stored, path) }
+        try store.relink(moved) { stored, path in
+            try strangers.contains(ByteName(path)) ? .ours : meaning(of: path, in: stored)
+        }
+        try store.moveMemory(moved)
+        for mine in files where moved[ByteName(mine.path)] == nil { try store.forgetAsset(mine.path) }
     }
 
     /// Returns the new name; nil when there are no bytes to give it to.
@@ -110,16 +127,18 @@ extension Synchronizer {
         return path
     }
 
-    /// What the hub's version of a record says of a link.
-    private func isMeantByHub(_ stored: Store.StoredRecord, _ path: String) throws -> Store.Meaning {
+    /// Whose file a record of this store links.
+    func meaning(of path: String, in stored: Store.StoredRecord) throws -> Store.Meaning {
         guard let version = try store.hubVersion(of: stored),
             try Store.links(in: version).contains(where: { sameBytes($0, path) })
         else {
             return .ours
         }
+        guard let known = try store.hubAsset(path) else { return .both }
+        // A device sends its files before the records that link them.
+        if known.isStranger { return try store.hubVersionNumber(of: stored) > known.version ? .theirs : .ours }
         // This store has never had the hub's file there, but knew of it.
-        let known = try store.hubAsset(path)
-        return known?.isWanted == true && known?.base == nil ? .theirs : .both
+        return known.base == nil && (known.isWanted || known.digest != nil) ? .theirs : .both
     }
 
     /// A copy of the store's file; nil when it is not there.

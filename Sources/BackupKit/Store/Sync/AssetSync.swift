@@ -16,7 +16,8 @@ extension Synchronizer {
             Store.HubAsset(
                 path: record.id.name, version: incoming.version, size: theirs?.size ?? 0, digest: theirs?.digest,
                 modifiedNanoseconds: theirs?.modifiedNanoseconds ?? 0,
-                base: isSame ? theirs?.digest.hex : known?.base, isWanted: !isSame || !isInPlace))
+                base: isSame ? theirs?.digest.hex : known?.base, isWanted: !isSame || !isInPlace,
+                isStranger: !isSame && isStranger(record, to: known?.base)))
         if !isSame { result.pulled += 1 }
         try release(record.id)
     }
@@ -25,10 +26,12 @@ extension Synchronizer {
     func fetchAssets() throws {
         try bringBackLinkedAssets()
         var links = LivingLinks(store)
+        var remembered = RememberedLinks(store)
         for wanted in try store.wantedAssets() {
             let id = RecordID(zone: Store.assetZone, name: wanted.path)
             do {
                 if let row = damagedAssets[ByteName(wanted.path)] { throw row }
+                if wanted.isStranger { try leavePath(to: wanted, &remembered) }
                 guard wanted.size <= identity.limits.assetBytes else {
                     let reason = "has \(wanted.size) bytes; the hub takes \(identity.limits.assetBytes) an asset"
                     try store.write { try hold(id, .size, reason, size: Int(clamping: wanted.size)) }
@@ -39,7 +42,7 @@ extension Synchronizer {
                     guard staged != .some(nil) else {
                         throw BackupError(.incomplete, "the hub has lost its bytes")
                     }
-                    try settle(wanted, staged?.flatMap { $0 }, in: folder, &links)
+                    try settle(wanted, staged?.flatMap { $0 }, in: folder, &links, &remembered)
                 }
                 if heldIDs.contains(id) { try store.write { try release(id) } }
             } catch let error as BackupError where error.isVerdict && error.code != .destinationFull {
@@ -88,8 +91,38 @@ extension Synchronizer {
         return isThere ? path : nil
     }
 
+    /// Somebody has used a path for another file: this side's file leaves it, with the records that link it.
+    private func leavePath(to wanted: Store.HubAsset, _ remembered: inout RememberedLinks) throws {
+        guard let mine = try store.asset(wanted.path) else { return }
+        try withStage { folder in
+            _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
+                if try isLinkedHere(mine.path) {
+                    try giveWay([mine], in: folder)
+                } else {
+                    try store.removeAsset(mine)
+                    try store.keepForUndo(mine, isReplaced: true, for: remembered.batches(linking: mine.path))
+                }
+                try store.leaveAsset(mine.path)
+                return ((), summary: "{}")
+            }
+        }
+        result.findings += store.fileFindings
+        try store.forgetSyncBatches()
+    }
+
+    /// Whether a living record means this side's file by a path.
+    private func isLinkedHere(_ path: String) throws -> Bool {
+        var isLinked = false
+        try store.forEachLive(type: RecordType.publication) { stored in
+            guard !isLinked, try Store.links(of: stored.record).contains(where: { sameBytes($0, path) }) else { return }
+            isLinked = try meaning(of: path, in: stored) != .theirs
+        }
+        return isLinked
+    }
+
     private func settle(
-        _ wanted: Store.HubAsset, _ staged: String?, in folder: String, _ links: inout LivingLinks
+        _ wanted: Store.HubAsset, _ staged: String?, in folder: String, _ links: inout LivingLinks,
+        _ remembered: inout RememberedLinks
     ) throws {
         _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
             if wanted.digest == nil, try links.contains(wanted.path) {
@@ -105,9 +138,15 @@ extension Synchronizer {
                 try giveWay([mine], in: folder)
             } else if let mine, !isChanged {
                 try store.removeAsset(mine)
+                if wanted.digest == nil {
+                    try store.keepForUndo(mine, isReplaced: false, for: remembered.batches(linking: mine.path))
+                } else {
+                    // The undo of an earlier import leaves alone what came from the hub since.
+                    try store.forgetAsset(wanted.path)
+                }
+            } else if mine == nil, let digest = wanted.digest {
+                try store.makeRoomInMemory(for: digest, at: wanted.path)
             }
-            // The undo of an earlier import leaves alone what came from the hub since.
-            try store.forgetAsset(wanted.path)
             if let staged, let digest = wanted.digest {
                 let asset = Asset(
                     path: wanted.path, size: wanted.size, digest: digest,

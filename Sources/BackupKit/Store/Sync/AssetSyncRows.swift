@@ -11,7 +11,8 @@ extension Store {
         AND (version IS NULL OR wanted = 0 AND base IS NOT asset.sha256)
         """
     static let goneAssetRows = """
-        FROM asset_sync LEFT JOIN asset USING (path) WHERE asset.path IS NULL AND base IS NOT NULL AND wanted = 0
+        FROM asset_sync LEFT JOIN asset USING (path) WHERE asset.path IS NULL AND wanted = 0
+        AND (base IS NOT NULL OR asset_sync.sha256 IS NOT NULL)
         AND NOT EXISTS (SELECT 1 FROM witness WHERE place = 'asset' AND key = asset_sync.path)
         """
 
@@ -41,16 +42,21 @@ extension Store {
         /// Nil: it is gone.
         let asset: Asset?
         let base: Int64?
+        /// The digest of which the file is a later version, where the hub has that.
+        var replaces: String?
     }
 
     /// Rows that are damaged are handed to `damaged`.
     func pendingAssets(damaged: (DamagedRow) throws -> Void) throws -> [PendingAsset] {
         var found: [PendingAsset] = []
-        let query = try database.prepare("SELECT path, version \(Self.pendingAssetRows) ORDER BY path")
+        let query = try database.prepare("SELECT path, version, base \(Self.pendingAssetRows) ORDER BY path")
         while try query.step() {
             do {
                 let asset = try asset(query.text(0))
-                found.append(PendingAsset(path: query.text(0), asset: asset, base: query.optionalInteger(1)))
+                found.append(
+                    PendingAsset(
+                        path: query.text(0), asset: asset, base: query.optionalInteger(1),
+                        replaces: query.optionalText(2)))
             } catch let row as DamagedRow { try damaged(row) }
         }
         let gone = try database.prepare("SELECT path, version \(Self.goneAssetRows) ORDER BY path")
@@ -71,6 +77,8 @@ extension Store {
         /// What both sides had last.
         let base: String?
         let isWanted: Bool
+        /// Wanted, and no version of what both sides had: somebody has used the path for another file.
+        var isStranger = false
     }
 
     private static let hubAssetColumns = "path, version, size, sha256, modified_ns, base, wanted"
@@ -79,7 +87,7 @@ extension Store {
         HubAsset(
             path: row.text(0), version: row.integer(1), size: max(0, row.integer(2)),
             digest: row.optionalText(3).flatMap { SHA256Digest(hex: $0) }, modifiedNanoseconds: row.integer(4),
-            base: row.optionalText(5), isWanted: row.integer(6) != 0)
+            base: row.optionalText(5), isWanted: row.integer(6) != 0, isStranger: row.integer(6) == 2)
     }
 
     func hubAsset(_ path: String) throws -> HubAsset? {
@@ -99,7 +107,8 @@ extension Store {
     func setHubAsset(_ asset: HubAsset) throws {
         try database.statement("INSERT OR REPLACE INTO asset_sync VALUES (?, ?, ?, ?, ?, ?, ?)")
             .bind(1, asset.path).bind(2, asset.version).bind(3, asset.size).bind(4, asset.digest?.hex)
-            .bind(5, asset.modifiedNanoseconds).bind(6, asset.base).bind(7, asset.isWanted ? Int64(1) : 0).run()
+            .bind(5, asset.modifiedNanoseconds).bind(6, asset.base)
+            .bind(7, asset.isWanted ? asset.isStranger ? Int64(2) : 1 : 0).run()
     }
 
     /// Where neither side has a file any more, not even its name is kept. Returns whether no delete waits for the hub. Must
@@ -121,7 +130,22 @@ extension Store {
 
     /// The hub's file is to be fetched. Must run inside `write`.
     func wantAsset(_ path: String) throws {
-        try database.statement("UPDATE asset_sync SET wanted = 1 WHERE path = ?").bind(1, path).run()
+        try database.statement("UPDATE asset_sync SET wanted = max(wanted, 1) WHERE path = ?").bind(1, path).run()
+    }
+
+    /// This side's file has left the path, and the hub's is to be fetched. Must run inside `write`.
+    func leaveAsset(_ path: String) throws {
+        try database.statement("UPDATE asset_sync SET base = NULL, wanted = 1 WHERE path = ?").bind(1, path).run()
+    }
+
+    /// A file that did not take the place of another one in this batch is no version of what the hub has under its path.
+    func noteNewFile(_ asset: Asset) throws {
+        try database.statement(
+            """
+            UPDATE asset_sync SET base = NULL WHERE path = ?1 AND base IS NOT ?2 AND wanted = 0
+            AND NOT EXISTS (SELECT 1 FROM batch_asset WHERE batch = ?3 AND path = ?1 AND sha256 IS NOT NULL)
+            """
+        ).bind(1, asset.path).bind(2, asset.digest.hex).bind(3, currentBatch?.id).run()
     }
 
     /// Forgets the batches that put a sync's files in place: a sync is not undone.
@@ -155,11 +179,21 @@ extension Asset {
         } catch { return (error as? BackupError)?.message ?? "cannot be read" }
     }
 
-    func record(at time: Timestamp) -> Record {
-        let fields = JSON.object([
-            JSON.Member("modified_ns", JSON(modifiedNanoseconds)), JSON.Member("sha256", .string(digest.hex)),
-            JSON.Member("size", JSON(size)),
-        ])
+    private static let earlierMember = "was"
+    private static let earlierLimit = 100
+
+    /// The digests of the versions that a file of the hub took the place of, oldest first.
+    static func earlierVersions(of record: Record) throws -> [String] {
+        try JSON(parsing: record.fields)[earlierMember]?.array?.compactMap(\.string) ?? []
+    }
+
+    func record(at time: Timestamp, earlierVersions: [String] = []) -> Record {
+        let earlier = earlierVersions.suffix(Self.earlierLimit).map { JSON.string($0) }
+        let fields = JSON.object(
+            [
+                JSON.Member("modified_ns", JSON(modifiedNanoseconds)), JSON.Member("sha256", .string(digest.hex)),
+                JSON.Member("size", JSON(size)),
+            ] + (earlier.isEmpty ? [] : [JSON.Member(Self.earlierMember, .array(earlier))]))
         return Record(
             id: RecordID(zone: Store.assetZone, name: path), type: Store.assetType, localID: path,
             fields: fields.compact, createdAt: time, modifiedAt: time)

@@ -129,8 +129,9 @@ public final class Synchronizer {
                 try pull()
                 try fetchWhatWaited()
                 try fetchAssets()
-                var alone = try pushShares()
-                alone = try pushAssets() && alone
+                let alone = try pushShares()
+                // No record goes before the files that it links: that tells other devices which file a link means.
+                guard try pushAssets() else { continue }
                 if try push() && alone { return }
             } catch HubError.tokenUnknown {
                 result.resynced = true

@@ -1,0 +1,121 @@
+/// What the undo history says of paths. A sync may take a path away from the file that the history means: the history
+/// follows the file, so that an undo brings records back with their own bytes.
+extension Store {
+    /// Files have other names: what earlier batches remember of them, and of records that link them, follows. Must run
+    /// inside `batch`.
+    func moveMemory(_ moved: [ByteName: String]) throws {
+        guard let batch = currentBatch, !moved.isEmpty else { return }
+        for (old, new) in moved {
+            // The undo of an import takes its own file away, and not one that was here before.
+            try database.statement(
+                """
+                UPDATE OR IGNORE batch_asset SET path = ?2, kept = nullif(kept, path) WHERE path = ?1 AND batch <> ?3
+                AND (sha256 IS NOT NULL OR NOT EXISTS (SELECT 1 FROM asset WHERE path = ?2 AND change < ?4))
+                """
+            ).bind(1, old.text).bind(2, new).bind(3, batch.id).bind(4, batch.firstChange).run()
+            try forgetAsset(old.text)
+        }
+        let rows = try database.prepare(
+            """
+            SELECT rowid, fields FROM batch_record
+            WHERE type = ? AND deleted_at IS NULL AND instr(fields, '"linkedFiles"') > 0
+            """
+        ).bind(1, RecordType.publication)
+        var changed: [(row: Int64, fields: String)] = []
+        while try rows.step() {
+            let text = rows.text(1)
+            guard let fields = try ifReadable({ try Fields.following(moved, in: text) }) ?? nil else { continue }
+            changed.append((rows.integer(0), fields))
+        }
+        rows.reset()
+        for (row, fields) in changed {
+            try database.statement("UPDATE batch_record SET fields = ? WHERE rowid = ?").bind(1, fields).bind(2, row)
+                .run()
+        }
+    }
+
+    /// A file that this batch has removed stays for those batches whose undo brings back a record that links it, under a
+    /// name of its own where another file takes its path.
+    func keepForUndo(_ asset: Asset, isReplaced: Bool, for batches: Set<Int64>) throws {
+        var path = asset.path
+        guard try !batches.isEmpty || isRemembered(asset.path) else { return try forgetAsset(asset.path) }
+        if isReplaced {
+            switch try nameBesideAnother(asset) {
+            case .conflict(let free), .known(let free): path = free
+            case .added, .unchanged: break
+            }
+            try moveMemory([ByteName(asset.path): path])
+        }
+        for batch in batches {
+            try database.statement(
+                """
+                INSERT OR IGNORE INTO batch_asset SELECT ?1, ?2, size, sha256, local_only, modified_ns, kept
+                FROM batch_asset WHERE batch = ?3 AND path = ?4
+                """
+            ).bind(1, batch).bind(2, path).bind(3, currentBatch?.id).bind(4, asset.path).run()
+        }
+    }
+
+    private func isRemembered(_ path: String) throws -> Bool {
+        let query = try database.statement(
+            "SELECT 1 FROM batch_asset WHERE path = ?1 AND batch <> ?2 AND sha256 IS NOT NULL"
+        ).bind(1, path).bind(2, currentBatch?.id)
+        defer { query.reset() }
+        return try query.step()
+    }
+
+    /// Another file takes a path that is empty here: what the history remembers of an earlier one gets another name.
+    func makeRoomInMemory(for digest: SHA256Digest, at path: String) throws {
+        let query = try database.prepare(
+            """
+            SELECT \(Self.assetColumnNames.joined(separator: ", ")) FROM batch_asset
+            WHERE path = ?1 AND sha256 <> ?2 AND kept = sha256 ORDER BY batch DESC LIMIT 1
+            """
+        ).bind(1, path).bind(2, digest.hex)
+        guard try query.step(), let earlier = try ifSound({ try RowReader.asset(query) }) else {
+            return try forgetAsset(path)
+        }
+        switch try nameBesideAnother(earlier) {
+        case .conflict(let free), .known(let free): try moveMemory([ByteName(path): free])
+        case .added, .unchanged: break
+        }
+    }
+}
+
+/// The files that records of the undo history link, with the batches.
+struct RememberedLinks {
+    private let store: Store
+    private var batches: [ByteName: Set<Int64>]?
+
+    init(_ store: Store) { self.store = store }
+
+    /// Which batches' undo brings back a record that links a file.
+    mutating func batches(linking path: String) throws -> Set<Int64> {
+        let known = try batches ?? read()
+        batches = known
+        return known[ByteName(path)] ?? []
+    }
+
+    private func read() throws -> [ByteName: Set<Int64>] {
+        var found: [ByteName: Set<Int64>] = [:]
+        let rows = try store.database.prepare(
+            "SELECT batch, fields FROM batch_record WHERE deleted_at IS NULL AND instr(fields, '\"linkedFiles\"') > 0")
+        while try rows.step() {
+            let links = try store.ifReadable { try Store.links(in: rows.text(1)) } ?? []
+            for path in links { found[ByteName(path), default: []].insert(rows.integer(0)) }
+        }
+        return found
+    }
+}
+
+extension Fields {
+    /// The text of a publication's fields where its files have other names; nil where it links none of them.
+    static func following(_ moved: [ByteName: String], in text: String) throws -> String? {
+        let fields = try parse(text)
+        let links = strings(RecordFiles.links, in: fields)
+        guard links.contains(where: { moved[ByteName($0)] != nil }) else { return nil }
+        let new = Set(links.map { ByteName(moved[ByteName($0)] ?? $0) }).map(\.text).sorted(by: precedesBytewise)
+        return Fields.text(
+            fields.map { $0.name == RecordFiles.links ? Field($0.name, .array(new.map { .string($0) })) : $0 })
+    }
+}
