@@ -73,9 +73,14 @@ extension Intake {
     }
 
     /// Decides where the files of a backup will lie, so that its records link them there: a link means the backup's file.
-    /// `areTaken` is false where the files stay in the backup; then only those that the store has count.
-    func planPlaces(of files: [Asset], areTaken: Bool) throws {
+    /// `areTaken` is false where the files stay in the backup; then only those that the store has count. `others` are those that
+    /// the backup speaks of, and cannot give.
+    func planPlaces(of files: [Asset], others: [Asset], areTaken: Bool) throws {
         moved = [:]
+        let digests = (others + files).map { (ByteName($0.path), $0.digest) }
+        backupLinks = try BackupLinks(
+            store, digests: Dictionary(digests, uniquingKeysWith: { $1 }),
+            coming: areTaken ? Set(files.map { ByteName($0.path) }) : [])
         guard policy != .quarantine else { return }
         var links = LivingLinks(store) { _, isLocalOnly in isLocalOnly }
         staying = try overwrite ? links.all() : []
@@ -86,6 +91,7 @@ extension Intake {
             }
             if try areTaken || store.asset(known)?.digest == file.digest { moved[ByteName(file.path)] = known }
         }
+        backupLinks?.coming.formUnion(moved.keys)
     }
 
     /// Where a file will lie; nil when there is no place for it.

@@ -87,6 +87,8 @@ final class Intake {
     var moved: [ByteName: String] = [:]
     /// Files that records name which `--mode replace` leaves.
     var staying: Set<ByteName> = []
+    /// What the records of a backup link; nil where they come from elsewhere.
+    var backupLinks: BackupLinks?
     /// The names of all files of a backup, and those that were chosen for some of them.
     var ownNames: Set<ByteName> = []
     struct AssetVersion: Hashable {
@@ -139,7 +141,8 @@ final class Intake {
         try Interrupt.check()
         if RecordType.conflict != record.type { result.read += 1 }
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
-        let record = try (schema.map { try fill(record, $0) } ?? record).following(moved)
+        let filled = try schema.map { try fill(record, $0) } ?? record
+        let record = try policy == .quarantine ? filled : linkingOwnFiles(filled)
         if record.type == RecordType.conflict { return try takeConflict(record) }
         if policy == .quarantine, record.type != Quarantine.type { return try putAside(record) }
         let outcome: Outcome

@@ -155,8 +155,10 @@ public enum Restorer {
         let replaced = options.mode == .replace && options.match == nil ? prepared.layout.kinds(of: options.kinds) : []
         // Before places are planned: what goes leaves its name to others.
         if replaced.contains(.attachments) { try removeOtherAssets(than: prepared, unsound, replaced, intake) }
-        try intake.planPlaces(of: files(of: prepared, unsound), areTaken: options.kinds.contains(.attachments))
-        defer { intake.moved = [:] }
+        let sound = files(of: prepared, unsound)
+        try intake.planPlaces(
+            of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments))
+        defer { (intake.moved, intake.backupLinks) = ([:], nil) }
         let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
         let publications = try views.takeRecords(into: intake) { record in
             guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
@@ -198,6 +200,14 @@ public enum Restorer {
             .map {
                 Asset(path: String($0.key.dropFirst(layout.prefix.count)), size: $0.value.size, digest: $0.value.digest)
             }
+    }
+
+    /// Those that the manifest lists, also where they are damaged or not there.
+    private static func listedFiles(of prepared: Prepared) -> [Asset] {
+        let layout = prepared.layout
+        return layout.expected.filter { layout.role(of: $0.key) == .attachment }.map {
+            Asset(path: String($0.key.dropFirst(layout.prefix.count)), size: $0.value.size, digest: $0.value.digest)
+        }
     }
 
     private static func removeOtherAssets(
