@@ -20,7 +20,11 @@ extension Intake {
             try heard(record, outcome)
             return outcome
         }
-        let envelope = try Quarantine.envelope(of: record)
+        var files: [ByteName: SHA256Digest] = [:]
+        for path in record.type == RecordType.publication ? try Store.links(of: record) : [] {
+            files[ByteName(path)] = backupLinks?.digest(of: path)
+        }
+        let envelope = try Quarantine.envelope(of: record, files: files)
         let isKnown = try store.record(envelope.id)?.record.isDeleted == false
         if isKnown {
             result.unchanged += 1
@@ -74,7 +78,7 @@ extension Quarantine {
                 }
                 return (released, summary: JSON.object([JSON.Member("released", JSON(released.count))]).compact)
             }
-            return Store.Curated(ids: released, batch: batch?.id)
+            return Store.Curated(ids: released, batch: batch?.id, findings: store.fileFindings)
         }
     }
 
@@ -109,11 +113,9 @@ extension Quarantine {
         if let finding = SchemaVersion.finding(about: record) {
             throw BackupError(.refused, finding.message, at: finding.subject, remedy: finding.remedy)
         }
-        var moved: [ByteName: String] = [:]
-        for path in record.type == RecordType.publication ? try Store.links(of: record) : [] {
-            moved[ByteName(path)] = try releaseFile(path, in: store, folder)
-        }
-        let outcome = try store.release(record.following(moved), derive: Intake.derive)
+        let files = ReleasedFiles(store, folder, digests: try files(of: envelope))
+        let linked = try files.linked(by: record)
+        let outcome = try store.release(linked, derive: Intake.derive)
         if case .protect(let reason) = outcome.decision {
             throw BackupError(
                 .refused, reason.rawValue, at: outcome.id.description,
@@ -121,24 +123,5 @@ extension Quarantine {
         }
         try store.remove(envelope.id)
         return outcome.id
-    }
-
-    /// Returns the name that the file gets, where that is another one.
-    private static func releaseFile(_ path: String, in store: Store, _ folder: String) throws -> String? {
-        guard let kept = try store.asset(Intake.quarantined(path)), try store.isInPlace(kept) else { return nil }
-        let source = try store.place(of: kept)
-        let copy = "file-\(RandomID.make())"
-        guard try RootDirectory(folder).copy(FileHandle.openForReading(source), to: copy) == kept.digest else {
-            throw BackupError(.damaged, "is not what the store remembers", at: source)
-        }
-        let asset = Asset(
-            path: path, size: kept.size, digest: kept.digest, modifiedNanoseconds: kept.modifiedNanoseconds)
-        // Where another file has that name by now, both are kept, and a person decides.
-        let outcome = try store.placeAsset(asset, from: "\(folder)/\(copy)")
-        try store.removeAsset(kept)
-        return switch outcome {
-        case .conflict(let other), .known(let other): other
-        case .added, .unchanged: nil
-        }
     }
 }

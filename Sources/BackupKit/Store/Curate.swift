@@ -7,6 +7,7 @@ extension Store {
         public let ids: [RecordID]
         /// Nil where nothing was changed.
         public let batch: Int64?
+        public var findings: [Finding] = []
     }
 
     /// All of the records or none.

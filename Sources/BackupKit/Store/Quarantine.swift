@@ -4,17 +4,37 @@
 public enum Quarantine {
     public static let type = "Quarantined"
     public static let zone = "Quarantine"
-    private static let member = "record"
+    private static let (member, filesMember) = ("record", "files")
 
-    /// Named after the record and what it says, so that the same version is put aside once.
-    static func envelope(of record: Record) throws -> Record {
+    /// Named after the record and what it says, so that the same version is put aside once. `files` are the digests of the
+    /// files that it links, by their paths in the backup.
+    static func envelope(of record: Record, files: [ByteName: SHA256Digest] = [:]) throws -> Record {
         let text = record.jsonText
         let mark = text.withUnsafeBytes { SHA256Digest.of($0) }.hex.prefix(16)
         let name = "\(record.id.name)@\(mark)"
         return Record(
             id: RecordID(zone: zone, name: name), type: type, localID: name,
-            fields: Fields.text([Field(member, String(decoding: text, as: UTF8.self))]), createdAt: record.createdAt,
+            fields: Fields.text([Field(member, String(decoding: text, as: UTF8.self))] + filesField(files)),
+            createdAt: record.createdAt,
             modifiedAt: record.modifiedAt, schemaVersion: record.schemaVersion, isLocalOnly: true)
+    }
+
+    private static func filesField(_ files: [ByteName: SHA256Digest]) -> [Field] {
+        let sorted = files.sorted { precedesBytewise($0.key.text, $1.key.text) }
+        let members = sorted.map { JSON.Member($0.key.text, .string($0.value.hex)) }
+        return members.isEmpty ? [] : [Field(filesMember, .object(members))]
+    }
+
+    /// The digests of the files that the record in an envelope links; nil where a version of this tool made it that noted none.
+    static func files(of envelope: Record) throws -> [ByteName: SHA256Digest]? {
+        guard let text = try Fields.parse(envelope.fields).first(where: { $0.name == filesMember })?.value else {
+            return nil
+        }
+        var files: [ByteName: SHA256Digest] = [:]
+        for member in try JSON(parsing: text).members ?? [] {
+            files[ByteName(member.key)] = member.value.string.flatMap { SHA256Digest(hex: $0) }
+        }
+        return files
     }
 
     /// What is in an envelope; nil when the record is none.

@@ -143,7 +143,8 @@ extension Command {
                         call.output.note("Nothing changed: it was so already.")
                     }
                 }
-                return .done
+                call.say(curated.findings)
+                return curated.findings.isEmpty ? .done : .incomplete
             })
     }
 }
