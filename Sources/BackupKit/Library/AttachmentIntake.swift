@@ -82,7 +82,7 @@ extension Intake {
             store, digests: Dictionary(digests, uniquingKeysWith: { $1 }),
             coming: areTaken ? Set(files.map { ByteName($0.path) }) : [])
         guard policy != .quarantine else { return }
-        var links = LivingLinks(store) { _, isLocalOnly in isLocalOnly }
+        var links = LivingLinks(store) { $0.isLocalOnly }
         staying = try overwrite ? links.all() : []
         ownNames = Set(files.map { ByteName($0.path) })
         for file in files {
