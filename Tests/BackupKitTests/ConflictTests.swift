@@ -314,22 +314,49 @@ extension TestStore {
         }
     }
 
+    /// A device of 0.1.0 took the conflicts of newer devices for records of a type that it did not know.
+    @Test func conflictsOfVersion01ThatNewerDevicesFoundToo_areNotThereTwice() throws {
+        try withStore { test in
+            let works = ["a", "b"].map {
+                record($0, "{\"citeKey\":\"k\"}", type: RecordType.publication, zone: "Library")
+            }
+            let theirs = ["c", "d"].map {
+                record($0, "{\"citeKey\":\"l\"}", type: RecordType.publication, zone: "Library")
+            }
+            for record in works + theirs { try test.store.take(record) }
+            _ = try test.store.write {
+                try test.store.noteConflict(kind: "publication", subject: "k", existing: "b", incoming: "a")
+                try test.store.noteConflict(kind: "publication", subject: "l", existing: "c", incoming: "d")
+            }
+            let before = try test.store.digest()
+            try makeTableOfVersion01(in: test.store.database, "(7, 'publication', 'k', 'a', 'b', 5, NULL)")
+            #expect(try test.store.digest() == before)
+            #expect(try test.store.conflicts().map(\.subject).sorted() == ["k", "l"])
+            #expect(try test.store.conflict(7)?.subject == "k")
+            #expect(try StoreCheck.run(test.store).findings.isEmpty)
+        }
+    }
+
+    private func makeTableOfVersion01(in database: SQLite, _ rows: String) throws {
+        try database.execute(
+            """
+            DROP TABLE conflict_number;
+            CREATE TABLE conflict (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL,
+                existing TEXT NOT NULL, incoming TEXT NOT NULL, detected_at INTEGER NOT NULL, batch INTEGER)
+                STRICT;
+            INSERT INTO conflict VALUES \(rows)
+            """)
+        try database.write { try Conflict.makeRecords(in: database) }
+    }
+
     @Test func conflictsOfVersion01BecomeRecords_underTheirNumbers() throws {
         try withStore { test in
             try test.store.take(
                 record("a", "{\"citeKey\":\"k\"}", type: RecordType.publication, zone: "Library"),
                 record("b", "{\"citeKey\":\"k\"}", type: RecordType.publication, zone: "Library"))
-            let database = test.store.database
-            try database.execute(
-                """
-                DROP TABLE conflict_number;
-                CREATE TABLE conflict (id INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL,
-                    existing TEXT NOT NULL, incoming TEXT NOT NULL, detected_at INTEGER NOT NULL, batch INTEGER)
-                    STRICT;
-                INSERT INTO conflict VALUES (7, 'publication', 'k', 'b', 'a', 5, NULL),
-                    (9, 'asset', 'x.pdf', 'x.pdf', 'y.pdf', 5, NULL)
-                """)
-            try database.write { try Conflict.makeRecords(in: database) }
+            try makeTableOfVersion01(
+                in: test.store.database,
+                "(7, 'publication', 'k', 'b', 'a', 5, NULL), (9, 'asset', 'x.pdf', 'x.pdf', 'y.pdf', 5, NULL)")
             let found = try test.store.conflicts()
             #expect(found.map(\.id) == [7] && found.map(\.subject) == ["k"] && found.map(\.existing) == ["b"])
             #expect(try test.store.conflict(9)?.isAboutAssets == true)

@@ -143,6 +143,25 @@ import Testing
         #expect(try bench.digest() == digest)
     }
 
+    @Test func aRecordWithTwoRows_isNamed_andTheNewerOneStays() throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        let columns = "zone, name, type, local_id, fields, field_times, created_at, modified_at, device_id, schema_version"
+        try damage(
+            bench,
+            """
+            UPDATE counter SET value = value + 1;
+            INSERT INTO local_key SELECT key, value, content FROM local_key, counter
+            WHERE change = (SELECT change FROM record WHERE local_id = 'E1');
+            INSERT INTO record (change, \(columns), local_only) SELECT value, \(columns), 0 FROM record, counter
+            WHERE local_id = 'E1'
+            """)
+        #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("OllieEvents/E1"))
+        try bench.tool(exit: 0, "store", "repair")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+    }
+
     // MARK: Files
 
     @Test func aFileThatIsGone_isDamageForARepair_andIsGivenUp() throws {

@@ -335,8 +335,10 @@ extension Conflict {
         """
         SELECT zone, local_only \(Store.byKey) AND local_id = ?2 AND type = 'Publication' AND deleted_at IS NULL
         """)
+    private static let isThere = Query("SELECT 1 \(Store.byKey) AND local_id = ?2 AND zone = ?3")
 
-    /// The step of the store's schema that turns the table of conflicts into records.
+    /// The step of the store's schema that turns the table of conflicts into records. Those that a sync has brought from
+    /// newer devices are records already.
     static func makeRecords(in database: SQLite) throws {
         try database.execute(
             """
@@ -361,16 +363,25 @@ extension Conflict {
                 zone: places.first?.0 ?? RecordType.libraryZone, isLocalOnly: isApart,
                 at: Timestamp(milliseconds: old.integer(4)))
             guard names.insert(record.id).inserted else { continue }
+            try database.statement("INSERT INTO conflict_number VALUES (?, ?, ?)")
+                .bind(1, old.integer(0)).bind(2, record.id.zone).bind(3, record.id.name).run()
+            let known = try database.statement(isThere).bind(1, hasher.key(record.localID)).bind(2, record.localID)
+                .bind(3, record.id.zone)
+            defer { known.reset() }
+            if try known.step() { continue }
             change += 1
             let row = try database.statement(Store.insert)
             Store.bind(record, change: change, to: row)
             try row.bind(14, hasher.row(record, change)).run()
             try database.statement("INSERT INTO local_key VALUES (?, ?, ?)")
                 .bind(1, hasher.key(record.localID)).bind(2, change).bind(3, hasher.content(record)).run()
-            try database.statement("INSERT INTO conflict_number VALUES (?, ?, ?)")
-                .bind(1, old.integer(0)).bind(2, record.id.zone).bind(3, record.id.name).run()
         }
         old.reset()
+        try database.execute(
+            """
+            INSERT OR IGNORE INTO conflict_number (record_zone, record_name)
+            SELECT zone, ifnull(name, local_id) FROM record WHERE type = '\(RecordType.conflict)'
+            """)
         try database.statement("UPDATE counter SET value = ?").bind(1, change).run()
         try database.execute("DROP TABLE conflict")
     }

@@ -156,6 +156,9 @@ public struct StoreCheck {
                     + "goes on without")
         }
         guard indexes else { return }
+        for twin in try store.twinRows() {
+            add(.recordDamaged, .damage, twin.damage.subject, twin.damage.reason, Self.repair)
+        }
         let keys = try store.database.integer("SELECT count(*) FROM local_key") - Int64(gone)
         if stale > 0 || keys != Int64(result.records) {
             add(

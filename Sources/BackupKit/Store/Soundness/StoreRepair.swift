@@ -57,6 +57,11 @@ struct StoreRepair {
         if before.contains(where: { $0.code == .storeDamaged }) { try mendDatabase() }
         hasStaleIndex = before.contains { $0.code == .indexMismatch }
         for row in try badRows() { try mend(row) }
+        for twin in try store.twinRows() {
+            replaced.append(twin.damage.line)
+            try store.removeTwin(twin)
+            note(.index, twin.damage.subject, "has one row again, the newer one")
+        }
         try mendSetAside()
         try mendSmallRows()
         let gone = try mendGone()
