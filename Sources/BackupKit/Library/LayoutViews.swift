@@ -160,38 +160,52 @@ struct FileIntake {
         self.limits = limits
     }
 
-    /// `records.jsonl`. Tombstones first: one that belongs to a local-only copy must be known before the copy arrives.
+    /// `records.jsonl`. Tombstones first: one that belongs to a local-only copy must be known before the copy arrives. A
+    /// tombstone that would take a record of another name comes last, when it is known whether the backup has that alive.
     func takeRecords(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
         intake.takesRecords = true
+        let store = intake.store
+        store.takesBackup = true
+        defer { (store.takesBackup, store.aliveInBackup) = (false, []) }
+        var doubtful: [Record] = []
+        var names: Set<ByteName> = []
+        func take(_ record: Record) throws {
+            if record.isDeleted, try store.hasLive(beside: record) {
+                doubtful.append(record)
+                names.insert(ByteName(record.localID))
+                return
+            }
+            if !names.isEmpty, names.contains(ByteName(record.localID)) { store.aliveInBackup.insert(record.id) }
+            try intake.take(record)
+        }
         for wantsTombstones in [true, false] {
             var reader = LineReader(limit: limits.lineBytes)
-            func take(_ line: LineReader.Line) throws {
-                try takeRecord(line, name, tombstones: wantsTombstones, wanted)
+            func takeLine(_ line: LineReader.Line) throws {
+                if let record = try record(line, name, tombstones: wantsTombstones), wanted(record) { try take(record) }
             }
-            try FileHandle.openText(path).forEachChunk { try reader.feed($0, take) }
-            try reader.finish(take)
+            try FileHandle.openText(path).forEachChunk { try reader.feed($0, takeLine) }
+            try reader.finish(takeLine)
         }
+        for tombstone in doubtful { try intake.take(tombstone) }
     }
 
-    /// Takes the line if it is of the wanted sort; what is wrong with it is said once, in the second pass.
-    private func takeRecord(
-        _ line: LineReader.Line, _ name: String, tombstones: Bool, _ wanted: (Record) -> Bool
-    ) throws {
+    /// The record of a line if it is of the wanted sort; what is wrong with it is said once, in the second pass.
+    private func record(_ line: LineReader.Line, _ name: String, tombstones: Bool) throws -> Record? {
         let place = "\(name):\(line.number)"
         guard let bytes = line.bytes else {
             if !tombstones { intake.reject(place, "is longer than a line may be") }
-            return
+            return nil
         }
-        if bytes.count == 0 || tombstones && !contains("\"deletedAt\"", in: bytes) { return }
+        if bytes.count == 0 || tombstones && !contains("\"deletedAt\"", in: bytes) { return nil }
         let record: Record
         do {
             record = try Record(parsing: bytes)
             _ = try Fields.parse(record.fields)
         } catch let error as BackupError {
             if !tombstones { intake.reject(place, error.message) }
-            return
+            return nil
         }
-        if record.isDeleted == tombstones, wanted(record) { try intake.take(record) }
+        return record.isDeleted == tombstones ? record : nil
     }
 
     /// Takes logs line by line: first the lines without an id, of all files, so that a line that has got its id meanwhile is

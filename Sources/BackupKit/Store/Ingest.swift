@@ -123,7 +123,7 @@ extension Store {
 
     /// The record that an incoming one is a version of: the same identity, or the same type and local id.
     func match(_ incoming: Record, among sameLocalID: [StoredRecord]) throws -> Match {
-        let sameType = sameLocalID.filter { $0.record.type == incoming.type }
+        let sameType = sameLocalID.filter { $0.record.type == incoming.type && !liesBeside($0, incoming) }
         let same = sameType.first { $0.record.id == incoming.id }
         // A live local-only copy stands for the record, whatever arrives under its old name. Tombstones are for that
         // name alone: they are kept beside the copy, for everybody else.
@@ -142,6 +142,18 @@ extension Store {
         let other = live ?? sameType.max { $0.record.modifiedAt < $1.record.modifiedAt }
         if let other, WorkLineage.areBesideEachOther(other.record, incoming) { return (nil, named != nil) }
         return (other, named != nil)
+    }
+
+    /// Whether a record is alive that has the local id of a tombstone, and another name.
+    func hasLive(beside tombstone: Record) throws -> Bool {
+        let known = try records(localID: tombstone.localID).map(\.record).filter { $0.type == tombstone.type }
+        return known.contains { !$0.isDeleted && !$0.isLocalOnly } && !known.contains { $0.id == tombstone.id }
+    }
+
+    /// Whether a record came with the same backup as an incoming one of its local id, under another name.
+    private func liesBeside(_ stored: StoredRecord, _ incoming: Record) -> Bool {
+        guard takesBackup, stored.record.id != incoming.id else { return false }
+        return currentBatch.map { stored.change >= $0.firstChange } == true || aliveInBackup.contains(stored.record.id)
     }
 
     func clamp(_ record: Record, to now: Timestamp) -> (Record, Bool) {

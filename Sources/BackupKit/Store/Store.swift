@@ -41,6 +41,10 @@ public final class Store {
     /// What the running batch, or the last one, has to tell of files: versions of apps that it replaced and kept, and files
     /// that wait for room in the folder.
     var fileFindings: [Finding] = []
+    /// Whether records of one backup come in: each is a record of its own, though several have one local id.
+    var takesBackup = false
+    /// Records of that backup that are alive in it, and not to be taken for others of their local id.
+    var aliveInBackup: Set<RecordID> = []
     /// Keeps writers from collecting bytes that this reader may need.
     private let readerLock: FileHandle?
 
