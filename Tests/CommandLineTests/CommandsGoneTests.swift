@@ -146,7 +146,8 @@ import Testing
     @Test func aRecordWithTwoRows_isNamed_andTheNewerOneStays() throws {
         let bench = try bench()
         let digest = try bench.digest()
-        let columns = "zone, name, type, local_id, fields, field_times, created_at, modified_at, device_id, schema_version"
+        let columns =
+            "zone, name, type, local_id, fields, field_times, created_at, modified_at, device_id, schema_version"
         try damage(
             bench,
             """
