@@ -266,6 +266,24 @@ final class Papers {
         }
     }
 
+    @Test func aFileThatDidNotComeWithItsWork_isNamedOnce() throws {
+        var limits = HubLimits.file
+        limits.assetBytes = 20
+        try withDevices("A", "B", limits: limits) { devices in
+            let papers = Papers(devices)
+            try papers.add("k1", "more bytes than the hub takes", on: "A")
+            try papers.add("k2", "bytes of k2", at: Papers.paths[1], on: "A")
+            #expect(try devices.sync("A").needsAttention)
+            let first = try devices.sync("B")
+            #expect(first.findings.map(\.code) == [.linkMissing] && first.needsAttention)
+            #expect(first.findings.first?.subject == Papers.paths[0])
+            try papers.edit("k1", on: "A")
+            try devices.sync("A")
+            let second = try devices.sync("B")
+            #expect(second.pulled == 1 && second.findings.isEmpty && !second.needsAttention)
+        }
+    }
+
     @Test func nothingIsRedone_afterOtherWork() throws {
         try withDevices("A") { devices in
             let papers = Papers(devices)

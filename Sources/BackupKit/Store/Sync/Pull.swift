@@ -154,6 +154,7 @@ extension Synchronizer {
         try store.insert(record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
         if record.type == RecordType.conflict { newConflicts.insert(record.id) }
+        try noteLinks(of: record) { nil }
         try arrived(record)
     }
 
@@ -175,6 +176,7 @@ extension Synchronizer {
     private func replace(
         _ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ isClamped: Bool
     ) throws {
+        try noteLinks(of: record) { try store.record(change: row.change) }
         try store.replace(row.change, with: record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
         try arrived(record)

@@ -72,6 +72,8 @@ public final class Synchronizer {
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
     var hasReturnedAssets = false
+    /// What records that have come name for the first time.
+    var arrivedLinks: Set<ByteName> = []
     /// Attachments whose rows are not what the store has written: they neither go nor are replaced.
     var damagedAssets: [ByteName: DamagedRow] = [:]
     private var lastRequest: Double?
@@ -105,6 +107,7 @@ public final class Synchronizer {
             try forgetSyncedAssets()
         } catch let error as HubError { throw describe(error) }
         try reportConflicts(knownBefore: listed)
+        try reportMissingFiles()
         reportClock()
         result.held = try store.held()
         return result
