@@ -97,6 +97,14 @@ public struct Record: Sendable, Equatable {
             schemaVersion: schemaVersion, deletedAt: time)
     }
 
+    /// The tombstone of a name that was folded into another record of the same local id. It has another local id, even where
+    /// that is the name itself: whoever looks for the record must not find it deleted.
+    func foldedTombstone(at time: Timestamp) -> Record {
+        var tombstone = tombstone(at: time)
+        tombstone.localID = sameBytes(id.name, localID) ? "folded:\(id.name)" : id.name
+        return tombstone
+    }
+
     /// Whether it is a tombstone in which somebody has left more than a tombstone says.
     var hasRemains: Bool {
         isDeleted && (fields != "{}" || fieldTimes.count > takenIn.count || deviceID != nil)

@@ -116,12 +116,7 @@ public struct Deduplicator {
         try store.put(merged.keptAlive(at: time.next), replacing: survivor)
         if !changes.isEmpty { plan(.update, merged, changes, nil) }
         for other in sorted.dropFirst() {
-            var ghost = other.record.tombstone(at: time)
-            if key == nil {
-                // Not even where it is the name itself.
-                let name = ghost.id.name
-                ghost.localID = sameBytes(name, ghost.localID) ? "folded:\(name)" : name
-            }
+            let ghost = key == nil ? other.record.foldedTombstone(at: time) : other.record.tombstone(at: time)
             try store.put(ghost, replacing: other)
             result.folded += 1
             let reason = key.map { " (both are \($0))" } ?? ""

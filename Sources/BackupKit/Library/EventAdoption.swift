@@ -65,7 +65,7 @@ final class EventAdoption {
 
     /// Gives the record of the line without an id the line's id, and takes the line.
     private func giveID(_ record: Record) throws -> Outcome? {
-        for text in try EventLine.textsWithoutID(record) {
+        for text in try EventText.withoutID(record) {
             var number = 1
             while true {
                 let former = former(record, text, number)
@@ -135,7 +135,7 @@ final class EventAdoption {
         var found: [UInt64: Lines] = [:]
         var buffer: [UInt8] = []
         func note(_ record: Record, _ text: String?) throws {
-            for form in try text.map({ [$0] }) ?? EventLine.textsWithoutID(record) {
+            for form in try text.map({ [$0] }) ?? EventText.withoutID(record) {
                 let hash = store.hasher.text(form)
                 guard shared[hash] != nil else { continue }
                 if text == nil {
@@ -161,7 +161,7 @@ final class EventAdoption {
     private func isLive(_ id: String, saying text: String) throws -> Bool {
         try store.records(localID: id).contains { stored in
             try stored.record.type == RecordType.event && !stored.record.isDeleted
-                && EventLine.textsWithoutID(Fields.parse(stored.record.fields)).contains { sameBytes($0, text) }
+                && EventText.withoutID(Fields.parse(stored.record.fields)).contains { sameBytes($0, text) }
         }
     }
 
@@ -185,8 +185,8 @@ struct EventsByText {
     init(_ store: Store) throws {
         try store.forEachEvent { _, bytes in
             guard let fields = try store.ifReadable({ try Fields.parse(bytes) }) else { return }
-            let texts = try EventLine.textsWithoutID(fields)
-            for text in EventLine.id(in: fields) == nil ? texts.prefix(1) : texts[...] {
+            let texts = try EventText.withoutID(fields)
+            for text in EventText.id(in: fields) == nil ? texts.prefix(1) : texts[...] {
                 counts[store.hasher.text(text), default: 0] += 1
             }
         }
@@ -198,10 +198,6 @@ struct EventsByText {
 }
 
 extension EventLine {
-    fileprivate static func id(in fields: [Field]) -> String? {
-        Fields.string("id", in: fields) ?? Fields.string("localId", in: fields)
-    }
-
     /// The text is nil of a line that has an id.
     fileprivate static func recordAndText(_ line: UnsafeRawBufferPointer) throws -> (Record, text: String?) {
         var text: String?
@@ -210,22 +206,5 @@ extension EventLine {
             return 1
         }
         return (record, text)
-    }
-
-    /// What the line of a record may have said before the app gave it an id, and with it perhaps its times.
-    static func textsWithoutID(_ record: Record) throws -> [String] {
-        let fields = try Fields.parse(record.fields)
-        guard let id = id(in: fields), sameBytes(id, record.localID) else { return [] }
-        return try textsWithoutID(fields)
-    }
-
-    fileprivate static func textsWithoutID(_ fields: [Field]) throws -> [String] {
-        var texts: [String] = []
-        for added in [["id", "localId"], ["id", "localId", "created_at", "modified_at"]] {
-            let rest = fields.filter { !added.contains($0.name) }
-            let text = String(decoding: try Fields.canonical(Fields.text(rest)), as: UTF8.self)
-            if !texts.contains(text) { texts.append(text) }
-        }
-        return texts
     }
 }

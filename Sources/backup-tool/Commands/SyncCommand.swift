@@ -156,7 +156,8 @@ extension Invocation {
         if output.isJSON {
             output.report([
                 "message_type": "sync", "dryRun": .bool(dryRun), "pulled": .int(result.pulled),
-                "pushed": .int(result.pushed), "merged": .int(result.merged), "conflicts": .int(result.conflicts),
+                "pushed": .int(result.pushed), "merged": .int(result.merged), "joined": .int(result.joined),
+                "conflicts": .int(result.conflicts),
                 "clamped": .int(result.clamped), "resynced": .bool(result.resynced),
                 "attachments": ["sent": .int(result.assetsSent), "fetched": .int(result.assetsFetched)],
                 "held": .array(result.held.map(\.json)), "findings": .array(result.findings.map(\.json)),
@@ -172,6 +173,7 @@ extension Invocation {
             "\(HumanText.count(result.pulled)) pulled", "\(HumanText.count(result.pushed)) pushed",
         ]
         if result.merged > 0 { parts.append("\(HumanText.count(result.merged)) merged") }
+        if result.joined > 0 { parts.append("\(HumanText.count(result.joined, "duplicate event")) joined") }
         if result.conflicts > 0 { parts.append(HumanText.count(result.conflicts, "conflict")) }
         let list = parts.joined(separator: ", ")
         output.note(dryRun ? "Dry run: \(list), nothing written." : "\(list).")

@@ -154,6 +154,7 @@ extension Synchronizer {
         try store.insert(record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
         if record.type == RecordType.conflict { newConflicts.insert(record.id) }
+        if record.type == RecordType.event, !record.isDeleted { newEvents.insert(store.hasher.key(record.localID)) }
         try noteLinks(of: record) { nil }
         try arrived(record)
     }

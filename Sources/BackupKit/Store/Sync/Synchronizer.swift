@@ -26,6 +26,8 @@ public struct SyncResult: Sendable {
     public var pushed = 0
     /// Records that had changed on both sides.
     public var merged = 0
+    /// Events of the hub and of this store that were the same event in two forms of its log.
+    public var joined = 0
     /// Conflicts that are on the list since this sync.
     public var conflicts = 0
     /// Records that were dated more than seven days in the future, and set back.
@@ -68,6 +70,8 @@ public final class Synchronizer {
     /// The record that is furthest ahead of this device's clock, of those whose times are kept.
     var latestAhead = Timestamp.distantPast
     var latestAheadID: RecordID?
+    /// Events that came from the hub and were not here, by the keys of their local ids.
+    var newEvents: Set<Int64> = []
     /// Conflicts that arrived as records of others.
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
@@ -131,6 +135,7 @@ public final class Synchronizer {
                 try confirmHistory()
                 try pull()
                 try fetchWhatWaited()
+                try joinEvents()
                 try fetchAssets()
                 let alone = try pushShares()
                 // No record goes before the files that it links: that tells other devices which file a link means.

@@ -1,0 +1,126 @@
+/// One event that two devices know from two forms of its log: from lines without ids, whose ids are made of what they say,
+/// and from lines with the ids that its app gave them later. The record of the line without an id stays, takes the id,
+/// and the other one goes, as in an import.
+///
+/// Only an event that no hub has seen is joined with one that has just come. Two that the hub has, or two of this store, are
+/// as many events as some log needs.
+extension Synchronizer {
+    /// Must run outside of `write`, when all that the hub has is here.
+    func joinEvents() throws {
+        let new = newEvents
+        newEvents = []
+        guard !new.isEmpty, try store.hasUnseenEvents(after: link.pushedThrough) else { return }
+        try store.write {
+            var givers = try unseenGivers(new)
+            try arrivedGivers(new) { givers.append($0) }
+            // The same pairs on every device.
+            givers.sort { ($0.record.localID, $0.record.id) < ($1.record.localID, $1.record.id) }
+            for giver in givers { try join(giver, new) }
+        }
+    }
+
+    /// Events of this store with given ids, which no hub has seen and which something that came may be.
+    private func unseenGivers(_ new: Set<Int64>) throws -> [Store.StoredRecord] {
+        var found: [Store.StoredRecord] = []
+        try store.forEachEvent(after: link.pushedThrough) { stored, isUnseen in
+            if isUnseen, try former(of: stored, new: new, isUnseen: true) != nil { found.append(stored) }
+        }
+        return found
+    }
+
+    /// Events with given ids that came, and which something that no hub has seen may be.
+    private func arrivedGivers(_ new: Set<Int64>, _ body: (Store.StoredRecord) -> Void) throws {
+        try store.forEachEvent(after: link.pushedThrough) { stored, isUnseen in
+            guard !isUnseen, new.contains(store.hasher.key(stored.record.localID)) else { return }
+            if try former(of: stored, new: new, isUnseen: false) != nil { body(stored) }
+        }
+    }
+
+    /// The other record of an event: under the id of its line without an id, or with its local id under another name.
+    private func former(
+        of giver: Store.StoredRecord, new: Set<Int64>, isUnseen: Bool
+    ) throws -> Store.StoredRecord? {
+        let record = giver.record
+        func isOther(_ other: Store.StoredRecord) throws -> Bool {
+            guard other.record.type == record.type, other.record.id.zone == record.id.zone,
+                other.record.id != record.id, !other.record.isDeleted, !other.record.isLocalOnly
+            else { return false }
+            return try isUnseen
+                ? new.contains(store.hasher.key(other.record.localID)) : store.hubVersion(other.change) == nil
+        }
+        guard isNamedByItsID(record), !DeterministicID.isMade(record.localID) else { return nil }
+        // Of two names that differ in case only, the hub's stays.
+        if let named = try store.soundRecords(localID: record.localID).first(where: {
+            try isOther($0) && (isUnseen || !isNamedByItsID($0.record))
+        }) {
+            return named
+        }
+        for text in try EventText.withoutID(record) {
+            var number = 1
+            while true {
+                let id = DeterministicID.make(RecordType.event, text, String(number))
+                number += 1
+                guard
+                    let known = try store.ifSound({
+                        try store.record(RecordID(zone: record.id.zone, name: id))
+                    }) ?? nil
+                else { break }
+                if sameBytes(known.record.localID, id), try isOther(known) { return known }
+            }
+        }
+        return nil
+    }
+
+    /// UUIDs that differ in case are one.
+    private func isNamedByItsID(_ record: Record) -> Bool {
+        store.hasher.key(record.id.name) == store.hasher.key(record.localID)
+    }
+
+    private func join(_ giver: Store.StoredRecord, _ new: Set<Int64>) throws {
+        let isUnseen = try store.hubVersion(giver.change) == nil
+        // Another one of the same words may have taken it.
+        guard let former = try former(of: giver, new: new, isUnseen: isUnseen) else { return }
+        let record = giver.record
+        var joined = record.identified(as: former.record.id.name)
+        let isEdited = try !EventText.withoutID(record).contains { text in
+            try sameBytes(text, String(decoding: Fields.canonical(former.record.fields), as: UTF8.self))
+        }
+        if isEdited {
+            let merge = SyncMerge { [derive] in try derive(record.type, $0, $1, $2) }
+            joined = try merge.merge(joined, former.record, base: nil)
+        }
+        joined.localID = record.localID
+        if isUnseen {
+            try store.takeOut(giver.change, record)
+        } else {
+            try store.put(record.foldedTombstone(at: store.timeAfter(record)), replacing: giver)
+        }
+        try store.putUnderNewLocalID(joined, replacing: former)
+        result.joined += 1
+    }
+}
+
+extension Store {
+    /// Whether events wait for the hub that it has never seen.
+    func hasUnseenEvents(after change: Int64) throws -> Bool {
+        try database.integer(
+            """
+            SELECT EXISTS (SELECT 1 FROM record WHERE change > \(change) AND type = 'PuppyEvent'
+            AND hub_version IS NULL AND deleted_at IS NULL AND local_only = 0)
+            """) != 0
+    }
+
+    /// Living events that have changed, and whether no hub has seen them.
+    func forEachEvent(after change: Int64, _ body: (StoredRecord, _ isUnseen: Bool) throws -> Void) throws {
+        let query = try database.prepare(
+            """
+            SELECT \(Self.recordColumns), hub_version IS NULL FROM record
+            WHERE change > ? AND type = 'PuppyEvent' AND deleted_at IS NULL AND local_only = 0 ORDER BY change
+            """
+        ).bind(1, change)
+        while try query.step() {
+            guard let stored = try ifSound({ try RowReader.record(query) }) else { continue }
+            try body(stored, query.integer(13) != 0)
+        }
+    }
+}

@@ -1,0 +1,124 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// One log on several devices: as it was before its events had ids, with their ids, or with both forms of lines.
+private struct LogWorld {
+    /// How many events of each text the log has.
+    private static let copies = [1, 2, 1]
+
+    var random: SeededGenerator
+    let devices: Devices
+    var story: [String] = []
+    private var logs = 0
+    /// Logs that lack lines of others: no rule finds out then which lines are which, but none may be lost.
+    private let hasPartialLogs: Bool
+    /// Of each log and text: the ids, and how many lines have none.
+    private var lines: [[(ids: Set<Int>, without: Int)]] = []
+    private var edits = 0
+    /// Of each text, how many of its events were edited before every device knew their ids.
+    private var edited: Set<Int> = []
+
+    init(_ seed: UInt64, _ devices: Devices) {
+        random = SeededGenerator(seed: seed)
+        self.devices = devices
+        hasPartialLogs = random.below(3) == 0
+    }
+
+    private func line(_ text: Int, _ copy: Int?, created: Bool = false, lower: Bool = false) -> String {
+        let uuid = copy.map { "A0B1C2D3-E4F5-4A6B-8C7D-0000000000\(text)\($0)" }
+        let id = uuid.map { "\"id\":\"\(lower ? $0.lowercased() : $0)\"," } ?? ""
+        let times = created ? ",\"created_at\":\"2026-02-14T14:00:00+01:00\"" : ""
+        return "{\(id)\"time\":\"2026-02-14T15:0\(text):00+01:00\",\"type\":\"eten\"\(times)}"
+    }
+
+    mutating func act() throws {
+        let name = devices.names[random.below(devices.names.count)]
+        devices.clock.advance()
+        switch random.below(8) {
+        case 0...3: try importLog(name)
+        case 4: try edit(name)
+        default:
+            story.append("\(name) syncs")
+            try devices.sync(name)
+        }
+    }
+
+    private mutating func importLog(_ name: String) throws {
+        // A log that lacks lines and has both forms says that two lines are two events; nobody else can know that.
+        let form = random.below(hasPartialLogs ? 2 : 3)
+        var lines: [String] = []
+        var counts = Self.copies.map { _ in (ids: Set<Int>(), without: 0) }
+        for text in Self.copies.indices where random.below(3) > 0 {
+            for copy in 0..<Self.copies[text] where !hasPartialLogs || random.chance(2) {
+                let hasID = form == 1 || form == 2 && random.chance(2)
+                let created = hasID && random.chance(2)
+                lines.append(line(text, hasID ? copy : nil, created: created, lower: random.chance(3)))
+                if hasID { counts[text].ids.insert(copy) } else { counts[text].without += 1 }
+            }
+        }
+        self.lines.append(counts)
+        let path = "\(devices.folder)/\(logs).jsonl"
+        logs += 1
+        try writeFile(path, lines.map { $0 + "\n" }.joined())
+        story.append("\(name) imports \(lines)")
+        _ = try Importer.run([path], into: devices[name], ImportOptions())
+    }
+
+    /// A person writes a note.
+    private mutating func edit(_ name: String) throws {
+        let events = try devices[name].all().filter { !$0.isDeleted && $0.type == RecordType.event }
+        guard let event = events.isEmpty ? nil : events[random.below(events.count)] else { return }
+        edits += 1
+        var record = event
+        let fields = try Fields.parse(event.fields).filter { $0.name != "note" }
+        record.fields = Fields.text(fields + [Field("note", .string("n\(edits)"))])
+        record.modifiedAt = devices.clock.now
+        story.append("\(name) writes n\(edits) into \(event.id.name) \(event.fields)")
+        for text in Self.copies.indices where event.fields.contains("T15:0\(text):00") { edited.insert(text) }
+        try devices[name].write { try devices[name].put(record, replacing: try devices[name].record(event.id)) }
+    }
+
+    private func expected(_ text: Int) -> Int {
+        let all = lines.reduce(into: Set<Int>()) { $0.formUnion($1[text].ids) }
+        return all.count
+            + lines.map { max(0, $0[text].without - all.subtracting($0[text].ids).count) }.reduce(0, max)
+    }
+
+    func judge() throws {
+        try devices.syncAll(rounds: 3)
+        let first = try devices.stores[0].all()
+        for store in devices.stores {
+            let live = try store.all().filter { !$0.isDeleted && $0.type == RecordType.event }
+            for text in Self.copies.indices {
+                let count = live.count { $0.fields.contains("T15:0\(text):00") }
+                let expected = expected(text)
+                // What was edited first does not say any more which line it was.
+                #expect(
+                    count == expected || count > expected && (hasPartialLogs || edited.contains(text)),
+                    "text \(text): \(count) of \(expected)\n\(story.joined(separator: "\n"))\n\(live.map { "\($0.id.name) \($0.localID) \($0.fields)" }.joined(separator: "\n"))"
+                )
+            }
+            #expect(edits == 0 || live.contains { $0.fields.contains("\"n\(edits)\"") }, "the last note is lost")
+            #expect(try store.all() == first, "\(story.joined(separator: "\n"))")
+            #expect(try StoreCheck.run(store).findings.isEmpty)
+        }
+        for device in devices.names {
+            let result = try devices.sync(device)
+            #expect(result.pulled == 0 && result.pushed == 0 && result.joined == 0)
+        }
+    }
+}
+
+@Suite struct EventSyncTests {
+    @Test(arguments: testSeeds(isTorture ? 2000 : 60))
+    func oneLogOnSeveralDevices_isAsManyEventsOnAllOfThem(seed: UInt64) throws {
+        countRounds()
+        try withDevices("A", "B", "C") { devices in
+            var world = LogWorld(seed, devices)
+            for _ in 0...world.random.below(9) { try world.act() }
+            try world.judge()
+        }
+    }
+}
