@@ -95,7 +95,9 @@ private final class Stacks {
             return "\(device) syncs"
         case 8, 9:
             guard try devices[device].undoable() != nil else { return "" }
-            try undo(on: device)
+            do { try undo(on: device) } catch let error as BackupError where error.message.contains("changed nothing") {
+                return ""
+            }
             return "\(device) undoes"
         case 10:
             guard (try? undo(on: device, redo: true)) != nil else { return "" }

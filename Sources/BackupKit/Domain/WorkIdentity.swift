@@ -217,11 +217,14 @@ public struct WorkIdentity {
         return mine.hasPrefix(theirs) || theirs.hasPrefix(mine)
     }
 
+    func isInAnotherJournal(than other: WorkIdentity) -> Bool {
+        WorkPlace.areOtherJournals(container, other.container)
+    }
+
     /// Every issue has an "Editorial", and a thesis becomes an article.
     private func hasOtherPlace(than other: WorkIdentity) -> Bool {
         WorkPlace.differ(firstPage, other.firstPage) || WorkPlace.areOfOtherKinds(type, other.type)
-            || WorkPlace.areOtherJournals(container, other.container)
-            || WorkPlace.areOtherDates(dates, other.dates)
+            || isInAnotherJournal(than: other) || WorkPlace.areOtherDates(dates, other.dates)
             || Self.places.contains { WorkPlace.differ(value($0), other.value($0)) }
     }
 
