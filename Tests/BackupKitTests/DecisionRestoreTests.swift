@@ -63,6 +63,23 @@ import Testing
         }
     }
 
+    @Test func replaceMergesTwoVersionsThatHaveEachTakenInAnother() throws {
+        try withQuickFolder { folder in
+            let office = try Office(folder, skews: [0, 0])
+            for work in ["a", "b", "c"] { try office.add(work, on: 0) }
+            try office.settle()
+            try office.decide(.merge, "a", "b", on: 1)
+            try office.decide(.merge, "a", "c", on: 1)
+            let backup = try office.stores[1].all()
+            office.clock.advance(seconds: 10)
+            try office.decide(.merge, "a", "b", on: 0)
+            let result = try office.stores[0].bringBack(backup, .honor, replace: true)
+            #expect(try office.works(of: office.stores[0]) == ["a": ["a", "b", "c"]])
+            #expect(result.needsAttention)
+            #expect(try office.stores[0].bringBack(backup, .honor, replace: true).writes == 0)
+        }
+    }
+
     @Test(arguments: [false, true]) func whatOthersMergeIntoARecordThatIsKeptHere_staysHereToo(chain: Bool) throws {
         try withQuickFolder { folder in
             let office = try Office(folder, skews: [0, 0])
@@ -100,6 +117,7 @@ import Testing
             var backups: [[Record]] = []
             /// What a person has deleted by name, or decided against, and could see then.
             var given: Set<String> = []
+            var log: [String] = []
             func marks(_ records: [Record]) throws -> Set<String> {
                 let live = records.filter { !$0.isDeleted && $0.type == RecordType.publication }
                 let names = try live.flatMap { try Fields.parse($0.fields).map(\.name) }
@@ -117,21 +135,32 @@ import Testing
                     let choice: ConflictChoice = [.merge, .merge, .keepExisting, .keepIncoming][random.below(4)]
                     if choice == .keepExisting { given.formUnion(works[conflict.incoming] ?? []) }
                     if choice == .keepIncoming { given.formUnion(works[conflict.existing] ?? []) }
+                    log.append("\(number) decides \(choice) of \(conflict.existing) and \(conflict.incoming)")
                     _ = try ConflictResolver.resolve([conflict.id], with: choice, in: store)
                 case 1:
                     guard let work = works.keys.sorted().first, random.chance(2) else { continue }
                     given.formUnion(works[work] ?? [])
+                    log.append("\(number) deletes \(work), which is \(works[work] ?? [])")
                     _ = try store.delete([work])
-                case 2: backups.append(try store.all())
+                case 2:
+                    log.append("\(number) makes backup \(backups.count) of \(works)")
+                    backups.append(try store.all())
                 case 3, 4:
                     guard !backups.isEmpty else { continue }
-                    let backup = backups[random.below(backups.count)]
+                    let chosen = random.below(backups.count)
+                    let backup = backups[chosen]
                     let replace = random.chance(3)
                     let wanted = try marks(backup).union(replace ? [] : marks(store.all())).subtracting(given)
+                    log.append("\(number) restores \(chosen) into \(works), replace: \(replace)")
                     try store.bringBack(backup, .honor, replace: replace)
-                    #expect(try marks(store.all()).isSuperset(of: wanted), "replace: \(replace)")
+                    let shown = try office.works(of: store)
+                    #expect(
+                        try marks(store.all()).isSuperset(of: wanted),
+                        "\(wanted) in \(shown) after \(log.joined(separator: "; "))")
                     #expect(try store.bringBack(backup, .honor, replace: replace).writes == 0, "a second restore wrote")
-                default: try office.sync(number)
+                default:
+                    log.append("\(number) syncs")
+                    try office.sync(number)
                 }
             }
             try office.settle()

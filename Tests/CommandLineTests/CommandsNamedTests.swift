@@ -43,6 +43,39 @@ struct CommandsNamedTests {
         try bench.tool(exit: 0, "store", "check")
     }
 
+    @Test func filesOfRecordsThatStayDeleted_stayAwayWithThem() throws {
+        let bench = try Workbench()
+        for name in ["dead", "shared", "alive"] { try bench.write("\(name).pdf", "%PDF-1.4 \(name)") }
+        try bench.write(
+            "a.bib",
+            """
+            @misc{dead, title = {Dead}, doi = {10.1/dead}, file = {:dead.pdf:PDF;:shared.pdf:PDF}}
+            @misc{alive, title = {Alive}, doi = {10.1/alive}, file = {:shared.pdf:PDF;:alive.pdf:PDF}}
+
+            """)
+        try bench.tool(exit: 0, "import", "a.bib")
+        try bench.tool(exit: 0, "export", "-o", "e.tar")
+        let id = try bench.shell(
+            "sqlite3 store.db \"SELECT record_name FROM records WHERE type = 'Publication' AND fields LIKE '%10.1/dead%'\""
+        )
+        .split(separator: "\n")[0]
+        try bench.tool(exit: 0, "store", "delete", String(id))
+        try bench.tool(exit: 0, "store", "purge", String(id), "--confirm", "--with-files")
+        for words in [["--dry-run"], [], ["--mode", "replace"]] {
+            let result = try bench.tool(["restore", "e.tar"] + words)
+            #expect(result.stderr.contains("1 attachment of deleted records left out"), "\(result.stderr)")
+            #expect(try bench.shell("ls store.db.assets/Attachments") == "alive.pdf\nshared.pdf\n", "\(words)")
+        }
+        // Who names the file has it.
+        try bench.tool("restore", "e.tar", "--match", "dead.pdf")
+        #expect(try bench.shell("ls store.db.assets/Attachments") == "alive.pdf\ndead.pdf\nshared.pdf\n")
+        try bench.tool(exit: 0, "undo")
+        try bench.tool(exit: 0, "store", "purge", "--allow-return", "Library/\(id)")
+        try bench.tool(exit: 0, "restore", "e.tar", "--resurrect")
+        #expect(try bench.shell("ls store.db.assets/Attachments") == "alive.pdf\ndead.pdf\nshared.pdf\n")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
     @Test func aNamedRecordThatStaysDeleted_isNamed() throws {
         let bench = try Workbench()
         try diary(bench)

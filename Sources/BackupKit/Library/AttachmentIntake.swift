@@ -94,6 +94,18 @@ extension Intake {
         backupLinks?.coming.formUnion(moved.keys)
     }
 
+    /// Whether a file of a backup is left out and counted: the store has it no more, and only deleted records name it.
+    func staysDeleted(_ name: String) throws -> Bool {
+        let path = moved[ByteName(name)] ?? name
+        guard namedByDeleted.contains(ByteName(path)), try store.ifSound({ try store.asset(path) }) ?? nil == nil else {
+            return false
+        }
+        if namedByLiving == nil { namedByLiving = LivingLinks(store) }
+        guard try namedByLiving?.contains(path) == false else { return false }
+        result.attachmentsLeftDeleted += 1
+        return true
+    }
+
     /// Where a file will lie; nil when there is no place for it.
     private func place(of asset: Asset) throws -> String? {
         let version = AssetVersion(path: ByteName(asset.path), digest: asset.digest)

@@ -21,6 +21,8 @@ public struct IntakeResult: Sendable {
     public var attachmentsUnchanged = 0
     /// Files that the store had lost and that were put back.
     public var attachmentsMended = 0
+    /// Files that only records name which stay deleted.
+    public var attachmentsLeftDeleted = 0
     public var settingsChanged = 0
     /// How many changes the store numbered; 0 means that not a byte of it was written.
     public var writes = 0
@@ -95,6 +97,10 @@ final class Intake {
         let path: ByteName
         let digest: SHA256Digest
     }
+    /// Files of a backup that its records name which stay deleted here.
+    var namedByDeleted: Set<ByteName> = []
+    /// What living records name, once somebody has asked.
+    var namedByLiving: LivingLinks?
     /// Where files lie, or will lie.
     var places: [AssetVersion: String?] = [:]
     var touchedSettings: Set<ByteName> = []
@@ -268,6 +274,9 @@ final class Intake {
             if reason == .newer || reason == .newerTombstone { passedOver.insert(ByteName(outcome.localID)) }
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
             if reason == .purged { notePurged(outcome.id) }
+            if reason == .purged || reason == .newerTombstone, let fields = try? Fields.parse(record.fields) {
+                namedByDeleted.formUnion(RecordFiles.paths(in: fields).map { ByteName($0) })
+            }
             guard reason == .newerTombstone else { return }
             result.stayedDeleted += 1
             guard let resurrects else { return }

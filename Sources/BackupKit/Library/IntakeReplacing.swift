@@ -49,7 +49,9 @@ extension Intake {
             if result.stayedDeleted > 0, try store.holdsAlone(record) {
                 result.protected += 1
                 plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
-                noteTakenIn(record.id)
+                noteTakenIn(
+                    record.id,
+                    "is not in the backup, but was left: another record that stays deleted was merged into it")
                 continue
             }
             try store.remove(record.id)
@@ -63,18 +65,29 @@ extension Intake {
     /// Replaces the postponed records. Must run after all other records of the backup.
     func takePostponed() throws {
         for record in postponed {
-            let outcome = try put(record)
-            if outcome.decision == .protect(.hasTakenIn) { noteTakenIn(outcome.id) }
+            var outcome = try put(record)
+            if outcome.decision == .protect(.hasTakenIn) {
+                let known = try store.record(outcome.id)?.record
+                if let known, record.hasTakenIn(unknownTo: known) {
+                    // Either version alone would lose a record that was merged into the other.
+                    outcome = try store.ingest(record, keepsID: true, derive: Intake.derive)
+                    noteTakenIn(outcome.id, "was merged with the backup's version: each has taken in another record")
+                } else {
+                    noteTakenIn(
+                        outcome.id,
+                        "was left as it is: another record was merged into it, and the backup's version would lose that one"
+                    )
+                }
+            }
             try noteOutcome(record, outcome)
         }
         postponed = []
     }
 
-    private func noteTakenIn(_ id: RecordID) {
+    private func noteTakenIn(_ id: RecordID, _ message: String) {
         note(
             Finding(
-                .protected, .warning, id.description,
-                "was left as it is: another record was merged into it, and the backup's version would lose that one",
+                .protected, .warning, id.description, message,
                 remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings both back"))
     }
 }

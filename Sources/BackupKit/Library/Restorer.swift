@@ -158,7 +158,7 @@ public enum Restorer {
         let sound = files(of: prepared, unsound)
         try intake.planPlaces(
             of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments))
-        defer { (intake.moved, intake.backupLinks) = ([:], nil) }
+        defer { (intake.moved, intake.backupLinks, intake.namedByDeleted) = ([:], nil, []) }
         let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
         let publications = try views.takeRecords(into: intake) { record in
             guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
@@ -183,6 +183,8 @@ public enum Restorer {
         var places = prepared.staged.files.keys.filter { prepared.layout.role(of: $0) == .attachment }.sorted()
             .map { String($0.dropFirst(prepared.layout.prefix.count)) }.map { (name: $0, place: $0) }
         if options.kinds.contains(.attachments) {
+            // Only records say of all files whose they are.
+            if !publications.isEmpty { intake.namedByDeleted = [] }
             places = try takeAssets(prepared, unsound, &wanted, intake, options)
         }
         try views.linkAttachments(publications, places, intake)
@@ -230,6 +232,7 @@ public enum Restorer {
         for (path, facts) in files.sorted(by: { $0.key < $1.key }) where !unsound.contains(path) {
             let name = String(path.dropFirst(prepared.layout.prefix.count))
             guard wanted.takesFile(name) else { continue }
+            if !wanted.namesFile(name), try intake.staysDeleted(name) { continue }
             let asset = Asset(
                 path: name, size: facts.size, digest: facts.digest,
                 isLocalOnly: prepared.layout.expected[path]?.isLocalOnly ?? false,
@@ -319,6 +322,9 @@ private struct WantedFiles {
         met.formUnion(places)
         return !places.isEmpty || linked.contains(path)
     }
+
+    /// Whether somebody asks for the file itself.
+    func namesFile(_ path: String) -> Bool { match?.matching(path: path).isEmpty == false }
 
     func unmatched(_ listing: String) -> [Finding] {
         (match?.texts ?? []).enumerated().filter { !met.contains($0.offset) }.map {

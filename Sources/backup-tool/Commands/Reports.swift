@@ -121,6 +121,10 @@ extension IntakeResult {
         part(
             attachmentsMended,
             attachmentsMended == 1 ? "attachment as in the backup again" : "attachments as in the backup again")
+        part(
+            attachmentsLeftDeleted,
+            attachmentsLeftDeleted == 1
+                ? "attachment of deleted records left out" : "attachments of deleted records left out")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
         let nothing = what == "restore" ? "The backup holds nothing that the store lacks" : "Nothing to \(what)"
         if parts.isEmpty { return dryRun ? "Dry run: \(nothing); nothing written." : "\(nothing)." }
@@ -136,7 +140,7 @@ extension IntakeResult {
             "quarantined": .int(quarantined),
             "attachments": [
                 "added": .int(attachmentsAdded), "unchanged": .int(attachmentsUnchanged),
-                "mended": .int(attachmentsMended),
+                "mended": .int(attachmentsMended), "leftDeleted": .int(attachmentsLeftDeleted),
             ],
             "settings": .int(settingsChanged), "writes": .int(writes),
             "batch": batch.map { .int(Int($0)) } ?? .null, "findings": .array(findings.map(\.json)),
