@@ -3,6 +3,8 @@ enum RecordFiles {
     static let links = "linkedFiles"
     /// Keys of events that name a file by a relative path or a URL.
     static let mediaKeys = ["photo", "video", "thumbnail_path"]
+    /// The folders of a layout that attachments lie in, the usual one first.
+    static let folders = ["Attachments/", "PDFs/"]
 
     /// Relative paths, as an event spells them.
     static func media(in fields: [Field]) -> [String] {
@@ -12,5 +14,39 @@ enum RecordFiles {
     /// The paths that the store may have these files under.
     static func paths(in fields: [Field]) -> Set<String> {
         Set(Fields.strings(links, in: fields)).union(media(in: fields).flatMap { ["Attachments/" + $0, $0] })
+    }
+
+    /// The path that an import gives a file of an event.
+    static func place(ofMedia path: String) -> String {
+        folders.contains(where: path.hasPrefix) ? path : folders[0] + path
+    }
+
+    /// The paths in the store that a record of a type links.
+    static func links(in fields: [Field], type: String) -> [String] {
+        switch type {
+        case RecordType.publication: Fields.strings(links, in: fields)
+        case RecordType.event: media(in: fields).map(place)
+        default: []
+        }
+    }
+
+    /// The fields of a record whose files have other paths by now; nil where it links none of these.
+    static func following(_ moved: [ByteName: String], in fields: [Field], type: String) -> [Field]? {
+        let paths = links(in: fields, type: type)
+        guard paths.contains(where: { moved[ByteName($0)] != nil }) else { return nil }
+        if type == RecordType.publication { return linking(paths.map { moved[ByteName($0)] ?? $0 }, in: fields) }
+        return fields.map { field in
+            guard mediaKeys.contains(field.name), let path = Fields.string(field.name, in: fields),
+                let new = moved[ByteName(place(ofMedia: path))]
+            else { return field }
+            let isWhole = folders.contains(where: path.hasPrefix) || !new.hasPrefix(folders[0])
+            return Field(field.name, .string(isWhole ? new : String(new.dropFirst(folders[0].count))))
+        }
+    }
+
+    /// The fields of a publication with these links, where it has any.
+    static func linking(_ paths: [String], in fields: [Field]) -> [Field] {
+        let sorted = Set(paths.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise)
+        return fields.map { $0.name == links ? Field(links, .array(sorted.map { .string($0) })) : $0 }
     }
 }

@@ -14,8 +14,10 @@ struct AttachmentFolder {
         target = try RootDirectory(staging)
     }
 
+    /// `taken` are the real paths of files that the same import reads: they are no attachments.
     static func stage(
-        _ root: String, for store: Store, in folder: String, dryRun: Bool, _ progress: Progress
+        _ root: String, besides taken: Set<ByteName>, for store: Store, in folder: String, dryRun: Bool,
+        _ progress: Progress
     ) throws -> AttachmentFolder {
         guard try FileStatus.ofTarget(root)?.isDirectory == true else {
             throw BackupError(.notFound, "is no folder", at: root)
@@ -25,7 +27,9 @@ struct AttachmentFolder {
         var obstacles: [(path: String, reason: String)] = []
         let (own, real) = (OwnFiles(of: store), Directory.real(root) ?? root)
         try Directory.walk(root, obstacle: { obstacles.append(("\(root)/\($0)", $1)) }) { relative, status in
-            guard !status.isDirectory, !Layout.isClutter(relative), !own.holds(relative, below: real) else { return }
+            guard !status.isDirectory, !Layout.isClutter(relative), !own.holds(relative, below: real),
+                !taken.contains(ByteName("\(real)/\(relative)"))
+            else { return }
             guard status.isRegular else {
                 return obstacles.append(("\(root)/\(relative)", "it is \(status.kindText)"))
             }
@@ -91,15 +95,21 @@ struct AttachmentFolder {
         return try assets.map { file in try file.flatMap { try intake.take($0.asset, from: $0.staged) } }
     }
 
-    /// `publications` are those that entries of this import went into.
-    func take(into intake: Intake, publications: Set<ByteName>) throws {
-        let files = zip(assets, try places(into: intake)).compactMap { file, place in
+    /// Returns the files with the paths that they have in the store. Must run inside the batch.
+    func take(into intake: Intake) throws -> [(name: String, place: String)] {
+        zip(assets, try places(into: intake)).compactMap { file, place in
             file.flatMap { file in place.map { (name: file.asset.path, place: $0) } }
         }
+    }
+
+    /// `publications` are those that entries of this import went into.
+    static func link(
+        _ files: [(name: String, place: String)], with publications: Set<ByteName>, _ intake: Intake
+    ) throws {
         for path in try AttachmentLinks(intake.store, imported: publications).link(files) {
             intake.note(
                 Finding(
-                    .unlinked, .warning, path, "belongs to no publication; it is kept",
+                    .unlinked, .warning, path, "belongs to no publication or event; it is kept",
                     remedy: "name it after a cite key, or name it in an entry's file field"))
         }
     }

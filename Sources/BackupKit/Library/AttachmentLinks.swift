@@ -122,9 +122,12 @@ struct AttachmentLinks {
     /// that have none. Must run inside `batch`.
     @discardableResult func link(_ files: [(name: String, place: String)]) throws -> [String] {
         var unlinked: [String] = []
+        var links = LivingLinks(store)
         var additions: [ByteName: [String]] = [:]
         for (file, found) in zip(files, try owners(of: files.map(\.name))) {
-            if found.isEmpty, !linked.contains(ByteName(file.place)) { unlinked.append(file.place) }
+            if found.isEmpty, !linked.contains(ByteName(file.place)), try !links.contains(file.place) {
+                unlinked.append(file.place)
+            }
             for owner in found { additions[ByteName(owner), default: []].append(file.place) }
         }
         for (owner, places) in additions.sorted(by: { precedesBytewise($0.key.text, $1.key.text) }) {

@@ -280,5 +280,7 @@ extension ConflictResolver {
             fields[index] = Field(Publication.linkedFiles, .array(moved.map { .string($0) }))
             try edit(stored, fields)
         }
+        // What is left are events.
+        try store.relink([ByteName(old): new]) { _, _ in .ours }
     }
 }

@@ -2,39 +2,23 @@
 final class EventLogs {
     private let intake: Intake
     private let paths: [String]
-    private let folder: String
     private let options: ImportOptions
     private let scan: EventScan?
-    private var media: AttachmentFolder
-    private var missing: [String] = []
+    private var media: EventMedia
     /// The files that lines name and that were found.
-    private(set) var found: Set<ByteName> = []
+    var found: Set<ByteName> { media.found }
 
     /// Reads the logs, unless the store is empty: then they are read when they are taken, inside the batch.
     init(_ paths: [String], for intake: Intake, in folder: String, _ options: ImportOptions) throws {
-        (self.intake, self.paths, self.folder, self.options) = (intake, paths, folder, options)
-        media = try AttachmentFolder(folder)
+        (self.intake, self.paths, self.options) = (intake, paths, options)
+        media = EventMedia(of: paths, in: folder)
         if intake.takesBatches, !options.dryRun, try intake.store.isEmpty() {
             scan = nil
         } else {
             let scan = try EventScan(
                 paths, for: intake.store, lineBytes: options.limits.lineBytes, options.progress)
             self.scan = scan
-            try find(scan.media)
-        }
-    }
-
-    private func find(_ named: [(file: Int, path: String)]) throws {
-        for (file, path) in named {
-            // Beside the log, or beside the folder of logs.
-            let beside = parent(of: paths[file])
-            let places = ["\(beside)/\(path)", "\(parent(of: beside))/\(path)"]
-            if let place = try places.first(where: { try FileStatus.ofTarget($0)?.isRegular == true }) {
-                try media.add(place, as: path, for: intake.store, dryRun: options.dryRun)
-                found.insert(ByteName(place))
-            } else if try intake.store.asset("Attachments/" + path) == nil, try intake.store.asset(path) == nil {
-                missing.append(path)
-            }
+            try media.find(scan.media, for: intake.store, dryRun: options.dryRun)
         }
     }
 
@@ -47,16 +31,14 @@ final class EventLogs {
         } else {
             let load = try EventLoad(intake, paths, lineBytes: options.limits.lineBytes, rejects: rejects)
             try load.take(options.progress)
-            try find(load.media)
+            try media.find(load.media, for: intake.store, dryRun: options.dryRun)
         }
-        try media.places(into: intake)
-        for path in missing {
-            intake.note(
-                Finding(
-                    .linkMissing, .warning, path, "is named by an event, but was not found",
-                    remedy: "put it where the event says, beside the log, and import the log again"))
-        }
+        try media.take(into: intake)
     }
+
+    /// Gives events the files of `--attachments` that they name and that were not found beside their logs, and says which are
+    /// missing. Inside the batch, after these files.
+    func claim(_ files: [(name: String, place: String)]) throws { try media.claim(files, intake) }
 }
 
 extension Importer {

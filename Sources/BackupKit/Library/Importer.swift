@@ -47,6 +47,16 @@ public enum Importer {
             }
         }
 
+        /// The file that it is.
+        var file: String? {
+            switch self {
+            case .bibliography(let path), .events(let path), .notes(let path), .settings(let path), .records(let path),
+                .backup(let path):
+                path
+            case .leftOut, .unreadable, .link: nil
+            }
+        }
+
         var isLink: Bool { if case .link = self { true } else { false } }
     }
 
@@ -65,7 +75,9 @@ public enum Importer {
                 backups.append((path, try Restorer.prepare(path, in: inner, restoreOptions(options))))
             }
             let attachments = try options.attachments.map { root in
-                try AttachmentFolder.stage(root, for: store, in: folder, dryRun: options.dryRun, options.progress)
+                let taken = Set(sources.compactMap { $0.file.flatMap(Directory.real).map { ByteName($0) } })
+                return try AttachmentFolder.stage(
+                    root, besides: taken, for: store, in: folder, dryRun: options.dryRun, options.progress)
             }
             let intake = Intake(store)
             intake.keepsPlan = options.keepsPlan || options.dryRun
@@ -90,7 +102,11 @@ public enum Importer {
                 try events?.take()
                 try named?.take(into: intake, in: folder, dryRun: options.dryRun)
                 noteLeftOut(sources, taken: (events?.found ?? []).union(named?.taken ?? []), intake)
-                try attachments?.take(into: intake, publications: named?.publications ?? [])
+                let files = try attachments?.take(into: intake) ?? []
+                try events?.claim(files)
+                if attachments != nil {
+                    try AttachmentFolder.link(files, with: named?.publications ?? [], intake)
+                }
                 try named?.reportMissing(to: intake)
                 try intake.noteCiteKeys()
                 try intake.countConflicts()

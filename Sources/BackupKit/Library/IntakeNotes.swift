@@ -22,7 +22,9 @@ extension Intake {
             guard let own = mine[field.name], !derived.contains(field.name),
                 !MergePolicy.setFields.contains(field.name), try !Fields.same(own, field.value),
                 // The id that both go by, in capitals or not.
-                !["id", "localId"].contains(field.name) || !isOneID(own, field.value)
+                !["id", "localId"].contains(field.name) || !isOneID(own, field.value),
+                // A file that lies beside another one of its name here.
+                incoming.type != RecordType.event || !isVersion(own, of: field)
             else { return false }
             let ownTime = stored.fieldTimes[field.name] ?? stored.modifiedAt
             return (incoming.fieldTimes[field.name] ?? incoming.modifiedAt) >= ownTime
@@ -34,6 +36,13 @@ extension Intake {
                 .protected, .warning, outcome.id.description,
                 "has the same time as the store's version and other values (\(names)); the store's were kept",
                 remedy: "'backup-tool import --overwrite PATH' takes the values of the file"))
+    }
+
+    private func isVersion(_ own: String, of field: Field) -> Bool {
+        guard RecordFiles.mediaKeys.contains(field.name), let path = Fields.string(field.name, in: [field]),
+            let mine = Fields.string(field.name, in: [Field(field.name, own)])
+        else { return false }
+        return parent(of: mine) == parent(of: path) && Store.isVersion(mine, of: path)
     }
 
     private func isOneID(_ left: String, _ right: String) -> Bool {

@@ -7,7 +7,7 @@ enum Layout {
     static let records = "records.jsonl"
     static let damaged = "damaged.jsonl"
     static let eventFolder = "events/"
-    static let attachmentFolders = ["Attachments/", "PDFs/"]
+    static let attachmentFolders = RecordFiles.folders
     /// All that have one fixed name.
     static let files = [
         readme, bibliography, notes, settings, records, damaged, Manifest.fileName, ChecksumFile.fileName,

@@ -310,9 +310,7 @@ private struct WantedFiles {
         let places = match.matching(record)
         guard !places.isEmpty else { return false }
         met.formUnion(places)
-        if record.type == RecordType.publication, let fields = try? Fields.parse(record.fields) {
-            linked.formUnion(Fields.strings(Publication.linkedFiles, in: fields))
-        }
+        if let links = try? Store.links(of: record) { linked.formUnion(links) }
         return true
     }
 

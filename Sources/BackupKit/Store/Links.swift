@@ -1,17 +1,29 @@
-/// Links of publications to files of the store.
+/// Links of publications and events to files of the store.
 extension Store {
     /// Whose file a link means where this store and a hub have two of one path.
     enum Meaning { case ours, theirs, both }
 
-    static func links(of record: Record) throws -> [String] { try links(in: record.fields) }
+    static func links(of record: Record) throws -> [String] { try links(in: record.fields, type: record.type) }
 
-    static func links(in fields: String) throws -> [String] {
+    static func links(in fields: String, type: String) throws -> [String] {
         var fields = fields
-        // Most have none, and looking is cheaper than parsing.
-        guard fields.withUTF8({ contains("\"linkedFiles\"", in: UnsafeRawBufferPointer($0)) }) else {
-            return []
+        guard fields.withUTF8({ RecordFiles.mayName(UnsafeRawBufferPointer($0)) }) else { return [] }
+        return RecordFiles.links(in: try Fields.parse(fields), type: type)
+    }
+
+    /// Visits the living records that link files, as far as they can be read.
+    func forEachLinking(_ body: (StoredRecord) throws -> Void) throws {
+        try forEachLive(type: RecordType.publication, body)
+        try forEachEvent { change, fields in
+            guard RecordFiles.mayName(fields), let stored = try storedRecord(change: change) else { return }
+            try body(stored)
         }
-        return Fields.strings(RecordFiles.links, in: try Fields.parse(fields))
+    }
+
+    private func storedRecord(change: Int64) throws -> StoredRecord? {
+        let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)
+        defer { query.reset() }
+        return try query.step() ? ifSound { try RowReader.record(query) } : nil
     }
 
     func hasAssets() throws -> Bool { try database.integer("SELECT EXISTS (SELECT 1 FROM asset)") != 0 }
@@ -32,31 +44,38 @@ extension Store {
         return try query.step() ? query.integer(0) : 0
     }
 
-    /// Files have other names: the links of all publications follow. No time changes, as with `addToSet`, and an undo of the
+    /// Files have other names: the links of all records follow. No time changes, as with `addToSet`, and an undo of the
     /// import that brought a record still finds it. Must run inside `write`.
     func relink(_ moved: [ByteName: String], meaning: (StoredRecord, String) throws -> Meaning) throws {
         guard !moved.isEmpty else { return }
-        var changed: [(StoredRecord, [String])] = []
-        try forEachLive(type: RecordType.publication) { stored in
+        var changed: [(StoredRecord, Record)] = []
+        try forEachLinking { stored in
             let links = try Self.links(of: stored.record)
-            guard links.contains(where: { moved[ByteName($0)] != nil }) else { return }
-            let new = try links.flatMap { link -> [String] in
-                guard let path = moved[ByteName(link)] else { return [link] }
-                return switch try meaning(stored, link) {
-                case .ours: [path]
-                case .theirs: [link]
-                case .both: [link, path]
+            var ours: [ByteName: String] = [:]
+            var others: [String] = []
+            for link in links {
+                guard let path = moved[ByteName(link)] else { continue }
+                switch try meaning(stored, link) {
+                case .ours: ours[ByteName(link)] = path
+                case .theirs: break
+                case .both: others.append(path)
                 }
             }
-            changed.append((stored, new))
+            var record = try stored.record.following(ours)
+            // An event has one file of a kind.
+            if !others.isEmpty, record.type == RecordType.publication {
+                record = try record.linking(Self.links(of: record) + others)
+            }
+            if record != stored.record { changed.append((stored, record)) }
         }
-        for (stored, links) in changed {
-            let record = try stored.record.linking(links)
-            guard record != stored.record else { continue }
-            let change = nextChange()
-            try overwrite(stored.change, with: record, change)
-            try follow(stored.change, to: change)
-        }
+        for (stored, record) in changed { try rewrite(stored, as: record) }
+    }
+
+    /// Changes what a record says, and neither its times nor what brought it. Must run inside `write`.
+    func rewrite(_ stored: StoredRecord, as record: Record) throws {
+        let change = nextChange()
+        try overwrite(stored.change, with: record, change)
+        try follow(stored.change, to: change)
     }
 }
 
@@ -65,20 +84,21 @@ extension Record {
     func following(_ moved: [ByteName: String]) throws -> Record {
         guard !moved.isEmpty, !isDeleted else { return self }
         if type == RecordType.conflict { return try Conflict.following(self, moved) ?? self }
-        guard type == RecordType.publication else { return self }
-        let links = try Store.links(of: self)
-        guard links.contains(where: { moved[ByteName($0)] != nil }) else { return self }
-        return try linking(links.map { moved[ByteName($0)] ?? $0 })
+        guard try Store.links(of: self).contains(where: { moved[ByteName($0)] != nil }),
+            let new = RecordFiles.following(moved, in: try Fields.parse(fields), type: type)
+        else { return self }
+        var record = self
+        record.fields = Fields.text(new)
+        return record
     }
 
-    /// The record with these links, where it has any.
+    /// The publication with these links, where it has any.
     func linking(_ paths: [String]) throws -> Record {
-        var fields = try Fields.parse(fields)
-        guard let index = fields.firstIndex(where: { $0.name == RecordFiles.links }) else { return self }
-        let links = Set(paths.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise)
-        fields[index] = Field(RecordFiles.links, .array(links.map { .string($0) }))
+        let old = try Fields.parse(fields)
+        let new = RecordFiles.linking(paths, in: old)
+        if old == new { return self }
         var record = self
-        record.fields = Fields.text(fields)
+        record.fields = Fields.text(new)
         return record
     }
 }

@@ -29,8 +29,7 @@ struct LivingLinks {
         ).bind(1, readThrough)
         while try query.step() {
             readThrough = query.integer(0)
-            // Most records name no file, and looking is cheaper than parsing.
-            guard Self.mayName(query.bytes(4)),
+            guard RecordFiles.mayName(query.bytes(4)),
                 counts(Namer(zone: query.text(1), type: query.text(2), isLocalOnly: query.integer(3) != 0)),
                 let fields = try store.ifReadable({ try Fields.parse(query.text(4)) })
             else { continue }
@@ -38,9 +37,12 @@ struct LivingLinks {
         }
         return paths
     }
+}
 
-    private static func mayName(_ fields: UnsafeRawBufferPointer) -> Bool {
-        BackupKit.contains("\"linkedFiles\"", in: fields) || BackupKit.contains("\"photo\"", in: fields)
-            || BackupKit.contains("\"video\"", in: fields) || BackupKit.contains("\"thumbnail_path\"", in: fields)
+extension RecordFiles {
+    /// Whether fields may name a file: most do not, and looking is cheaper than parsing.
+    static func mayName(_ fields: UnsafeRawBufferPointer) -> Bool {
+        contains("\"linkedFiles\"", in: fields) || contains("\"photo\"", in: fields)
+            || contains("\"video\"", in: fields) || contains("\"thumbnail_path\"", in: fields)
     }
 }

@@ -17,15 +17,15 @@ extension Store {
         }
         let rows = try database.prepare(
             """
-            SELECT rowid, fields FROM batch_record
-            WHERE type = ? AND deleted_at IS NULL AND instr(fields, '"linkedFiles"') > 0
+            SELECT rowid, type, fields FROM batch_record WHERE deleted_at IS NULL AND type IN (?, ?)
             """
-        ).bind(1, RecordType.publication)
+        ).bind(1, RecordType.publication).bind(2, RecordType.event)
         var changed: [(row: Int64, fields: String)] = []
         while try rows.step() {
-            let text = rows.text(1)
-            guard let fields = try ifReadable({ try Fields.following(moved, in: text) }) ?? nil else { continue }
-            changed.append((rows.integer(0), fields))
+            guard RecordFiles.mayName(rows.bytes(2)) else { continue }
+            let (type, text) = (rows.text(1), rows.text(2))
+            let fields = try ifReadable { RecordFiles.following(moved, in: try Fields.parse(text), type: type) } ?? nil
+            if let fields { changed.append((rows.integer(0), Fields.text(fields))) }
         }
         rows.reset()
         for (row, fields) in changed {
@@ -99,23 +99,12 @@ struct RememberedLinks {
     private func read() throws -> [ByteName: Set<Int64>] {
         var found: [ByteName: Set<Int64>] = [:]
         let rows = try store.database.prepare(
-            "SELECT batch, fields FROM batch_record WHERE deleted_at IS NULL AND instr(fields, '\"linkedFiles\"') > 0")
+            "SELECT batch, type, fields FROM batch_record WHERE deleted_at IS NULL")
         while try rows.step() {
-            let links = try store.ifReadable { try Store.links(in: rows.text(1)) } ?? []
+            guard RecordFiles.mayName(rows.bytes(2)) else { continue }
+            let links = try store.ifReadable { try Store.links(in: rows.text(2), type: rows.text(1)) } ?? []
             for path in links { found[ByteName(path), default: []].insert(rows.integer(0)) }
         }
         return found
-    }
-}
-
-extension Fields {
-    /// The text of a publication's fields where its files have other names; nil where it links none of them.
-    static func following(_ moved: [ByteName: String], in text: String) throws -> String? {
-        let fields = try parse(text)
-        let links = strings(RecordFiles.links, in: fields)
-        guard links.contains(where: { moved[ByteName($0)] != nil }) else { return nil }
-        let new = Set(links.map { ByteName(moved[ByteName($0)] ?? $0) }).map(\.text).sorted(by: precedesBytewise)
-        return Fields.text(
-            fields.map { $0.name == RecordFiles.links ? Field($0.name, .array(new.map { .string($0) })) : $0 })
     }
 }

@@ -42,7 +42,7 @@ extension Synchronizer {
         for record in incoming.map(\.record) where !record.isDeleted {
             if record.id.zone == Store.assetZone {
                 named.insert(ByteName(record.id.name))
-            } else if record.type == RecordType.publication {
+            } else {
                 // What cannot be read is named by who takes it.
                 named.formUnion(try (store.ifReadable { try Store.links(of: record) } ?? []).map { ByteName($0) })
             }
@@ -130,7 +130,7 @@ extension Synchronizer {
     /// Whose file a record of this store links.
     func meaning(of path: String, in stored: Store.StoredRecord) throws -> Store.Meaning {
         guard let version = try store.hubVersion(of: stored),
-            try Store.links(in: version).contains(where: { sameBytes($0, path) })
+            try Store.links(in: version, type: stored.record.type).contains(where: { sameBytes($0, path) })
         else {
             return .ours
         }

@@ -113,7 +113,7 @@ extension Synchronizer {
     /// Whether a living record means this side's file by a path.
     private func isLinkedHere(_ path: String) throws -> Bool {
         var isLinked = false
-        try store.forEachLive(type: RecordType.publication) { stored in
+        try store.forEachLinking { stored in
             guard !isLinked, try Store.links(of: stored.record).contains(where: { sameBytes($0, path) }) else { return }
             isLinked = try meaning(of: path, in: stored) != .theirs
         }

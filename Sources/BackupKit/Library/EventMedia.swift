@@ -1,0 +1,128 @@
+/// The files that lines of event logs name: found beside the logs, taken into the store, and linked by the events of the log
+/// that names them, also where another file has their path.
+struct EventMedia {
+    /// Files that were found below one folder, in the order of their copies.
+    private struct Root {
+        var copies: AttachmentFolder
+        var files: [(path: String, logs: Set<Int>)] = []
+        var places: [ByteName: Int] = [:]
+    }
+
+    private let logs: [String]
+    private let folder: String
+    private var roots: [Root] = []
+    private var placeOfRoot: [ByteName: Int] = [:]
+    private var missing: [(log: Int, path: String)] = []
+    private(set) var found: Set<ByteName> = []
+
+    /// `folder` is where copies wait for the batch.
+    init(of logs: [String], in folder: String) { (self.logs, self.folder) = (logs, folder) }
+
+    /// Looks for what lines name: beside their log, or beside the folder of logs.
+    mutating func find(_ named: [(file: Int, path: String)], for store: Store, dryRun: Bool) throws {
+        for (log, path) in named {
+            let beside = parent(of: logs[log])
+            let roots = [beside, parent(of: beside)]
+            guard let root = try roots.first(where: { try FileStatus.ofTarget("\($0)/\(path)")?.isRegular == true })
+            else {
+                missing.append((log, path))
+                continue
+            }
+            try add(path, below: root, of: log, for: store, dryRun: dryRun)
+        }
+    }
+
+    private mutating func add(_ path: String, below root: String, of log: Int, for store: Store, dryRun: Bool) throws {
+        found.insert(ByteName("\(root)/\(path)"))
+        if placeOfRoot[ByteName(root)] == nil {
+            // Files of one name beside two logs must not meet before the store parts them.
+            let inner = "\(folder)/events-\(roots.count)"
+            try Directory.create(inner)
+            placeOfRoot[ByteName(root)] = roots.count
+            roots.append(Root(copies: try AttachmentFolder(inner)))
+        }
+        guard let number = placeOfRoot[ByteName(root)] else { return }
+        if let known = roots[number].places[ByteName(path)] {
+            roots[number].files[known].logs.insert(log)
+            return
+        }
+        roots[number].places[ByteName(path)] = roots[number].files.count
+        roots[number].files.append((path, [log]))
+        try roots[number].copies.add("\(root)/\(path)", as: path, for: store, dryRun: dryRun)
+    }
+
+    /// Must run inside the batch, after the events.
+    mutating func take(into intake: Intake) throws {
+        var moved: [Int: [ByteName: String]] = [:]
+        for root in roots {
+            for (file, place) in zip(root.files, try root.copies.places(into: intake)) {
+                let usual = RecordFiles.place(ofMedia: file.path)
+                guard let place, !sameBytes(place, usual) else { continue }
+                for log in file.logs { moved[log, default: [:]][ByteName(usual)] = place }
+            }
+        }
+        try relink(moved, intake.store)
+    }
+
+    /// `files` are those of a folder of attachments, by the paths that they usually get.
+    mutating func claim(_ files: [(name: String, place: String)], _ intake: Intake) throws {
+        let places = Dictionary(files.map { (ByteName($0.name), $0.place) }, uniquingKeysWith: { first, _ in first })
+        var moved: [Int: [ByteName: String]] = [:]
+        for (log, path) in missing {
+            let usual = RecordFiles.place(ofMedia: path)
+            if let place = places[ByteName(usual)] {
+                if !sameBytes(place, usual) { moved[log, default: [:]][ByteName(usual)] = place }
+            } else if try intake.store.asset(usual) == nil, try intake.store.asset(path) == nil {
+                intake.note(
+                    Finding(
+                        .linkMissing, .warning, path, "is named by an event, but was not found",
+                        remedy: "put it where the event says, beside the log, and import the log again"))
+            }
+        }
+        try relink(moved, intake.store)
+    }
+
+    // MARK: Linking them
+
+    private func relink(_ moved: [Int: [ByteName: String]], _ store: Store) throws {
+        for (log, moved) in moved.sorted(by: { $0.key < $1.key }) {
+            for localID in try localIDs(in: logs[log], naming: moved) { try store.relinkNew(localID, moved) }
+        }
+    }
+
+    /// The local ids of the events of a log that name some of these files.
+    private func localIDs(in log: String, naming moved: [ByteName: String]) throws -> Set<String> {
+        var found: Set<String> = []
+        var occurrences: [SHA256Digest: Int] = [:]
+        var reader = LineReader(limit: ReadLimits().lineBytes)
+        func take(_ line: LineReader.Line) throws {
+            guard let text = line.bytes, RecordFiles.mayName(text) else { return }
+            do {
+                let record = try EventLine.record(text) { canonical in
+                    occurrences[.of(canonical), default: 0] += 1
+                    return occurrences[.of(canonical)] ?? 1
+                }
+                if try Store.links(of: record).contains(where: { moved[ByteName($0)] != nil }) {
+                    found.insert(record.localID)
+                }
+            } catch let error as BackupError where error.code == .damaged || error.code == .refused {
+                // Named when the log was read.
+            }
+        }
+        try FileHandle.openForReading(log).forEachChunk { try reader.feed($0, take) }
+        try reader.finish(take)
+        return found
+    }
+}
+
+extension Store {
+    /// An event that the running batch has written links its files where they lie.
+    fileprivate func relinkNew(_ localID: String, _ moved: [ByteName: String]) throws {
+        guard let batch = currentBatch else { return }
+        for stored in try soundRecords(localID: localID)
+        where stored.change >= batch.firstChange && stored.record.type == RecordType.event {
+            let record = try stored.record.following(moved)
+            if record != stored.record { try rewrite(stored, as: record) }
+        }
+    }
+}

@@ -1,0 +1,122 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// Two people's phones count their photos alike: an event shows its own, whatever else has that name.
+struct CommandsPhotoTests {
+    private static let people = ["ann", "bob"]
+
+    /// A log with a photo of its own for each person, under one name.
+    private func logs(in bench: Workbench) throws {
+        for (number, person) in Self.people.enumerated() {
+            try bench.write("\(person)/photos/IMG_1.jpg", "a photo of \(person)")
+            try bench.write(
+                "\(person)/2026-02-14.jsonl",
+                """
+                {"id":"\(person)","time":"2026-02-14T1\(number):00:00+01:00","type":"moment","photo":"photos/IMG_1.jpg"}
+
+                """)
+        }
+    }
+
+    /// What the photo of each event shows.
+    private func shown(in store: String, _ bench: Workbench) throws -> [String: String] {
+        let rows = try bench.shell(
+            "sqlite3 \(store) \"SELECT local_id, json_extract(fields, '$.photo') FROM record WHERE type = 'PuppyEvent'\""
+        )
+        var found: [String: String] = [:]
+        for row in rows.split(separator: "\n") {
+            let parts = row.split(separator: "|").map(String.init)
+            found[parts[0]] = try bench.shell("cat '\(store).assets/Attachments/\(parts[1])'")
+        }
+        return found
+    }
+
+    private let all = ["ann": "a photo of ann", "bob": "a photo of bob"]
+
+    @Test(arguments: ["one by one", "together", "as attachments", "without a log beside"])
+    func eachEventShowsItsOwnPhoto_howeverTheLogsAreImported(how: String) throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.tool(exit: 0, "store", "init")
+        switch how {
+        case "together": try bench.tool(exit: 3, "import", "ann", "bob")
+        case "as attachments":
+            // The log itself is no attachment.
+            try bench.tool(exit: 0, "import", "ann", "--attachments", "ann")
+            try bench.tool(exit: 3, "import", "bob", "--attachments", "bob")
+        case "without a log beside":
+            try bench.shell("mkdir logs && for p in ann bob; do mkdir logs/$p && mv $p/*.jsonl logs/$p; done")
+            try bench.tool(exit: 0, "import", "logs/ann", "--attachments", "ann")
+            try bench.tool(exit: 3, "import", "logs/bob", "--attachments", "bob")
+        default:
+            try bench.tool(exit: 0, "import", "ann")
+            try bench.tool(exit: 3, "import", "bob")
+        }
+        #expect(try shown(in: "store.db", bench) == all)
+        #expect(try bench.json(exit: 0, "store", "info")["attachments"]?.integer == 2)
+        // The logs say nothing new.
+        let digest = try bench.tool(exit: 0, "store", "digest").stdout
+        if how != "without a log beside" {
+            let again = try bench.json(exit: 0, "import", "ann", "bob")
+            #expect(again["writes"]?.integer == 0, "\(again)")
+        }
+        #expect(try bench.tool(exit: 0, "store", "digest").stdout == digest)
+        try bench.tool(exit: 0, "export", "-o", "e.tar")
+        try bench.tool(exit: 0, "verify", "e.tar", "--level", "deep")
+        try bench.tool(exit: 0, "events", "export", "-o", "out")
+        try bench.tool(exit: 0, "import", "out", "--store", "other.db", "--create")
+        #expect(try shown(in: "other.db", bench) == all)
+    }
+
+    @Test func eachEventShowsItsOwnPhoto_afterASyncAndARestore() throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        for person in Self.people {
+            try bench.tool(exit: 0, "import", person, "--store", "\(person).db", "--create")
+            try bench.tool(exit: 0, "export", "--store", "\(person).db", "-o", "\(person).tar")
+        }
+        for person in Self.people + Self.people {
+            try bench.tool("sync", "--hub", "hub.db", "--store", "\(person).db")
+        }
+        for person in Self.people { #expect(try shown(in: "\(person).db", bench) == all) }
+        let digests = try Self.people.map { try bench.tool(exit: 0, "store", "digest", "--store", "\($0).db").stdout }
+        #expect(digests[0] == digests[1])
+        // Backups from before know the photos by the old name.
+        for person in Self.people + Self.people {
+            try bench.tool("restore", "ann.tar", "--store", "\(person).db")
+            try bench.tool("restore", "bob.tar", "--store", "\(person).db")
+            #expect(try shown(in: "\(person).db", bench) == all)
+        }
+        for backups in [["ann.tar", "bob.tar"], ["bob.tar", "ann.tar"]] {
+            try bench.shell("rm -rf new.db*")
+            for backup in backups { try bench.tool("restore", backup, "--store", "new.db", "--create") }
+            #expect(try shown(in: "new.db", bench) == all)
+            try bench.tool(exit: 0, "undo", "--store", "new.db")
+            #expect(try shown(in: "new.db", bench).count == 1)
+            try bench.tool(exit: 0, "undo", "--redo", "--store", "new.db")
+            #expect(try shown(in: "new.db", bench) == all)
+        }
+    }
+
+    @Test func aDecisionAboutTwoPhotos_movesTheEventToTheOneThatStays() throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.tool(exit: 0, "import", "ann", "--create")
+        try bench.tool(exit: 3, "import", "bob")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "keep-existing")
+        #expect(try shown(in: "store.db", bench) == ["ann": "a photo of ann", "bob": "a photo of ann"])
+        try bench.tool(exit: 0, "undo")
+        #expect(try shown(in: "store.db", bench) == all)
+    }
+
+    @Test func anEventThatIsRestoredByItself_bringsItsPhoto() throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.tool(exit: 0, "import", "ann", "--create")
+        try bench.tool(exit: 0, "export", "-o", "e.tar")
+        try bench.tool(exit: 0, "restore", "e.tar", "--match", "ann", "--store", "new.db", "--create")
+        #expect(try shown(in: "new.db", bench) == ["ann": "a photo of ann"])
+    }
+}
