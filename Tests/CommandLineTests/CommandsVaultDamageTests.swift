@@ -177,6 +177,25 @@ struct CommandsVaultDamageTests {
         try CommandsVaultBackupTests.judge(bench)
     }
 
+    @Test func twoSnapshotsThatHaveChangedPlaces_areToldApartAndPutBack() throws {
+        let bench = try CommandsVaultIndexTests.bench()
+        let before = try Self.content(bench)
+        try bench.shell("chmod u+w v/snapshots/*; set -- v/snapshots/*; mv $1 t; mv $2 $1; mv t $2")
+        let told = try bench.tool(exit: 4, "vault", "check").stderr
+        for name in try Directory.names(in: bench.path("v/snapshots")) {
+            #expect(told.contains("is the snapshot \(name.prefix(8)) under another name"), "\(told)")
+            #expect(told.contains("move the file that is snapshots/\(name) out of the vault"), "\(told)")
+            let refused = try bench.tool(exit: 1, "vault", "forget", String(name.prefix(8)))
+            #expect(refused.stderr.contains("under another name"), "\(refused.stderr)")
+        }
+        try bench.shell("set -- v/snapshots/*; mv $1 out; mv $2 $1")
+        let half = try bench.tool("vault", "check").stderr
+        #expect(!half.contains("under another name"), "\(half)")
+        try bench.shell("mv out v/snapshots/$(sha256sum out | cut -d' ' -f1)")
+        #expect(try Self.content(bench) == before)
+        try bench.tool(exit: 0, "vault", "check")
+    }
+
     /// Where a disk is not there, packs may be whole that cannot be seen; what lies under another's name may be, too; and a folder
     /// that leads into the vault saves nothing.
     @Test func whatMayBeWhole_isNotLetGoOf() throws {

@@ -144,3 +144,16 @@ private func expectGoodRoff(_ page: String) throws {
     let check = try runProcess(["groff", "-man", "-ww", "-z", "-Tutf8"], stdin: Array(page.utf8))
     #expect(check.stderr == "" && check.status == 0)
 }
+
+/// Swift looks for the words of a process in front of its environment, which `setenv` moves.
+@Test func theCommandLineIsRead_whateverAPreloadedLibraryDoes() throws {
+    let bench = try Workbench()
+    try bench.write(
+        "p.c",
+        """
+        #include <stdlib.h>
+        __attribute__((constructor)) static void begin(void) { setenv("BACKUP_TOOL_TEST_NAME", "1", 1); }
+        """)
+    let shown = try bench.shell("clang -shared -fPIC -o p.so p.c && LD_PRELOAD=$PWD/p.so $T version")
+    #expect(try shown == bench.tool(exit: 0, "version").stdout)
+}

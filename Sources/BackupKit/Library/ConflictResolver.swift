@@ -201,7 +201,11 @@ extension ConflictResolver {
     private func edit(_ stored: Store.StoredRecord, _ fields: [Field]) throws {
         let changes = FieldChange.list(from: try Fields.parse(stored.record.fields), to: fields)
         guard !changes.isEmpty else { return }
-        if changes.contains(where: { $0.name != Publication.linkedFiles }) { try buryText(of: stored.record) }
+        if stored.record.type == RecordType.publication,
+            changes.contains(where: { $0.name != Publication.linkedFiles })
+        {
+            try buryText(of: stored.record)
+        }
         let record = try edited(stored.record, fields, at: store.timeAfter(stored.record))
         try store.put(record, replacing: stored)
         try plan(record, from: stored.record)
@@ -280,7 +284,12 @@ extension ConflictResolver {
             fields[index] = Field(Publication.linkedFiles, .array(moved.map { .string($0) }))
             try edit(stored, fields)
         }
-        // What is left are events.
-        try store.relink([ByteName(old): new]) { _, _ in .ours }
+        var events: [(Store.StoredRecord, [Field])] = []
+        try store.forEachLinking { stored in
+            let fields = try Fields.parse(stored.record.fields)
+            let moved = RecordFiles.following([ByteName(old): new], in: fields, type: stored.record.type)
+            if let moved, stored.record.type == RecordType.event { events.append((stored, moved)) }
+        }
+        for (stored, fields) in events { try edit(stored, fields) }
     }
 }

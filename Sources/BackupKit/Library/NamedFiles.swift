@@ -91,6 +91,8 @@ final class NamedFiles {
 
     /// Copies what is there into `folder`, and takes it into the store, inside the batch and after the entries.
     func take(into intake: Intake, in folder: String, dryRun: Bool) throws {
+        // What stays deleted brings no files.
+        try dropWishes(in: intake.store)
         for index in wishes.indices { try find(index) }
         for (number, bibliography) in Set(files.map { ByteName($0.bibliography) }).map(\.text)
             .sorted(by: precedesBytewise).enumerated()
@@ -106,6 +108,16 @@ final class NamedFiles {
             }
         }
         try link(intake)
+    }
+
+    private func dropWishes(in store: Store) throws {
+        var living: [ByteName: Bool] = [:]
+        try wishes.removeAll { wish in
+            guard let owner = wish.owner else { return false }
+            let isLiving = try living[ByteName(owner)] ?? (publication(owner, in: store) != nil)
+            living[ByteName(owner)] = isLiving
+            return !isLiving
+        }
     }
 
     private func find(_ index: Int) throws {

@@ -197,6 +197,11 @@ public final class SQLite {
         case SQLITE_BUSY, SQLITE_LOCKED:
             return BackupError(
                 .locked, "is being written by another program", at: path, remedy: "try again when it has finished")
+        // The file of shared memory that a reader needs, too, could not grow.
+        case SQLITE_IOERR where status == SQLITE_IOERR | (19 << 8):
+            return BackupError(
+                .destinationFull, "No space left on device: reading a store needs a few KiB beside it", at: path,
+                remedy: "free some space and run the command again")
         case SQLITE_FULL:
             return BackupError(
                 .destinationFull, "No space left on device", at: path,

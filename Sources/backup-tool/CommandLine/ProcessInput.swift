@@ -5,14 +5,26 @@ import BackupKit
 /// What the process was started with.
 enum ProcessInput {
     /// The words after the tool's name. Swift's own list repairs what is not UTF-8, and a repaired path is
-    /// another path, so such words are refused here.
+    /// another path, so such words are refused here. It is also empty where a preloaded library has called `setenv`
+    /// before: Swift looks for the words in front of the environment. So the kernel is asked.
     static func arguments() throws -> [String] {
-        try (1..<max(1, Int(CommandLine.argc))).compactMap { index in
-            guard let word = CommandLine.unsafeArgv[index] else { return nil }
-            if let text = String(validatingCString: word) { return text }
+        try words().dropFirst().enumerated().map { index, word in
+            if let text = String(validating: word, as: UTF8.self) { return text }
             throw BackupError(
-                .usage, "argument \(index) is not UTF-8: '\(printable(String(cString: word)))'",
+                .usage, "argument \(index + 1) is not UTF-8: '\(printable(String(decoding: word, as: UTF8.self)))'",
                 remedy: "name its folder instead, or rename it")
+        }
+    }
+
+    private static func words() -> [[UInt8]] {
+        if let file = try? FileHandle.openForReading("/proc/self/cmdline") {
+            var bytes: [UInt8] = []
+            if (try? file.forEachChunk(size: 1 << 16) { bytes += $0 }) != nil, !bytes.isEmpty {
+                return bytes.dropLast().split(separator: 0, omittingEmptySubsequences: false).map(Array.init)
+            }
+        }
+        return (0..<Int(CommandLine.argc)).compactMap { CommandLine.unsafeArgv[$0] }.map { word in
+            Array(UnsafeRawBufferPointer(start: word, count: strlen(word)))
         }
     }
 

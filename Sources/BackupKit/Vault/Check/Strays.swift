@@ -69,22 +69,37 @@ extension Vault {
     /// Whether a file that should be something else is a pack or a snapshot.
     func misfiled(_ file: VaultFile) throws -> Finding? {
         guard let size = try backend.size(file) else { return nil }
-        func finding(_ what: String, _ kind: VaultFile.Kind) -> Finding {
-            Finding(
-                .entryUnexpected, .damage, file.path, "a \(what) lies in the wrong place",
-                remedy: "move it to \(VaultFile(kind, file.id).path)")
-        }
         do {
             if file.kind != .data, try header(of: file, size: size, VaultCipher(key)) != nil {
-                return finding("pack", .data)
+                return Finding(
+                    .entryUnexpected, .damage, file.path, "a pack lies in the wrong place",
+                    remedy: "move it to \(VaultFile(.data, file.id).path)")
             }
-            guard file.kind != .snapshot, size <= Unpacked.Cap.snapshot else { return nil }
-            let json = try unpacked(file.kind, file.id, cap: Unpacked.Cap.snapshot, VaultCipher(key))
-            _ = try json.withUnsafeBytes { try SnapshotFile(parsing: $0) }
-            return finding("snapshot", .snapshot)
+            guard size <= Unpacked.Cap.snapshot else { return nil }
+            return try misnamedSnapshot(file)
         } catch let error as BackupError where error.isVerdict {
             return nil
         }
+    }
+
+    /// Whether a file is a whole snapshot that belongs under another name; two of them may have changed places.
+    private func misnamedSnapshot(_ file: VaultFile) throws -> Finding? {
+        var sealed = try backend.readAll(file, limit: Unpacked.Cap.snapshot)
+        let place = VaultFile(.snapshot, sealed.withUnsafeBytes { SHA256Digest.of($0) })
+        guard place != file else { return nil }
+        let cipher = try VaultCipher(key)
+        let json = try sealed.withUnsafeMutableBytes {
+            try Unpacked.decode(cipher.openInPlace($0), cap: Unpacked.Cap.snapshot)
+        }
+        _ = try json.withUnsafeBytes { try SnapshotFile(parsing: $0) }
+        let isFree = try backend.size(place) == nil
+        return Finding(
+            .entryUnexpected, .damage, file.path,
+            file.kind == .snapshot
+                ? "is the snapshot \(place.id.hex.prefix(8)) under another name" : "a snapshot lies in the wrong place",
+            remedy: isFree
+                ? "move it to \(place.path)"
+                : "move the file that is \(place.path) out of the vault, then move this one there")
     }
 
     /// What a snapshot needs that lies where nobody looks for it seems to be needed by nobody.
