@@ -100,7 +100,9 @@ private struct LogWorld {
                     "text \(text): \(count) of \(expected)\n\(story.joined(separator: "\n"))\n\(live.map { "\($0.id.name) \($0.localID) \($0.fields)" }.joined(separator: "\n"))"
                 )
             }
-            #expect(edits == 0 || live.contains { $0.fields.contains("\"n\(edits)\"") }, "the last note is lost")
+            #expect(
+                edits == 0 || live.contains { $0.fields.contains("\"n\(edits)\"") },
+                "the last note is lost\n\(story.joined(separator: "\n"))")
             #expect(try store.all() == first, "\(story.joined(separator: "\n"))")
             #expect(try StoreCheck.run(store).findings.isEmpty)
         }

@@ -194,6 +194,7 @@ extension Synchronizer {
         _ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ skew: Skew
     ) throws {
         let local = try store.record(change: row.change)
+        if try keepEdit(of: local, row, incoming) { return }
         let merge = SyncMerge { [derive] in
             try derive(record.type, $0, $1, $2)
         }

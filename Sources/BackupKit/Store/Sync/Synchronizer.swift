@@ -72,6 +72,8 @@ public final class Synchronizer {
     var latestAheadID: RecordID?
     /// Events that came from the hub and were not here, by the keys of their local ids.
     var newEvents: Set<Int64> = []
+    /// Tombstones of names that other devices have folded into records, and that were edited here since.
+    var foldedEdits: [HubRecord] = []
     /// Conflicts that arrived as records of others.
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
@@ -135,6 +137,7 @@ public final class Synchronizer {
                 try confirmHistory()
                 try pull()
                 try fetchWhatWaited()
+                try carryEdits()
                 try joinEvents()
                 try fetchAssets()
                 let alone = try pushShares()

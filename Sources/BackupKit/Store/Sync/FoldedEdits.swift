@@ -1,0 +1,48 @@
+/// Edits of a record that another device has folded into one of the same local id: they belong to that one, whose version may
+/// come with a later page than the tombstone of the folded name.
+extension Synchronizer {
+    /// Keeps an edited record until everything is here. False where `incoming` is no tombstone of a folded name. Must run
+    /// inside `write`.
+    func keepEdit(of local: Record, _ row: Store.SyncRow, _ incoming: HubRecord) throws -> Bool {
+        // A publication's tombstone always has a local id of its own.
+        guard incoming.record.isFoldedName(of: local), local.type != RecordType.publication else { return false }
+        foldedEdits.append(incoming)
+        try store.noteVersion(row.change, incoming.version, isClean: false)
+        return true
+    }
+
+    /// Must run outside of `write`, when all that the hub has is here.
+    func carryEdits() throws {
+        let folded = foldedEdits
+        foldedEdits = []
+        guard !folded.isEmpty else { return }
+        try store.write { for tombstone in folded { try carryEdit(from: tombstone) } }
+    }
+
+    private func carryEdit(from tombstone: HubRecord) throws {
+        guard let stored = try store.record(tombstone.record.id), !stored.record.isDeleted else { return }
+        let edited = stored.record
+        let survivor = try store.soundRecords(localID: edited.localID).first {
+            $0.record.type == edited.type && $0.record.id != edited.id && !$0.record.isDeleted
+                && !$0.record.isLocalOnly
+        }
+        // Where nobody has the other record, this one stays.
+        guard let survivor else { return }
+        var mine = edited
+        mine.id = survivor.record.id
+        let merge = SyncMerge { [derive] in try derive(edited.type, $0, $1, $2) }
+        let merged = try merge.merge(mine, survivor.record, base: try store.ancestor(edited.id))
+        try store.replace(stored.change, with: tombstone.record, version: tombstone.version, isClean: true)
+        try store.dropAncestor(edited.id)
+        if !merged.isSame(as: survivor.record) { try store.put(merged, replacing: survivor) }
+        result.merged += 1
+    }
+}
+
+extension Record {
+    /// Whether this is the tombstone of a name that was folded into another record, which goes on to have the local id.
+    fileprivate func isFoldedName(of record: Record) -> Bool {
+        isDeleted && !record.isDeleted && id == record.id
+            && sameBytes(localID, record.foldedTombstone(at: modifiedAt).localID)
+    }
+}
