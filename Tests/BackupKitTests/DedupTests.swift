@@ -220,7 +220,8 @@ private func save(_ number: Int64, of day: String = "D", zone: String = "Z", loc
 
     private let schema = """
         {"format": "backup-tool-schema", "formatVersion": 1, "version": 1, "entities": {"CD_Daily": {"key": ["CD_date"],
-        "attributes": {"CD_date": {"type": "date"}, "CD_line1": {"type": "string", "optional": true}}}}}
+        "attributes": {"CD_date": {"type": "date"}, "CD_line1": {"type": "string", "optional": true}}},
+        "CD_Memo": {"attributes": {"CD_text": {"type": "string"}}}}}
         """
 
     @Test func savesWithIdsOfTheirOwn_areOneRecordByTheKeyOfTheSchema() throws {
@@ -234,6 +235,9 @@ private func save(_ number: Int64, of day: String = "D", zone: String = "Z", loc
                 record("other", "{\"CD_date\":\"2026-02-02\"}", at: 1, type: "CD_Daily"),
                 record("empty", "{\"CD_line1\":\"x\"}", at: 1, type: "CD_Daily"),
                 save(30, of: "far", zone: "Y"), save(31, of: "mine", local: true),
+                // The schema declares no key of these.
+                record("memo1", "{\"CD_text\":\"x\"}", at: 1, type: "CD_Memo"),
+                record("memo2", "{\"CD_text\":\"x\"}", at: 1, type: "CD_Memo"),
             ]
             try test.store.leave(saves + others)
             #expect(try Deduplicator.run(on: test.store).folded == 0)
@@ -242,10 +246,13 @@ private func save(_ number: Int64, of day: String = "D", zone: String = "Z", loc
             #expect(findings.isEmpty && result.records == 1 && result.folded == 25, "\(result)")
             let kept = try #require(try test.store.live().first { $0.id.name == "save1" })
             #expect(kept.fields.contains("os 26") && kept.fields.contains("\"cl\"") && kept.localID == "id1")
-            #expect(try test.store.live().count == 5)
+            #expect(try test.store.live().count == 7)
             // Whoever brings one of them again hears that it is gone.
             test.clock.advance()
             #expect(try test.store.take(saves[9]) == [.protect(.newerTombstone)])
+            var renamed = saves[9]
+            renamed.id = RecordID(zone: renamed.id.zone, name: "renamed")
+            #expect(try test.store.take(renamed) == [.protect(.newerTombstone)])
             #expect(try Deduplicator.run(on: test.store, schema: schema).batch == nil)
             _ = try test.store.undoLast(try #require(try test.store.undoable()).id)
             #expect(try test.store.digest() == before)

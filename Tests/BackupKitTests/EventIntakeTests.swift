@@ -211,9 +211,23 @@ import Testing
             test.clock.advance()
             let known = try #require(try test.store.all().first)
             _ = try test.store.take(known.tombstone(at: test.clock.now))
+            let before = try test.store.all()
             let result = try take(line(id), into: test.store, in: test.folder)
             #expect(result.added == 0 && result.protected == 1, "\(result)")
-            #expect(try test.store.all().allSatisfy(\.isDeleted))
+            #expect(try test.store.all() == before && before.allSatisfy(\.isDeleted))
+        }
+    }
+
+    @Test func anEventThatIsKeptHere_staysAsItIs_whenItsLineGetsAnId() throws {
+        try withStore { test in
+            _ = try take(line(), into: test.store, in: test.folder)
+            test.clock.advance()
+            _ = try test.store.setLocal([try #require(try test.store.all().first).id.description])
+            let before = try test.store.all()
+            let edited = line(id, "\"note\":\"x\",\"modified_at\":\"2027-02-14T15:00:00+01:00\"")
+            let result = try take(edited, into: test.store, in: test.folder)
+            #expect(result.added == 0 && result.protected == 1, "\(result)")
+            #expect(try test.store.all() == before)
         }
     }
 }

@@ -123,4 +123,28 @@ private struct LogWorld {
             try world.judge()
         }
     }
+
+    /// One of the two is on the hub, and was written again since.
+    @Test func twoEventsThatOneLogNeeds_stayTwo_whenAnEventComes() throws {
+        try withDevices("A", "B") { devices in
+            func take(_ lines: String..., on name: String, as file: String) throws {
+                devices.clock.advance()
+                let path = "\(devices.folder)/\(file).jsonl"
+                try writeFile(path, lines.map { $0 + "\n" }.joined())
+                _ = try Importer.run([path], into: devices[name], ImportOptions())
+            }
+            let rest = "\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\"}"
+            let line = "{\"id\":\"A0B1C2D3-E4F5-4A6B-8C7D-000000000001\",\(rest)"
+            try take(line, on: "A", as: "first")
+            try devices.sync("A")
+            let store = devices["A"]
+            var event = try #require(try store.all().first)
+            event.modifiedAt = devices.clock.now
+            try store.write { try store.put(event, replacing: try store.record(event.id)) }
+            try take(line, "{\(rest)", on: "A", as: "second")
+            try take("{\"id\":\"other\",\(rest.replacing("15:00", with: "16:00"))", on: "B", as: "third")
+            for name in ["B", "A", "B"] { try devices.sync(name) }
+            for name in devices.names { #expect(try devices[name].all().count { !$0.isDeleted } == 3) }
+        }
+    }
 }

@@ -147,6 +147,31 @@ import Testing
         }
     }
 
+    /// A run may be killed before the vault answers.
+    @Test func aSuspectIsRememberedBeforeItIsTagged() throws {
+        try withHouse { house in
+            try house.night()
+            house.vault.census = smallCensus
+            var seen: RunState?
+            house.vault.atStep = { if $0 == "tag" { seen = try house.state } }
+            try house.night()
+            #expect(seen?.suspect == "2" && seen?.suspectOrigin == "2")
+        }
+    }
+
+    /// It is the measure for the next night.
+    @Test func theLastGoodSnapshotStays_thoughNoRuleKeepsIt() throws {
+        try withHouse { house in
+            house.settings.policy = RetentionPolicy()
+            try house.settings.policy.set("tag", "mine")
+            try house.night()
+            let mine = try house.vault.addTag("mine", to: "1")
+            #expect(try house.night().forgotten.isEmpty)
+            #expect(try house.night().forgotten == ["3"])
+            #expect(house.vault.items.map(\.id) == [mine, "4"])
+        }
+    }
+
     @Test func aSuspectThatIsNoneAnyMoreIsForgotten_byBothItsNames() throws {
         try withHouse { house in
             let whole = house.vault.census

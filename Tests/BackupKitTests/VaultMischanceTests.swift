@@ -141,11 +141,15 @@ import Testing
         try writeFile(file, bytes)
     }
 
-    @Test(arguments: ["root", "library", Manifest.fileName, ChecksumFile.fileName], [false, true])
+    @Test(arguments: ["root", "library", "Attachments", Manifest.fileName, ChecksumFile.fileName], [false, true])
     func aBackupReliesOnNothingThatItCouldNotRead(_ what: String, force: Bool) throws {
         try withTemporaryFolder { folder in
             let house = try RealHouse(folder)
             try house.write(5)
+            _ = try house.store.batch(kind: "import", source: "test") {
+                try place("Attachments/a.txt", "text", in: house.store)
+                return ((), summary: "")
+            }
             let first = try VaultBackup.run(house.store, into: house.vault)
             let root = first.tree
             let reader = try BlobReader(house.vault)
@@ -156,6 +160,8 @@ import Testing
                 switch what {
                 case "root": BlobHandle(.tree, root)
                 case "library": BlobHandle(.tree, library)
+                // The next backup makes the very same tree.
+                case "Attachments": BlobHandle(.tree, try #require(files.first { $0.text == what }?.subtree))
                 default: BlobHandle(.data, try #require(files.first { $0.text == what }?.content?.first))
                 }
             try rot(handle, house.vaultPath, house.vault)

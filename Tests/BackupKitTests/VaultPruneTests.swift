@@ -236,6 +236,16 @@ private final class FailingBackend: VaultBackend {
         }
     }
 
+    @Test func aPruneThatRemovesNothing_setsRoomAsideAgain() throws {
+        try withVault { path, vault in
+            _ = try vault.prune()
+            let reserve = "\(path)/reserve"
+            #expect(try FileStatus.ofName(reserve) != nil && vault.backend.giveRoomUp())
+            let again = try vault.prune()
+            #expect(try again.wasNothing && FileStatus.ofName(reserve) != nil)
+        }
+    }
+
     @Test func snapshotsAreCopiedOnceWithAllTheyNeed() throws {
         try withVault { path, vault in
             let target = "\(path)-2"

@@ -53,8 +53,9 @@ func anEncodingThatDoesNotFit_isNamed(name: String) throws {
 func howAFileIsCutIntoPieces_changesNoCharacter(seed: UInt64) throws {
     var random = SeededGenerator(seed: seed)
     let bytes: [UInt8] = (0..<40).flatMap { _ in
+        // The last three are seldom, for each is an error in one of the two encodings.
         [Array("aé".utf8), Array("日本".utf8), Array("😀".utf8), [0x83, 0x5C], [0xFF]][
-            random.below(random.below(9) == 0 ? 5 : 3)]
+            random.below(random.below(30) == 0 ? 5 : 2)]
     }
     func pieces(_ body: (UnsafeRawBufferPointer) -> Void) {
         var start = 0

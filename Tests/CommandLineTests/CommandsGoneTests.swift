@@ -155,7 +155,9 @@ import Testing
             INSERT INTO local_key SELECT key, value, content FROM local_key, counter
             WHERE change = (SELECT change FROM record WHERE local_id = 'E1');
             INSERT INTO record (change, \(columns), local_only) SELECT value, \(columns), 0 FROM record, counter
-            WHERE local_id = 'E1'
+            WHERE local_id = 'E1';
+            UPDATE record SET fields = json_set(fields, '$.note', 'old') WHERE local_id = 'E1'
+            AND change < (SELECT value FROM counter)
             """)
         #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("OllieEvents/E1"))
         try bench.tool(exit: 0, "store", "repair")

@@ -105,6 +105,19 @@ import Testing
         #expect(try bench.digest() == bench.digest("other.db"))
     }
 
+    @Test func aRepairOfTheIndex_forgetsNoRecordThatIsGone() throws {
+        let bench = try devices()
+        try rot(
+            bench,
+            """
+            DELETE FROM record WHERE fields LIKE '%One%';
+            UPDATE local_key SET content = content + 1 WHERE change = (SELECT max(change) FROM record)
+            """)
+        let repair = try bench.tool("store", "repair")
+        #expect(repair.stdout.contains("the index by local id was made again"), "\(repair.stdout)\(repair.stderr)")
+        #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("1 record is gone"))
+    }
+
     // MARK: Backups
 
     @Test(arguments: ["", "UPDATE record SET change = 999 WHERE fields LIKE '%One%';"])

@@ -60,6 +60,11 @@ private let entry = "@article{k,\n  title = {T},\n  doi = {10.1/k},\n}"
     try bench.tool(exit: 0, "export", "--store", "b.db", "-q", "-o", "two")
     #expect(blocks(try bench.bytes("two/library.bib")) == [groups("One"), groups("Two")])
     #expect(try bench.json(exit: 0, "import", "two.bib", "--create", "--store", "b.db")["writes"]?.integer == 0)
+    // And what it holds once by now is there once.
+    try bench.write("two.bib", "\(groups("Three"))\n")
+    try bench.tool(exit: 0, "import", "two.bib", "--store", "b.db")
+    try bench.tool(exit: 0, "export", "--store", "b.db", "-q", "-o", "one")
+    #expect(blocks(try bench.bytes("one/library.bib")) == [groups("Three")])
 }
 
 @Test func anExportInTheOrderOfItsSources_keepsItInANewStore() throws {
@@ -131,9 +136,11 @@ private let entry = "@article{k,\n  title = {T},\n  doi = {10.1/k},\n}"
     try bench.write("c.bib", "@string{ack = {Merci}}\n@inbook{d, title={D}, crossref={q}, note=ack}\n")
     try bench.write("d.bib", "@book{q, title={Q}, note=ack}\n")
     try bench.tool(exit: 0, "import", "c.bib", "d.bib")
-    try bench.tool(exit: 0, "export", "-q", "-o", "out", "--force")
-    #expect(try bench.text("out/library.bib").contains("@string{ack = {ack}}"))
-    #expect(try bench.json(exit: 0, "import", "out/library.bib")["writes"]?.integer == 0)
+    for order in ["key", "source"] {
+        try bench.tool(exit: 0, "export", "-q", "-o", "out", "--force", "--order", order)
+        #expect(try bench.text("out/library.bib").contains("@string{ack = {ack}}"))
+        #expect(try bench.json(exit: 0, "import", "out/library.bib")["writes"]?.integer == 0)
+    }
 }
 
 @Test func anExportInTheOrderOfItsSources_isTheFile() throws {
