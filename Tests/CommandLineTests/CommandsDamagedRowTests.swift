@@ -75,3 +75,43 @@ struct CommandsDamagedRowTests {
     #expect(done.stderr.contains("1.txt: 'size' is out of range"), "\(done.stderr)")
     #expect(try bench.shell("sqlite3 store.db 'SELECT path FROM asset'").hasSuffix("1.txt\n"))
 }
+
+/// A disk that has lost a sector of the table of records costs the records in it, and a repair does not pretend.
+@Test(arguments: [512, 2048, 6000]) func aLostSectorOfATable_costsItsRecordsOnly(offset: Int) throws {
+    let bench = try Workbench()
+    let note = String(repeating: "x", count: 120)
+    let lines = (100..<160).map {
+        "{\"id\":\"event\($0)\",\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\",\"note\":\"\(note)\"}\n"
+    }
+    try bench.write("2026-02-14.jsonl", lines.joined())
+    try bench.tool(exit: 0, "import", "--create", "2026-02-14.jsonl")
+    try bench.tool(exit: 0, "export", "-o", "good.tar")
+    try bench.python(
+        """
+        import sqlite3, sys
+        base = sqlite3.connect('store.db')
+        base.execute('PRAGMA wal_checkpoint(TRUNCATE)')
+        size = base.execute('PRAGMA page_size').fetchone()[0]
+        leaves = [page for page, kind in base.execute(
+            "SELECT pageno, pagetype FROM dbstat WHERE name = 'record'") if kind == 'leaf']
+        base.close()
+        data = bytearray(open('store.db', 'rb').read())
+        start = (leaves[1] - 1) * size + int(sys.argv[1])
+        data[start:start + 512] = bytes(512)
+        open('store.db', 'wb').write(data)
+        """, String(offset))
+    let before = try bench.bytes("store.db")
+    let check = try bench.tool(exit: 4, "store", "check")
+    #expect(check.stderr.contains("'backup-tool restore BACKUP --create --store NEW"), "\(check.stderr)")
+    #expect(!check.stderr.contains("'backup-tool store repair"), "\(check.stderr)")
+    let export = try bench.tool("export", "-o", "left.tar")
+    #expect([3, 4].contains(export.status), "\(export.stderr)")
+    try bench.tool(exit: 3, "restore", "left.tar", "--create", "--store", "left.db")
+    for words in [["--from", "good.tar"], ["--accept"]] {
+        let repair = try bench.tool(["store", "repair"] + words)
+        #expect(repair.status == 4 && repair.stderr.contains("nothing was repaired"), "\(repair.stderr)")
+    }
+    #expect(try bench.bytes("store.db") == before)
+    try bench.tool(exit: 0, "restore", "good.tar", "--create", "--store", "new.db")
+    #expect(try bench.shell("sqlite3 new.db 'SELECT count(*) FROM record'") == "60\n")
+}

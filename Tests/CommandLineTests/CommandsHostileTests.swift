@@ -164,3 +164,21 @@ private func peak(_ bench: Workbench, _ command: String) throws -> Int {
         """)
     #expect(found == "[\"v17\",\"v29999\"]|30003\n")
 }
+
+/// A store that somebody sends to support may have been written by anybody.
+@Test(arguments: ["../victim", "Attachments/../../victim", "/victim"])
+func aRowThatNamesAFileOutside_touchesNothingThere(path: String) throws {
+    let bench = try Workbench()
+    try bench.write("victim", "somebody else's")
+    try bench.write("a.bib", "@misc{a, title={A}, doi={10.1/a}}\n")
+    try bench.tool(exit: 0, "import", "a.bib", "--create")
+    let digest = try bench.shell("sha256sum victim | cut -c1-64").filter { $0 != "\n" }
+    for row in ["'\(digest)', ''", "NULL, '\(digest)'"] {
+        try bench.shell("sqlite3 store.db \"INSERT INTO asset_pending VALUES ('\(path)', \(row))\"")
+        try bench.write("b.bib", "@misc{b, title={B \(row)}, doi={10.1/\(row.count)}}\n")
+        try bench.tool("import", "b.bib")
+        #expect(try bench.text("victim") == "somebody else's")
+        #expect(try bench.shell("sqlite3 store.db 'SELECT count(*) FROM asset_pending'") == "0\n")
+    }
+    try bench.tool(exit: 0, "store", "check")
+}

@@ -85,7 +85,9 @@ public struct Deduplicator {
             groups[[record.type, record.id.zone] + key, default: []].append(stored.change)
         }
         for (key, changes) in groups.sorted(by: { $0.key.lexicographicallyPrecedes($1.key) }) where changes.count > 1 {
-            let same = try changes.map { Store.StoredRecord(change: $0, record: try store.record(change: $0)) }
+            let same = try changes.compactMap { change in
+                try store.ifSound { Store.StoredRecord(change: change, record: try store.record(change: change)) }
+            }
             for local in same where local.record.isLocalOnly {
                 note(.protected, .note, local, "is kept on this device only and was left alone")
             }

@@ -179,7 +179,8 @@ struct StoreLayout {
     func writeNotes(to sink: TextSink, text: (Record) throws -> String = NotesFile.text) throws {
         var separator = "[\n  "
         for note in notes.sorted(by: { ($0.key, $0.localID) < ($1.key, $1.localID) }) {
-            let line = try text(try store.record(change: note.change))
+            guard let record = try store.ifSound({ try store.record(change: note.change) }) else { continue }
+            let line = try text(record)
             try sink { $0 += (separator + line).utf8 }
             separator = ",\n  "
         }
@@ -211,8 +212,10 @@ struct StoreLayout {
             var end = start
             var lines: [(instant: Timestamp, text: String)] = []
             while end < events.count, events[end].day == day {
-                lines.append((events[end].instant, try store.record(change: events[end].change).fields))
+                let event = events[end]
                 end += 1
+                guard let record = try store.ifSound({ try store.record(change: event.change) }) else { continue }
+                lines.append((event.instant, record.fields))
             }
             // Not by change number: that would make the bytes depend on the order of arrival.
             lines.sort { $0.instant == $1.instant ? $0.text < $1.text : $0.instant < $1.instant }

@@ -45,6 +45,12 @@ extension Store {
             var done: [String] = []
             func settle(_ pending: PendingPath, _ body: () throws -> Bool) {
                 do {
+                    // A row may come from a stranger's store: nothing outside the folder is touched for it.
+                    if let reason = Self.refusal(of: pending.path) {
+                        unsettled.append(
+                            Finding(.malformed, .warning, pending.path, "\(reason); the row that named it was removed"))
+                        return done.append(pending.path)
+                    }
                     if try body() { return done.append(pending.path) }
                     unsettled.append(unsettledFile(pending.path, "another file or folder is in its place"))
                 } catch { unsettled.append(unsettledFile(pending.path, "\(error)")) }
@@ -67,6 +73,11 @@ extension Store {
         }
         try collectBlobs()
         return unsettled
+    }
+
+    private static func refusal(of path: String) -> String? {
+        do { try check(path) } catch { return (error as? BackupError)?.message ?? "\(error)" }
+        return nil
     }
 
     private func unsettledFile(_ path: String, _ reason: String) -> Finding {

@@ -186,7 +186,8 @@ extension RecordHasher {
     }
 
     func fillKeys(_ database: SQLite) throws {
-        let insert = try database.prepare("INSERT INTO local_key VALUES (?, ?, ?)")
+        // A damaged table may have a row twice.
+        let insert = try database.prepare("INSERT OR IGNORE INTO local_key VALUES (?, ?, ?)")
         let records = try database.prepare("SELECT \(Store.recordColumns) FROM record")
         while try records.step() {
             try insert.bind(1, key(records.bytes(4))).bind(2, records.integer(0)).bind(3, content(of: records)).run()

@@ -279,7 +279,7 @@ extension Store {
     func record(change: Int64) throws -> Record {
         let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)
         defer { query.reset() }
-        guard try query.step() else { throw BackupError(.failed, "record \(change) is gone", at: path) }
+        guard try query.step() else { throw DamagedRow(lost: change) }
         return try RowReader.record(query).record
     }
 
@@ -355,9 +355,8 @@ final class RecordCursor {
     private func current() throws -> Store.StoredRecord {
         guard let row else { return try Store.StoredRecord(judging: order, store.hasher) }
         defer { row.reset() }
-        guard try row.bind(1, order.integer(0)).step() else {
-            throw BackupError(.failed, "record \(order.integer(0)) is gone")
-        }
+        let change = order.integer(0)
+        guard try row.bind(1, change).step() else { throw DamagedRow(lost: change) }
         return try Store.StoredRecord(judging: row, store.hasher)
     }
 }

@@ -21,6 +21,13 @@ public struct DamagedRow: Error, Sendable, Hashable {
         line = JSON.object([.init("row", .object(values)), .init("table", .string(table.rawValue))]).compact
     }
 
+    /// A record that an index names and whose row cannot be found.
+    init(lost change: Int64) {
+        (table, subject, kind) = (.record, "record \(change)", .records)
+        reason = "cannot be found, though an index of the store names it"
+        line = JSON.object([.init("row", ["change": JSON(change)]), .init("table", .string("record"))]).compact
+    }
+
     /// The row of an attachment that differs from what was noted of it.
     init(asset row: ChangedRow) {
         (table, subject, reason, kind) = (.asset, row.key, row.reason, .attachments)

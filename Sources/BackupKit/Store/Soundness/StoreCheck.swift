@@ -93,9 +93,10 @@ public struct StoreCheck {
         while try check.step() {
             try Interrupt.check()
             let text = check.text(0)
-            if text != "ok" {
-                add(.storeDamaged, .damage, store.path, "SQLite's integrity check says: \(text)", Self.repairFrom)
-            }
+            if text == "ok" { continue }
+            // Only indexes can be made again where they are.
+            if text.contains("Rowid") { instead = Self.intoNewStore }
+            add(.storeDamaged, .damage, store.path, "SQLite's integrity check says: \(text)", Self.repairFrom)
         }
         if try store.soundCounter() == nil {
             let said = try store.storedCounter().map { "says \($0)" } ?? "is gone"

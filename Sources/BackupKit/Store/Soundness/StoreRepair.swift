@@ -84,6 +84,13 @@ struct StoreRepair {
 
     private mutating func mendDatabase() throws {
         try store.database.execute("REINDEX")
+        let check = try store.database.prepare("PRAGMA integrity_check(1)")
+        if try check.step(), check.text(0) != "ok" {
+            throw BackupError(
+                .damaged, "nothing was repaired: the tables themselves are damaged, not only their indexes",
+                at: store.path,
+                remedy: "keep the file; \(StoreCheck.intoNewStore)")
+        }
         note(.index, store.path, "SQLite's indexes were made again")
         if try store.storedCounter() != store.changeCounter {
             try store.saveCounter()
