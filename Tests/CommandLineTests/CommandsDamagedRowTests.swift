@@ -115,3 +115,21 @@ struct CommandsDamagedRowTests {
     try bench.tool(exit: 0, "restore", "good.tar", "--create", "--store", "new.db")
     #expect(try bench.shell("sqlite3 new.db 'SELECT count(*) FROM record'") == "60\n")
 }
+
+/// What `store check` names is gone after the command that it names.
+@Test(arguments: [
+    ("INSERT INTO damaged VALUES ('{x', 1, NULL)", ["--accept"]),
+    ("INSERT INTO held VALUES ('', 'x', 'size', '', 1, 1)", []),
+    ("INSERT INTO held VALUES ('Z', 'a/b', 'permission', '', 1, 1)", []),
+    ("INSERT INTO held VALUES ('Z', '', 'odd', '', 1, 1)", []),
+])
+func whatWaitsInVain_isNamedAndEnds(row: String, options: [String]) throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{a, title={A}, doi={10.1/a}}\n")
+    try bench.tool(exit: 0, "import", "a.bib", "--create")
+    try bench.shell("sqlite3 store.db \"\(row)\"")
+    #expect(try bench.tool(exit: 3, "store", "check").stderr.contains("'backup-tool store repair"))
+    try bench.tool(["store", "repair"] + options)
+    try bench.tool(exit: 0, "store", "check")
+    try bench.tool(exit: 0, "export", "-o", "e.tar")
+}

@@ -20,9 +20,12 @@ final class DamagedRows {
 
 /// The table `damaged`: rows that a restore brought back as they were, or that a repair took out of their tables.
 extension Store {
-    func setAside() throws -> [DamagedRow] {
+    func setAside() throws -> [DamagedRow] { try linesSetAside().map(\.row) }
+
+    /// The same, with what their table has: a line may be damaged itself.
+    func linesSetAside() throws -> [(line: String, row: DamagedRow)] {
         let query = try database.prepare("SELECT line FROM damaged ORDER BY line")
-        var found: [DamagedRow] = []
+        var found: [(line: String, row: DamagedRow)] = []
         while try query.step() {
             let row =
                 try ifReadable { try DamagedRow(line: query.text(0)) }
@@ -30,7 +33,7 @@ extension Store {
                     .record, "a row that was set aside", "is not what was set aside", kind: .records,
                     columns: ["line"], of: query)
             damage.note(row)
-            found.append(row)
+            found.append((query.text(0), row))
         }
         return found
     }

@@ -203,17 +203,15 @@ public struct StoreCheck {
         for row in try store.changedSmallRows() {
             add(.recordChanged, .damage, row.subject, row.reason, Self.repairFrom)
         }
+        for row in try store.setAside() {
+            add(.recordDamaged, .warning, row.subject, "was set aside as damaged: \(row.reason)", Self.repairOrGiveUp)
+        }
     }
 
     // MARK: Queues
 
     private mutating func checkQueues() throws {
-        let held = try store.database.prepare(
-            """
-            SELECT zone, name, kind FROM held WHERE kind NOT IN ('size', 'permission', 'local', 'damaged', 'missing', 'newer',
-            'broken') OR kind IN ('size', 'permission') AND zone <> 'Assets' AND NOT EXISTS
-            (SELECT 1 FROM record WHERE record.zone = held.zone AND ifnull(record.name, record.local_id) = held.name)
-            """)
+        let held = try store.database.prepare("SELECT zone, name FROM held WHERE \(Self.isHeldInVain)")
         while try held.step() {
             add(
                 .queueStuck, .warning, "\(held.text(0))/\(held.text(1))",
@@ -226,6 +224,14 @@ public struct StoreCheck {
                 "waits for the hub, and no sync would send it", Self.repair)
         }
     }
+
+    /// Rows of `held` that name no record.
+    static let isHeldInVain =
+        """
+        kind NOT IN ('size', 'permission', 'local', 'damaged', 'missing', 'newer', 'broken')
+        OR kind IN ('size', 'permission') AND zone <> 'Assets' AND NOT EXISTS
+        (SELECT 1 FROM record WHERE record.zone = held.zone AND ifnull(record.name, record.local_id) = held.name)
+        """
 
     /// Rows that changed since the hub saw them, and that the next push would pass over.
     static let stuckRows =

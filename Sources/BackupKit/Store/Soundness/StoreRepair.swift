@@ -266,11 +266,11 @@ struct StoreRepair {
 
     /// Rows that a restore has set aside, and that the backup has whole.
     private mutating func mendSetAside() throws {
-        for row in try store.setAside() {
+        for (line, row) in try store.linesSetAside() {
             let sound = try soundVersion(of: row)
             guard sound != nil || accepts else { continue }
             replaced.append(row.line)
-            try store.database.statement("DELETE FROM damaged WHERE line = ?").bind(1, row.line).run()
+            try store.database.statement("DELETE FROM damaged WHERE line = ?").bind(1, line).run()
             if let sound {
                 note(.older, "\(sound.id)", "has the version of the backup, of \(sound.modifiedAt.iso8601)")
                 try store.put(sound, replacing: nil)
@@ -319,11 +319,8 @@ struct StoreRepair {
             try store.follow(row.change, to: change)
             note(.queue, row.subject, "will be sent with the next sync")
         }
-        for finding in stuck where finding.severity == .warning {
-            let parts = finding.subject.split(separator: "/", maxSplits: 1).map(String.init)
-            guard parts.count == 2 else { continue }
-            try store.release(RecordID(zone: parts[0], name: parts[1]))
-            note(.queue, finding.subject, "is not held back any more")
-        }
+        let held = try store.database.prepare("SELECT zone, name FROM held WHERE \(StoreCheck.isHeldInVain)")
+        while try held.step() { note(.queue, "\(held.text(0))/\(held.text(1))", "is not held back any more") }
+        try store.database.execute("DELETE FROM held WHERE \(StoreCheck.isHeldInVain)")
     }
 }
