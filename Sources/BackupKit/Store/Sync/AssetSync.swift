@@ -22,8 +22,18 @@ extension Synchronizer {
         try release(record.id)
     }
 
+    /// A hub may deliver a file once more as it was before it was deleted, and of deleted files this side keeps no version to
+    /// compare: so it asks for the newest.
+    private func confirmNewAssets() throws {
+        let new = try store.wantedAssets().filter { $0.base == nil && $0.digest != nil }
+        let newest = try fetchAll(new.map { RecordID(zone: Store.assetZone, name: $0.path) })
+        guard !newest.isEmpty else { return }
+        try store.write { for record in newest { try applyAsset(record) } }
+    }
+
     /// Brings the bytes of what the hub has and this side has not, each file with its row in one transaction.
     func fetchAssets() throws {
+        try confirmNewAssets()
         try bringBackLinkedAssets()
         var links = LivingLinks(store)
         var remembered = RememberedLinks(store)
