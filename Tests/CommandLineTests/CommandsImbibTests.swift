@@ -110,3 +110,17 @@ func imbibBackups_ofBothGenerations_areRead(_ isOld: Bool) throws {
         #expect(try bench.tool(exit: 4, "verify", "bad", "--level", level).stderr.contains("Vale 2023.pdf"))
     }
 }
+
+/// imbib has one folder for all files, and the store may have them in two.
+@Test(arguments: ["PDFs", "Attachments"], ["import", "restore"])
+func ourOwnImbibBackup_addsNothingToTheStoreThatItCameFrom(folder: String, command: String) throws {
+    let bench = try Workbench()
+    try bench.write("\(folder)/p.pdf", "%PDF-1.4 one")
+    try bench.write("r.bib", "@article{k1, title={One}, author={Smith, A}, year=2020, file={:\(folder)/p.pdf:PDF}}\n")
+    try bench.tool(exit: 0, "import", "r.bib", "--create")
+    try bench.tool("export", "-o", "e.zip", "--format", "imbib")
+    let before = try bench.tool(exit: 0, "store", "digest").stdout
+    let again = try bench.tool([command, "e.zip", "--json"])
+    #expect(try JSON(parsing: again.stdoutLines.last ?? "")["writes"]?.integer == 0, "\(again.stdout)\(again.stderr)")
+    #expect(try bench.tool(exit: 0, "store", "digest").stdout == before)
+}

@@ -114,11 +114,20 @@ extension Intake {
         if let known = try store.asset(asset.path) {
             let isItsPlace = overwrite && !stays(known, beside: asset) || known.digest == asset.digest
             place = isItsPlace ? asset.path : try nameBeside(asset)
+        } else if isFromImbib, let known = try placeInOtherFolder(asset) {
+            place = known
         } else {
             place = try separated(asset)
         }
         places.updateValue(place, forKey: version)
         return place
+    }
+
+    /// Where the store has the file of an imbib backup below the folder of attachments that imbib does not have.
+    private func placeInOtherFolder(_ asset: Asset) throws -> String? {
+        guard let folder = RecordFiles.folders.first(where: asset.path.hasPrefix) else { return nil }
+        let name = asset.path.dropFirst(folder.count)
+        return try RecordFiles.folders.map { $0 + name }.first { try store.asset($0)?.digest == asset.digest }
     }
 
     /// Whether a file is not replaced: a record that is kept on this device only names it.

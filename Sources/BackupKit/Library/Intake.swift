@@ -97,6 +97,8 @@ final class Intake {
         let path: ByteName
         let digest: SHA256Digest
     }
+    /// Whether files come from a backup of imbib, which has one folder for all of them.
+    var isFromImbib = false
     /// Files of a backup that its records name which stay deleted here.
     var namedByDeleted: Set<ByteName> = []
     /// What living records name, once somebody has asked.

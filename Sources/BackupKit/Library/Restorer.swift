@@ -149,6 +149,7 @@ public enum Restorer {
         intake.isAskedFor = options.match != nil
         intake.resurrects = options.resurrectingCommand
         intake.schema = options.schema
+        intake.isFromImbib = prepared.layout.isImbib
         for finding in prepared.findings { intake.note(finding) }
         let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
         var wanted = WantedFiles(options)
@@ -158,7 +159,9 @@ public enum Restorer {
         let sound = files(of: prepared, unsound)
         try intake.planPlaces(
             of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments))
-        defer { (intake.moved, intake.backupLinks, intake.namedByDeleted) = ([:], nil, []) }
+        defer {
+            (intake.moved, intake.backupLinks, intake.namedByDeleted, intake.isFromImbib) = ([:], nil, [], false)
+        }
         let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
         let publications = try views.takeRecords(into: intake) { record in
             guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
