@@ -349,3 +349,40 @@ extension String {
         return parts + [rest]
     }
 }
+
+/// A merged publication has the identifier of the work that was merged into it; a delete of that work alone takes no other.
+@Test func aWorkThatAnotherWasMergedInto_outlivesTheDeleteOfThatOne() throws {
+    let bench = try Workbench()
+    func id(_ title: String) throws -> String {
+        try bench.shell(
+            "sqlite3 a.db \"SELECT local_id FROM record WHERE json_extract(fields, '$.title') LIKE '\(title)%'\""
+        )
+        .filter { $0 != "\n" }
+    }
+    // The one whose id comes first survives a merge.
+    for number in 0..<20 {
+        try bench.shell("rm -rf a.db* b.db* hub.db*")
+        try bench.write(
+            "a.bib",
+            """
+            @article{k, title={Editorial}, author={Ann Smith}, year=2002, doi={10.1/\(number)}}
+            @article{k, title={Other \(number)}, author={Bob Jones}, year=2001}
+
+            """)
+        try bench.tool(exit: 3, "import", "a.bib", "--create", "--store", "a.db")
+        if try id("Other") < id("Editorial") { break }
+    }
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--store", "a.db")
+    try bench.tool(exit: 0, "store", "init", "--store", "b.db")
+    try bench.tool("sync", "--hub", "hub.db", "--store", "b.db")
+    let (dead, alive) = (try id("Editorial"), try id("Other"))
+    try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge", "--store", "b.db")
+    try bench.tool(exit: 0, "store", "delete", dead, "--store", "a.db")
+    for store in ["b.db", "a.db", "b.db", "a.db"] { try bench.tool("sync", "--store", store) }
+    for store in ["a.db", "b.db"] {
+        let rows = try bench.shell(
+            "sqlite3 \(store) \"SELECT record_name FROM records WHERE type = 'Publication' AND NOT deleted\"")
+        #expect(rows == "\(alive)\n", "\(store)")
+    }
+}

@@ -119,4 +119,16 @@ struct CommandsPhotoTests {
         try bench.tool(exit: 0, "restore", "e.tar", "--match", "ann", "--store", "new.db", "--create")
         #expect(try shown(in: "new.db", bench) == ["ann": "a photo of ann"])
     }
+
+    @Test(arguments: [["import", "ann"], ["events", "import", "ann"]])
+    func aLogOfAPurgedEvent_bringsNoPhoto(command: [String]) throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.tool(exit: 0, "import", "ann", "--create")
+        try bench.tool(exit: 0, "store", "delete", "ann")
+        try bench.tool(exit: 0, "store", "purge", "ann", "--with-files", "--confirm")
+        let again = try bench.tool(command)
+        #expect(again.stderr.contains("1 attachment of deleted records left out"), "\(again.stderr)")
+        #expect(try bench.shell("sqlite3 store.db 'SELECT count(*) FROM asset'") == "0\n")
+    }
 }

@@ -85,14 +85,18 @@ struct AttachmentFolder {
     }
 
     /// Returns the paths that the files have in the store, in the order they were added; nil for one that has no place.
-    @discardableResult func places(into intake: Intake) throws -> [String?] {
+    /// `leavesDeleted`: files that only deleted records name are left out.
+    @discardableResult func places(into intake: Intake, leavesDeleted: Bool = false) throws -> [String?] {
         for (path, reason) in skipped {
             intake.note(
                 Finding(
                     .skipped, .warning, path, "was left out: \(reason)",
                     remedy: "mend what is named, and import it again"))
         }
-        return try assets.map { file in try file.flatMap { try intake.take($0.asset, from: $0.staged) } }
+        return try assets.map { file in
+            guard let file, try !leavesDeleted || !intake.staysDeleted(file.asset.path) else { return nil }
+            return try intake.take(file.asset, from: file.staged)
+        }
     }
 
     /// Returns the files with the paths that they have in the store. Must run inside the batch.

@@ -55,7 +55,7 @@ struct EventMedia {
     mutating func take(into intake: Intake) throws {
         var moved: [Int: [ByteName: String]] = [:]
         for root in roots {
-            for (file, place) in zip(root.files, try root.copies.places(into: intake)) {
+            for (file, place) in zip(root.files, try root.copies.places(into: intake, leavesDeleted: true)) {
                 let usual = RecordFiles.place(ofMedia: file.path)
                 guard let place, !sameBytes(place, usual) else { continue }
                 for log in file.logs { moved[log, default: [:]][ByteName(usual)] = place }

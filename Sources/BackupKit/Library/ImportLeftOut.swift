@@ -24,7 +24,7 @@ extension Importer {
             intake.note(
                 Finding(
                     .skipped, .warning, folder, "was left out: it holds nothing that --only names",
-                    remedy: "name the kind: --only \(kind.rawValue)"))
+                    remedy: "\(TypedCommand.quoted("import --only \(kind.rawValue)", [folder])) imports what it holds"))
         }
         for source in sources {
             guard let path = source.textFile, let kind = source.kind, !kinds.contains(kind) else { continue }
@@ -35,7 +35,7 @@ extension Importer {
                 intake.note(
                     Finding(
                         .skipped, .warning, path, "was left out: --only does not name \(kind.rawValue)",
-                        remedy: "name the kind: --only \(kind.rawValue)"))
+                        remedy: "\(TypedCommand.quoted("import --only \(kind.rawValue)", [path])) imports it"))
             }
         }
     }

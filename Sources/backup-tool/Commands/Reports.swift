@@ -33,9 +33,12 @@ extension Invocation {
             say(result.findings)
             output.note(result.sentence(of: what, dryRun: dryRun))
             if result.protected > 0, !dryRun, !output.isVerbose {
-                let other =
-                    what == "import" ? "--overwrite takes it all the same" : "--resurrect brings back what was deleted"
-                output.note("What is protected stays as the store has it: --verbose says why, \(other).")
+                var advice = "--verbose says why"
+                if what == "import" { advice += ", --overwrite takes it all the same" }
+                if what == "restore", result.stayedDeleted > 0 {
+                    advice += ", --resurrect brings back what was deleted"
+                }
+                output.note("What is protected stays as the store has it: \(advice).")
             }
             // Others are named one by one.
             if result.conflicts > 0, !result.findings.contains(where: { $0.code == .conflict }) {

@@ -104,7 +104,7 @@ extension Synchronizer {
             unseenListings = listings
         }
         guard let id = unseenListings?[tombstone.localID], let (change, record, work) = try unseen(id),
-            work.listings.contains(tombstone.localID), tombstone.modifiedAt >= record.latestTime
+            work.listings.contains(tombstone.localID), tombstone.ends(record)
         else { return nil }
         return (change, record)
     }
@@ -133,11 +133,9 @@ extension Synchronizer {
             let sameListing = try store.soundRecords(localID: arrived.localID).filter {
                 $0.record.type == RecordType.publication && $0.record.id.zone == arrived.id.zone
             }
-            let deletes = sameListing.filter(\.record.isDeleted).map(\.record.modifiedAt)
-            guard let deleted = deletes.max() else { continue }
+            let deletes = sameListing.map(\.record).filter(\.isDeleted)
             for stored in sameListing where !stored.record.isDeleted && !stored.record.isLocalOnly {
-                guard stored.record.latestTime <= deleted else { continue }
-                try store.put(WorkLineage.tombstone(of: stored.record, at: deleted), replacing: stored)
+                try bury(stored, by: deletes)
             }
         }
     }
@@ -152,9 +150,14 @@ extension Synchronizer {
             else { continue }
             let deletes = try work.listings.flatMap { try store.records(localID: $0) }.map(\.record)
                 .filter { $0.isDeleted && $0.type == RecordType.publication && $0.id.zone == id.zone }
-            guard let deleted = deletes.map(\.modifiedAt).max(), stored.record.latestTime <= deleted else { continue }
-            try store.put(WorkLineage.tombstone(of: stored.record, at: deleted), replacing: stored)
+            try bury(stored, by: deletes)
         }
+    }
+
+    /// A publication goes by the latest delete of its listing. Another work that was merged into it does not.
+    private func bury(_ stored: Store.StoredRecord, by deletes: [Record]) throws {
+        guard let deleted = deletes.filter({ $0.ends(stored.record) }).map(\.modifiedAt).max() else { return }
+        try store.put(WorkLineage.tombstone(of: stored.record, at: deleted), replacing: stored)
     }
 
     // MARK: One cite key, two publications
@@ -173,6 +176,13 @@ extension Synchronizer {
         }
         let report = try keys().report(on: named) { arrived.contains($0.record.id) ? .new : .known }
         result.findings += report.findings
+    }
+}
+
+extension Record {
+    /// Whether this tombstone is later than all of a record of the same listing, and knows of all that was merged into it.
+    fileprivate func ends(_ record: Record) -> Bool {
+        modifiedAt >= record.latestTime && !record.hasTakenIn(unknownTo: self)
     }
 }
 

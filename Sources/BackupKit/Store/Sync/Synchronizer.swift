@@ -39,6 +39,8 @@ public struct SyncResult: Sendable {
     public var held: [Held] = []
     public var findings: [Finding] = []
 
+    var hasMoved: Bool { pulled + pushed + merged + joined > 0 }
+
     /// A hub's version of a record that is kept on this device only needs none: its user chose that.
     public var needsAttention: Bool {
         held.contains { $0.kind != .local } || conflicts > 0
@@ -53,6 +55,7 @@ public final class Synchronizer {
     static let clockTolerance: Int64 = 60_000
     /// Rounds and batches in which somebody else was faster, before we give way.
     static let roundsMax = 100
+    private static let fewChanges: Int64 = 100_000
 
     let store: Store
     let hub: CheckedHub
@@ -104,8 +107,11 @@ public final class Synchronizer {
             }
             try store.write { try store.shareConflicts() }
             try converse()
-            // What came from the hub is not gone any more.
-            store.damage.noteGone(try store.countedGoneRecords().count, from: store.path)
+            // To count the rows of a large store takes longer than a sync that moves nothing.
+            if result.hasMoved || store.changeCounter < Self.fewChanges {
+                // What came from the hub is not gone any more.
+                store.damage.noteGone(try store.countedGoneRecords().count, from: store.path)
+            }
             try store.write {
                 link.syncedAt = store.clock.now()
                 try store.setHubLink(link)
