@@ -287,6 +287,45 @@ extension TestStore {
         }
     }
 
+    @Test(arguments: [ConflictChoice.keepExisting, .keepIncoming, .merge, .renameIncoming, .keepBoth])
+    func aConflictThatIsDecided_isNotDecidedAgain(_ choice: ConflictChoice) throws {
+        try withStore { test in
+            try test.bring(twins)
+            let conflict = try #require(try test.store.conflicts().first)
+            #expect(try test.resolve(.keepBoth).settled == 1)
+            let before = try test.store.digest()
+            let error = #expect(throws: BackupError.self) {
+                try ConflictResolver.resolve([conflict.id], with: choice, in: test.store)
+            }
+            #expect(error?.message.contains("it was decided to keep both as they are") == true)
+            #expect(try test.store.digest() == before)
+            _ = try test.store.undoLast()
+            #expect(try test.resolve(choice).settled == 1)
+        }
+    }
+
+    @Test func aConflictComesWithItsWorks_whenTheyAreChosen() throws {
+        try withStore { test in
+            try test.bring(twins)
+            try test.queueAssets()
+            let conflicts = try test.store.conflicts()
+            let path = "\(test.folder)/out"
+            _ = try Exporter.export(test.store, to: path, ExportOptions(form: .layout(.directory)))
+            let works = conflicts.flatMap { [$0.existing, $0.incoming] }
+            for chosen in [works, Array(works.prefix(1)), Array(works.prefix(2)), Array(works.suffix(2)), []] {
+                try withStore { other in
+                    for work in chosen {
+                        var options = RestoreOptions()
+                        options.match = RecordQuery([work.contains("/") ? work : "localid=\(work)"])
+                        _ = try Restorer.restore(path, into: other.store, options)
+                    }
+                    let both = conflicts.filter { chosen.contains($0.existing) && chosen.contains($0.incoming) }
+                    #expect(try other.store.conflicts().map(\.existing) == both.map(\.existing))
+                }
+            }
+        }
+    }
+
     @Test func aConflictIsNotCountedAsData_andComesBackWithARestore() throws {
         try withStore { test in
             let imported = try test.bring(twins)

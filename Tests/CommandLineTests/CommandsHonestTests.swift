@@ -251,6 +251,20 @@ struct CommandsHonestTests {
         try expectNamed("\(what): is not what the store has written", bench)
     }
 
+    @Test func twoFilesThatDisagreeAboutASetting_areNamed() throws {
+        let bench = try Workbench()
+        try bench.write("old/settings.json", #"{"theme":"dark","size":12}"#)
+        try bench.write("new/settings.json", #"{"theme":"light","size":12}"#)
+        try bench.shell("touch -d 2026-01-01 old/settings.json; touch -d 2026-02-01 new/settings.json")
+        for (place, order) in [["old", "new"], ["new", "old"], ["old", "new"]].enumerated() {
+            let words = ["import", "--create", "--only", "settings"] + order.map { "\($0)/settings.json" }
+            let result = try bench.tool(words)
+            #expect(result.status == 3 && result.stderr.contains("theme: has one value in new/settings.json"))
+            #expect(result.stderr.contains(place == 0 ? "2 settings" : "Nothing to import"), "\(result.stderr)")
+        }
+        #expect(try bench.shell("sqlite3 store.db \"SELECT value FROM setting WHERE key = 'theme'\"") == "\"light\"\n")
+    }
+
     @Test func aRowThatAnotherProgramChanged_isNamedByEveryBackup_andIsInIt() throws {
         let bench = try benchWithVault()
         try bench.shell("sqlite3 store.db \"UPDATE record SET fields = replace(fields, 'tuin', 'tuim')\"")

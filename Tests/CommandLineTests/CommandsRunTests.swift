@@ -23,6 +23,12 @@ import Testing
         try bench.tool(words: ["run", "--config", "c/nightly.toml"] + words, exit: code)
     }
 
+    /// An empty store lies in the place of the library.
+    private func lose(_ bench: Workbench) throws {
+        try bench.shell("mkdir aside; mv store.db* aside")
+        try bench.tool(exit: 0, "store", "init", "--store", "store.db")
+    }
+
     private func judge(_ bench: Workbench) throws {
         try bench.shell(
             "RESTIC_PASSWORD=secret restic --no-cache -q -r v check --read-data; "
@@ -93,7 +99,6 @@ import Testing
     @Test func aLossEndsWith3_untilItIsAcknowledged() throws {
         let bench = try bench("tripwire.at-least = 1\n")
         _ = try run(bench, exit: 0)
-        try bench.tool(exit: 0, "store", "init", "--store", "empty.db")
         let before = try bench.text("c/run-default.json")
         let plan = try run(bench, exit: 0, "--dry-run")
         let steps = try run(bench, exit: 0, "--dry-run", "--json").stdout.split(separator: "\n").map {
@@ -102,37 +107,70 @@ import Testing
         #expect(steps.dropLast().allSatisfy { $0 == "run-step" } && steps.count > 2 && steps.last == "run")
         #expect(plan.stdout.hasPrefix("snapshot: would be taken\n") && plan.stdout.contains("stays: last snapshot"))
         #expect(try bench.text("c/run-default.json") == before)
-        let lost = try run(bench, exit: 3, "--store", "empty.db")
+        try lose(bench)
+        let lost = try run(bench, exit: 3)
         #expect(lost.stderr.contains("publications: fell from 2 to 0"))
-        // The last good one is of another store, and there.
+        // The last good one is of the store that lay there, and in the vault.
         #expect(!lost.stderr.contains("gone from the vault"))
         let name = try #require(lost.stderr.firstMatch(of: #/its new id is ([0-9a-f]{8})/#)?.1)
         try bench.tool(exit: 0, "vault", "snapshots", String(name), "--config", "c/nightly.toml")
         #expect(
             try bench.tool(exit: 1, "schedule", "status", "--config", "c/nightly.toml").stdout.contains(
                 "nothing is removed"))
-        _ = try run(bench, exit: 3, "--store", "empty.db", "-q")
+        _ = try run(bench, exit: 3, "-q")
         let suspects = try bench.shell(
             "RESTIC_PASSWORD=secret restic --no-cache -q -r v snapshots --json --tag suspect")
         #expect(try JSON(parsing: suspects).array?.count == 2)
         let good = try #require(JSON(parsing: before)["good"]?["snapshot"]?.string)
         #expect(try run(bench, exit: 64, "--ack", good).stderr.contains("was taken before the loss"))
         _ = try run(bench, exit: 0, "--ack", "latest")
-        _ = try run(bench, exit: 0, "--store", "empty.db")
+        _ = try run(bench, exit: 0)
         try judge(bench)
+    }
+
+    /// The first run of a library is no loss of another one, and none hides a loss of the other.
+    @Test func runsByHandOfTwoStoresOrIntoTwoVaults_areMeasuredByThemselves() throws {
+        let bench = try bench()
+        try bench.shell("mv c away")
+        try bench.write("many.bib", (1...40).map { "@misc{k\($0), title={Paper \($0)}}\n" }.joined())
+        try bench.tool(exit: 0, "-q", "import", "many.bib", "--store", "other.db", "--create")
+        try bench.shell("cp -r v w")
+        let home = ["XDG_STATE_HOME": bench.path("state")]
+        func run(_ store: String, _ vault: String, exit code: Int32) throws -> String {
+            try bench.tool(
+                exit: code, "run", "--store", store, "--vault", vault, "--password-file", "pw", environment: home
+            ).stderr
+        }
+        for (store, vault) in [("other.db", "v"), ("store.db", "v"), ("other.db", "w"), ("other.db", "v")] {
+            _ = try run(store, vault, exit: 0)
+        }
+        try bench.shell("rm -r other.db*; cp store.db other.db")
+        let told = try run("other.db", "v", exit: 3)
+        #expect(told.contains("publications: fell from 40 to 2") && told.contains("--store \(bench.path("other.db"))"))
+        _ = try run("store.db", "v", exit: 0)
+        func status(_ store: String, exit code: Int32) throws -> String {
+            try bench.tool(
+                exit: code, "schedule", "status", "--store", store, "--vault", "v", environment: home
+            ).stdout
+        }
+        #expect(try status("other.db", exit: 1).contains("fell from 40 to 2"))
+        _ = try status("store.db", exit: 0)
+        let unknown = try status("third.db", exit: 2)
+        #expect(unknown.contains("never ran") && unknown.contains("--store \(bench.path("other.db"))"), "\(unknown)")
     }
 
     /// Every command of the alarm works from any folder, whatever the folders are called.
     @Test func theAlarmOfALoss_namesCommandsThatBringTheLibraryBack() throws {
         let bench = try bench("tripwire.at-least = 1\n")
         _ = try run(bench, exit: 0)
-        try bench.tool(exit: 0, "store", "init", "--store", "empty.db")
-        _ = try run(bench, exit: 3, "-q", "--store", "empty.db")
+        try lose(bench)
+        _ = try run(bench, exit: 3, "-q")
         // Whoever moves all of it away still has commands of their own folder.
         let place = "it's a $HOME"
-        try bench.shell("p=\"it's a \\$HOME\"; mkdir \"$p\"; mv c v pw store.db* lib.bib empty.db* \"$p\"")
+        let noStore = ["BACKUP_TOOL_STORE": ""]
+        try bench.shell("p=\"it's a \\$HOME\"; mkdir \"$p\"; mv c v pw store.db* lib.bib \"$p\"")
         let told = try bench.tool(
-            exit: 3, "run", "-q", "--config", "\(place)/c/nightly.toml", "--store", "\(place)/empty.db"
+            exit: 3, "run", "-q", "--config", "\(place)/c/nightly.toml", environment: noStore
         ).stderr
         func typed(_ name: Substring, in text: String) throws -> String {
             let start = try #require(text.firstRange(of: "'backup-tool \(name) ")).upperBound
@@ -142,14 +180,17 @@ import Testing
         try bench.shell("cd /; \"$T\" \(typed("diff", in: told))")
         let restore = try typed("restore", in: told)
         try bench.shell("cd /; \"$T\" \(restore)")
-        let restored = try bench.tool(exit: 0, "store", "info", "--store", "\(place)/empty.db").stdout
+        let restored = try bench.tool(exit: 0, "store", "info", "--store", "\(place)/store.db").stdout
         #expect(restored.contains("publications"), "\(restored)")
-        let status = try bench.tool(exit: 1, "schedule", "status", "--config", "\(place)/c/nightly.toml").stdout
+        let status = try bench.tool(
+            exit: 1, "schedule", "status", "--config", "\(place)/c/nightly.toml", environment: noStore
+        ).stdout
         #expect(try typed("restore", in: status) == restore, "\(status)")
         let acknowledge = try typed("run", in: status)
-        #expect(acknowledge.contains("--store"))
-        try bench.shell("cd /; \"$T\" \(acknowledge)")
-        let after = try bench.tool(exit: 1, "schedule", "status", "--config", "\(place)/c/nightly.toml").stdout
+        try bench.shell("cd /; unset BACKUP_TOOL_STORE; \"$T\" \(acknowledge)")
+        let after = try bench.tool(
+            exit: 1, "schedule", "status", "--config", "\(place)/c/nightly.toml", environment: noStore
+        ).stdout
         #expect(!after.contains("--ack") && after.contains("accepted by now"), "\(after)")
     }
 
@@ -163,11 +204,11 @@ import Testing
         for words in [["verify", "vault:v"], ["show", "vault:v@latest"]] {
             _ = try bench.tool(words: words + config, exit: 0)
         }
-        try bench.tool(exit: 0, "store", "init", "--store", "empty.db")
-        _ = try run(bench, exit: 3, "--store", "empty.db", "-q")
+        try lose(bench)
+        _ = try run(bench, exit: 3, "-q")
         for words in [
-            ["restore", "vault:v", "--store", "empty.db"], ["show", "vault:v@latest"], ["verify", "vault:v"],
-            ["diff", "vault:v", "store.db"], ["list", "vault:v"], ["restore", "vault:v", "--to", "out"],
+            ["restore", "vault:v", "--store", "store.db"], ["show", "vault:v@latest"], ["verify", "vault:v"],
+            ["diff", "vault:v", "aside/store.db"], ["list", "vault:v"], ["restore", "vault:v", "--to", "out"],
         ] {
             let told = try bench.tool(words: words + config, exit: 3).stderr
             #expect(told.contains("tagged as suspect") && told.contains("vault:v@\(good)"), "\(words): \(told)")
@@ -343,8 +384,8 @@ import Testing
         let proved = try bench.json(exit: 0, "drill", "--history", "--config", "c/nightly.toml")["drills"]?.array?.first
         let id = try #require(proved?["snapshot"]?.string)
         _ = try run(bench, exit: 0)
-        try bench.tool(exit: 0, "store", "init", "--store", "empty.db")
-        _ = try run(bench, exit: 3, "--store", "empty.db")
+        try lose(bench)
+        _ = try run(bench, exit: 3)
         let words = ["--vault", "v", "--password-file", "pw", "--config", "c/nightly.toml", "--keep-last", "1"]
         let plan = try bench.tool(words: ["vault", "forget", "--dry-run"] + words, exit: 0)
         let kept = plan.stdoutLines.filter { $0.hasPrefix("keep ") }
@@ -378,7 +419,7 @@ import Testing
         try bench.shell("cp store.db second.db")
         let words = ["run", "--config", "c/nightly.toml", "--profile", "papers"]
         let named = try bench.tool(words, environment: ["BACKUP_TOOL_STORE": "second.db"])
-        #expect(named.stderr.contains("$BACKUP_TOOL_STORE names second.db"))
+        #expect(named.status == 3 && named.stderr.contains("$BACKUP_TOOL_STORE: names second.db"))
     }
 
     @Test func aLogOfDrillsThatWasCutIsMissedByADrill_too() throws {

@@ -70,7 +70,8 @@ public final class ConflictResolver {
         if let moot = view.isMoot {
             throw BackupError(
                 .failed, "there is nothing left to decide: \(moot)", at: "conflict \(conflict.id)",
-                remedy: "'backup-tool conflicts list' shows those that wait")
+                remedy: "'backup-tool conflicts list' shows those that wait, 'backup-tool undo --list' what was decided"
+            )
         }
         if conflict.isAboutAssets {
             return try choice == .keepBoth ? store.keepBoth(conflict) : resolveAssets(conflict, choice)

@@ -61,7 +61,7 @@ public struct ConflictView: Sendable {
 public enum ConflictDesk {
     /// All that waits, oldest first; what it takes a look at the whole library to say is left out.
     public static func all(in store: Store) throws -> [ConflictView] {
-        try store.conflicts().map { try view(of: $0, in: store, nil) }
+        try store.conflicts().map { try view(of: $0, in: store, nil, isMoot: nil) }
     }
 
     public static func view(_ id: Int64, in store: Store) throws -> ConflictView {
@@ -89,17 +89,28 @@ public enum ConflictDesk {
     }
 
     static func view(of conflict: Conflict, in store: Store, _ index: LibraryIndex?) throws -> ConflictView {
+        try view(of: conflict, in: store, index, isMoot: whyMoot(conflict, store))
+    }
+
+    private static func view(
+        of conflict: Conflict, in store: Store, _ index: LibraryIndex?, isMoot: String?
+    ) throws -> ConflictView {
         if conflict.isAboutAssets {
             return ConflictView(
                 conflict: conflict, existing: try store.asset(conflict.existing).map { try side($0, store, index) },
                 incoming: try store.asset(conflict.incoming).map { try side($0, store, index) },
-                isMoot: try store.pointless(conflict), choices: ConflictChoice.forAssets, newKey: nil)
+                isMoot: isMoot, choices: ConflictChoice.forAssets, newKey: nil)
         }
         return ConflictView(
             conflict: conflict, existing: try store.livePublication(conflict.existing).map { try side($0.record) },
             incoming: try store.livePublication(conflict.incoming).map { try side($0.record) },
-            isMoot: try store.pointless(conflict), choices: ConflictChoice.allCases,
+            isMoot: isMoot, choices: ConflictChoice.allCases,
             newKey: index?.freeKey(like: conflict.subject))
+    }
+
+    private static func whyMoot(_ conflict: Conflict, _ store: Store) throws -> String? {
+        if let reason = try store.pointless(conflict) { return reason }
+        return try store.isDecided(conflict) ? "it was decided to keep both as they are" : nil
     }
 
     private static func side(_ record: Record) throws -> ConflictView.Side {

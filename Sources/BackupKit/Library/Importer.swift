@@ -108,6 +108,7 @@ public enum Importer {
                     try AttachmentFolder.link(files, with: named?.publications ?? [], intake)
                 }
                 try named?.reportMissing(to: intake)
+                try intake.writeSettings()
                 try intake.noteCiteKeys()
                 try intake.countConflicts()
                 return ((), summary: intake.summary)

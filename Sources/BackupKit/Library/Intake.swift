@@ -105,6 +105,14 @@ final class Intake {
     var namedByLiving: LivingLinks?
     /// Where files lie, or will lie.
     var places: [AssetVersion: String?] = [:]
+    struct NewSetting {
+        let key: String
+        let value: String
+        let time: Timestamp
+        /// The file that says so.
+        let source: String
+    }
+    private var newSettings: [ByteName: NewSetting] = [:]
     var touchedSettings: Set<ByteName> = []
     /// Records that `--mode replace` takes last: others were merged into the store's versions of them, and the backup may
     /// bring those others back.
@@ -203,7 +211,7 @@ final class Intake {
             guard isReopened == true else { continue }
             note(
                 Finding(
-                    .conflict, .warning, conflict.subject, "is a conflict again: what a decision had removed is back",
+                    .conflict, .warning, conflict.subject, "is a conflict again: both sides of it are here again",
                     remedy: "'backup-tool conflicts list' shows the conflict, and how to decide it"))
         }
     }
@@ -330,9 +338,27 @@ final class Intake {
                 reason: reason))
     }
 
-    func takeSetting(_ key: String, _ value: String, at time: Timestamp) throws {
-        touchedSettings.insert(ByteName(key))
-        if try store.putSetting(key, value, at: time) { result.settingsChanged += 1 }
+    /// `writeSettings` writes it, unless another file has a newer value.
+    func takeSetting(_ new: NewSetting) throws {
+        touchedSettings.insert(ByteName(new.key))
+        let other = newSettings.updateValue(new, forKey: ByteName(new.key))
+        guard let other, try !Fields.same(other.value, new.value) else { return }
+        let (kept, passed) = other.time > new.time ? (other, new) : (new, other)
+        newSettings[ByteName(new.key)] = kept
+        note(
+            Finding(
+                .leftOut, .warning, new.key,
+                "has one value in \(kept.source), which is taken, and another in \(passed.source), which is left out",
+                remedy: "import \(passed.source) by itself if its value is the right one"))
+    }
+
+    /// Must run inside the batch, after everything was read.
+    func writeSettings() throws {
+        for new in newSettings.values.sorted(by: { precedesBytewise($0.key, $1.key) })
+        where try store.putSetting(new.key, new.value, at: new.time) {
+            result.settingsChanged += 1
+        }
+        newSettings = [:]
     }
 
     func plan(_ action: PlanItem.Action, file asset: Asset, reason: String) {

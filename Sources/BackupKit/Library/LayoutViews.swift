@@ -132,7 +132,8 @@ struct LayoutViews {
 
     func takeSettings(into intake: Intake) throws {
         guard let file = sound(Layout.settings) else { return }
-        try FileIntake(intake, limits).takeSettings(path: file, name: Layout.settings, time: prepared.time)
+        try FileIntake(intake, limits).takeSettings(
+            path: file, name: Layout.settings, of: prepared.path, time: prepared.time)
     }
 
     /// Settings that the store lacks, where nobody has asked for settings.
@@ -274,10 +275,13 @@ struct FileIntake {
         for note in notes where wanted(note) { try intake.take(note) }
     }
 
-    func takeSettings(path: String, name: String, time: Timestamp) throws {
+    func takeSettings(path: String, name: String, of backup: String? = nil, time: Timestamp) throws {
         do {
             let settings = try document(path).withUnsafeBytes { try Fields.parse($0) }
-            for setting in settings { try intake.takeSetting(setting.name, oneLine(setting.value), at: time) }
+            for setting in settings {
+                try intake.takeSetting(
+                    .init(key: setting.name, value: oneLine(setting.value), time: time, source: backup ?? name))
+            }
         } catch let error as BackupError where error.code == .damaged { intake.reject(name, error.message) }
     }
 

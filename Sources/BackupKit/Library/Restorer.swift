@@ -60,6 +60,7 @@ public enum Restorer {
             ) {
                 try intake.noteWaiting()
                 try apply(prepared, to: intake, options)
+                try intake.writeSettings()
                 try intake.noteCiteKeys()
                 try intake.countConflicts()
                 return ((), summary: intake.summary)
@@ -70,6 +71,7 @@ public enum Restorer {
 
     /// A backup that lies in a folder as plain files, judged.
     struct Prepared {
+        let path: String
         let layout: OpenedLayout
         let folder: String
         let staged: Staging.Result
@@ -114,7 +116,8 @@ public enum Restorer {
                 ))
         }
         return Prepared(
-            layout: layout, folder: folder, staged: staged, findings: findings, time: time(of: layout, staged))
+            path: path, layout: layout, folder: folder, staged: staged, findings: findings,
+            time: time(of: layout, staged))
     }
 
     private static func judge(_ layout: OpenedLayout, _ staged: Staging.Result) -> [Finding] {
@@ -190,6 +193,7 @@ public enum Restorer {
             if !publications.isEmpty { intake.namedByDeleted = [] }
             places = try takeAssets(prepared, unsound, &wanted, intake, options)
         }
+        try takeConflicts(wanted, intake)
         try views.linkAttachments(publications, places, intake)
         for finding in wanted.unmatched(views.listing(options.kinds)) { intake.note(finding) }
         if !replaced.isEmpty { try intake.removeOthers(kinds: replaced) }
@@ -244,6 +248,18 @@ public enum Restorer {
             if let place { places.append((name, place)) }
         }
         return places
+    }
+
+    /// The conflicts of chosen works whose other side is in the store, too.
+    private static func takeConflicts(_ wanted: WantedFiles, _ intake: Intake) throws {
+        for record in wanted.conflicts {
+            guard let here = try Conflict.following(record, intake.moved),
+                let conflict = try Conflict(here, number: 0, subject: { _, works in works[0] }),
+                [conflict.existing, conflict.incoming].contains(where: wanted.isChosen),
+                try intake.store.pointless(conflict) == nil
+            else { continue }
+            try intake.take(record)
+        }
     }
 
     /// Writes the files of a backup into a new folder, every digest checked.
@@ -303,6 +319,9 @@ extension OpenedLayout {
 private struct WantedFiles {
     private let match: RecordQuery?
     private var linked: Set<String> = []
+    /// Conflicts are not asked for by words: they go with their works.
+    private(set) var conflicts: [Record] = []
+    private var chosen: Set<ByteName> = []
     /// The queries that chose something, by their places.
     private var met: Set<Int> = []
 
@@ -310,9 +329,14 @@ private struct WantedFiles {
 
     mutating func takes(_ record: Record) -> Bool {
         guard let match else { return true }
+        if record.type == RecordType.conflict {
+            if !record.isDeleted { conflicts.append(record) }
+            return false
+        }
         let places = match.matching(record)
         guard !places.isEmpty else { return false }
         met.formUnion(places)
+        chosen.insert(ByteName(record.localID))
         if let links = try? Store.links(of: record) { linked.formUnion(links) }
         return true
     }
@@ -322,6 +346,11 @@ private struct WantedFiles {
         let places = match.matching(path: path)
         met.formUnion(places)
         return !places.isEmpty || linked.contains(path)
+    }
+
+    /// Whether a side of a conflict, a local id or a path, goes with what was asked for.
+    func isChosen(_ work: String) -> Bool {
+        chosen.contains(ByteName(work)) || linked.contains(work) || namesFile(work)
     }
 
     /// Whether somebody asks for the file itself.

@@ -121,8 +121,7 @@ public struct NightlyRun {
         let own = items.first { $0.id == snapshot }
         let origin = own?.origin ?? snapshot
         try judgeEarlier(items, than: snapshot)
-        let advice = advice(
-            lastGood(in: items)?.id ?? state.good?.snapshot, LibraryCensus.Loss(of: state.good?.census, in: census))
+        let advice = advice(try sourceOfRecovery(items), LibraryCensus.Loss(of: state.good?.census, in: census))
         let suspicions =
             try lostHistory(items)
             + settings.tripwire.compare(census, with: state.good?.census).map { $0.advising(advice) }
@@ -162,6 +161,16 @@ public struct NightlyRun {
             "if it was meant: 'backup-tool run --ack latest' (until then nothing is removed)",
         ]
         .compactMap(\.self).joined(separator: "\n")
+    }
+
+    /// The last good snapshot; where somebody has removed it, the newest before tonight's that is whole.
+    private func sourceOfRecovery(_ items: [RetentionItem]) throws -> String? {
+        if let good = lastGood(in: items) { return good.id }
+        if let good = state.good, try vault.holds(good.snapshot) { return good.snapshot }
+        let others = items.filter {
+            $0.id != report.snapshot && !$0.isPartial && !$0.tags.contains(SnapshotTag.suspect)
+        }
+        return others.max { $0.time < $1.time }?.id
     }
 
     private func lastGood(in items: [RetentionItem]) -> RetentionItem? {

@@ -6,11 +6,17 @@ public struct NightlySession: Sendable {
     public var stateFolder: String
     /// The file that all of this comes from, by its full path.
     public var configuration: String?
+    /// Nil where nobody has said which vault.
+    public var route: RunState.Route?
+    /// Whether the route is not the one of the configuration, or there is none.
+    public var isByHand = false
     public var metricsFile: String?
     /// The profiles that write into the same file of metrics, this one or not; nil is that of a run without one.
     public var metricsProfiles: [String?] = []
     public var ping: Ping?
     public var clock = Clock.system
+    /// What is wrong before a run begins.
+    public var warnings: [Finding] = []
     /// Adds to the commands in a message what they need where somebody else types them.
     public var completed: @Sendable (String) -> String = { $0 }
     /// The number with which the command ends; nil is that all is fine.
@@ -20,12 +26,21 @@ public struct NightlySession: Sendable {
         (self.profile, self.stateFolder, self.exitCode) = (profile, stateFolder, exitCode)
     }
 
-    public var statePath: String { RunState.path(in: stateFolder, profile: profile) }
+    /// Each route is measured by its own snapshots. The one of the configuration is known by that, wherever its store and
+    /// its vault lie today; of the others the first gets the plain name.
+    public var statePath: String {
+        let usual = RunState.path(in: stateFolder, profile: profile)
+        guard isByHand, let route else { return usual }
+        let own = RunState.path(in: stateFolder, profile: profile, route)
+        if configuration != nil || (try? FileStatus.ofTarget(own)) != nil { return own }
+        guard let other = try? RunState.read(usual) else { return usual }
+        return other.configuration == nil && other.route ?? route == route ? usual : own
+    }
     public var drillLog: DrillLog { DrillLog(DrillLog.path(in: stateFolder)) }
 
     public func state() throws -> RunState {
         var state = try remembered() ?? RunState()
-        state.configuration = configuration
+        (state.configuration, state.route) = (configuration, route)
         return state
     }
 
@@ -33,6 +48,7 @@ public struct NightlySession: Sendable {
     /// one to go by: other things would be compared, and one would vouch for the other.
     public func remembered() throws -> RunState? {
         guard let state = try RunState.read(statePath) else { return nil }
+        if configuration != nil, state.configuration == nil, state.route ?? route != route { return nil }
         if let other = state.configuration, let configuration, other != configuration,
             let status = try FileStatus.ofTarget(other), try FileStatus.ofTarget(configuration) != status
         {
@@ -63,7 +79,7 @@ public struct NightlySession: Sendable {
         let held = Result { try lock() }
         if case .failure(let error as BackupError) = held, error.code == .locked { throw error }
         // A state that cannot be read must not keep a snapshot from being taken.
-        var warnings: [Finding] = []
+        var warnings = self.warnings
         var state = RunState()
         do { state = try self.state() } catch let error as BackupError where error.code != .refused {
             state.doubt = error.message

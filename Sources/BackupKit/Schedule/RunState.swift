@@ -1,7 +1,15 @@
 import Glibc
 
-/// What the nightly runs of one profile left behind for the next, for `schedule status` and for metrics.
+/// What the nightly runs of one store into one vault left behind for the next, for `schedule status` and for metrics.
 public struct RunState: Sendable, Equatable {
+    /// A store and the vault that it is backed up into, by their full paths.
+    public struct Route: Sendable, Equatable {
+        public let store: String
+        public let vault: String
+
+        public init(store: String, vault: String) { (self.store, self.vault) = (store, vault) }
+    }
+
     public struct Run: Sendable, Equatable {
         public var started: Timestamp
         public var seconds: Double
@@ -43,6 +51,8 @@ public struct RunState: Sendable, Equatable {
 
     /// The file that said what to do.
     public var configuration: String?
+    /// What the last run backed up, and where.
+    public var route: Route?
     public var lastRun: Run?
     /// A failed run does not take this away.
     public var lastSuccess: Run?
@@ -84,10 +94,26 @@ public struct RunState: Sendable, Equatable {
         }
     }
 
+    /// What the runs of a profile back up that left something behind in `folder`.
+    public static func routes(in folder: String, profile: String?) throws -> [Route] {
+        guard try FileStatus.ofTarget(folder) != nil else { return [] }
+        let start = lastComponent(of: path(in: folder, profile: profile)).dropLast(".json".count)
+        return try Directory.names(in: folder).sorted().compactMap { name in
+            guard name == "\(start).json" || name.hasPrefix("\(start)@") else { return nil }
+            return (try? read("\(folder)/\(name)"))?.route
+        }
+    }
+
     // MARK: As a file
 
     public static func path(in folder: String, profile: String?) -> String {
         "\(folder)/run-\(profile ?? "default").json"
+    }
+
+    /// For runs of which the command line says what they are about, and no configuration.
+    static func path(in folder: String, profile: String?, _ route: Route) -> String {
+        let mark = SHA256Digest.of("\(route.store)\0\(route.vault)").hex.prefix(8)
+        return path(in: folder, profile: "\(profile ?? "default")@\(mark)")
     }
 
     /// Nil when there is none yet.
@@ -128,6 +154,9 @@ public struct RunState: Sendable, Equatable {
 
     public init(_ json: JSON) {
         configuration = json["configuration"]?.string
+        if let store = json["store"]?.string, let vault = json["vault"]?.string {
+            route = Route(store: store, vault: vault)
+        }
         lastRun = json["lastRun"].flatMap(Run.init)
         lastSuccess = json["lastSuccess"].flatMap(Run.init)
         earlierSuccesses = json["earlierSuccesses"]?.array?.compactMap(Run.init) ?? []
@@ -155,6 +184,8 @@ public struct RunState: Sendable, Equatable {
         var members: [JSON.Member] = []
         func add(_ name: String, _ value: JSON?) { if let value { members.append(.init(name, value)) } }
         add("configuration", configuration.map { .string($0) })
+        add("store", route.map { .string($0.store) })
+        add("vault", route.map { .string($0.vault) })
         add("lastRun", lastRun?.json)
         add("lastSuccess", lastSuccess?.json)
         if !earlierSuccesses.isEmpty { add("earlierSuccesses", .array(earlierSuccesses.map(\.json))) }

@@ -57,6 +57,15 @@ public struct ScheduleStatus: Sendable, Equatable {
         }
     }
 
+    /// Names the runs that are noted where nothing is of those that were asked for.
+    public mutating func add(others: [RunState.Route]) {
+        for route in others {
+            let command = TypedCommand.quoted(
+                "schedule status", options: ["store": route.store, "vault": route.vault])
+            parts.append("\(command) tells of \(route.store)")
+        }
+    }
+
     private mutating func add(_ level: Level, _ text: String) {
         self.level = max(self.level, level)
         // The worst comes first.

@@ -103,6 +103,11 @@ extension Store {
         return try all.filter { try !seen.contains(Pair($0)) && pointless($0) == nil && seen.insert(Pair($0)).inserted }
     }
 
+    /// Whether somebody has decided to keep both of its works, in this record or in another one about them.
+    func isDecided(_ conflict: Conflict) throws -> Bool {
+        try conflict.isKept || knownConflicts().contains { $0.isKept && Pair($0) == Pair(conflict) }
+    }
+
     /// The conflict of this number, also one that is decided or pointless.
     public func conflict(_ id: Int64) throws -> Conflict? { try knownConflicts().first { $0.id == id } }
 

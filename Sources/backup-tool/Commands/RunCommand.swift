@@ -35,6 +35,7 @@ extension Command {
                 session.ping = Ping(address)
                 guard session.ping != nil else { throw call.usage("--ping must be an address of the web") }
             }
+            session.warnings = call.findingsOfEnvironment(settings)
             if let word = call.value("ack") { return try call.acknowledge(word, settings, session) }
             if let text = call.value("if-older") {
                 guard let seconds = CalendarSpan(text)?.approximateSeconds else {
@@ -45,7 +46,6 @@ extension Command {
                     return .done
                 }
             }
-            call.warnOfEnvironment(settings)
             let output = call.output
             if call.flag("dry-run") {
                 var night = NightlyRun(
@@ -91,6 +91,14 @@ extension Invocation {
         session.ping = settings.text("ping.url").flatMap { Ping($0) }
         session.completed = { [output] in output.advice.completed($0) }
         session.configuration = try settings.file.map(absolutePath)
+        if let vault = try? nightlyVaultPath(settings) {
+            let route = RunState.Route(
+                store: try absolutePath(nightlyStore(settings)), vault: try absolutePath(vault))
+            session.route = route
+            let isUsualStore = value(Option.store.name) == nil && environment["BACKUP_TOOL_STORE"] == nil
+            let isOwnStore = try settings.text("store").map { try absolutePath($0) == route.store } ?? isUsualStore
+            session.isByHand = try !isOwnStore || settings.text("vault").map(absolutePath) != route.vault
+        }
         return session
     }
 
@@ -133,13 +141,16 @@ extension Invocation {
     }
 
     /// Whoever wrote a configuration expects it to be in force.
-    fileprivate func warnOfEnvironment(_ settings: Configuration) {
-        for (option, variable) in [(Option.store.name, "BACKUP_TOOL_STORE"), (Option.vault.name, "BACKUP_TOOL_VAULT")] {
+    fileprivate func findingsOfEnvironment(_ settings: Configuration) -> [Finding] {
+        [(Option.store.name, "BACKUP_TOOL_STORE"), (Option.vault.name, "BACKUP_TOOL_VAULT")].compactMap {
+            option, variable in
             guard value(option) == nil, let named = environment[variable], let written = settings.text(option),
                 (try? absolutePath(named)) != (try? absolutePath(written))
-            else { continue }
-            output.warn(
-                "$\(variable) names \(printable(named)), and wins over the configuration's \(printable(written))")
+            else { return nil }
+            return Finding(
+                .leftOut, .warning, "$\(variable)",
+                "names \(printable(named)), which this run uses instead of the configuration's \(printable(written))",
+                remedy: "unset it; --\(option) names another \(option) on purpose")
         }
     }
 
@@ -233,7 +244,8 @@ extension Invocation {
             output.note(
                 "Snapshot \(snapshot.shortID) is accepted. Later runs compare with it and remove snapshots again.")
         }
-        return .done
+        say(session.warnings)
+        return session.warnings.isEmpty ? .done : .incomplete
     }
 
     fileprivate func report(_ report: NightlyRun.Report, _ unheard: [Finding]) -> ExitStatus {

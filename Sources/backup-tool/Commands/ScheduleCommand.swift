@@ -79,9 +79,11 @@ extension Command {
             """,
         options: [
             .value("max-age", "AGE", "Critical when the last good run is older than AGE (default: 26h)"), .profile,
+            .store, .vault,
         ],
         examples: [
             Example("backup-tool schedule status", "Whether there are backups"),
+            Example("backup-tool schedule status --vault /mnt/offsite/vault", "For runs into another vault"),
             Example("backup-tool schedule status --max-age 50h --profile papers", "For a run every other day"),
         ],
         reports: true,
@@ -116,9 +118,13 @@ extension Invocation {
 
     fileprivate func status(_ maxAge: Int64) throws -> ExitStatus {
         let settings = try profileConfiguration()
-        let state = try nightlySession(settings).remembered()
+        let session = try nightlySession(settings)
+        let state = try session.remembered()
         let now = Clock.system.now()
-        let status = ScheduleStatus(state, now: now, maxAge: maxAge)
+        var status = ScheduleStatus(state, now: now, maxAge: maxAge)
+        if state == nil {
+            status.add(others: try RunState.routes(in: session.stateFolder, profile: session.profile))
+        }
         let time = systemdTime() ?? cronTime()
         report(status, state, next: time.flatMap { ScheduleStatus.next($0, after: now) }, maxAge: maxAge)
         return ExitStatus(monitoring: status.level.rawValue)

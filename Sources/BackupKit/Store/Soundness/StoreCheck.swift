@@ -132,9 +132,8 @@ public struct StoreCheck {
     // MARK: Records
 
     private mutating func checkRecords(_ indexes: Bool) throws {
-        let join = indexes ? "LEFT JOIN local_key USING (change)" : ""
-        let query = try store.database.prepare(
-            "SELECT \(Store.recordColumns), row_hash \(indexes ? ", key, content" : "") FROM record \(join)")
+        let query = try store.database.prepare("SELECT \(Store.recordColumns), row_hash FROM record")
+        let index = try KeyIndex(store)
         var stale = 0
         var tally = RowTally()
         while try query.step() {
@@ -142,12 +141,7 @@ public struct StoreCheck {
             result.records += 1
             tally.add(change: query.integer(0))
             if let finding = try judge(query) { result.findings.append(finding) }
-            guard indexes else { continue }
-            if query.integer(14) != store.hasher.key(query.bytes(4))
-                || query.integer(15) != store.hasher.content(of: query)
-            {
-                stale += 1
-            }
+            if indexes, try !index.knows(query) { stale += 1 }
         }
         let gone = try store.goneRecords(besides: tally).count
         if gone > 0 {
