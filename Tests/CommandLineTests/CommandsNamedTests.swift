@@ -104,7 +104,7 @@ struct CommandsNamedTests {
         let found = try bench.json(exit: 0, "restore", "e.tar", "--match", month, "--only", "notes")
         #expect((found["read"]?.integer ?? 0) > 0, "\(found)")
         for (kind, file) in [("notes", "notes.json"), ("publications", "library.bib"), ("events", "records.jsonl")] {
-            let none = try bench.tool(exit: 3, "restore", "e.tar", "--match", "zzzz", "--only", kind)
+            let none = try bench.tool(exit: 1, "restore", "e.tar", "--match", "zzzz", "--only", kind)
             #expect(none.stderr.contains("'backup-tool show e.tar \(file)'"), "\(none.stderr)")
             try bench.tool(exit: 0, "show", "e.tar", file)
         }

@@ -111,9 +111,13 @@ func only_restoresThatKindAndNoOther(_ kind: String) throws {
     let one = try bench.json(
         exit: 0, "restore", "--create", "backup.tar.zst", "--store", "c.db", "--match", "citeKey=one", "--dry-run")
     #expect(both["added"]?.integer == 1 + (one["added"]?.integer ?? 0) && one["added"]?.integer != 0)
-    let none = try bench.tool(exit: 3, "restore", "--create", "backup.tar.zst", "--store", "b.db", "--match", "one,two")
+    let none = try bench.tool(exit: 1, "restore", "--create", "backup.tar.zst", "--store", "d.db", "--match", "one,two")
         .stderr
-    #expect(none.contains("--match one,two: nothing in the backup has these words"))
+    #expect(none.contains("backup.tar.zst: holds nothing with these words: one,two"))
+    let noRecords = try bench.tool(
+        exit: 1, "restore", "--create", "backup.tar.zst", "--store", "d.db", "--only", "records")
+    #expect(noRecords.stderr.contains("backup.tar.zst: holds no records"))
+    try bench.shell("! ls -d d.db*")
 }
 
 @Test func replace_makesTheStoreWhatTheBackupSays_andUndoTakesItBack() throws {

@@ -66,7 +66,10 @@ public enum EventExporter {
     {
         try store.read {
             let days = try EventDays(store, options)
-            try days.forEachDay { _, lines in try file.write(lines) }
+            do { try days.forEachDay { _, lines in try file.write(lines) } } catch let error as ClosedPipe {
+                // Half of the events are not all.
+                throw error.asFailure
+            }
             return noted(days.result, options)
         }
     }

@@ -17,6 +17,7 @@ public struct IntakeResult: Sendable {
     public var kept = 0
     /// Removed by `--mode replace`.
     public var removed = 0
+    public var attachmentsRemoved = 0
     public var attachmentsAdded = 0
     public var attachmentsUnchanged = 0
     /// Files that the store had lost and that were put back.
@@ -105,14 +106,8 @@ final class Intake {
     var namedByLiving: LivingLinks?
     /// Where files lie, or will lie.
     var places: [AssetVersion: String?] = [:]
-    struct NewSetting {
-        let key: String
-        let value: String
-        let time: Timestamp
-        /// The file that says so.
-        let source: String
-    }
-    private var newSettings: [ByteName: NewSetting] = [:]
+    /// What `writeSettings` writes.
+    var newSettings: [ByteName: NewSetting] = [:]
     var touchedSettings: Set<ByteName> = []
     /// Records that `--mode replace` takes last: others were merged into the store's versions of them, and the backup may
     /// bring those others back.
@@ -124,6 +119,12 @@ final class Intake {
     private var lacking: [String: Int] = [:]
 
     init(_ store: Store) { self.store = store }
+
+    /// Whether nobody has brought anything yet, new or known.
+    var hasTakenNothing: Bool {
+        let files = result.attachmentsAdded + result.attachmentsUnchanged + result.attachmentsMended
+        return result.read + result.attachmentsLeftDeleted + files == 0 && touchedSettings.isEmpty
+    }
 
     func note(_ finding: Finding) { result.findings.append(finding) }
 
@@ -336,29 +337,6 @@ final class Intake {
             PlanItem(
                 action: action, subject: id.description, label: RecordLabel.text(of: record), changes: changes,
                 reason: reason))
-    }
-
-    /// `writeSettings` writes it, unless another file has a newer value.
-    func takeSetting(_ new: NewSetting) throws {
-        touchedSettings.insert(ByteName(new.key))
-        let other = newSettings.updateValue(new, forKey: ByteName(new.key))
-        guard let other, try !Fields.same(other.value, new.value) else { return }
-        let (kept, passed) = other.time > new.time ? (other, new) : (new, other)
-        newSettings[ByteName(new.key)] = kept
-        note(
-            Finding(
-                .leftOut, .warning, new.key,
-                "has one value in \(kept.source), which is taken, and another in \(passed.source), which is left out",
-                remedy: "import \(passed.source) by itself if its value is the right one"))
-    }
-
-    /// Must run inside the batch, after everything was read.
-    func writeSettings() throws {
-        for new in newSettings.values.sorted(by: { precedesBytewise($0.key, $1.key) })
-        where try store.putSetting(new.key, new.value, at: new.time) {
-            result.settingsChanged += 1
-        }
-        newSettings = [:]
     }
 
     func plan(_ action: PlanItem.Action, file asset: Asset, reason: String) {

@@ -1,13 +1,5 @@
 /// What `--mode replace` takes out: what the backup does not have.
 extension Intake {
-    /// `--mode replace`: settings that the backup does not have go.
-    func removeOtherSettings() throws {
-        for setting in try store.settings() where !touchedSettings.contains(ByteName(setting.name)) {
-            try store.removeSetting(setting.name)
-            result.settingsChanged += 1
-        }
-    }
-
     /// `--mode replace`: attachments that the backup does not have go, before others take names that may fall together
     /// with theirs. What is in quarantine stays, and what records name that stay: those of kinds that are not replaced, and
     /// those that are kept on this device only.
@@ -23,7 +15,7 @@ extension Intake {
         }
         for asset in unwanted {
             try store.removeAsset(asset)
-            result.removed += 1
+            result.attachmentsRemoved += 1
             plan(.remove, file: asset, reason: "not in the backup")
         }
     }

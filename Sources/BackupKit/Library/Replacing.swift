@@ -25,6 +25,14 @@ struct Replacing {
 
     /// Throws unless `target` is free, or is to be replaced and may be. `--force` is advised only where it would do it.
     func check(_ target: String, replace: Bool) throws {
+        if let folder = try sources.first(where: {
+            try FileStatus.ofTarget($0)?.isDirectory == true && Directory.isInside(target, $0)
+        }),
+            try FileStatus.ofName(target) == nil
+        {
+            throw BackupError(
+                .refused, "lies in \(folder), which is being read", at: target, remedy: "choose another place")
+        }
         if replace { return try check(target) }
         guard try FileStatus.ofName(target) != nil else { return }
         do { try check(target) } catch let error as BackupError where error.code == .refused {

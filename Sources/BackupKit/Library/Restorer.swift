@@ -195,7 +195,9 @@ public enum Restorer {
         }
         try takeConflicts(wanted, intake)
         try views.linkAttachments(publications, places, intake)
-        for finding in wanted.unmatched(views.listing(options.kinds)) { intake.note(finding) }
+        let listing = views.listing(options.kinds)
+        try refuseEmptyChoice(prepared.path, wanted, intake, options, listing)
+        for finding in wanted.unmatched(listing) { intake.note(finding) }
         if !replaced.isEmpty { try intake.removeOthers(kinds: replaced) }
     }
 
@@ -248,6 +250,22 @@ public enum Restorer {
             if let place { places.append((name, place)) }
         }
         return places
+    }
+
+    /// Whoever asks for something and gets nothing of it has made no restore. What is damaged may have held it.
+    private static func refuseEmptyChoice(
+        _ path: String, _ wanted: WantedFiles, _ intake: Intake, _ options: RestoreOptions, _ listing: String
+    ) throws {
+        guard intake.result.findings.isEmpty else { return }
+        if let words = options.match?.texts, wanted.hasChosenNothing {
+            throw BackupError(
+                .failed, "holds nothing with these words: \(words.joined(separator: ", "))", at: path, remedy: listing)
+        }
+        if options.namesKinds, options.match == nil, options.mode == .merge, intake.hasTakenNothing {
+            let kinds = options.kinds.map(\.rawValue).sorted().joined(separator: ", ")
+            throw BackupError(
+                .failed, "holds no \(kinds)", at: path, remedy: "'backup-tool list BACKUP' lists its files")
+        }
     }
 
     /// The conflicts of chosen works whose other side is in the store, too.
@@ -355,6 +373,8 @@ private struct WantedFiles {
 
     /// Whether somebody asks for the file itself.
     func namesFile(_ path: String) -> Bool { match?.matching(path: path).isEmpty == false }
+
+    var hasChosenNothing: Bool { met.isEmpty }
 
     func unmatched(_ listing: String) -> [Finding] {
         (match?.texts ?? []).enumerated().filter { !met.contains($0.offset) }.map {

@@ -167,9 +167,7 @@ public struct NightlyRun {
     private func sourceOfRecovery(_ items: [RetentionItem]) throws -> String? {
         if let good = lastGood(in: items) { return good.id }
         if let good = state.good, try vault.holds(good.snapshot) { return good.snapshot }
-        let others = items.filter {
-            $0.id != report.snapshot && !$0.isPartial && !$0.tags.contains(SnapshotTag.suspect)
-        }
+        let others = items.filter { $0.id != report.snapshot && !$0.isPartial && !$0.isSuspect }
         return others.max { $0.time < $1.time }?.id
     }
 
@@ -199,7 +197,7 @@ public struct NightlyRun {
         // By their times alone, one that was taken while the clock was wrong would put all others in doubt.
         let judged = Set(state.judged)
         let unjudged = items.filter { item in
-            item.id != snapshot && !item.isPartial && !item.tags.contains(SnapshotTag.suspect)
+            item.id != snapshot && !item.isPartial && !item.isSuspect
                 && !state.acknowledged.contains(where: item.isOrWas) && !judged.contains(item.origin)
                 && item.time.instant <= now
         }
@@ -216,8 +214,7 @@ public struct NightlyRun {
                 unread.insert(item.origin)
                 continue
             }
-            guard !settings.tripwire.compare(census, with: good.census).isEmpty
-            else { continue }
+            guard !settings.tripwire.compare(census, with: good.census).isEmpty else { continue }
             let tagged = try vault.addTag(SnapshotTag.suspect, to: item.id)
             say(.tripwire, "\(tagged.prefix(8)) of an earlier run is suspect")
         }

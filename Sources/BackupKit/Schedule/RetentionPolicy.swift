@@ -76,6 +76,7 @@ public struct RetentionItem: Sendable, Equatable {
     public let parent: String?
     /// Something of the source could not be read when it was taken.
     public let isPartial: Bool
+    public var isSuspect: Bool { tags.contains(SnapshotTag.suspect) }
     /// The id that it had before its tags were changed.
     public let original: String?
 
@@ -94,7 +95,7 @@ public struct RetentionItem: Sendable, Equatable {
 
     /// A suspect snapshot is kept like a partial one: in its own right, and never instead of a sound one.
     public func uncountedWhenSuspect(except acknowledged: [String] = []) -> RetentionItem {
-        guard tags.contains(SnapshotTag.suspect), !acknowledged.contains(where: isOrWas) else { return self }
+        guard isSuspect, !acknowledged.contains(where: isOrWas) else { return self }
         return RetentionItem(
             id: id, time: time, host: host, paths: paths, tags: tags, parent: parent, isPartial: true,
             original: original)

@@ -134,7 +134,8 @@ private func report(_ result: ExportResult, _ call: Invocation, dryRun: Bool) ->
         let place = "in \(printable(toOutput ? "standard output" : result.path))"
         output.note(
             dryRun
-                ? "Dry run: \(result.sentence) \(place), nothing written." : "\(result.sentence) \(place)")
+                ? "Dry run: \(result.sentence) uncompressed \(place), nothing written."
+                : "\(result.sentence) \(place)")
         output.detail("content digest \(result.contentDigest.hex)")
     }
     if result.hasDamagedAttachment { return .damaged }

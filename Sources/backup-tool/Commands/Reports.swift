@@ -27,7 +27,7 @@ extension Invocation {
             output.report(result.json(as: what, dryRun: dryRun))
         } else {
             if dryRun || output.isVerbose {
-                let most = result.added + result.updated + result.removed + result.protected
+                let most = result.added + result.updated + result.removed + result.protected + result.attachmentsRemoved
                 show(result.plan, of: most + result.kept + result.quarantined)
             }
             say(result.findings)
@@ -128,6 +128,7 @@ extension IntakeResult {
             attachmentsLeftDeleted,
             attachmentsLeftDeleted == 1
                 ? "attachment of deleted records left out" : "attachments of deleted records left out")
+        part(attachmentsRemoved, attachmentsRemoved == 1 ? "attachment removed" : "attachments removed")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
         let nothing = what == "restore" ? "The backup holds nothing that the store lacks" : "Nothing to \(what)"
         if parts.isEmpty { return dryRun ? "Dry run: \(nothing); nothing written." : "\(nothing)." }
@@ -143,7 +144,8 @@ extension IntakeResult {
             "quarantined": .int(quarantined),
             "attachments": [
                 "added": .int(attachmentsAdded), "unchanged": .int(attachmentsUnchanged),
-                "mended": .int(attachmentsMended), "leftDeleted": .int(attachmentsLeftDeleted),
+                "removed": .int(attachmentsRemoved), "mended": .int(attachmentsMended),
+                "leftDeleted": .int(attachmentsLeftDeleted),
             ],
             "settings": .int(settingsChanged), "writes": .int(writes),
             "batch": batch.map { .int(Int($0)) } ?? .null, "findings": .array(findings.map(\.json)),

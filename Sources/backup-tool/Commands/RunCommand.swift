@@ -204,7 +204,7 @@ extension Invocation {
         let nightly = try nightlyVault(settings)
         var state = try session.state()
         let items = try nightly.snapshots()
-        let suspects = items.filter { $0.tags.contains(SnapshotTag.suspect) }.map(\.origin)
+        let suspects = items.filter(\.isSuspect).map(\.origin)
         // In a vault that others use too, "latest" may be one of theirs.
         let all = try vault.snapshots().snapshots
         let names = [state.suspect, state.suspectOrigin].compactMap(\.self)

@@ -35,8 +35,9 @@ extension Command {
             return try call.withVault(.removing) { vault in
                 let plan = words.isEmpty ? try call.plan(policy, vault) : nil
                 let ids = try plan?.removed.compactMap { SHA256Digest(hex: $0) } ?? call.resolve(words, vault)
+                let all = try vault.snapshots().snapshots.count
                 if !call.flag("dry-run") { try vault.forget(ids) }
-                call.report(plan, ids)
+                call.report(plan, ids, of: all)
                 let status = plan?.findings.isEmpty == false ? ExitStatus.incomplete : .done
                 let options = try call.pruneOptions()
                 // A rehearsal has removed nothing, and so there is nothing to prune.
@@ -121,7 +122,7 @@ extension Invocation {
         return groups.reduce(into: []) { $0.formUnion(history.proved(among: $1, now: now)) }
     }
 
-    fileprivate func report(_ plan: RetentionPlan?, _ ids: [SHA256Digest]) {
+    fileprivate func report(_ plan: RetentionPlan?, _ ids: [SHA256Digest], of all: Int) {
         let isRehearsal = flag("dry-run")
         if output.isJSON {
             let kept = plan?.groups.flatMap(\.keep) ?? []
@@ -139,6 +140,7 @@ extension Invocation {
             }
         }
         for id in ids { output.print("\(isRehearsal ? "would remove" : "remove")  \(id.hex.prefix(8))") }
-        output.note("\(HumanText.count(ids.count, "snapshot")) \(isRehearsal ? "would be " : "")removed")
+        let rest = ids.count == all && all > 0 ? "; the vault \(isRehearsal ? "would hold" : "holds") no other" : ""
+        output.note("\(HumanText.count(ids.count, "snapshot")) \(isRehearsal ? "would be " : "")removed\(rest)")
     }
 }

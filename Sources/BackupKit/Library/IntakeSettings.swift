@@ -1,0 +1,41 @@
+/// Settings of the files that are read: one value each, whatever the order of the files.
+extension Intake {
+    struct NewSetting {
+        let key: String
+        let value: String
+        let time: Timestamp
+        /// The file that says so.
+        let source: String
+    }
+
+    /// `writeSettings` writes it, unless another file has a newer value.
+    func takeSetting(_ new: NewSetting) throws {
+        touchedSettings.insert(ByteName(new.key))
+        let other = newSettings.updateValue(new, forKey: ByteName(new.key))
+        guard let other, try !Fields.same(other.value, new.value) else { return }
+        let (kept, passed) = other.time > new.time ? (other, new) : (new, other)
+        newSettings[ByteName(new.key)] = kept
+        note(
+            Finding(
+                .leftOut, .warning, new.key,
+                "has one value in \(kept.source), which is taken, and another in \(passed.source), which is left out",
+                remedy: "import \(passed.source) by itself if its value is the right one"))
+    }
+
+    /// Must run inside the batch, after everything was read.
+    func writeSettings() throws {
+        for new in newSettings.values.sorted(by: { precedesBytewise($0.key, $1.key) })
+        where try store.putSetting(new.key, new.value, at: new.time) {
+            result.settingsChanged += 1
+        }
+        newSettings = [:]
+    }
+
+    /// `--mode replace`: settings that the backup does not have go.
+    func removeOtherSettings() throws {
+        for setting in try store.settings() where !touchedSettings.contains(ByteName(setting.name)) {
+            try store.removeSetting(setting.name)
+            result.settingsChanged += 1
+        }
+    }
+}
