@@ -287,6 +287,29 @@ extension TestStore {
         }
     }
 
+    /// Two entries of one key and one DOI, one of which another file has changed since.
+    @Test(arguments: [false, true])
+    func entriesOfOneWork_areMatchedWithTheVersionThatSaysMostOfThem(reversed: Bool) throws {
+        try withStore { test in
+            let entries = [
+                "@book{k, doi={10.1/a}, title={Introduction}, author={Smith, Ann}, year={2021}, one={1}}\n",
+                "@article{k, doi={10.1/a}, title={Editorial}, author={Jones, Bob}, year={2020}, two={1}}\n",
+            ]
+            let file = (reversed ? entries.reversed() : entries).joined()
+            try test.bring(file)
+            let other = "\(test.folder)/other.bib"
+            try writeFile(other, "@book{k, doi={10.1/a}, title={Introduction}, author={Smith, Ann}, three={1}}\n")
+            _ = try Importer.run([other], into: test.store, ImportOptions())
+            try test.bring(file)
+            let works = try test.store.all().filter { $0.type == RecordType.publication }.map(\.fields)
+            #expect(works.count == 2)
+            for work in works {
+                #expect(work.contains("Introduction") == work.contains("\"one\""), "\(work)")
+                #expect(work.contains("Editorial") == work.contains("\"two\""), "\(work)")
+            }
+        }
+    }
+
     @Test(arguments: [ConflictChoice.keepExisting, .keepIncoming, .merge, .renameIncoming, .keepBoth])
     func aConflictThatIsDecided_isNotDecidedAgain(_ choice: ConflictChoice) throws {
         try withStore { test in

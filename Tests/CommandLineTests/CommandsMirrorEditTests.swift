@@ -68,4 +68,15 @@ import Testing
         let command = try #require(told.firstMatch(of: /'backup-tool (store delete [^']+)' removes it/)).1
         try bench.shell("$T \(command)")
     }
+
+    @Test func anEntryThatAnotherFileHolds_isNamedOnceWhenItStays() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{k0,title={Zero}}\n@misc{k1,title={One}}\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.shell("cp a.bib copy.bib; $T import copy.bib")
+        try bench.write("a.bib", "@misc{k0,title={Zero}}\n")
+        let told = try bench.tool(exit: 3, "import", "--mirror", "a.bib").stderr
+        #expect(told.contains("k1: One: is not in the file any more, but in another file"), "\(told)")
+        try bench.tool(exit: 0, "import", "--mirror", "a.bib")
+    }
 }

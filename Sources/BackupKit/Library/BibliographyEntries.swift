@@ -98,24 +98,25 @@ extension BibliographyIntake {
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
     }
 
-    /// The store's publication of that key that an entry is: the same text, else the same work. One that another entry of
-    /// the file was already is nobody else's.
+    /// The store's publication of that key that an entry is: the same text, else the same work, and of several the one
+    /// that says most of what the entry says. One that another entry of the file was already is nobody else's.
     private func match(
         _ key: String, _ incoming: [Field], _ work: WorkID, _ state: FileState
     ) throws -> (index: Int, localID: String, fields: [Field])? {
         guard let candidates = known[key] else { return nil }
         let mine = bibTeX(incoming)
         var found: (index: Int, localID: String, fields: [Field])?
+        var most = -1
         let isRelated = state.isAtItsPlace && candidates.count == 1
         for (index, candidate) in candidates.enumerated() where candidate.file != state.number {
             guard let existing = try live(candidate.localID) else { continue }
             let fields = try Fields.parse(existing.fields)
             if bibTeX(fields) == mine { return (index, candidate.localID, fields) }
-            if found == nil, !key.isEmpty,
-                WorkIdentity(fields).verdict(work.identity, isRelated: isRelated) == .same
-            {
-                found = (index, candidate.localID, fields)
+            guard !key.isEmpty, WorkIdentity(fields).verdict(work.identity, isRelated: isRelated) == .same else {
+                continue
             }
+            let equal = fields.count { mine.contains($0) }
+            if equal > most { (found, most) = ((index, candidate.localID, fields), equal) }
         }
         return found
     }

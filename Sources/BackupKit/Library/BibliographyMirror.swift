@@ -43,6 +43,7 @@ extension BibliographyIntake {
             guard held != nil || own.contains(record.everBrought) else { continue }
             let fields = try Fields.parse(stored.record.fields)
             let brought = fields.filter { own.contains(record.everBrought($0)) }
+            if held == nil, others.contains(record.held), own.contains(record.held) { noteHeldElsewhere(stored.record) }
             if held != nil || others.contains(record.held) {
                 let gone = brought.filter { field in
                     Publication.isBibTeXField(field.name) && held?.contains { sameBytes($0.name, field.name) } != true
@@ -56,6 +57,15 @@ extension BibliographyIntake {
         }
         try mirrorParts(state, own)
         try notePassedOver(state)
+    }
+
+    /// Told once, when the file has lost it.
+    private func noteHeldElsewhere(_ record: Record) {
+        intake.note(
+            Finding(
+                .leftOut, .warning, RecordLabel.text(of: record),
+                "is not in the file any more, but in another file that was imported; it stays",
+                remedy: "\(TypedCommand.quoted("store delete", [record.id.description])) removes it"))
     }
 
     /// The file is the library: what it says and the store does not take was left out.

@@ -31,6 +31,7 @@ public struct Deduplicator {
             kind: "dedup", source: lastComponent(of: store.path), dryRun: dryRun, notesIdle: true
         ) {
             for localID in try store.repeatedLocalIDs() { try folding.fold(localID) }
+            try folding.foldEvents()
             if let schema { try folding.foldByKeys(schema) }
             let summary = JSON.object([
                 JSON.Member("records", JSON(folding.result.records)),
@@ -68,6 +69,25 @@ public struct Deduplicator {
     ) {
         guard result.findings.count < Intake.rejectionLimit else { return }
         result.findings.append(Finding(code, severity, stored.record.id.description, text))
+    }
+
+    // MARK: Events in two forms
+
+    private mutating func foldEvents() throws {
+        var pairs: [(given: Int64, made: Int64)] = []
+        try EventTwins(store: store).forEach { pairs.append(($0.change, $1.change)) }
+        for pair in pairs {
+            try Interrupt.check()
+            let (given, made) = (try store.record(change: pair.given), try store.record(change: pair.made))
+            let time = max(store.now(), store.timeAfter(given), store.timeAfter(made))
+            var kept = given
+            kept.noteTakenIn(made, at: time)
+            try store.put(kept.keptAlive(at: time.next), replacing: .init(change: pair.given, record: given))
+            try store.put(made.tombstone(at: time), replacing: .init(change: pair.made, record: made))
+            result.records += 1
+            result.folded += 1
+            plan(.remove, made, [], "says what \(given.id) says, which has an id of its app")
+        }
     }
 
     // MARK: Keys that a schema declares

@@ -102,7 +102,7 @@ final class EventAdoption {
         guard isNewer, case .unchanged = outcome.decision else { return outcome }
         let changes = FieldChange.list(
             from: try Fields.parse(known.record.fields), to: try Fields.parse(record.fields))
-        return Outcome(id: new.id, localID: new.localID, decision: .update(new, changes))
+        return Outcome(id: new.id, localID: new.localID, decision: .update(new, changes), wasAlive: true)
     }
 
     // MARK: Logs with lines of both forms

@@ -194,6 +194,7 @@ public enum Restorer {
             places = try takeAssets(prepared, unsound, &wanted, intake, options)
         }
         try takeConflicts(wanted, intake)
+        if options.kinds.contains(.events), options.mode == .merge { try noteEventTwins(intake) }
         try views.linkAttachments(publications, places, intake)
         let listing = views.listing(options.kinds)
         try refuseEmptyChoice(prepared.path, wanted, intake, options, listing)
@@ -250,6 +251,18 @@ public enum Restorer {
             if let place { places.append((name, place)) }
         }
         return places
+    }
+
+    /// Events that came and say what others say that were there, but for the ids that their app gave one of them.
+    private static func noteEventTwins(_ intake: Intake) throws {
+        guard let batch = intake.store.currentBatch else { return }
+        let count = try EventTwins(store: intake.store).count(meetingSince: batch.firstChange)
+        guard count > 0 else { return }
+        intake.note(
+            Finding(
+                .untidy, .warning, count == 1 ? "1 event" : "\(count) events",
+                "say what events say that the store had already, but for the ids that their app gave them later",
+                remedy: "'backup-tool dedup --dry-run' lists them, and 'backup-tool dedup' makes one of each two"))
     }
 
     /// Whoever asks for something and gets nothing of it has made no restore. What is damaged may have held it.

@@ -95,7 +95,7 @@ public struct StoreCheck {
             let text = check.text(0)
             if text == "ok" { continue }
             // Only indexes can be made again where they are.
-            if text.contains("Rowid") { instead = Self.intoNewStore }
+            if text.contains("Rowid") || text.contains("value in ") { instead = Self.intoNewStore }
             add(.storeDamaged, .damage, store.path, "SQLite's integrity check says: \(text)", Self.repairFrom)
         }
         if try store.soundCounter() == nil {
