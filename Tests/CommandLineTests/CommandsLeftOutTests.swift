@@ -302,3 +302,25 @@ func aBackupFromWhichAFileWasLeftOut_saysSoToEverybody(_ format: String) throws 
     }
     #expect(try entries("b.db") == entries("store.db"))
 }
+
+/// A backup of the time before events had ids, and a store that has them with ids: only a person can say that they are one.
+@Test(arguments: [("old.jsonl", "new.jsonl"), ("new.jsonl", "old.jsonl")])
+func eventsThatComeInASecondForm_areNamed_andDedupMakesThemOne(here: String, backup: String) throws {
+    let bench = try Workbench()
+    let events = (1...3).map { #""time":"2026-02-14T15:0\#($0):00+01:00","type":"moment","note":"twin"}"# }
+    try bench.write("old.jsonl", events.map { "{\($0)\n" }.joined())
+    let ids = (1...3).map { #"{"id":"1111111\#($0)-1111-4111-8111-111111111111","# }
+    try bench.write("new.jsonl", zip(ids, events).map { "\($0)\($1)\n" }.joined())
+    try bench.tool(exit: 0, "import", backup, "--store", "other.db", "--create")
+    try bench.tool(exit: 0, "export", "--store", "other.db", "-o", "backup.tar")
+    try bench.tool(exit: 0, "import", here)
+    let told = try bench.tool(exit: 3, "restore", "backup.tar").stderr
+    #expect(told.contains("3 events: say the same as others that the store had before"), "\(told)")
+    try bench.tool(exit: 0, "dedup")
+    func count() throws -> String { try bench.shell("$T events export -q -o - | grep -c '\"id\":\"1111111'") }
+    #expect(try count() == "3\n" && bench.shell("$T events export -q -o - | wc -l") == "3\n")
+    try bench.tool(exit: 0, "import", here, backup)
+    #expect(try count() == "3\n" && bench.shell("$T events export -q -o - | wc -l") == "3\n")
+    try bench.tool(exit: 0, "undo", "--batch", "3")
+    #expect(try bench.shell("$T events export -q -o - | wc -l") == "6\n")
+}

@@ -65,7 +65,6 @@ extension Intake {
         if try store.asset(place) != nil { return try takeSound(asset.renamed(place), from: staged) }
         if staged != nil || store.rehearsal { try store.placeAsset(asset, from: staged, as: place) }
         result.attachmentsAdded += 1
-        result.conflicts += 1
         note(
             Finding(
                 .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(place)"))

@@ -66,10 +66,7 @@ public enum EventExporter {
     {
         try store.read {
             let days = try EventDays(store, options)
-            do { try days.forEachDay { _, lines in try file.write(lines) } } catch let error as ClosedPipe {
-                // Half of the events are not all.
-                throw error.asFailure
-            }
+            try days.forEachDay { _, lines in try file.write(lines) }
             return noted(days.result, options)
         }
     }

@@ -48,7 +48,9 @@ struct EventTwins {
             }) ?? nil {
                 number += 1
                 let record = known.record
-                if record.type == RecordType.event, !record.isDeleted, !record.isLocalOnly, !taken.contains(known.change) {
+                if record.type == RecordType.event, !record.isDeleted, !record.isLocalOnly,
+                    !taken.contains(known.change)
+                {
                     return known
                 }
             }

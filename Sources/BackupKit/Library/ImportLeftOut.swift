@@ -73,8 +73,9 @@ extension Importer {
                 "was left out: settings are only imported when asked for", remedy: "name the kind: --only settings"))
     }
 
-    /// `taken` are files that were taken because lines or entries name them.
-    static func noteLeftOut(_ sources: [Source], taken: Set<ByteName>, _ intake: Intake) {
+    /// `taken` are files that were taken because lines or entries name them; `attachments` is the folder of which all are.
+    static func noteLeftOut(_ sources: [Source], taken: Set<ByteName>, attachments: String?, _ intake: Intake) {
+        let attachments = attachments.map { "\(Directory.real($0) ?? $0)/" }
         for case .unreadable(let path, let reason) in sources {
             intake.note(Finding(.skipped, .warning, path, "was left out: \(reason)"))
         }
@@ -90,14 +91,19 @@ extension Importer {
                     remedy: remedy))
         }
         for case .leftOut(let path, let files) in sources {
-            let left = files.filter { !taken.contains(ByteName("\(path)/\($0)")) }
+            let folder = Directory.real(path) ?? path
+            let left = files.filter { file in
+                !taken.contains(ByteName("\(path)/\(file)"))
+                    && attachments.map { "\(folder)/\(file)".hasPrefix($0) } != true
+            }
             guard let first = left.first else { continue }
             let count = left.count
             intake.note(
                 Finding(
                     .skipped, .warning, path,
                     "holds \(count) \(count == 1 ? "file" : "files") that import does not take, such as \(first)",
-                    remedy: "--attachments DIR takes files of any kind"))
+                    remedy: "\(TypedCommand.quoted("import", [path], options: ["attachments": path])) also takes these")
+            )
         }
     }
 }

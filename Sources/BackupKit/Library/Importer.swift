@@ -101,7 +101,9 @@ public enum Importer {
                 try takeFiles(sources, naming: named, intake, options)
                 try events?.take()
                 try named?.take(into: intake, in: folder, dryRun: options.dryRun)
-                noteLeftOut(sources, taken: (events?.found ?? []).union(named?.taken ?? []), intake)
+                noteLeftOut(
+                    sources, taken: (events?.found ?? []).union(named?.taken ?? []),
+                    attachments: options.attachments, intake)
                 let files = try attachments?.take(into: intake) ?? []
                 try events?.claim(files)
                 if attachments != nil {

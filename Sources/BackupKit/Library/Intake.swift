@@ -200,20 +200,20 @@ final class Intake {
     /// Remembers which conflicts wait. Must run inside the batch, first.
     func noteWaiting() throws { waiting = Set(try store.conflicts().map(\.recordID)) }
 
-    /// Counts the conflicts that came with their works and wait here too, and those that were settled and wait again
-    /// because a work that a decision removed is back. Must run inside the batch, last.
+    /// Counts the conflicts that wait now and did not before, and names those that had been settled. Must run inside the
+    /// batch, last.
     func countConflicts() throws {
         guard let batch = store.currentBatch else { return }
         for conflict in try store.conflicts() where !waiting.contains(conflict.recordID) {
             let isReopened = try store.record(conflict.recordID).map { stored in
                 stored.change < batch.firstChange && !conflictsAdded.contains(stored.record.id)
             }
-            if conflictsAdded.contains(conflict.recordID) || isReopened == true { result.conflicts += 1 }
+            result.conflicts += 1
             guard isReopened == true else { continue }
             note(
                 Finding(
                     .conflict, .warning, conflict.subject, "is a conflict again: both sides of it are here again",
-                    remedy: "'backup-tool conflicts list' shows the conflict, and how to decide it"))
+                    remedy: "'backup-tool conflicts list' lists the conflicts"))
         }
     }
 
@@ -246,7 +246,6 @@ final class Intake {
         let report = try CiteKeys(store).report(on: citeKeys, amongNew: !takesRecords) { stored in
             stored.change < batch.firstChange ? .known : changed.contains(stored.record.id) ? .changed : .new
         }
-        result.conflicts += report.conflicts
         result.findings += report.findings
     }
 

@@ -261,7 +261,7 @@ public enum Restorer {
         intake.note(
             Finding(
                 .untidy, .warning, count == 1 ? "1 event" : "\(count) events",
-                "say what events say that the store had already, but for the ids that their app gave them later",
+                "say the same as others that the store had before, but for their ids",
                 remedy: "'backup-tool dedup --dry-run' lists them, and 'backup-tool dedup' makes one of each two"))
     }
 

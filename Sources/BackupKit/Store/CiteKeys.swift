@@ -100,7 +100,7 @@ final class CiteKeys {
                 report.findings.append(
                     Finding(
                         .conflict, .warning, key, "two different publications have this cite key; both are kept",
-                        remedy: "'backup-tool conflicts list' shows what waits for you"))
+                        remedy: "'backup-tool conflicts list' lists the conflicts"))
             }
             distinct.append(version)
         }

@@ -42,7 +42,7 @@ extension Invocation {
             }
             // Others are named one by one.
             if result.conflicts > 0, !result.findings.contains(where: { $0.code == .conflict }) {
-                output.note("'backup-tool conflicts list' shows what is to be decided.")
+                output.note("'backup-tool conflicts list' lists the conflicts.")
             }
             if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
         }

@@ -51,7 +51,7 @@ extension Command {
         ],
         examples: [
             Example("backup-tool restore library.tar.zst --dry-run", "See what would change"),
-            Example("backup-tool restore library.tar.zst --match smith2020", "Bring back one reference"),
+            Example("backup-tool restore library.tar.zst --match citeKey=smith2020", "Bring back one reference"),
             Example(
                 "backup-tool restore library.tar.zst --resurrect --simulate 3", "Whether it survives the next syncs"),
             Example("backup-tool restore library.tar.zst --to /tmp/library", "Plain files, no store"),

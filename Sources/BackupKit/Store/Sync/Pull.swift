@@ -170,7 +170,7 @@ extension Synchronizer {
                     conflict.isAboutAssets
                         ? "there are two versions of this file; both are kept"
                         : "two different publications have this cite key; both are kept",
-                    remedy: "'backup-tool conflicts list' shows both"))
+                    remedy: "'backup-tool conflicts list' lists the conflicts"))
         }
     }
 
