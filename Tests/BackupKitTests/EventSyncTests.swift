@@ -124,6 +124,34 @@ private struct LogWorld {
         }
     }
 
+    /// Each device has heard of one id, or of both in another order.
+    @Test(arguments: [["0"], ["0", "1"]], [["1"], ["1", "0"]])
+    func twoIDsForOneLine_areTwoEvents(onA: [String], onB: [String]) throws {
+        try withDevices("A", "B") { devices in
+            var files = 0
+            func take(_ lines: [String], on name: String) throws {
+                devices.clock.advance()
+                files += 1
+                let path = "\(devices.folder)/\(files).jsonl"
+                try writeFile(path, lines.map { $0 + "\n" }.joined())
+                _ = try Importer.run([path], into: devices[name], ImportOptions())
+            }
+            let rest = "\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\"}"
+            let count = max(onA.count, onB.count)
+            try take(Array(repeating: "{\(rest)", count: count), on: "A")
+            for name in ["A", "B"] { try devices.sync(name) }
+            for (name, ids) in [("A", onA), ("B", onB)] {
+                for id in ids { try take(["{\"id\":\"A0B1C2D3-E4F5-4A6B-8C7D-00000000000\(id)\",\(rest)"], on: name) }
+            }
+            for name in ["A", "B", "A", "B"] { try devices.sync(name) }
+            for name in devices.names {
+                let live = try devices[name].all().filter { !$0.isDeleted }
+                #expect(live.count == 2 && Set(live.map(\.localID)).count == 2, "\(live.map(\.fields))")
+                for event in live { #expect(event.fields.contains(event.localID)) }
+            }
+        }
+    }
+
     /// One of the two is on the hub, and was written again since.
     @Test func twoEventsThatOneLogNeeds_stayTwo_whenAnEventComes() throws {
         try withDevices("A", "B") { devices in

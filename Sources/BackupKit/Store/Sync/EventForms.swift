@@ -5,12 +5,62 @@
 /// Only an event that no hub has seen is joined with one that has just come. Two that the hub has, or two of this store, are
 /// as many events as some log needs.
 extension Synchronizer {
+    /// Whether two devices have given the event of a line without an id different ids since: then there are two such
+    /// events. The record stays that of the hub's, which has the others of that text as it has this one.
+    func areTwoEvents(_ local: Record, _ hub: Record, base: Ancestor?) throws -> Bool {
+        guard local.type == RecordType.event, !local.isDeleted, !hub.isDeleted,
+            store.hasher.key(local.localID) != store.hasher.key(hub.localID)
+        else { return false }
+        if DeterministicID.isMade(hub.localID) { return false }
+        if DeterministicID.isMade(local.localID) {
+            // Beside the one with that id, this is another one here.
+            return try eventsGone.contains(store.hasher.key(hub.localID))
+                || store.soundRecords(localID: hub.localID).contains {
+                    isNamedByItsID($0.record) && !$0.record.isDeleted && !eventsApart.contains($0.record.id)
+                }
+        }
+        // One of them had its id before, so the other side has made two of it already.
+        return try base.map { try EventText.id(in: Fields.parse($0.fields)) == nil } ?? true
+    }
+
+    /// Gives an event a record of its own, named after its id, or as the next of its text without one. `joinEvents` takes
+    /// it out again where its id has one already, or there is another one that says the same and has no id. Must run
+    /// inside `write`.
+    func keepApart(_ event: Record, from other: Record) throws {
+        eventsWithIDHere += try store.soundRecords(localID: other.localID).map(\.record.id).filter { $0 != other.id }
+        var record = event.identified(as: event.localID)
+        if DeterministicID.isMade(event.localID) {
+            let text = String(decoding: try Fields.canonical(event.fields), as: UTF8.self)
+            var number = 1
+            repeat {
+                record = event.identified(as: DeterministicID.make(RecordType.event, text, String(number)))
+                number += 1
+            } while try store.record(record.id) != nil
+            return try store.put(record, replacing: nil)
+        }
+        guard try store.record(record.id) == nil else { return }
+        try store.put(record, replacing: nil)
+        newEvents.insert(store.hasher.key(record.localID))
+        eventsApart.insert(record.id)
+    }
+
+    /// An event that gets an id is one that was not here under that id.
+    func noteNewID(of record: Record, before: Record) throws {
+        if record.isDeleted, !before.isDeleted, isNamedByItsID(before) {
+            eventsGone.insert(store.hasher.key(before.localID))
+        }
+        guard !record.isDeleted, !sameBytes(record.localID, before.localID) else { return }
+        newEvents.insert(store.hasher.key(record.localID))
+    }
+
     /// Must run outside of `write`, when all that the hub has is here.
     func joinEvents() throws {
         let new = newEvents
         newEvents = []
+        defer { (eventsApart, eventsWithIDHere, eventsGone) = ([], [], []) }
         guard !new.isEmpty, try store.hasUnseenEvents(after: link.pushedThrough) else { return }
         try store.write {
+            if !eventsApart.isEmpty { for id in eventsWithIDHere { try giveBackID(of: id) } }
             var givers = try unseenGivers(new)
             try arrivedGivers(new) { givers.append($0) }
             // The same pairs on every device.
@@ -45,8 +95,8 @@ extension Synchronizer {
             guard other.record.type == record.type, other.record.id.zone == record.id.zone,
                 other.record.id != record.id, !other.record.isDeleted, !other.record.isLocalOnly
             else { return false }
-            return try isUnseen
-                ? new.contains(store.hasher.key(other.record.localID)) : store.hubVersion(other.change) == nil
+            guard isUnseen else { return try store.hubVersion(other.change) == nil }
+            return eventsApart.contains(record.id) || new.contains(store.hasher.key(other.record.localID))
         }
         guard isNamedByItsID(record), !DeterministicID.isMade(record.localID) else { return nil }
         // Of two names that differ in case only, the hub's stays.
@@ -74,6 +124,27 @@ extension Synchronizer {
     /// UUIDs that differ in case are one.
     private func isNamedByItsID(_ record: Record) -> Bool {
         store.hasher.key(record.id.name) == store.hasher.key(record.localID)
+    }
+
+    /// Where the hub has given an event's id to another record of that text, this one is what the hub has of it again.
+    private func giveBackID(of id: RecordID) throws {
+        guard let stored = try store.record(id), let base = try store.ancestor(id),
+            let version = try store.hubVersion(stored.change), !DeterministicID.isMade(stored.record.localID),
+            let other = try store.soundRecords(localID: stored.record.localID).first(where: {
+                $0.record.type == RecordType.event && !$0.record.isDeleted && $0.record.id.zone == id.zone
+                    && $0.record.id != id && !isNamedByItsID($0.record)
+            })
+        else { return }
+        let merge = SyncMerge { [derive] in try derive(RecordType.event, $0, $1, $2) }
+        var mine = stored.record
+        mine.id = other.record.id
+        let merged = try merge.merge(mine, other.record, base: nil)
+        if !merged.isSame(as: other.record) { try store.put(merged, replacing: other) }
+        var former = stored.record
+        former.localID = id.name
+        (former.fields, former.fieldTimes, former.modifiedAt) = (base.fields, base.fieldTimes, base.modifiedAt)
+        try store.replace(stored.change, with: former, version: version, isClean: true)
+        try store.dropAncestor(id)
     }
 
     private func join(_ giver: Store.StoredRecord, _ new: Set<Int64>) throws {

@@ -178,6 +178,7 @@ extension Synchronizer {
         _ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ isClamped: Bool
     ) throws {
         try noteLinks(of: record) { try store.record(change: row.change) }
+        if record.type == RecordType.event { try noteNewID(of: record, before: store.record(change: row.change)) }
         try store.replace(row.change, with: record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
         try arrived(record)
@@ -198,7 +199,14 @@ extension Synchronizer {
         let merge = SyncMerge { [derive] in
             try derive(record.type, $0, $1, $2)
         }
-        var merged = try merge.merge(local, record, base: try store.ancestor(record.id))
+        let base = try store.ancestor(record.id)
+        let areTwo = try areTwoEvents(local, record, base: base)
+        var merged = try areTwo ? record : merge.merge(local, record, base: base)
+        if merged.type == RecordType.event, !merged.isDeleted, DeterministicID.isMade(merged.localID) {
+            // The other side has not heard of the id yet.
+            merged.localID = local.localID
+            eventsWithIDHere.append(local.id)
+        }
         // Two clocks disagree, so their times do not tell whether somebody deleted it before or after it was brought back
         // here. What was asked for on purpose stays, and can be deleted again.
         if skew != .none, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
@@ -211,6 +219,8 @@ extension Synchronizer {
             try store.replace(row.change, with: merged, version: incoming.version, isClean: isClean)
         }
         if isClean { try store.dropAncestor(record.id) } else { try store.setAncestor(incoming.record) }
+        if record.type == RecordType.event { try noteNewID(of: merged, before: local) }
+        if areTwo { try keepApart(local, from: merged) }
         if merged.isSame(as: local) {
             // What came is what we sent; or ours stands, and what holds it back still does.
             if isClean { try release(record.id) }

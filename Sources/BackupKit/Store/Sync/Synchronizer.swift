@@ -75,6 +75,12 @@ public final class Synchronizer {
     var latestAheadID: RecordID?
     /// Events that came from the hub and were not here, by the keys of their local ids.
     var newEvents: Set<Int64> = []
+    /// Events that had to leave their record to another one.
+    var eventsApart: Set<RecordID> = []
+    /// Local ids of events that went in this sync.
+    var eventsGone: Set<Int64> = []
+    /// Events that have an id here and none on the hub.
+    var eventsWithIDHere: [RecordID] = []
     /// Tombstones of names that other devices have folded into records, and that were edited here since.
     var foldedEdits: [HubRecord] = []
     /// Conflicts that arrived as records of others.
