@@ -288,8 +288,8 @@ extension TestStore {
     }
 
     /// Two entries of one key and one DOI, one of which another file has changed since.
-    @Test(arguments: [false, true])
-    func entriesOfOneWork_areMatchedWithTheVersionThatSaysMostOfThem(reversed: Bool) throws {
+    @Test(arguments: [false, true], [0, 1])
+    func entriesOfOneWork_areMatchedWithTheVersionThatSaysMostOfThem(reversed: Bool, edited: Int) throws {
         try withStore { test in
             let entries = [
                 "@book{k, doi={10.1/a}, title={Introduction}, author={Smith, Ann}, year={2021}, one={1}}\n",
@@ -298,7 +298,7 @@ extension TestStore {
             let file = (reversed ? entries.reversed() : entries).joined()
             try test.bring(file)
             let other = "\(test.folder)/other.bib"
-            try writeFile(other, "@book{k, doi={10.1/a}, title={Introduction}, author={Smith, Ann}, three={1}}\n")
+            try writeFile(other, entries[edited].replacing("={1}", with: "={1}, three={1}"))
             _ = try Importer.run([other], into: test.store, ImportOptions())
             try test.bring(file)
             let works = try test.store.all().filter { $0.type == RecordType.publication }.map(\.fields)
