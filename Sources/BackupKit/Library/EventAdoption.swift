@@ -57,10 +57,9 @@ final class EventAdoption {
 
     /// Under the first number that is free.
     private func putNext(_ record: Record, _ text: String) throws -> Outcome {
-        var number = 1
-        while try store.record(former(record, text, number).id) != nil { number += 1 }
+        let next = record.identified(as: try store.freeMadeID(of: text, zone: record.id.zone))
         events?.add(text, store)
-        return try intake.put(former(record, text, number))
+        return try intake.put(next)
     }
 
     /// Gives the record of the line without an id the line's id, and takes the line.

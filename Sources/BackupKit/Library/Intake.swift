@@ -120,7 +120,7 @@ final class Intake {
 
     init(_ store: Store) { self.store = store }
 
-    /// Whether nobody has brought anything yet, new or known.
+    /// Whether nothing has come so far, neither new nor known.
     var hasTakenNothing: Bool {
         let files = result.attachmentsAdded + result.attachmentsUnchanged + result.attachmentsMended
         return result.read + result.attachmentsLeftDeleted + files == 0 && touchedSettings.isEmpty
@@ -243,10 +243,9 @@ final class Intake {
     /// Queues a conflict for each cite key that two publications have since this batch. Comes last in it.
     func noteCiteKeys() throws {
         guard let batch = store.currentBatch, !citeKeys.isEmpty else { return }
-        let report = try CiteKeys(store).report(on: citeKeys, amongNew: !takesRecords) { stored in
+        result.findings += try CiteKeys(store).report(on: citeKeys, amongNew: !takesRecords) { stored in
             stored.change < batch.firstChange ? .known : changed.contains(stored.record.id) ? .changed : .new
         }
-        result.findings += report.findings
     }
 
     func put(_ record: Record, keepsID: Bool = false) throws -> Outcome {

@@ -33,17 +33,12 @@ final class CiteKeys {
         static func < (left: Self, right: Self) -> Bool { left.rawValue < right.rawValue }
     }
 
-    struct Report {
-        var conflicts = 0
-        var findings: [Finding] = []
-    }
-
     /// Queues a conflict for every publication that has the key of another work, where one of the two has arrived or changed.
     /// `amongNew`: two that have arrived together count as well; a backup's records have been side by side before.
     func report(
         on keys: Set<String>, amongNew: Bool = true, arrival: (Store.StoredRecord) -> Arrival
-    ) throws -> Report {
-        var report = Report()
+    ) throws -> [Finding] {
+        var findings: [Finding] = []
         for key in Set(keys.map { $0.lowercased() }).sorted() where holders[key, default: []].count > 1 {
             var versions: [String: [Version]] = [:]
             for stored in try live(key) {
@@ -54,11 +49,11 @@ final class CiteKeys {
                 versions[identity.key, default: []].append(version)
             }
             for (key, versions) in versions.sorted(by: { $0.key < $1.key }) {
-                try queue(versions, of: key, amongNew, &report)
+                findings += try queue(versions, of: key, amongNew)
             }
-            warn(of: versions, amongNew, &report)
+            findings += warning(of: versions, amongNew).map { [$0] } ?? []
         }
-        return report
+        return findings
     }
 
     private struct Version {
@@ -83,9 +78,8 @@ final class CiteKeys {
     private static let rivals = 16
 
     /// Equal texts are one work that stands there twice; whatever differs is for a person to decide.
-    private func queue(
-        _ versions: [Version], of key: String, _ amongNew: Bool, _ report: inout Report
-    ) throws {
+    private func queue(_ versions: [Version], of key: String, _ amongNew: Bool) throws -> [Finding] {
+        var findings: [Finding] = []
         var distinct: [Version] = []
         for version in versions.sorted(by: { ($0.arrival, $0.change) < ($1.arrival, $1.change) }) {
             if distinct.contains(where: { sameBytes($0.text, version.text) }) { continue }
@@ -96,26 +90,25 @@ final class CiteKeys {
                     try store.noteConflict(
                         kind: Conflict.publication, subject: key, existing: existing, incoming: incoming)
                 else { continue }
-                report.conflicts += 1
-                report.findings.append(
+                findings.append(
                     Finding(
                         .conflict, .warning, key, "two different publications have this cite key; both are kept",
                         remedy: "'backup-tool conflicts list' lists the conflicts"))
             }
             distinct.append(version)
         }
+        return findings
     }
 
     /// To BibTeX and many file systems `Smith` and `smith` are one name.
-    private func warn(of versions: [String: [Version]], _ amongNew: Bool, _ report: inout Report) {
+    private func warning(of versions: [String: [Version]], _ amongNew: Bool) -> Finding? {
         let arrivals = versions.values.joined().map(\.arrival)
         guard versions.count > 1, arrivals.contains(where: { $0 > .known }),
             amongNew || arrivals.contains(where: { $0 < .new })
-        else { return }
-        report.findings.append(
-            Finding(
-                .conflict, .warning, versions.keys.sorted().joined(separator: " and "),
-                "these cite keys differ only in case; BibTeX treats them as one",
-                remedy: "give one of them another cite key"))
+        else { return nil }
+        return Finding(
+            .conflict, .warning, versions.keys.sorted().joined(separator: " and "),
+            "these cite keys differ only in case; BibTeX treats them as one",
+            remedy: "give one of them another cite key")
     }
 }

@@ -197,24 +197,6 @@ extension Store {
         try put(record, replacing: old)
     }
 
-    /// Whether the store holds events whose ids were made from what they say (version 8), for they had none.
-    func hasEventsWithMadeIDs() throws -> Bool {
-        try database.integer(
-            """
-            SELECT EXISTS (SELECT 1 FROM record WHERE type = 'PuppyEvent' AND length(local_id) = 36
-            AND substr(local_id, 15, 1) = '8')
-            """) != 0
-    }
-
-    /// Whether it holds events whose ids their app has given them.
-    func hasEventsWithGivenIDs() throws -> Bool {
-        try database.integer(
-            """
-            SELECT EXISTS (SELECT 1 FROM record WHERE type = 'PuppyEvent'
-            AND (length(local_id) <> 36 OR substr(local_id, 15, 1) <> '8'))
-            """) != 0
-    }
-
     /// Takes a row out without a tombstone; readers of the changes are told. What a hub knows leaves one all the same, or
     /// the others would keep it and the next full resync would bring it back.
     func removeRow(_ stored: StoredRecord) throws {

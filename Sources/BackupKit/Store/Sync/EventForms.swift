@@ -28,29 +28,27 @@ extension Synchronizer {
     /// inside `write`.
     func keepApart(_ event: Record, from other: Record) throws {
         eventsWithIDHere += try store.soundRecords(localID: other.localID).map(\.record.id).filter { $0 != other.id }
-        var record = event.identified(as: event.localID)
         if DeterministicID.isMade(event.localID) {
             let text = String(decoding: try Fields.canonical(event.fields), as: UTF8.self)
-            var number = 1
-            repeat {
-                record = event.identified(as: DeterministicID.make(RecordType.event, text, String(number)))
-                number += 1
-            } while try store.record(record.id) != nil
-            return try store.put(record, replacing: nil)
+            let id = try store.freeMadeID(of: text, zone: event.id.zone)
+            return try store.put(event.identified(as: id), replacing: nil)
         }
+        let record = event.identified(as: event.localID)
         guard try store.record(record.id) == nil else { return }
         try store.put(record, replacing: nil)
         newEvents.insert(store.hasher.key(record.localID))
         eventsApart.insert(record.id)
     }
 
-    /// An event that gets an id is one that was not here under that id.
-    func noteNewID(of record: Record, before: Record) throws {
-        if record.isDeleted, !before.isDeleted, isNamedByItsID(before) {
-            eventsGone.insert(store.hasher.key(before.localID))
+    /// An event that gets an id is one that was not here under that id, and one that is deleted was the one of its id.
+    func noteNewID(of record: Record, instead row: Store.SyncRow) {
+        guard record.type == RecordType.event else { return }
+        if !record.isDeleted {
+            if !sameBytes(record.localID, row.localID) { newEvents.insert(store.hasher.key(record.localID)) }
+            return
         }
-        guard !record.isDeleted, !sameBytes(record.localID, before.localID) else { return }
-        newEvents.insert(store.hasher.key(record.localID))
+        let key = store.hasher.key(row.localID)
+        if !row.isDeleted, key == store.hasher.key(record.id.name) { eventsGone.insert(key) }
     }
 
     /// Must run outside of `write`, when all that the hub has is here.
@@ -106,17 +104,10 @@ extension Synchronizer {
             return named
         }
         for text in try EventText.withoutID(record) {
-            var number = 1
-            while true {
-                let id = DeterministicID.make(RecordType.event, text, String(number))
-                number += 1
-                guard
-                    let known = try store.ifSound({
-                        try store.record(RecordID(zone: record.id.zone, name: id))
-                    }) ?? nil
-                else { break }
-                if sameBytes(known.record.localID, id), try isOther(known) { return known }
+            let found = try store.madeEvent(saying: text, zone: record.id.zone) {
+                try sameBytes($0.record.localID, $0.record.id.name) && isOther($0)
             }
+            if let found { return found }
         }
         return nil
     }
@@ -126,7 +117,8 @@ extension Synchronizer {
         store.hasher.key(record.id.name) == store.hasher.key(record.localID)
     }
 
-    /// Where the hub has given an event's id to another record of that text, this one is what the hub has of it again.
+    /// Takes an id from a record that has it here only, when the hub has given it to another record of that text. The record
+    /// is then as the hub has it, and the other one gets the edits.
     private func giveBackID(of id: RecordID) throws {
         guard let stored = try store.record(id), let base = try store.ancestor(id),
             let version = try store.hubVersion(stored.change), !DeterministicID.isMade(stored.record.localID),
@@ -135,11 +127,7 @@ extension Synchronizer {
                     && $0.record.id != id && !isNamedByItsID($0.record)
             })
         else { return }
-        let merge = SyncMerge { [derive] in try derive(RecordType.event, $0, $1, $2) }
-        var mine = stored.record
-        mine.id = other.record.id
-        let merged = try merge.merge(mine, other.record, base: nil)
-        if !merged.isSame(as: other.record) { try store.put(merged, replacing: other) }
+        try carry(stored.record, into: other, base: nil)
         var former = stored.record
         former.localID = id.name
         (former.fields, former.fieldTimes, former.modifiedAt) = (base.fields, base.fieldTimes, base.modifiedAt)
@@ -156,10 +144,7 @@ extension Synchronizer {
         let isEdited = try !EventText.withoutID(record).contains { text in
             try sameBytes(text, String(decoding: Fields.canonical(former.record.fields), as: UTF8.self))
         }
-        if isEdited {
-            let merge = SyncMerge { [derive] in try derive(record.type, $0, $1, $2) }
-            joined = try merge.merge(joined, former.record, base: nil)
-        }
+        if isEdited { joined = try merged(joined, former.record, base: nil) }
         joined.localID = record.localID
         if isUnseen {
             try store.takeOut(giver.change, record)

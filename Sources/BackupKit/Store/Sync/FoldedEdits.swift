@@ -28,14 +28,23 @@ extension Synchronizer {
         }
         // Where nobody has the other record, this one stays.
         guard let survivor else { return }
-        var mine = edited
-        mine.id = survivor.record.id
-        let merge = SyncMerge { [derive] in try derive(edited.type, $0, $1, $2) }
-        let merged = try merge.merge(mine, survivor.record, base: try store.ancestor(edited.id))
+        let base = try store.ancestor(edited.id)
         try store.replace(stored.change, with: tombstone.record, version: tombstone.version, isClean: true)
         try store.dropAncestor(edited.id)
-        if !merged.isSame(as: survivor.record) { try store.put(merged, replacing: survivor) }
+        try carry(edited, into: survivor, base: base)
         result.merged += 1
+    }
+
+    /// Merges a version of a record into the one that it belongs to now. Must run inside `write`.
+    func carry(_ edited: Record, into survivor: Store.StoredRecord, base: Ancestor?) throws {
+        var mine = edited
+        mine.id = survivor.record.id
+        let merged = try merged(mine, survivor.record, base: base)
+        if !merged.isSame(as: survivor.record) { try store.put(merged, replacing: survivor) }
+    }
+
+    func merged(_ local: Record, _ hub: Record, base: Ancestor?) throws -> Record {
+        try SyncMerge { [derive] in try derive(hub.type, $0, $1, $2) }.merge(local, hub, base: base)
     }
 }
 

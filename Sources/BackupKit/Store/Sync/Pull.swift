@@ -178,7 +178,7 @@ extension Synchronizer {
         _ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ isClamped: Bool
     ) throws {
         try noteLinks(of: record) { try store.record(change: row.change) }
-        if record.type == RecordType.event { try noteNewID(of: record, before: store.record(change: row.change)) }
+        noteNewID(of: record, instead: row)
         try store.replace(row.change, with: record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
         try arrived(record)
@@ -196,13 +196,12 @@ extension Synchronizer {
     ) throws {
         let local = try store.record(change: row.change)
         if try keepEdit(of: local, row, incoming) { return }
-        let merge = SyncMerge { [derive] in
-            try derive(record.type, $0, $1, $2)
-        }
         let base = try store.ancestor(record.id)
         let areTwo = try areTwoEvents(local, record, base: base)
-        var merged = try areTwo ? record : merge.merge(local, record, base: base)
-        if merged.type == RecordType.event, !merged.isDeleted, DeterministicID.isMade(merged.localID) {
+        var merged = try areTwo ? record : self.merged(local, record, base: base)
+        if merged.type == RecordType.event, !merged.isDeleted, DeterministicID.isMade(merged.localID),
+            !DeterministicID.isMade(local.localID)
+        {
             // The other side has not heard of the id yet.
             merged.localID = local.localID
             eventsWithIDHere.append(local.id)
@@ -219,7 +218,7 @@ extension Synchronizer {
             try store.replace(row.change, with: merged, version: incoming.version, isClean: isClean)
         }
         if isClean { try store.dropAncestor(record.id) } else { try store.setAncestor(incoming.record) }
-        if record.type == RecordType.event { try noteNewID(of: merged, before: local) }
+        noteNewID(of: merged, instead: row)
         if areTwo { try keepApart(local, from: merged) }
         if merged.isSame(as: local) {
             // What came is what we sent; or ours stands, and what holds it back still does.

@@ -43,9 +43,7 @@ extension Synchronizer {
                 continue
             }
             moved.localID = occupant.record.localID
-            let merge = SyncMerge { [derive] in try derive(local.type, $0, $1, $2) }
-            let merged = try merge.merge(moved, occupant.record, base: nil)
-            if !merged.isSame(as: occupant.record) { try store.put(merged, replacing: occupant) }
+            try carry(moved, into: occupant, base: nil)
             return try store.takeOut(change, local)
         }
         // Nothing tells which work was deleted here.
@@ -174,8 +172,7 @@ extension Synchronizer {
             try keys().note(stored.record)
             named.insert(key)
         }
-        let report = try keys().report(on: named) { arrived.contains($0.record.id) ? .new : .known }
-        result.findings += report.findings
+        result.findings += try keys().report(on: named) { arrived.contains($0.record.id) ? .new : .known }
     }
 }
 

@@ -5,6 +5,7 @@ extension Store {
 
     struct SyncRow {
         let change: Int64
+        let localID: String
         let hubVersion: Int64?
         let isClean: Bool
         let isDeleted: Bool
@@ -22,7 +23,7 @@ extension Store {
     private static func syncRow(_ row: Statement, type: String) -> SyncRow {
         let isDeleted = !row.isNull(6)
         return SyncRow(
-            change: row.integer(0), hubVersion: row.optionalInteger(7),
+            change: row.integer(0), localID: row.text(4), hubVersion: row.optionalInteger(7),
             isClean: !row.isNull(8) && row.integer(8) == row.integer(0), isDeleted: isDeleted,
             isLocal: row.integer(5) != 0 && !isDeleted, isSameType: row.equals(3, type))
     }

@@ -75,9 +75,9 @@ public final class Synchronizer {
     var latestAheadID: RecordID?
     /// Events that came from the hub and were not here, by the keys of their local ids.
     var newEvents: Set<Int64> = []
-    /// Events that had to leave their record to another one.
+    /// Events that moved to a record of their own in this sync.
     var eventsApart: Set<RecordID> = []
-    /// Local ids of events that went in this sync.
+    /// Local ids of events that were deleted in this sync, by their keys.
     var eventsGone: Set<Int64> = []
     /// Events that have an id here and none on the hub.
     var eventsWithIDHere: [RecordID] = []
@@ -113,7 +113,7 @@ public final class Synchronizer {
             }
             try store.write { try store.shareConflicts() }
             try converse()
-            // To count the rows of a large store takes longer than a sync that moves nothing.
+            // Counting the rows of a large store takes longer than a sync that moves nothing.
             if result.hasMoved || store.changeCounter < Self.fewChanges {
                 // What came from the hub is not gone any more.
                 store.damage.noteGone(try store.countedGoneRecords().count, from: store.path)

@@ -1,0 +1,46 @@
+/// Events whose lines have no id: theirs is made of what the line says, and of its number among the equal lines of a log.
+extension Store {
+    private static let isMade = "(length(local_id) = 36 AND substr(local_id, 15, 1) = '8')"
+
+    private static func madeID(_ text: String, _ number: Int, zone: String) -> RecordID {
+        RecordID(zone: zone, name: DeterministicID.make(RecordType.event, text, String(number)))
+    }
+
+    /// The first event of this text that passes. The search ends at the first id without a sound record.
+    func madeEvent(
+        saying text: String, zone: String, where passes: (StoredRecord) throws -> Bool
+    ) throws -> StoredRecord? {
+        var number = 1
+        while let known = try ifSound({ try record(Self.madeID(text, number, zone: zone)) }) ?? nil {
+            if try passes(known) { return known }
+            number += 1
+        }
+        return nil
+    }
+
+    /// The first id of this text that no record has.
+    func freeMadeID(of text: String, zone: String) throws -> String {
+        var number = 1
+        while try record(Self.madeID(text, number, zone: zone)) != nil { number += 1 }
+        return Self.madeID(text, number, zone: zone).name
+    }
+
+    /// Whether the store holds events whose ids were made from what they say, for they had none.
+    func hasEventsWithMadeIDs() throws -> Bool { try hasEvents(Self.isMade) }
+
+    /// Whether it holds events whose ids their app has given them.
+    func hasEventsWithGivenIDs() throws -> Bool { try hasEvents("NOT \(Self.isMade)") }
+
+    /// Whether it holds living events of both forms, one of them written since `change` and the other before.
+    func hasEventsOfBothForms(meetingAt change: Int64) throws -> Bool {
+        func has(_ form: String, _ place: String) throws -> Bool {
+            try hasEvents("change \(place) \(change) AND deleted_at IS NULL AND \(form)")
+        }
+        let (made, given) = (Self.isMade, "NOT \(Self.isMade)")
+        return try has(made, ">=") && has(given, "<") || has(given, ">=") && has(made, "<")
+    }
+
+    private func hasEvents(_ condition: String) throws -> Bool {
+        try database.integer("SELECT EXISTS (SELECT 1 FROM record WHERE type = 'PuppyEvent' AND \(condition))") != 0
+    }
+}
