@@ -79,14 +79,11 @@ public struct Deduplicator {
         for pair in pairs {
             try Interrupt.check()
             let (given, made) = (try store.record(change: pair.given), try store.record(change: pair.made))
-            let time = max(store.now(), store.timeAfter(given), store.timeAfter(made))
-            var kept = given
-            kept.noteTakenIn(made, at: time)
-            try store.put(kept.keptAlive(at: time.next), replacing: .init(change: pair.given, record: given))
-            try store.put(made.tombstone(at: time), replacing: .init(change: pair.made, record: made))
-            result.records += 1
-            result.folded += 1
-            plan(.remove, made, [], "says what \(given.id) says, which has an id of its app")
+            try fold(
+                [Store.StoredRecord(change: pair.made, record: made)],
+                into: Store.StoredRecord(change: pair.given, record: given), as: given,
+                at: max(store.now(), store.timeAfter(given), store.timeAfter(made))
+            ) { ($0.tombstone(at: $1), " (the same event, with its id)") }
         }
     }
 
@@ -131,17 +128,28 @@ public struct Deduplicator {
                 try Intake.derive(survivor.record.type, $0, $1, $2)
             }
         }
+        try fold(Array(sorted.dropFirst()), into: survivor, as: merged, at: time) { other, time in
+            guard let key else { return (other.foldedTombstone(at: time), "") }
+            return (other.tombstone(at: time), " (both are \(key))")
+        }
+    }
+
+    /// Writes `merged` over the survivor and buries the others, each with the tombstone and the reason that `ghost` gives.
+    private mutating func fold(
+        _ others: [Store.StoredRecord], into survivor: Store.StoredRecord, as merged: Record, at time: Timestamp,
+        ghost: (Record, Timestamp) -> (tombstone: Record, reason: String)
+    ) throws {
         result.records += 1
         let changes = FieldChange.list(
             from: try Fields.parse(survivor.record.fields), to: try Fields.parse(merged.fields))
-        for other in sorted.dropFirst() { merged.noteTakenIn(other.record, at: time) }
+        var merged = merged
+        for other in others { merged.noteTakenIn(other.record, at: time) }
         try store.put(merged.keptAlive(at: time.next), replacing: survivor)
         if !changes.isEmpty { plan(.update, merged, changes, nil) }
-        for other in sorted.dropFirst() {
-            let ghost = key == nil ? other.record.foldedTombstone(at: time) : other.record.tombstone(at: time)
-            try store.put(ghost, replacing: other)
+        for other in others {
+            let (tombstone, reason) = ghost(other.record, time)
+            try store.put(tombstone, replacing: other)
             result.folded += 1
-            let reason = key.map { " (both are \($0))" } ?? ""
             plan(.remove, other.record, [], "merged into \(survivor.record.id)\(reason)")
         }
     }

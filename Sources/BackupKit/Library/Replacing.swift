@@ -25,16 +25,13 @@ struct Replacing {
 
     /// Throws unless `target` is free, or is to be replaced and may be. `--force` is advised only where it would do it.
     func check(_ target: String, replace: Bool) throws {
-        if let folder = try sources.first(where: {
-            try FileStatus.ofTarget($0)?.isDirectory == true && Directory.isInside(target, $0)
-        }),
-            try FileStatus.ofName(target) == nil
-        {
+        let isThere = try FileStatus.ofName(target) != nil
+        if !isThere, let folder = try folderBeingRead(around: target) {
             throw BackupError(
                 .refused, "lies in \(folder), which is being read", at: target, remedy: "choose another place")
         }
         if replace { return try check(target) }
-        guard try FileStatus.ofName(target) != nil else { return }
+        guard isThere else { return }
         do { try check(target) } catch let error as BackupError where error.code == .refused {
             throw BackupError(.exists, "already exists, and \(error.message)", at: target, remedy: error.remedy)
         }
@@ -52,15 +49,19 @@ struct Replacing {
                     .refused, "--force does not replace this: \(source) lies in it and would be lost", at: target,
                     remedy: "choose another name")
             }
-            if try read.isDirectory && Directory.isInside(target, source) {
-                throw Self.refusal(target, "it lies in \(source), which is being read")
-            }
+        }
+        if let folder = try folderBeingRead(around: target) {
+            throw Self.refusal(target, "it lies in \(folder), which is being read")
         }
         // What is no backup has no manifest that anybody could go by.
         let layout = try? OpenedLayout.open(target)
         let named = layout?.namedByUs ?? []
         if status.isDirectory { try checkFolder(target, named) } else { try checkFile(target, status, named) }
         if let layout, !named.isEmpty { try checkBytes(layout, target, isFolder: status.isDirectory) }
+    }
+
+    private func folderBeingRead(around target: String) throws -> String? {
+        try sources.first { try FileStatus.ofTarget($0)?.isDirectory == true && Directory.isInside(target, $0) }
     }
 
     /// Somebody may have worked on the files since. What is gone cannot be lost.

@@ -6,10 +6,9 @@ public struct NightlySession: Sendable {
     public var stateFolder: String
     /// The file that all of this comes from, by its full path.
     public var configuration: String?
-    /// Nil where nobody has said which vault.
-    public var route: RunState.Route?
-    /// Whether the route is not the one of the configuration, or there is none.
-    public var isByHand = false
+    /// Nil where no vault is named.
+    public private(set) var route: RunState.Route?
+    private var hasOwnState = false
     public var metricsFile: String?
     /// The profiles that write into the same file of metrics, this one or not; nil is that of a run without one.
     public var metricsProfiles: [String?] = []
@@ -26,16 +25,25 @@ public struct NightlySession: Sendable {
         (self.profile, self.stateFolder, self.exitCode) = (profile, stateFolder, exitCode)
     }
 
-    /// Each route is measured by its own snapshots. The one of the configuration is known by that, wherever its store and
-    /// its vault lie today; of the others the first gets the plain name.
+    /// The file with the state of these runs.
     public var statePath: String {
-        let usual = RunState.path(in: stateFolder, profile: profile)
-        guard isByHand, let route else { return usual }
-        let own = RunState.path(in: stateFolder, profile: profile, route)
-        if configuration != nil || (try? FileStatus.ofTarget(own)) != nil { return own }
-        guard let other = try? RunState.read(usual) else { return usual }
-        return other.configuration == nil && other.route ?? route == route ? usual : own
+        RunState.path(in: stateFolder, profile: profile, hasOwnState ? route : nil)
     }
+
+    /// Says what is backed up, and where. Each route has a state of its own: the configuration's has the plain file, wherever
+    /// its store and vault lie today. So has the first of the others where there is no configuration.
+    public mutating func follow(_ route: RunState.Route, isConfigured: Bool) {
+        self.route = route
+        hasOwnState = !isConfigured && !isPlainFile(for: route)
+    }
+
+    private func isPlainFile(for route: RunState.Route) -> Bool {
+        let own = RunState.path(in: stateFolder, profile: profile, route)
+        if configuration != nil || (try? FileStatus.ofTarget(own)) != nil { return false }
+        guard let other = try? RunState.read(RunState.path(in: stateFolder, profile: profile)) else { return true }
+        return other.configuration == nil && other.route ?? route == route
+    }
+
     public var drillLog: DrillLog { DrillLog(DrillLog.path(in: stateFolder)) }
 
     public func state() throws -> RunState {

@@ -94,7 +94,7 @@ public struct RunState: Sendable, Equatable {
         }
     }
 
-    /// What the runs of a profile back up that left something behind in `folder`.
+    /// The stores and vaults of all runs of a profile that have a state in `folder`.
     public static func routes(in folder: String, profile: String?) throws -> [Route] {
         guard try FileStatus.ofTarget(folder) != nil else { return [] }
         let start = lastComponent(of: path(in: folder, profile: profile)).dropLast(".json".count)
@@ -106,14 +106,10 @@ public struct RunState: Sendable, Equatable {
 
     // MARK: As a file
 
-    public static func path(in folder: String, profile: String?) -> String {
-        "\(folder)/run-\(profile ?? "default").json"
-    }
-
-    /// For runs of which the command line says what they are about, and no configuration.
-    static func path(in folder: String, profile: String?, _ route: Route) -> String {
-        let mark = SHA256Digest.of("\(route.store)\0\(route.vault)").hex.prefix(8)
-        return path(in: folder, profile: "\(profile ?? "default")@\(mark)")
+    /// `route` is named where it is not the configuration's.
+    public static func path(in folder: String, profile: String?, _ route: Route? = nil) -> String {
+        let mark = route.map { "@\(SHA256Digest.of("\($0.store)\0\($0.vault)").hex.prefix(8))" } ?? ""
+        return "\(folder)/run-\(profile ?? "default")\(mark).json"
     }
 
     /// Nil when there is none yet.

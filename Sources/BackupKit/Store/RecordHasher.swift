@@ -31,7 +31,7 @@ struct RecordHasher: Sendable {
         guard text.count == 36, text[8] == 0x2D, text[13] == 0x2D, text[18] == 0x2D, text[23] == 0x2D else {
             return false
         }
-        // Without branches, for the compiler takes sixteen bytes at once then: this is asked of every line of a log.
+        // Without branches the compiler checks sixteen bytes at once, which counts: this runs for every line of a log.
         var (hexDigits, lowercase): (UInt8, UInt8) = (0, 0)
         for index in 0..<36 {
             let byte = text[index]
@@ -324,8 +324,7 @@ extension Store {
     public func staleKeys() throws -> Int {
         let index = try KeyIndex(self)
         let query = try database.prepare("SELECT \(Self.recordColumns) FROM record")
-        var stale =
-            try database.integer("SELECT count(*) FROM local_key") - database.integer("SELECT count(*) FROM record")
+        var stale = try surplusOfKeys()
         while try query.step() {
             if try !index.knows(query) { stale += 1 }
         }

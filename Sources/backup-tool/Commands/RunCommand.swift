@@ -94,10 +94,10 @@ extension Invocation {
         if let vault = try? nightlyVaultPath(settings) {
             let route = RunState.Route(
                 store: try absolutePath(nightlyStore(settings)), vault: try absolutePath(vault))
-            session.route = route
             let isUsualStore = value(Option.store.name) == nil && environment["BACKUP_TOOL_STORE"] == nil
             let isOwnStore = try settings.text("store").map { try absolutePath($0) == route.store } ?? isUsualStore
-            session.isByHand = try !isOwnStore || settings.text("vault").map(absolutePath) != route.vault
+            let isOwnVault = try settings.text("vault").map(absolutePath) == route.vault
+            session.follow(route, isConfigured: isOwnStore && isOwnVault)
         }
         return session
     }

@@ -35,7 +35,7 @@ extension Command {
             return try call.withVault(.removing) { vault in
                 let plan = words.isEmpty ? try call.plan(policy, vault) : nil
                 let ids = try plan?.removed.compactMap { SHA256Digest(hex: $0) } ?? call.resolve(words, vault)
-                let all = try vault.snapshots().snapshots.count
+                let all = try vault.backend.list(.snapshot).items.count
                 if !call.flag("dry-run") { try vault.forget(ids) }
                 call.report(plan, ids, of: all)
                 let status = plan?.findings.isEmpty == false ? ExitStatus.incomplete : .done

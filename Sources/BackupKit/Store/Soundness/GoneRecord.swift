@@ -49,11 +49,15 @@ extension Store {
     /// Whether an entry of the index has its row.
     static let hasRow = "EXISTS (SELECT 1 FROM record WHERE record.change = local_key.change)"
 
+    /// How many more entries the index by local id has than there are records.
+    func surplusOfKeys() throws -> Int64 {
+        try database.integer("SELECT (SELECT count(*) FROM local_key) - (SELECT count(*) FROM record)")
+    }
+
     /// Looks for records that are gone. Must run inside `write`.
     func isAnyGone() throws -> Bool {
-        // Who asks this writes, and so has given rows of another program their keys: the counts tell, and cost half.
-        let counts = try database.integer("SELECT (SELECT count(*) FROM local_key) - (SELECT count(*) FROM record)")
-        let keys = counts == 0 ? [] : Set(try goneRecords().map(\.key))
+        // `mendKeys` has given rows of another program their keys, so the counts suffice, and they cost half.
+        let keys = try surplusOfKeys() == 0 ? [] : Set(goneRecords().map(\.key))
         goneKeys = keys
         return !keys.isEmpty
     }

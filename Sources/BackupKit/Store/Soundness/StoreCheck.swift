@@ -133,7 +133,7 @@ public struct StoreCheck {
 
     private mutating func checkRecords(_ indexes: Bool) throws {
         let query = try store.database.prepare("SELECT \(Store.recordColumns), row_hash FROM record")
-        let index = try KeyIndex(store)
+        let index = try indexes ? KeyIndex(store) : nil
         var stale = 0
         var tally = RowTally()
         while try query.step() {
@@ -141,7 +141,7 @@ public struct StoreCheck {
             result.records += 1
             tally.add(change: query.integer(0))
             if let finding = try judge(query) { result.findings.append(finding) }
-            if indexes, try !index.knows(query) { stale += 1 }
+            if let index, try !index.knows(query) { stale += 1 }
         }
         let gone = try store.goneRecords(besides: tally).count
         if gone > 0 {
