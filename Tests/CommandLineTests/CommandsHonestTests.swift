@@ -259,7 +259,9 @@ struct CommandsHonestTests {
         for (place, order) in [["old", "new"], ["new", "old"], ["old", "new"]].enumerated() {
             let words = ["import", "--create", "--only", "settings"] + order.map { "\($0)/settings.json" }
             let result = try bench.tool(words)
-            #expect(result.status == 3 && result.stderr.contains("theme: has one value in new/settings.json"))
+            #expect(
+                result.status == 3
+                    && result.stderr.contains("theme: has two values: the one of new/settings.json was taken"))
             #expect(result.stderr.contains(place == 0 ? "2 settings" : "Nothing to import"), "\(result.stderr)")
         }
         #expect(try bench.shell("sqlite3 store.db \"SELECT value FROM setting WHERE key = 'theme'\"") == "\"light\"\n")

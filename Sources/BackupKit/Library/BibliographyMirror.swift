@@ -59,7 +59,7 @@ extension BibliographyIntake {
         try notePassedOver(state)
     }
 
-    /// Told once, when the file has lost it.
+    /// Told in the import in which the file loses the entry, and not again.
     private func noteHeldElsewhere(_ record: Record) {
         intake.note(
             Finding(

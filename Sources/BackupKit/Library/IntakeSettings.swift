@@ -18,7 +18,7 @@ extension Intake {
         note(
             Finding(
                 .leftOut, .warning, new.key,
-                "has one value in \(kept.source), which is taken, and another in \(passed.source), which is left out",
+                "has two values: the one of \(kept.source) was taken, the one of \(passed.source) was left out",
                 remedy: "import \(passed.source) by itself if its value is the right one"))
     }
 

@@ -253,7 +253,7 @@ public enum Restorer {
         return places
     }
 
-    /// Events that came and say what others say that were there, but for the ids that their app gave one of them.
+    /// Names restored events that the store had already, in the form with an id or the one without.
     private static func noteEventTwins(_ intake: Intake) throws {
         guard let batch = intake.store.currentBatch else { return }
         let count = try EventTwins(store: intake.store).count(meetingSince: batch.firstChange)
@@ -261,11 +261,11 @@ public enum Restorer {
         intake.note(
             Finding(
                 .untidy, .warning, count == 1 ? "1 event" : "\(count) events",
-                "say the same as others that the store had before, but for their ids",
-                remedy: "'backup-tool dedup --dry-run' lists them, and 'backup-tool dedup' makes one of each two"))
+                "\(count == 1 ? "is" : "are") in the store twice now, with and without an id",
+                remedy: "'backup-tool dedup --dry-run' lists them, 'backup-tool dedup' merges each pair"))
     }
 
-    /// Whoever asks for something and gets nothing of it has made no restore. What is damaged may have held it.
+    /// Throws when nothing was found of what was asked for, but not in a damaged backup: the lost part may have had it.
     private static func refuseEmptyChoice(
         _ path: String, _ wanted: WantedFiles, _ intake: Intake, _ options: RestoreOptions, _ listing: String
     ) throws {
@@ -281,7 +281,7 @@ public enum Restorer {
         }
     }
 
-    /// The conflicts of chosen works whose other side is in the store, too.
+    /// Takes the conflicts of chosen works where both works are in the store.
     private static func takeConflicts(_ wanted: WantedFiles, _ intake: Intake) throws {
         for record in wanted.conflicts {
             guard let here = try Conflict.following(record, intake.moved),
@@ -350,7 +350,7 @@ extension OpenedLayout {
 private struct WantedFiles {
     private let match: RecordQuery?
     private var linked: Set<String> = []
-    /// Conflicts are not asked for by words: they go with their works.
+    /// They go with their works; no words choose them.
     private(set) var conflicts: [Record] = []
     private var chosen: Set<ByteName> = []
     /// The queries that chose something, by their places.

@@ -57,12 +57,12 @@ public struct ScheduleStatus: Sendable, Equatable {
         }
     }
 
-    /// Names the runs that are noted where nothing is of those that were asked for.
+    /// Adds the commands that show the other runs of this profile.
     public mutating func add(others: [RunState.Route]) {
         for route in others {
             let command = TypedCommand.quoted(
                 "schedule status", options: ["store": route.store, "vault": route.vault])
-            parts.append("\(command) tells of \(route.store)")
+            parts.append("\(command) shows the runs of \(route.store)")
         }
     }
 
