@@ -1,7 +1,8 @@
-import BackupKit
 import Glibc
 import TestSupport
 import Testing
+
+@testable import BackupKit
 
 struct StoreCheckTests {
     /// A store with records, tombstones, settings and files, and an export of it.
@@ -62,6 +63,28 @@ struct StoreCheckTests {
                 for ending in ["", "-wal", "-shm"] { unlink(copy + ending) }
                 try Directory.removeTree(Store.assetFolder(of: copy))
             }
+        }
+    }
+
+    /// The table is kept in the order of its keys, and its readers walk along it.
+    @Test func aKeyThatADiskHasChanged_costsOnlyItsOwnRow() throws {
+        try withTemporaryFolder { folder in
+            try fill(folder)
+            let path = "\(folder)/store.db"
+            try SQLite(path, .readWrite).execute("PRAGMA journal_mode = DELETE")
+            let bytes = try readFile(path)
+            let (was, becomes) = (Array("Attachments/1.pdf".utf8), Array("Attachments/9.pdf".utf8))
+            let places = bytes.indices.filter { bytes[$0...].starts(with: was) }
+            var found: [[String]] = []
+            for place in places {
+                let copy = "\(folder)/copy\(place).db"
+                let damaged = Array(bytes[..<place] + becomes + bytes[(place + was.count)...])
+                try damaged.withUnsafeBytes { try FileHandle.create(copy).write($0) }
+                found.append(try Store(copy, .read).changedSmallRows(of: "asset").map(\.key))
+            }
+            // Once it is the row, once what was noted of it; the undo history has the path, too.
+            let both = [String(decoding: was, as: UTF8.self), String(decoding: becomes, as: UTF8.self)]
+            #expect(found.filter { !$0.isEmpty } == [both, both], "\(found)")
         }
     }
 

@@ -10,6 +10,25 @@ struct LayoutArchiver {
         var memo: BackupMemo?
     }
 
+    /// What the store alone tells: it is asked while the vault is read.
+    struct Rows {
+        fileprivate var layout: StoreLayout
+        fileprivate let assets: [Asset]
+        fileprivate let state: StoreState?
+
+        /// `withState` makes one pass over all rows more, of which nothing is kept but the state.
+        init(of store: Store, withState: Bool, _ options: VaultBackupOptions) throws {
+            state = try withState ? store.state() : nil
+            var exportOptions = ExportOptions(form: .layout(.directory))
+            exportOptions.kinds = options.kinds
+            exportOptions.oversize = options.oversize
+            exportOptions.clock = options.clock
+            exportOptions.tool = options.tool
+            layout = try StoreLayout(store, exportOptions)
+            assets = try layout.chosenAssets()
+        }
+    }
+
     private let writer: PackWriter
     private let chunker: Chunker
     private let previous: PreviousLayout
@@ -28,15 +47,10 @@ struct LayoutArchiver {
         self.options = options
     }
 
-    /// Runs inside one read transaction of the store; `known` is its state, where that was asked for already.
-    func archive(_ store: Store, _ known: StoreState?) throws -> Archived {
-        var exportOptions = ExportOptions(form: .layout(.directory))
-        exportOptions.kinds = options.kinds
-        exportOptions.oversize = options.oversize
-        exportOptions.clock = options.clock
-        exportOptions.tool = options.tool
-        var layout = try StoreLayout(store, exportOptions)
-        let assets = try layout.chosenAssets()
+    /// Runs inside the read transaction that the rows were asked in.
+    func archive(_ rows: consuming Rows) throws -> Archived {
+        let (store, known, assets) = (rows.layout.store, rows.state, rows.assets)
+        var layout = rows.layout
         let views = known != nil && memo?.state == known ? previous.views(besides: assets, in: writer) : nil
         let last = views == nil ? nil : lastTree(layout)
         // On all cores, while this one turns records into files.

@@ -106,10 +106,10 @@ public enum VaultBackup {
         let parent = try parent(in: vault, options, now: result.begin)
         let memo = BackupMemo(parent?.file, options)
         let (writer, archived) = try store.read {
-            // Where the store does not say that it has changed, its rows are asked, while the vault is read. Else they tell
-            // while files are made of them.
+            // Where the store does not say that it has changed, its rows are asked. Else they tell while files are made of
+            // them.
             let isSame = try memo?.changes == store.lastChange()
-            let state = isSame ? Aside { try store.state() } : nil
+            let rows = Aside { try LayoutArchiver.Rows(of: store, withState: isSame, options) }
             var index = try vault.loadIndex()
             // Also what only the last snapshot needs may lie in packs that no index names any more.
             let (found, lost) = try vault.reconcile(&index.blobs)
@@ -119,7 +119,7 @@ public enum VaultBackup {
             let writer = try PackWriter(vault, known: index.blobs, dryRun: options.dryRun)
             for pack in found { writer.adopt(pack) }
             let archiver = LayoutArchiver(writer, try Chunker(vault.polynomial), previous, memo, options)
-            var archived = try archiver.archive(store, state?.finish())
+            var archived = try archiver.archive(rows.finish())
             archived.layout.warnings += (index.findings + lost + rotten).filter { $0.severity != .note }
             return (writer, archived)
         }

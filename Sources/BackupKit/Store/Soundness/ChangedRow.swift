@@ -13,25 +13,31 @@ struct ChangedRow {
 extension Store {
     /// Rows of settings, attachments and `meta`, or of one of these tables, that differ from what was noted of them.
     func changedSmallRows(of only: String? = nil) throws -> [ChangedRow] {
-        var found: [ChangedRow] = []
-        for (table, key, row) in StoreSchema.witnessed where only == nil || table == only {
-            // Two queries that can each use an index; a full join would compare every row with every other one.
-            let differing = try database.prepare(
-                """
-                SELECT told.\(key), 0, seen.row FROM \(table) AS told
-                    LEFT JOIN witness AS seen ON seen.place = '\(table)' AND seen.key = told.\(key)
-                    WHERE (\(row)) IS NOT seen.row
-                UNION ALL
-                SELECT seen.key, 1, seen.row FROM witness AS seen WHERE seen.place = '\(table)'
-                    AND NOT EXISTS (SELECT 1 FROM \(table) AS told WHERE told.\(key) = seen.key)
-                """)
-            while try differing.step() {
-                found.append(
-                    ChangedRow(
-                        table: table, key: differing.text(0), isGone: differing.integer(1) != 0,
-                        noted: differing.isNull(2) ? nil : differing.text(2)))
+        try StoreSchema.witnessed.filter { only == nil || $0.0 == only }.flatMap(changedRows)
+    }
+
+    /// Rows and notes are walked side by side, in the order of their keys. A damaged page may break that order: what met no
+    /// partner on the way is matched by its key.
+    private func changedRows(of table: String, key: String, row: String) throws -> [ChangedRow] {
+        let rows = try database.prepare("SELECT \(key), \(row) FROM \(table) ORDER BY \(key)")
+        let notes = try database.prepare("SELECT key, row FROM witness WHERE place = '\(table)' ORDER BY key")
+        var unmet = (rows: [[UInt8]: [UInt8]?](), notes: [[UInt8]: [UInt8]?]())
+        var (hasRow, hasNote) = (try rows.step(), try notes.step())
+        while hasRow || hasNote {
+            let takesRow = hasRow && !(hasNote && precedesBytewise(notes.bytes(0), rows.bytes(0)))
+            let takesNote = hasNote && !(hasRow && precedesBytewise(rows.bytes(0), notes.bytes(0)))
+            if !(takesRow && takesNote && sameBytes(rows.bytes(1), notes.bytes(1))) {
+                if takesRow { unmet.rows[Array(rows.bytes(0))] = .some(rows.isNull(1) ? nil : Array(rows.bytes(1))) }
+                if takesNote { unmet.notes[Array(notes.bytes(0))] = .some(Array(notes.bytes(1))) }
             }
+            if takesRow { hasRow = try rows.step() }
+            if takesNote { hasNote = try notes.step() }
         }
-        return found
+        return Set(unmet.rows.keys).union(unmet.notes.keys).sorted(by: precedes).compactMap { key in
+            let (row, note) = (unmet.rows[key], unmet.notes[key] ?? nil)
+            if let row, row == note { return nil }
+            func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
+            return ChangedRow(table: table, key: text(key), isGone: row == nil, noted: note.map(text))
+        }
     }
 }

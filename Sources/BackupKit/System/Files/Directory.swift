@@ -222,8 +222,9 @@ public final class RootDirectory: Sendable {
         return file
     }
 
-    /// Nil when there is nothing of that name.
+    /// Nil when there is nothing of that name, which is cheap to find out.
     func openIfThere(_ relativePath: String) throws -> FileHandle? {
+        guard try status(of: relativePath) != nil else { return nil }
         do { return try openForReading(relativePath) } catch let error as BackupError where error.code == .notFound {
             return nil
         }
