@@ -7,7 +7,7 @@ import Testing
 final class Papers {
     let devices: Devices
     /// All bytes that somebody ever gave to a work.
-    private var own: [String: Set<String>] = [:]
+    var own: [String: Set<String>] = [:]
     private var backups: [String] = []
     static let paths = ["Attachments/q.pdf", "Attachments/r.pdf"]
 
@@ -210,6 +210,25 @@ final class Papers {
             try devices.syncAll()
             for name in devices.names { #expect(try papers.linked("k1", on: name) == ["third", "fourth"]) }
             #expect(try devices["B"].conflicts().count == 1)
+        }
+    }
+
+    /// Whoever changed the file did not know of the other work.
+    @Test(arguments: [true, false])
+    func aFileThatIsChangedInPlace_leavesItsBytesToAWorkThatTheHubDoesNotKnow(isKeptHere: Bool) throws {
+        try withDevices("A", "B") { devices in
+            let papers = Papers(devices)
+            try papers.add("k1", "first", on: "A")
+            try devices.syncAll()
+            try papers.add("k3", "first", on: "B")
+            if isKeptHere { try papers.curate(.setLocal, "k3", on: "B") }
+            try papers.change(to: "second", on: "A")
+            try devices.sync("A")
+            #expect(try devices.sync("B").needsAttention)
+            try devices.syncAll()
+            for name in devices.names { #expect(try papers.linked("k1", on: name) == ["second"]) }
+            #expect(try papers.linked("k3", on: "B") == ["first"])
+            if !isKeptHere { #expect(try papers.linked("k3", on: "A") == ["first"]) }
         }
     }
 

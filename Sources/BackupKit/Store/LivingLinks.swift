@@ -39,6 +39,32 @@ struct LivingLinks {
     }
 }
 
+/// The files that living records of a store name, and that the hub does not know they do. Read once, when it is asked
+/// first.
+struct UnsentLinks {
+    private let store: Store
+    private var paths: Set<ByteName>?
+
+    init(_ store: Store) { self.store = store }
+
+    mutating func contains(_ path: String) throws -> Bool {
+        let all = try paths ?? read()
+        paths = all
+        return all.contains(ByteName(path))
+    }
+
+    private func read() throws -> Set<ByteName> {
+        var found: Set<ByteName> = []
+        try store.forEachLinking { stored in
+            let links = try Store.links(of: stored.record)
+            guard !links.isEmpty else { return }
+            let sent = try store.hubVersion(of: stored).map { try Store.links(in: $0, type: stored.record.type) } ?? []
+            found.formUnion(Set(links.map { ByteName($0) }).subtracting(sent.map { ByteName($0) }))
+        }
+        return found
+    }
+}
+
 extension RecordFiles {
     /// Whether fields may name a file: most do not, and looking is cheaper than parsing.
     static func mayName(_ fields: UnsafeRawBufferPointer) -> Bool {

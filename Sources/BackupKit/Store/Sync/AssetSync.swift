@@ -37,6 +37,7 @@ extension Synchronizer {
         try bringBackLinkedAssets()
         var links = LivingLinks(store)
         var remembered = RememberedLinks(store)
+        var unsent = UnsentLinks(store)
         for wanted in try store.wantedAssets() {
             let id = RecordID(zone: Store.assetZone, name: wanted.path)
             do {
@@ -52,7 +53,7 @@ extension Synchronizer {
                     guard staged != .some(nil) else {
                         throw BackupError(.incomplete, "the hub has lost its bytes")
                     }
-                    try settle(wanted, staged?.flatMap { $0 }, in: folder, &links, &remembered)
+                    try settle(wanted, staged?.flatMap { $0 }, in: folder, &links, &unsent, &remembered)
                 }
                 if heldIDs.contains(id) { try store.write { try release(id) } }
             } catch let error as BackupError where error.isVerdict && error.code != .destinationFull {
@@ -132,7 +133,7 @@ extension Synchronizer {
 
     private func settle(
         _ wanted: Store.HubAsset, _ staged: String?, in folder: String, _ links: inout LivingLinks,
-        _ remembered: inout RememberedLinks
+        _ unsent: inout UnsentLinks, _ remembered: inout RememberedLinks
     ) throws {
         _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
             if wanted.digest == nil, try links.contains(wanted.path) {
@@ -147,7 +148,12 @@ extension Synchronizer {
             if let mine, isChanged, staged != nil {
                 try giveWay([mine], in: folder)
             } else if let mine, !isChanged {
-                try store.removeAsset(mine)
+                let isReplaced = wanted.digest.map { $0 != mine.digest } ?? false
+                if try isReplaced && unsent.contains(mine.path) {
+                    try leaveBytesToUnsentLinks(mine, in: folder)
+                } else {
+                    try store.removeAsset(mine)
+                }
                 if wanted.digest == nil {
                     try store.keepForUndo(mine, isReplaced: false, for: remembered.batches(linking: mine.path))
                 } else {
