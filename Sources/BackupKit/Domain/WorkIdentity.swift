@@ -217,15 +217,16 @@ public struct WorkIdentity {
         return mine.hasPrefix(theirs) || theirs.hasPrefix(mine)
     }
 
-    func isInAnotherJournal(than other: WorkIdentity) -> Bool {
-        WorkPlace.areOtherJournals(container, other.container)
+    /// Whether it stands elsewhere: in another journal, another volume, on another page. Years and kinds are corrected.
+    func isElsewhere(than other: WorkIdentity) -> Bool {
+        WorkPlace.differ(firstPage, other.firstPage) || WorkPlace.areOtherJournals(container, other.container)
+            || Self.places.contains { WorkPlace.differ(value($0), other.value($0)) }
     }
 
     /// Every issue has an "Editorial", and a thesis becomes an article.
     private func hasOtherPlace(than other: WorkIdentity) -> Bool {
-        WorkPlace.differ(firstPage, other.firstPage) || WorkPlace.areOfOtherKinds(type, other.type)
-            || isInAnotherJournal(than: other) || WorkPlace.areOtherDates(dates, other.dates)
-            || Self.places.contains { WorkPlace.differ(value($0), other.value($0)) }
+        isElsewhere(than: other) || WorkPlace.areOfOtherKinds(type, other.type)
+            || WorkPlace.areOtherDates(dates, other.dates)
     }
 
     private static let places = [

@@ -107,18 +107,33 @@ extension BibliographyIntake {
         let mine = bibTeX(incoming)
         var found: (index: Int, localID: String, fields: [Field])?
         var most = -1
-        let isRelated = state.isAtItsPlace && candidates.count == 1
+        let mayBeEdited = state.isAtItsPlace && candidates.count == 1
         for (index, candidate) in candidates.enumerated() where candidate.file != state.number {
             guard let existing = try live(candidate.localID) else { continue }
             let fields = try Fields.parse(existing.fields)
             if bibTeX(fields) == mine { return (index, candidate.localID, fields) }
-            guard !key.isEmpty, WorkIdentity(fields).verdict(work.identity, isRelated: isRelated) == .same else {
-                continue
+            let known = WorkIdentity(fields)
+            guard !key.isEmpty else { continue }
+            if known.verdict(work.identity) != .same {
+                guard
+                    try mayBeEdited && known.verdict(work.identity, isRelated: true) == .same
+                        && isOwn(candidate.localID, work, state)
+                else { continue }
             }
             let equal = fields.count { mine.contains($0) }
             if equal > most { (found, most) = ((index, candidate.localID, fields), equal) }
         }
         return found
+    }
+
+    /// Whether the file brought that publication, and the entry is not another one that the store has: a stranger may have
+    /// the key by now.
+    private func isOwn(_ localID: String, _ work: WorkID, _ state: FileState) throws -> Bool {
+        guard state.broughtBefore.contains(Brought.Record(store.hasher, localID).everBrought) else { return false }
+        return try !work.all.contains { id in
+            guard !sameBytes(id, localID), let other = try live(id) else { return false }
+            return try WorkIdentity(Fields.parse(other.fields)).verdict(work.identity) == .same
+        }
     }
 
     private func live(_ localID: String) throws -> Record? {

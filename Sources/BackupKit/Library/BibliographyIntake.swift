@@ -92,6 +92,8 @@ final class BibliographyIntake {
         var hasStrayText = false
         /// Marks of all that the file says, and whether a part of it could not be read.
         var brought: [UInt64] = []
+        /// What it had brought before.
+        var broughtBefore = Brought([])
         var isDamaged = false
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
@@ -112,6 +114,7 @@ final class BibliographyIntake {
             number: filesTaken)
         if let realPath { try followMove(of: state.name, to: realPath) }
         state.isAtItsPlace = try realPath.map { try store.importedName(ofPath: $0) == state.name } ?? false
+        if let realPath { state.broughtBefore = try store.brought(by: realPath) }
         if wanted == nil, !mirrors, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
         defer { lane = nil }
         var reader = BibReader()

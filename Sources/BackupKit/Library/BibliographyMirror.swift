@@ -37,6 +37,7 @@ extension BibliographyIntake {
         try store.forEachLive(type: RecordType.publication) { stored in
             if !state.renamed.contains(stored.record.localID) { publications.append(stored) }
         }
+        let refused = try worksNotTaken(state)
         for stored in publications {
             let record = Brought.Record(store.hasher, stored.record.localID)
             let held = state.held[stored.record.localID]
@@ -51,12 +52,33 @@ extension BibliographyIntake {
                 }
                 try drop(gone, of: stored, fields, held ?? fields)
             } else {
+                let work = WorkIdentity(fields)
+                if refused.contains(where: { $0.verdict(work) == .same }) {
+                    noteRefused(stored.record, state)
+                    continue
+                }
                 let rest = fields.filter { !Publication.isText($0.name) && $0.name != Publication.linkedFiles }
                 try remove(stored, isUntouched: rest.allSatisfy(brought.contains))
             }
         }
         try mirrorParts(state, own)
         try notePassedOver(state)
+    }
+
+    /// Works that the file holds and the store did not take: they were deleted since, under the keys that they have now.
+    private func worksNotTaken(_ state: FileState) throws -> [WorkIdentity] {
+        try state.held.filter { localID, _ in try store.soundRecords(localID: localID).allSatisfy(\.record.isDeleted) }
+            .map { WorkIdentity($0.value) }
+    }
+
+    private func noteRefused(_ record: Record, _ state: FileState) {
+        intake.result.protected += 1
+        intake.note(
+            Finding(
+                .skipped, .warning, RecordLabel.text(of: record),
+                "has another key in the file, under which it was deleted here since; it stays",
+                remedy: "\(TypedCommand.quoted("import --mirror --overwrite", [state.path])) takes it with its new key")
+        )
     }
 
     /// Told in the import in which the file loses the entry, and not again.

@@ -89,9 +89,8 @@ enum WorkLineage {
         if sameBytes(known.fields, incoming.fields) { return true }
         let (mine, theirs) = (try WorkID(known), try WorkID(incoming))
         let (myKey, theirKey) = (mine.identity.key, theirs.identity.key)
-        // Archives and Git give all the files that they write one time, so a volume that differs may be an edit, and another
-        // journal is another work.
-        let isRelated = areRelated(known, incoming) && !mine.identity.isInAnotherJournal(than: theirs.identity)
+        // Archives and Git give all the files that they write one time: two volumes of a set look like one record and its edit.
+        let isRelated = areRelated(known, incoming) && !mine.identity.isElsewhere(than: theirs.identity)
         let ids = [known.localID, incoming.localID]
         switch mine.identity.verdict(theirs.identity, isRelated: isRelated) {
         case .different: return false

@@ -1,0 +1,123 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// Entries that have the key and the title of another work, in files that were imported before.
+@Suite struct StrangerEntryTests {
+    /// A store, and files that are imported into it as they are written.
+    private struct Desk {
+        let folder: String
+        let store: Store
+
+        @discardableResult
+        func take(_ name: String, _ text: String, mirror: Bool = false) throws -> IntakeResult {
+            usleep(20_000)
+            try writeFile("\(folder)/\(name)", text)
+            var options = ImportOptions()
+            options.mirror = mirror
+            return try Importer.run(["\(folder)/\(name)"], into: store, options)
+        }
+
+        /// Of each living publication its key, volume and note.
+        func works() throws -> Set<String> {
+            Set(
+                try store.all().filter { $0.type == RecordType.publication && !$0.isDeleted }.map { record in
+                    let fields = try Fields.parse(record.fields)
+                    return ["citeKey", "volume", "note"].map { Fields.string($0, in: fields) ?? "-" }
+                        .joined(separator: " ")
+                })
+        }
+    }
+
+    private func withDesk(_ body: (Desk) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            try body(Desk(folder: folder, store: try Store.create("\(folder)/s.db")))
+        }
+    }
+
+    private func editorial(_ key: String, volume: Int, _ note: String, _ more: String = "") -> String {
+        """
+        @article{\(key), author={Zoe Smith}, title={Editorial}, year=2003, journal={Annals of \(volume)},
+          volume=\(volume), note={\(note)}\(more)}
+
+        """
+    }
+
+    @Test(arguments: ["delete", "rename-incoming", "keep-existing"])
+    func anEditedEntry_isNotWrittenOverAStrangerWithItsKey(_ decision: String) throws {
+        try withDesk { desk in
+            try desk.take("l1.bib", editorial("k1", volume: 6, "six"))
+            try desk.take("l2.bib", editorial("k1", volume: 7, "seven"))
+            let conflict = try #require(try desk.store.conflicts().first)
+            if decision == "delete" {
+                let second = try desk.store.all().filter { $0.fields.contains("\"note\":\"seven\"") }
+                _ = try desk.store.curate(.delete, [second[0].id.description])
+            } else {
+                let choice = try #require(ConflictChoice(rawValue: decision))
+                _ = try ConflictResolver.resolve([conflict.id], with: choice, in: desk.store)
+            }
+            try desk.take("l2.bib", editorial("k1", volume: 7, "seven, read"))
+            let works = try desk.works()
+            #expect(works.contains("k1 6 six") && works.contains("k1 7 seven, read"), "\(works)")
+        }
+    }
+
+    @Test func anEntryThatTakesTheKeyOfAnother_isNotWrittenOverIt() throws {
+        try withDesk { desk in
+            let second = """
+                @article{e2, editor={Zoe Smith}, title={Editorial}, year=2003, journal={Annals of 7}, volume=7, note={seven}}
+
+                """
+            try desk.take("l.bib", editorial("e1", volume: 6, "six", ", doi={10.1234/six}") + second)
+            try desk.take("l.bib", editorial("e2", volume: 6, "six", ", doi={10.1234/six}") + second)
+            let works = try desk.works()
+            #expect(works.contains("e2 6 six") && works.contains("e2 7 seven"), "\(works)")
+        }
+    }
+
+    /// What the file brought itself is edited, also where the volume changes.
+    @Test func anEntryWhoseVolumeIsCorrected_isUpdated() throws {
+        try withDesk { desk in
+            try desk.take("l.bib", editorial("k1", volume: 6, "six"))
+            try desk.take("l.bib", editorial("k1", volume: 7, "six"))
+            #expect(try desk.works() == ["k1 7 six"])
+        }
+    }
+
+    @Test func volumesOfOneSetInFilesOfOneTime_areNoVersionsOfEachOther() throws {
+        func volume(_ number: Int, _ note: String, edited: Int64) -> Record {
+            Record(
+                id: RecordID(zone: RecordType.libraryZone, name: "X"), type: RecordType.publication, localID: "X",
+                fields: """
+                    {"citeKey":"v1","entryType":"book","author":"Ann Smith","title":"Collected Works","year":"2001",\
+                    "volume":"\(number)","note":"\(note)"}
+                    """, createdAt: time(0), modifiedAt: time(edited))
+        }
+        #expect(try !WorkLineage.isOneRecord(volume(1, "one", edited: 0), volume(2, "two", edited: 9)))
+        #expect(try WorkLineage.isOneRecord(volume(1, "one", edited: 0), volume(1, "one, read", edited: 9)))
+    }
+
+    /// Its new listing was deleted by an undo, and an undo is newer than the file.
+    @Test func aMirror_leavesAWorkThatTheFileHoldsUnderAKeyThatIsNotTaken() throws {
+        try withDevices("A") { devices in
+            let desk = Desk(folder: devices.folder, store: devices["A"])
+            func entry(_ key: String) -> String {
+                "@article{\(key), author={Ann Smith}, title={A Treatise}, year=2003, doi={10.1234/ab.3}, note={mine}}\n"
+            }
+            let other = "@article{other, author={Bob Ray}, title={Other}, year=2004}\n"
+            try desk.take("l.bib", entry("old") + other)
+            try devices.sync("A")
+            try desk.take("l.bib", entry("new") + other, mirror: true)
+            try devices.sync("A")
+            devices.clock.advance()
+            _ = try desk.store.undoLast()
+            var options = ImportOptions()
+            options.mirror = true
+            let result = try Importer.run(["\(desk.folder)/l.bib"], into: desk.store, options)
+            #expect(result.removed == 0 && result.needsAttention)
+            #expect(try desk.works() == ["old - mine", "other - -"])
+        }
+    }
+}
