@@ -35,6 +35,26 @@ import Testing
         }
     }
 
+    /// Whatever a store calls its files, its export brings all of them back.
+    @Test func everyFileOfAnExport_isRestored_whateverItIsCalled() throws {
+        try withDevices("A", "B", "C") { devices in
+            let papers = Papers(devices)
+            try papers.add("k1", "bytes of k1", on: "A")
+            try papers.restore(papers.backUp("A"), on: "B", policy: .quarantine)
+            _ = try devices["B"].batch(kind: "import", source: "test") { () -> (Void, summary: String) in
+                for name in ["Attachments/__MACOSX/x.jpg", "Attachments/._y.jpg", "Other/.DS_Store"] {
+                    try place(name, "bytes of \(name)", in: devices["B"])
+                }
+                return ((), summary: "")
+            }
+            let backup = try papers.backUp("B")
+            #expect(try Verifier.verify(backup, level: .deep).findings.isEmpty)
+            try papers.restore(backup, on: "C")
+            let digest = try devices["B"].digest()
+            #expect(try devices["C"].digest() == digest && devices["C"].info().assets == 4)
+        }
+    }
+
     /// The store had the file when the version was put aside, and gave it another name since.
     @Test func aFileThatMovedSince_isLinkedWhereItIs() throws {
         try withDevices("A", "B", "C") { devices in

@@ -38,7 +38,7 @@ enum Layout {
         default:
             if path.hasPrefix(eventFolder), path.hasSuffix(".jsonl") {
                 .events
-            } else if attachmentFolders.contains(where: path.hasPrefix) {
+            } else if attachmentFolders.contains(where: path.hasPrefix) || path.hasPrefix("\(Quarantine.zone)/") {
                 .attachment
             } else {
                 .unknown

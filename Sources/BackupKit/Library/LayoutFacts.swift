@@ -176,8 +176,14 @@ struct OpenedLayout: Sendable {
     var isImbib: Bool { if case .imbib = manifest { true } else { false } }
 
     func role(of path: String) -> Layout.Role {
-        path.hasPrefix(prefix) ? Layout.role(of: String(path.dropFirst(prefix.count))) : .unknown
+        let role = path.hasPrefix(prefix) ? Layout.role(of: String(path.dropFirst(prefix.count))) : .unknown
+        // Whatever a store called it: an export of ours holds nothing else.
+        if role == .unknown, case .own = manifest, expected[path] != nil { return .attachment }
+        return role
     }
+
+    /// Whether an archiver left it behind, and no export wrote it.
+    func isClutter(_ path: String) -> Bool { expected[path] == nil && Layout.isClutter(path) }
 
     var isDamaged: Bool { findings.contains { $0.severity == .damage } }
 

@@ -101,7 +101,7 @@ public enum Restorer {
         }
         let wantsAssets = options.kinds.contains(.attachments) && !options.dryRun
         let staged = try Staging.extract(
-            layout.reader, into: folder, progress: options.progress, folding: layout.isImbib
+            layout, into: folder, progress: options.progress, folding: layout.isImbib
         ) { entry in
             layout.role(of: entry.path) != .attachment || wantsAssets
         }
@@ -304,7 +304,7 @@ public enum Restorer {
             .check(target, replace: replace)
         return try AtomicFile.writeDirectory(target, replace: replace) { folder in
             let staged = try Staging.extract(
-                layout.reader, into: folder, progress: options.progress, folding: layout.isImbib)
+                layout, into: folder, progress: options.progress, folding: layout.isImbib)
             let gaps = layout.gaps(Set(Kind.allCases))
             var findings = (layout.findings + gaps + judge(layout, staged)).withoutRepeats
             if case .none = layout.manifest, findings.isEmpty { findings = [OpenedLayout.withoutManifest(path)] }

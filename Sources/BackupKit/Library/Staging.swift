@@ -17,13 +17,13 @@ enum Staging {
 
     /// Every entry is hashed; those that `keep` names are written, too.
     static func extract(
-        _ reader: any CarrierReader, into folder: String, progress: Progress = .none, folding: Bool = false,
+        _ layout: OpenedLayout, into folder: String, progress: Progress = .none, folding: Bool = false,
         keep: @escaping @Sendable (EntryInfo) -> Bool = { _ in true }
     ) throws -> Result {
         let root = try RootDirectory(folder)
         let state = Mutex((result: Result(), bytes: Int64(0)))
-        let findings = try reader.visit { entry, bytes in
-            guard !Layout.isClutter(entry.path) else { return }
+        let findings = try layout.reader.visit { entry, bytes in
+            guard !layout.isClutter(entry.path) else { return }
             do {
                 var digests = Digests(folding: folding)
                 let file = try keep(entry) ? root.create(entry.path) : nil
