@@ -55,6 +55,20 @@ import Testing
         }
     }
 
+    @Test func aNightWithAClockThatIsBehind_leavesWhatIsRememberedOfGoodOnes() throws {
+        try withHouse { house in
+            for _ in 0..<3 { try house.night() }
+            let last = house.clock.now
+            house.clock.advance(seconds: -30 * Self.day)
+            try house.night()
+            house.clock.advance(seconds: 29 * Self.day + 3600)
+            let found = try status(house)
+            let age = try #require(found.lastSuccessAge)
+            let expected = (house.clock.now.milliseconds - last.milliseconds) / 1000
+            #expect(expected - 60...expected ~= age, "\(found.parts)")
+        }
+    }
+
     /// The one dated ahead is the newest, the last good one and the only one that was drilled. It goes all the same.
     @Test(arguments: [false, true])
     func whoForgetsItAtOnce_isNotToldThatTheLastGoodOneIsGone(isPartial: Bool) throws {

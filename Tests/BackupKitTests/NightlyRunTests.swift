@@ -273,6 +273,24 @@ import Testing
         }
     }
 
+    @Test func whileLostDrillsAreNotMadeAgain_nothingIsRemoved() throws {
+        try withHouse { house in
+            for _ in 0..<3 { try house.night() }
+            unlink(house.session.drillLog.path)
+            let before = house.vault.items.count
+            house.vault.drillsPass = false
+            for night in 1...3 {
+                try house.night()
+                #expect(house.vault.calls.contains { $0.hasPrefix("drill") } && !house.vault.calls.contains("forget"))
+                #expect(house.vault.items.count == before + night)
+            }
+            house.vault.drillsPass = true
+            try house.night()
+            try house.night()
+            #expect(house.vault.calls.contains("forget"))
+        }
+    }
+
     @Test func aStateThatCannotBeReadKeepsNoSnapshotFromBeingTaken() throws {
         try withHouse { house in
             try writeFile(house.session.statePath, "{")

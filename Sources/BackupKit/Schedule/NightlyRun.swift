@@ -362,11 +362,11 @@ public struct NightlyRun {
                     remedy: "look whether 'state' names the right folder, and its disk is there"))
         }
         if let loss = drillLog.loss(state.drillHead, from: history, rememberedIn: "the state of this profile") {
-            // Told once, and no reason to keep the vault from being tidied up tomorrow.
             report.findings.append(
                 Finding(loss.code, .warning, loss.subject, loss.message, remedy: loss.remedy))
-            state.drillHead = history.head
             hasLostDrills = true
+            // A new drill has to prove what the lost lines did. Who has none made is told once.
+            if settings.drillEvery == nil { state.drillHead = history.head } else { state.lastDrill = nil }
         }
     }
 

@@ -99,7 +99,7 @@ public struct NightlySession: Sendable {
                     remedy: "nothing is removed this time; this run writes it again"))
         }
         // Who alarms when the last success is old would wait until then.
-        state.forgetSuccesses(after: started)
+        state.passOverSuccesses(after: started)
         // What a watchdog does not hear is no fault of the backup.
         var unheard = tell(.start)
         func begun(_ code: ErrorCode?, _ snapshot: String?, _ message: String?) -> RunState.Run {

@@ -212,30 +212,37 @@ public struct RunState: Sendable, Equatable {
 }
 
 extension RunState {
-    /// The good runs that a clock believes which says `now`, the newest first. Others were dated by one that was ahead.
+    private var allSuccesses: [Run] { [lastSuccess].compactMap(\.self) + earlierSuccesses }
+
+    private func isBelieved(_ run: Run, at now: Timestamp) -> Bool { run.age(at: now) >= ScheduleStatus.future }
+
+    /// The good runs that a clock believes which says `now`, the newest first. Others were dated by one that was ahead, or
+    /// this one is behind.
     private func successes(at now: Timestamp) -> [Run] {
-        ([lastSuccess].compactMap(\.self) + earlierSuccesses).filter { $0.age(at: now) >= ScheduleStatus.future }
+        allSuccesses.filter { isBelieved($0, at: now) }
+            .sorted { ($0.started <= now ? 1 : 0, $0.started) > ($1.started <= now ? 1 : 0, $1.started) }
     }
 
     public func success(at now: Timestamp) -> Run? { successes(at: now).first }
 
-    /// Forgets the good runs that are dated ahead.
-    mutating func forgetSuccesses(after now: Timestamp) {
-        let believed = successes(at: now)
-        (lastSuccess, earlierSuccesses) = (believed.first, Array(believed.dropFirst()))
+    /// Good runs that are dated ahead are not the last one. They are kept: perhaps it is this clock that is wrong.
+    mutating func passOverSuccesses(after now: Timestamp) {
+        let (believed, ahead) = (successes(at: now), allSuccesses.filter { !isBelieved($0, at: now) })
+        (lastSuccess, earlierSuccesses) = (believed.first, believed.dropFirst() + ahead)
     }
 
     /// Each that is remembered is twice as old as the one before, so that a year of nights is a handful, and no number of
     /// nights by a wrong clock displaces the last one by the right clock.
     mutating func succeed(_ run: Run) {
         var oldest: Int64 = 0
-        earlierSuccesses = successes(at: run.ended).filter { success in
+        let ahead = allSuccesses.filter { !isBelieved($0, at: run.ended) }
+        let kept = successes(at: run.ended).filter { success in
             let age = max(0, success.age(at: run.ended))
             guard age >= 2 * oldest else { return false }
             oldest = age
             return true
         }
-        lastSuccess = run
+        (lastSuccess, earlierSuccesses) = (run, kept + ahead)
     }
 }
 
