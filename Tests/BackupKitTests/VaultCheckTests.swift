@@ -127,6 +127,26 @@ private func damage(_ path: String, _ change: (inout [UInt8]) -> Void) throws {
         }
     }
 
+    /// The vault is there; that it has lost a pack is no "not found".
+    @Test func aRestoreThatNeedsAMissingPack_callsTheVaultDamaged() throws {
+        try withVault { original in
+            for pack in try files(original, .data) {
+                try withTemporaryFolder { folder in
+                    _ = try runProcess(["cp", "-a", original, "\(folder)/v"])
+                    unlink("\(folder)/v\(pack.dropFirst(original.utf8.count))")
+                    let vault = try ResticVault.open("\(folder)/v")
+                    let (reader, index) = (try BlobReader(vault), try vault.loadIndex().blobs)
+                    for snapshot in try vault.snapshots().0 {
+                        let tree = try #require(snapshot.file.tree)
+                        do { _ = try reader.nodes(of: tree, in: index) } catch let error as BackupError {
+                            #expect(error.code == .damaged && error.remedy != nil, "\(error)")
+                        }
+                    }
+                }
+            }
+        }
+    }
+
     @Test func damageInAPackIsNamedByFileAndSnapshot() throws {
         try withVault { path in
             let vault = try ResticVault.open(path)
