@@ -113,6 +113,8 @@ import Testing
         let told = try bench.tool(exit: 3, "restore", "good.zip", "--create", "--store", "new.db").stderr
         #expect(told.contains("1 conflict") && told.contains("'backup-tool conflicts list --store new.db'"), "\(told)")
         try bench.tool(exit: 0, "restore", "good.zip", "--store", "new.db")
+        let quiet = try bench.tool(exit: 3, "-q", "restore", "good.zip", "--create", "--store", "quiet.db").stderr
+        #expect(quiet.contains("1 conflict waits for a decision"), "\(quiet)")
     }
 
     @Test func aDrilledSnapshotThatIsLost_canBeRemovedAsTheRunSays() throws {

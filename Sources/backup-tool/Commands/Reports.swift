@@ -31,6 +31,13 @@ extension Invocation {
                 show(result.plan, of: most + result.kept + result.quarantined)
             }
             say(result.findings)
+            // Most conflicts are named one by one.
+            if result.conflicts > 0, !result.findings.contains(where: { $0.code == .conflict }) {
+                output.warn(
+                    "\(HumanText.count(result.conflicts, "conflict")) wait\(result.conflicts == 1 ? "s" : "") for a decision"
+                )
+                output.say("  'backup-tool conflicts list' lists the conflicts")
+            }
             output.note(result.sentence(of: what, dryRun: dryRun))
             if result.protected > 0, !dryRun, !output.isVerbose {
                 var advice = "--verbose says why"
@@ -39,10 +46,6 @@ extension Invocation {
                     advice += ", --resurrect brings back what was deleted"
                 }
                 output.note("What is protected stays as the store has it: \(advice).")
-            }
-            // Others are named one by one.
-            if result.conflicts > 0, !result.findings.contains(where: { $0.code == .conflict }) {
-                output.note("'backup-tool conflicts list' lists the conflicts.")
             }
             if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
         }
