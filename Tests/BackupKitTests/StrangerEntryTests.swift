@@ -70,10 +70,13 @@ import Testing
                 @article{e2, editor={Zoe Smith}, title={Editorial}, year=2003, journal={Annals of 7}, volume=7, note={seven}}
 
                 """
+            func seven() throws -> [Record] { try desk.store.all().filter { $0.fields.contains("\"note\":\"seven\"") } }
             try desk.take("l.bib", editorial("e1", volume: 6, "six", ", doi={10.1234/six}") + second)
+            let before = try seven().map(\.localID)
             try desk.take("l.bib", editorial("e2", volume: 6, "six", ", doi={10.1234/six}") + second)
             let works = try desk.works()
             #expect(works.contains("e2 6 six") && works.contains("e2 7 seven"), "\(works)")
+            #expect(try before.count == 1 && seven().map(\.localID) == before)
         }
     }
 
