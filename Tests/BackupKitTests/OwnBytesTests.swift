@@ -7,7 +7,7 @@ import Testing
 final class Papers {
     let devices: Devices
     /// All bytes that somebody ever gave to a work.
-    var own: [String: Set<String>] = [:]
+    private var own: [String: Set<String>] = [:]
     private var backups: [String] = []
     static let paths = ["Attachments/q.pdf", "Attachments/r.pdf"]
 

@@ -15,6 +15,10 @@ import Testing
         func take(_ name: String, _ text: String, mirror: Bool = false) throws -> IntakeResult {
             usleep(20_000)
             try writeFile("\(folder)/\(name)", text)
+            return try takeAgain(name, mirror: mirror)
+        }
+
+        func takeAgain(_ name: String, mirror: Bool) throws -> IntakeResult {
             var options = ImportOptions()
             options.mirror = mirror
             return try Importer.run(["\(folder)/\(name)"], into: store, options)
@@ -116,9 +120,7 @@ import Testing
             try devices.sync("A")
             devices.clock.advance()
             _ = try desk.store.undoLast()
-            var options = ImportOptions()
-            options.mirror = true
-            let result = try Importer.run(["\(desk.folder)/l.bib"], into: desk.store, options)
+            let result = try desk.takeAgain("l.bib", mirror: true)
             #expect(result.removed == 0 && result.needsAttention)
             #expect(try desk.works() == ["old - mine", "other - -"])
         }

@@ -217,7 +217,7 @@ public struct WorkIdentity {
         return mine.hasPrefix(theirs) || theirs.hasPrefix(mine)
     }
 
-    /// Whether it stands elsewhere: in another journal, another volume, on another page. Years and kinds are corrected.
+    /// Whether journal, volume, issue or page differ. Year and entry type do not count here: people correct them.
     func isElsewhere(than other: WorkIdentity) -> Bool {
         WorkPlace.differ(firstPage, other.firstPage) || WorkPlace.areOtherJournals(container, other.container)
             || Self.places.contains { WorkPlace.differ(value($0), other.value($0)) }

@@ -113,21 +113,19 @@ extension BibliographyIntake {
             let fields = try Fields.parse(existing.fields)
             if bibTeX(fields) == mine { return (index, candidate.localID, fields) }
             let known = WorkIdentity(fields)
-            guard !key.isEmpty else { continue }
-            if known.verdict(work.identity) != .same {
-                guard
-                    try mayBeEdited && known.verdict(work.identity, isRelated: true) == .same
-                        && isOwn(candidate.localID, work, state)
-                else { continue }
-            }
+            let isSame =
+                try known.verdict(work.identity) == .same
+                || mayBeEdited && known.verdict(work.identity, isRelated: true) == .same
+                    && isOwn(candidate.localID, work, state)
+            guard !key.isEmpty, isSame else { continue }
             let equal = fields.count { mine.contains($0) }
             if equal > most { (found, most) = ((index, candidate.localID, fields), equal) }
         }
         return found
     }
 
-    /// Whether the file brought that publication, and the entry is not another one that the store has: a stranger may have
-    /// the key by now.
+    /// Whether this file imported that publication before, and no other publication of the store is the entry's work. A
+    /// publication of another work may have the same key and title.
     private func isOwn(_ localID: String, _ work: WorkID, _ state: FileState) throws -> Bool {
         guard state.broughtBefore.contains(Brought.Record(store.hasher, localID).everBrought) else { return false }
         return try !work.all.contains { id in
@@ -136,7 +134,7 @@ extension BibliographyIntake {
         }
     }
 
-    private func live(_ localID: String) throws -> Record? {
+    func live(_ localID: String) throws -> Record? {
         isFree(localID) ? nil : try records(localID).first { $0.type == RecordType.publication && !$0.isDeleted }
     }
 

@@ -92,7 +92,7 @@ final class BibliographyIntake {
         var hasStrayText = false
         /// Marks of all that the file says, and whether a part of it could not be read.
         var brought: [UInt64] = []
-        /// What it had brought before.
+        /// Marks of what earlier imports of the file brought.
         var broughtBefore = Brought([])
         var isDamaged = false
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.

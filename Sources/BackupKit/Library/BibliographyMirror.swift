@@ -32,7 +32,7 @@ extension BibliographyIntake {
                 .refused, state.isDamaged ? "cannot be read in full, so nothing can be mirrored" : "holds no entries",
                 at: state.path, remedy: "mend the file, or import it without --mirror")
         }
-        let (own, others) = (try store.brought(by: path), try store.heldByOthers(than: path))
+        let (own, others) = (state.broughtBefore, try store.heldByOthers(than: path))
         var publications: [Store.StoredRecord] = []
         try store.forEachLive(type: RecordType.publication) { stored in
             if !state.renamed.contains(stored.record.localID) { publications.append(stored) }
@@ -65,10 +65,9 @@ extension BibliographyIntake {
         try notePassedOver(state)
     }
 
-    /// Works that the file holds and the store did not take: they were deleted since, under the keys that they have now.
+    /// Works of the file that the store did not import, because that publication was deleted here later.
     private func worksNotTaken(_ state: FileState) throws -> [WorkIdentity] {
-        try state.held.filter { localID, _ in try store.soundRecords(localID: localID).allSatisfy(\.record.isDeleted) }
-            .map { WorkIdentity($0.value) }
+        try state.held.filter { try live($0.key) == nil }.map { WorkIdentity($0.value) }
     }
 
     private func noteRefused(_ record: Record, _ state: FileState) {
@@ -76,7 +75,7 @@ extension BibliographyIntake {
         intake.note(
             Finding(
                 .skipped, .warning, RecordLabel.text(of: record),
-                "has another key in the file, under which it was deleted here since; it stays",
+                "stays: the file has it under another key, and the publication with that key was deleted here later",
                 remedy: "\(TypedCommand.quoted("import --mirror --overwrite", [state.path])) takes it with its new key")
         )
     }

@@ -114,7 +114,7 @@ public enum Exporter {
         for kind in Kind.allCases where kind != .attachments && kind != .settings {
             counts[kind.rawValue] = result.records[kind] ?? 0
         }
-        counts["attachments"] = files.keys.count { [.attachment, .unknown].contains(Layout.role(of: $0)) }
+        counts["attachments"] = files.keys.count { Layout.role(ofExported: $0) == .attachment }
         if layout.options.kinds.contains(.settings) { counts["settings"] = try store.settings().count }
         let storeID = try store.storeID
         let time = layout.time

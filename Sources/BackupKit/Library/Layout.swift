@@ -46,6 +46,12 @@ enum Layout {
         }
     }
 
+    /// The same of a file that an export of ours wrote: whatever has no fixed name is an attachment.
+    static func role(ofExported path: String) -> Role {
+        let role = role(of: path)
+        return role == .unknown ? .attachment : role
+    }
+
     /// What macOS and its archiver leave behind.
     static func isClutter(_ path: String) -> Bool {
         let name = lastComponent(of: path)

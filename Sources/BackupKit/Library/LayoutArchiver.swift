@@ -10,13 +10,13 @@ struct LayoutArchiver {
         var memo: BackupMemo?
     }
 
-    /// What the store alone tells: it is asked while the vault is read.
+    /// What comes from the store alone. It is read while the vault's index is loaded.
     struct Rows {
         fileprivate var layout: StoreLayout
         fileprivate let assets: [Asset]
         fileprivate let state: StoreState?
 
-        /// `withState` makes one pass over all rows more, of which nothing is kept but the state.
+        /// `withState` reads all rows once more, to compute the state.
         init(of store: Store, withState: Bool, _ options: VaultBackupOptions) throws {
             state = try withState ? store.state() : nil
             var exportOptions = ExportOptions(form: .layout(.directory))

@@ -176,13 +176,13 @@ struct OpenedLayout: Sendable {
     var isImbib: Bool { if case .imbib = manifest { true } else { false } }
 
     func role(of path: String) -> Layout.Role {
-        let role = path.hasPrefix(prefix) ? Layout.role(of: String(path.dropFirst(prefix.count))) : .unknown
-        // Whatever a store called it: an export of ours holds nothing else.
-        if role == .unknown, case .own = manifest, expected[path] != nil { return .attachment }
-        return role
+        guard path.hasPrefix(prefix) else { return .unknown }
+        let name = String(path.dropFirst(prefix.count))
+        if case .own = manifest, expected[path] != nil { return Layout.role(ofExported: name) }
+        return Layout.role(of: name)
     }
 
-    /// Whether an archiver left it behind, and no export wrote it.
+    /// Whether an archiver left the file behind. A file that the manifest lists is none of these.
     func isClutter(_ path: String) -> Bool { expected[path] == nil && Layout.isClutter(path) }
 
     var isDamaged: Bool { findings.contains { $0.severity == .damage } }

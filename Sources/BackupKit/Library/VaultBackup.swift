@@ -106,8 +106,8 @@ public enum VaultBackup {
         let parent = try parent(in: vault, options, now: result.begin)
         let memo = BackupMemo(parent?.file, options)
         let (writer, archived) = try store.read {
-            // Where the store does not say that it has changed, its rows are asked. Else they tell while files are made of
-            // them.
+            // When the store's change counter is the last snapshot's, its state is computed before any file is made. Otherwise
+            // it is computed while the files are made.
             let isSame = try memo?.changes == store.lastChange()
             let rows = Aside { try LayoutArchiver.Rows(of: store, withState: isSame, options) }
             var index = try vault.loadIndex()

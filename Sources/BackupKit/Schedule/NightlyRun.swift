@@ -365,7 +365,7 @@ public struct NightlyRun {
             report.findings.append(
                 Finding(loss.code, .warning, loss.subject, loss.message, remedy: loss.remedy))
             hasLostDrills = true
-            // A new drill has to prove what the lost lines did. Who has none made is told once.
+            // A new drill has to prove it again. Without drills in the configuration, the loss is named once.
             if settings.drillEvery == nil { state.drillHead = history.head } else { state.lastDrill = nil }
         }
     }

@@ -216,18 +216,19 @@ extension RunState {
 
     private func isBelieved(_ run: Run, at now: Timestamp) -> Bool { run.age(at: now) >= ScheduleStatus.future }
 
-    /// The good runs that a clock believes which says `now`, the newest first. Others were dated by one that was ahead, or
-    /// this one is behind.
+    /// The good runs that are not dated in the future, the newest first. One by a clock a little ahead comes last.
     private func successes(at now: Timestamp) -> [Run] {
-        allSuccesses.filter { isBelieved($0, at: now) }
-            .sorted { ($0.started <= now ? 1 : 0, $0.started) > ($1.started <= now ? 1 : 0, $1.started) }
+        func rank(_ run: Run) -> (Int, Timestamp) { (run.started <= now ? 1 : 0, run.started) }
+        return allSuccesses.filter { isBelieved($0, at: now) }.sorted { rank($0) > rank($1) }
     }
+
+    private func successes(after now: Timestamp) -> [Run] { allSuccesses.filter { !isBelieved($0, at: now) } }
 
     public func success(at now: Timestamp) -> Run? { successes(at: now).first }
 
-    /// Good runs that are dated ahead are not the last one. They are kept: perhaps it is this clock that is wrong.
+    /// Good runs dated in the future do not count as the last one. They are kept, because this clock may be the wrong one.
     mutating func passOverSuccesses(after now: Timestamp) {
-        let (believed, ahead) = (successes(at: now), allSuccesses.filter { !isBelieved($0, at: now) })
+        let (believed, ahead) = (successes(at: now), successes(after: now))
         (lastSuccess, earlierSuccesses) = (believed.first, believed.dropFirst() + ahead)
     }
 
@@ -235,7 +236,7 @@ extension RunState {
     /// nights by a wrong clock displaces the last one by the right clock.
     mutating func succeed(_ run: Run) {
         var oldest: Int64 = 0
-        let ahead = allSuccesses.filter { !isBelieved($0, at: run.ended) }
+        let ahead = successes(after: run.ended)
         let kept = successes(at: run.ended).filter { success in
             let age = max(0, success.age(at: run.ended))
             guard age >= 2 * oldest else { return false }

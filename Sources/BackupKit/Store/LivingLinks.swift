@@ -39,8 +39,7 @@ struct LivingLinks {
     }
 }
 
-/// The files that living records of a store name, and that the hub does not know they do. Read once, when it is asked
-/// first.
+/// The files that living records link, where the hub does not know of the link yet. Read once, on first use.
 struct UnsentLinks {
     private let store: Store
     private var paths: Set<ByteName>?

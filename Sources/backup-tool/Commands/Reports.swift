@@ -31,7 +31,7 @@ extension Invocation {
                 show(result.plan, of: most + result.kept + result.quarantined)
             }
             say(result.findings)
-            // Most conflicts are named one by one.
+            // Most conflicts have a finding of their own.
             if result.conflicts > 0, !result.findings.contains(where: { $0.code == .conflict }) {
                 output.warn(
                     "\(HumanText.count(result.conflicts, "conflict")) wait\(result.conflicts == 1 ? "s" : "") for a decision"

@@ -16,25 +16,25 @@ extension Store {
         try StoreSchema.witnessed.filter { only == nil || $0.0 == only }.flatMap(changedRows)
     }
 
-    /// Rows and notes are walked side by side, in the order of their keys. A damaged page may break that order: what met no
-    /// partner on the way is matched by its key.
+    /// Walks rows and notes side by side, in the order of their keys. A damaged page can break that order, so rows and notes
+    /// that did not meet are compared by their keys at the end.
     private func changedRows(of table: String, key: String, row: String) throws -> [ChangedRow] {
         let rows = try database.prepare("SELECT \(key), \(row) FROM \(table) ORDER BY \(key)")
         let notes = try database.prepare("SELECT key, row FROM witness WHERE place = '\(table)' ORDER BY key")
-        var unmet = (rows: [[UInt8]: [UInt8]?](), notes: [[UInt8]: [UInt8]?]())
+        var unmet = (rows: [[UInt8]: [UInt8]?](), notes: [[UInt8]: [UInt8]]())
         var (hasRow, hasNote) = (try rows.step(), try notes.step())
         while hasRow || hasNote {
             let takesRow = hasRow && !(hasNote && precedesBytewise(notes.bytes(0), rows.bytes(0)))
             let takesNote = hasNote && !(hasRow && precedesBytewise(rows.bytes(0), notes.bytes(0)))
             if !(takesRow && takesNote && sameBytes(rows.bytes(1), notes.bytes(1))) {
                 if takesRow { unmet.rows[Array(rows.bytes(0))] = .some(rows.isNull(1) ? nil : Array(rows.bytes(1))) }
-                if takesNote { unmet.notes[Array(notes.bytes(0))] = .some(Array(notes.bytes(1))) }
+                if takesNote { unmet.notes[Array(notes.bytes(0))] = Array(notes.bytes(1)) }
             }
             if takesRow { hasRow = try rows.step() }
             if takesNote { hasNote = try notes.step() }
         }
         return Set(unmet.rows.keys).union(unmet.notes.keys).sorted(by: precedes).compactMap { key in
-            let (row, note) = (unmet.rows[key], unmet.notes[key] ?? nil)
+            let (row, note) = (unmet.rows[key], unmet.notes[key])
             if let row, row == note { return nil }
             func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
             return ChangedRow(table: table, key: text(key), isGone: row == nil, noted: note.map(text))

@@ -109,8 +109,8 @@ extension Synchronizer {
         for mine in files where moved[ByteName(mine.path)] == nil { try store.forgetAsset(mine.path) }
     }
 
-    /// A file of the store was changed in place on the hub. Links that the hub does not know of meant the old bytes, which
-    /// keep a name for them. Must run inside `batch`.
+    /// For a file that another device has changed in place: the old bytes get another name, and links that the hub does not
+    /// know of yet follow them. Must run inside `batch`.
     func leaveBytesToUnsentLinks(_ mine: Asset, in folder: String) throws {
         guard let path = try giveWay(mine, [], as: "ours", in: folder) else { return }
         try store.relink([ByteName(mine.path): path]) { try meaning(of: $1, in: $0) == .ours ? .ours : .theirs }

@@ -222,9 +222,8 @@ public final class RootDirectory: Sendable {
         return file
     }
 
-    /// Nil when there is nothing of that name, which is cheap to find out.
+    /// Nil when there is nothing of that name.
     func openIfThere(_ relativePath: String) throws -> FileHandle? {
-        guard try status(of: relativePath) != nil else { return nil }
         do { return try openForReading(relativePath) } catch let error as BackupError where error.code == .notFound {
             return nil
         }

@@ -39,13 +39,13 @@ public final class BlobReader {
             }
         }
         guard let found else {
-            // A vault without one of its packs is there, and damaged.
-            guard let failure, failure.code != .notFound else {
-                let what = failure == nil ? "the \(handle.type.name) blob is in no pack" : "the pack is missing"
-                throw BackupError(
-                    .damaged, what, at: failure?.subject ?? handle.id.hex, remedy: Vault.lossRemedy)
+            // A missing pack is damage: the vault itself is there.
+            if let failure, failure.code == .notFound {
+                throw BackupError(.damaged, "the pack is missing", at: failure.subject, remedy: Vault.packRemedy)
             }
             throw failure
+                ?? BackupError(
+                    .damaged, "the \(handle.type.name) blob is in no pack", at: handle.id.hex, remedy: Vault.lossRemedy)
         }
         return try body(found)
     }
