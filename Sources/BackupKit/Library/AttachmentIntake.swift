@@ -160,22 +160,10 @@ extension Intake {
     /// The asset's name, or another one when its own would fall together with one of the store's on a file system that folds
     /// case or Unicode forms: no export could hold both.
     private func separated(_ asset: Asset) throws -> String? {
-        if assetNames == nil {
-            var names = EntryNameSet()
-            try store.forEachAsset { known in
-                // What collides already is the export's to report.
-                do { try names.insert(known.path) } catch is BackupError {}
-            }
-            assetNames = names
-        }
-        let dot = asset.path.lastIndex(of: ".").map { asset.path[$0...].contains("/") ? asset.path.endIndex : $0 }
-        let end = dot ?? asset.path.endIndex
-        for number in 1..<1000 {
-            let path = number == 1 ? asset.path : "\(asset.path[..<end])_\(number)\(asset.path[end...])"
-            if number > 1, try store.asset(path)?.digest == asset.digest { return path }
-            guard (try? assetNames?.insert(path)) != nil else { continue }
-            return path
-        }
+        // What collides already is the export's to report.
+        var names = try assetNames.take() ?? store.namesApart().names
+        defer { assetNames = names }
+        if let path = try store.nameApart(asset, from: &names) { return path }
         note(Finding(.skipped, .warning, asset.path, "cannot lie beside the files that the store has"))
         return nil
     }

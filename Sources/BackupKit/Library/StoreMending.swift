@@ -20,6 +20,7 @@ public enum StoreMending {
             result.steps += steps
             result.left += left
         }
+        result.steps += try giveNames(store, dryRun: options.dryRun)
         guard options.accept else { return result }
         let lost = try store.giveUpLostFiles(dryRun: options.dryRun)
         let mended = Set(result.steps.map { ByteName($0.subject) })
@@ -27,6 +28,18 @@ public enum StoreMending {
         result.steps += given
         result.left.removeAll { left in left.code == .entryMissing && given.contains { $0.subject == left.subject } }
         return result
+    }
+
+    /// For files whose names cannot lie side by side.
+    private static func giveNames(_ store: Store, dryRun: Bool) throws -> [StoreRepairResult.Step] {
+        guard try !store.namesApart().moving.isEmpty else { return [] }
+        return try store.batch(kind: "repair", source: store.path, dryRun: dryRun) {
+            let steps = try store.moveApart(store.namesApart().moving).map {
+                StoreRepairResult.Step(
+                    action: .name, subject: $0.asset.path, message: "is called \($0.path) from now on")
+            }
+            return (steps, summary: JSON.object([JSON.Member("files", JSON(steps.count))]).compact)
+        }.result
     }
 
     private static func mendRows(_ store: Store, _ options: Options) throws -> StoreRepairResult {

@@ -248,6 +248,9 @@ public struct StoreCheck {
         }
         for row in damaged { add(.recordDamaged, .damage, row.subject, row.reason, Self.repairOrGiveUp) }
         guard files != .none else { return }
+        for file in try store.namesApart().moving {
+            add(.entryRefused, .warning, file.asset.path, "\(file.reason): no export can hold both", Self.repair)
+        }
         known.formUnion(damaged.map { ByteName($0.subject) })
         known.formUnion(try store.changedSmallRows(of: "asset").map { ByteName($0.key) })
         var links = LivingLinks(store)

@@ -11,6 +11,8 @@ public struct StoreRepairResult: Sendable {
             /// Data of a deleted record.
             case clear
             case index, queue, counter, setting
+            /// An attachment has another name.
+            case name
         }
 
         public let action: Action

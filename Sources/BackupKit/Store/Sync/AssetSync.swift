@@ -169,6 +169,7 @@ extension Synchronizer {
                     modifiedNanoseconds: wanted.modifiedNanoseconds)
                 _ = try store.placeAsset(asset, from: staged)
                 result.assetsFetched += 1
+                if mine == nil { try keepApart(asset) }
             }
             try store.settleAsset(wanted.path, wanted.digest)
             _ = store.nextChange()
@@ -176,5 +177,14 @@ extension Synchronizer {
         }
         result.findings += store.fileFindings
         try store.forgetSyncBatches()
+    }
+
+    /// A file that has come may not be able to lie beside those that are here. The rename is this device's own change. Must
+    /// run inside `batch`.
+    private func keepApart(_ asset: Asset) throws {
+        if (try? assetNames?.insert(asset.path)) != nil { return }
+        let (names, moving) = try store.namesApart()
+        assetNames = names
+        for file in try store.moveApart(moving) { arrivedLinks.remove(ByteName(file.asset.path)) }
     }
 }

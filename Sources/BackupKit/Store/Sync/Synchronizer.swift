@@ -91,6 +91,8 @@ public final class Synchronizer {
     var arrivedLinks: Set<ByteName> = []
     /// Attachments whose rows are not what the store has written: they neither go nor are replaced.
     var damagedAssets: [ByteName: DamagedRow] = [:]
+    /// Read when the first new file comes.
+    var assetNames: EntryNameSet?
     private var lastRequest: Double?
 
     public init(

@@ -1,0 +1,69 @@
+/// Names that no export and not every file system can hold side by side: a file and a folder of one name, names that differ
+/// only in case or Unicode form. Two devices can each have one of them, so they meet in a sync.
+extension Store {
+    /// A file that gets another name, and why.
+    struct NameApart {
+        let asset: Asset
+        let path: String
+        let reason: String
+    }
+
+    /// The asset's name, or one with a number when it would fall together with one of `names`, which takes it in. Nil when
+    /// there is none.
+    func nameApart(_ asset: Asset, from names: inout EntryNameSet) throws -> String? {
+        let dot = asset.path.lastIndex(of: ".").map { asset.path[$0...].contains("/") ? asset.path.endIndex : $0 }
+        let end = dot ?? asset.path.endIndex
+        for number in 1..<1000 {
+            let path = number == 1 ? asset.path : "\(asset.path[..<end])_\(number)\(asset.path[end...])"
+            if number > 1, try self.asset(path)?.digest == asset.digest { return path }
+            guard (try? names.insert(path)) != nil else { continue }
+            return path
+        }
+        return nil
+    }
+
+    /// The names of all assets, and the assets that cannot keep theirs. Every device chooses the same.
+    func namesApart() throws -> (names: EntryNameSet, moving: [NameApart]) {
+        var assets: [(depth: Int, asset: Asset)] = []
+        try forEachAsset(damaged: { _ in }) { asset in
+            assets.append((asset.path.utf8.count { $0 == UInt8(ascii: "/") }, asset))
+        }
+        // A folder keeps its name: all that lies in it would have to move with it.
+        assets.sort { $0.depth != $1.depth ? $0.depth > $1.depth : precedesBytewise($0.asset.path, $1.asset.path) }
+        var names = EntryNameSet()
+        var colliding: [(asset: Asset, reason: String)] = []
+        for (_, asset) in assets {
+            do { try names.insert(asset.path) } catch let error as BackupError {
+                colliding.append((asset, error.message))
+            }
+        }
+        let moving = try colliding.compactMap { asset, reason in
+            try nameApart(asset, from: &names).map { NameApart(asset: asset, path: $0, reason: reason) }
+        }
+        return (names, moving)
+    }
+
+    /// Gives names to files that cannot keep theirs; all links follow. A file without its bytes stays where it is. Must run
+    /// inside `batch`.
+    @discardableResult
+    func moveApart(_ files: [NameApart]) throws -> [NameApart] {
+        let files = try files.filter { try hasBytes(of: $0.asset) }
+        for file in files {
+            try removeAsset(file.asset, for: file.asset.digest)
+            if try asset(file.path) == nil { try insert(file.asset.renamed(file.path), from: nil) }
+        }
+        let moved = Dictionary(uniqueKeysWithValues: files.map { (ByteName($0.asset.path), $0.path) })
+        try relink(moved) { _, _ in .ours }
+        try moveMemory(moved)
+        fileFindings += files.map { file in
+            Finding(.conflict, .warning, file.asset.path, "\(file.reason); it is called \(file.path) from now on")
+        }
+        return files
+    }
+
+    private func hasBytes(of asset: Asset) throws -> Bool {
+        guard try isInPlace(asset) else { return false }
+        if try rehearsal && pending(asset.path) != nil { return true }
+        return try Self.digest(ofFile: place(of: asset)) == asset.digest
+    }
+}
