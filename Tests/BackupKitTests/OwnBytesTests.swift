@@ -232,6 +232,24 @@ final class Papers {
         }
     }
 
+    /// The other half: the change is not sent when the other work comes.
+    @Test func aChangeThatIsNotSent_leavesTheOldBytesToAWorkThatComes() throws {
+        try withDevices("A", "B", "C") { devices in
+            let papers = Papers(devices)
+            try papers.add("k1", "first", on: "A")
+            try devices.syncAll()
+            try papers.change(to: "second", on: "B")
+            try papers.add("k3", "first", on: "A")
+            try devices.sync("A")
+            #expect(try devices.sync("B").needsAttention)
+            try devices.syncAll()
+            for name in devices.names {
+                #expect(try papers.linked("k3", on: name) == ["first"], "\(name)")
+                #expect(try papers.linked("k1", on: name).contains("second"), "\(name)")
+            }
+        }
+    }
+
     @Test func anUndoOfADelete_bringsAWorkBackWithItsOwnBytes() throws {
         for isDeleteSynced in [true, false] {
             try withDevices("A", "B") { devices in

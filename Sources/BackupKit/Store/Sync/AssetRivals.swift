@@ -38,22 +38,26 @@ extension Synchronizer {
 
     private func rivals(of incoming: [HubRecord]) throws -> [(mine: Asset, theirs: HubRecord)] {
         guard try store.hasAssets() else { return [] }
-        var named: Set<ByteName> = []
+        var named: [ByteName: [Record]] = [:]
         for record in incoming.map(\.record) where !record.isDeleted {
             if record.id.zone == Store.assetZone {
-                named.insert(ByteName(record.id.name))
+                named[ByteName(record.id.name), default: []] += []
             } else {
                 // What cannot be read is named by who takes it.
-                named.formUnion(try (store.ifReadable { try Store.links(of: record) } ?? []).map { ByteName($0) })
+                for path in try store.ifReadable({ try Store.links(of: record) }) ?? [] {
+                    named[ByteName(path), default: []].append(record)
+                }
             }
         }
         var found: [(mine: Asset, theirs: HubRecord)] = []
         var asked: [ByteName: (mine: Asset, base: String?)] = [:]
-        for path in named where damagedAssets[path] == nil {
+        for (path, linking) in named where damagedAssets[path] == nil {
             guard let mine = try store.ifSound({ try store.asset(path.text) }) ?? nil else { continue }
-            let known = try store.hubAsset(path.text)
-            if known?.base == mine.digest.hex { continue }
-            asked[path] = (mine, known?.base)
+            let base = try store.hubAsset(path.text)?.base
+            if base == mine.digest.hex { continue }
+            // Whoever links a path for the first time means the hub's file, and not the version that nobody has seen yet.
+            let isNew = try base != nil && linking.contains { try isNewLink(path.text, in: $0) }
+            asked[path] = (mine, isNew ? nil : base)
         }
         let ids = asked.keys.map { RecordID(zone: Store.assetZone, name: $0.text) }
         for theirs in try fetchAll(ids) {
@@ -63,6 +67,14 @@ extension Synchronizer {
             found.append((mine, theirs))
         }
         return found.sorted { precedesBytewise($0.mine.path, $1.mine.path) }
+    }
+
+    /// Whether the hub's version of a record that this store knows does not link a path.
+    private func isNewLink(_ path: String, in incoming: Record) throws -> Bool {
+        guard let stored = try store.ifSound({ try store.record(incoming.id) }) ?? nil,
+            let version = try store.hubVersion(of: stored)
+        else { return true }
+        return try !Store.links(in: version, type: incoming.type).contains { sameBytes($0, path) }
     }
 
     func fetchAll(_ ids: [RecordID]) throws -> [HubRecord] {
