@@ -152,6 +152,32 @@ private struct LogWorld {
         }
     }
 
+    @Test func aNote_outlivesTheJoinOfAnEvent_whoseIDCameInBothCases() throws {
+        try withDevices("A", "B", "C") { devices in
+            func take(_ id: String, on name: String) throws {
+                devices.clock.advance()
+                let path = "\(devices.folder)/\(name).jsonl"
+                try writeFile(path, "{\(id)\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\"}\n")
+                _ = try Importer.run([path], into: devices[name], ImportOptions())
+            }
+            try take("", on: "A")
+            try take("\"id\":\"A0B1C2D3-E4F5-4A6B-8C7D-000000000001\",", on: "C")
+            try devices.sync("C")
+            try take("\"id\":\"a0b1c2d3-e4f5-4a6b-8c7d-000000000001\",", on: "B")
+            try devices.sync("B")
+            devices.clock.advance()
+            var event = try #require(try devices["C"].all().first)
+            event.fields = Fields.text(try Fields.parse(event.fields) + [Field("note", "\"it\"")])
+            event.modifiedAt = devices.clock.now
+            try devices["C"].write { try devices["C"].put(event, replacing: try devices["C"].record(event.id)) }
+            for name in ["A", "C", "A", "B"] { try devices.sync(name) }
+            for name in devices.names {
+                let live = try devices[name].all().filter { !$0.isDeleted }
+                #expect(live.count == 1 && live.allSatisfy { $0.fields.contains("\"note\"") }, "\(name): \(live)")
+            }
+        }
+    }
+
     /// One of the two is on the hub, and was written again since.
     @Test func twoEventsThatOneLogNeeds_stayTwo_whenAnEventComes() throws {
         try withDevices("A", "B") { devices in

@@ -98,11 +98,20 @@ public struct Record: Sendable, Equatable {
     }
 
     /// The tombstone of a name that was folded into another record of the same local id. It has another local id, even where
-    /// that is the name itself: whoever looks for the record must not find it deleted.
+    /// that is the name itself, in either case: whoever looks for the record must not find it deleted.
     func foldedTombstone(at time: Timestamp) -> Record {
         var tombstone = tombstone(at: time)
-        tombstone.localID = sameBytes(id.name, localID) ? "folded:\(id.name)" : id.name
+        let isNamedByItsID = id.name.utf8.elementsEqual(localID.utf8) { $0 | 0x20 == $1 | 0x20 }
+        tombstone.localID = isNamedByItsID ? foldedName : id.name
         return tombstone
+    }
+
+    private var foldedName: String { "folded:\(id.name)" }
+
+    /// Whether this is the tombstone of a name that was folded into another record, which goes on to have the local id.
+    func isFoldedName(of record: Record) -> Bool {
+        isDeleted && !record.isDeleted && id == record.id
+            && (sameBytes(localID, foldedName) || sameBytes(localID, record.foldedTombstone(at: modifiedAt).localID))
     }
 
     /// Whether it is a tombstone in which somebody has left more than a tombstone says.

@@ -47,11 +47,3 @@ extension Synchronizer {
         try SyncMerge { [derive] in try derive(hub.type, $0, $1, $2) }.merge(local, hub, base: base)
     }
 }
-
-extension Record {
-    /// Whether this is the tombstone of a name that was folded into another record, which goes on to have the local id.
-    fileprivate func isFoldedName(of record: Record) -> Bool {
-        isDeleted && !record.isDeleted && id == record.id
-            && sameBytes(localID, record.foldedTombstone(at: modifiedAt).localID)
-    }
-}
