@@ -193,3 +193,26 @@ func whoeverLooksAtABackupWithoutItsManifest_isTold_alsoInJSON(_ command: String
         #expect(told.status == 4 && told.stderr.contains("manifest.json"), "\(words): \(told.status) \(told.stderr)")
     }
 }
+
+/// What the packing gives in front of the cut is restored, also of an archive that is small.
+@Test(arguments: ["tar.gz", "tar.xz", "tar"])
+func aSmallArchiveThatIsCutOff_givesWhatIsInFrontOfTheCut(_ format: String) throws {
+    let bench = try damageBench(format)
+    try bench.shell("head -c $(($(stat -c %s good) * 95 / 100)) good > cut")
+    let verified = try bench.tool(exit: 4, "verify", "cut")
+    #expect(!verified.stderr.contains("0 files"), "\(verified.stderr)")
+    let restored = try bench.json(exit: 3, "restore", "cut", "--create", "--store", "new.db", "--allow-damage")
+    #expect(restored["added"]?.integer ?? 0 > 40, "\(restored)")
+    let messages = restored["findings"]?.array?.compactMap { $0["message"]?.string } ?? []
+    let sizes = Set(messages.compactMap { $0.firstMatch(of: /after (\d+) bytes/)?.1 })
+    #expect(sizes.count == (format == "tar" ? 1 : 0), "\(restored)")
+}
+
+/// One block of zstd is whole or nothing.
+@Test func anArchiveOfWhichNothingCanBeRead_saysSo() throws {
+    let bench = try damageBench("tar.zst")
+    try bench.shell("head -c 2000 good > cut")
+    let restored = try bench.tool(exit: 4, "restore", "cut", "--create", "--store", "new.db", "--allow-damage")
+    #expect(restored.stderr.contains("no file of it can be read"), "\(restored.stderr)")
+    #expect(try !bench.exists("new.db"))
+}

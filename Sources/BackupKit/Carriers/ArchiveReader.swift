@@ -26,7 +26,7 @@ public struct ArchiveReader: CarrierReader {
             } catch let error as BackupError where error.code == .damaged {
                 reader = CutZip(file: file, limits: limits, cause: error)
             }
-        case .tar, .directory: reader = TarSequence(file: file, limits: limits) { PlainSource($0) }
+        case .tar, .directory: reader = TarSequence(file: file, limits: limits) { try PlainSource($0) }
         }
     }
 

@@ -29,9 +29,13 @@ extension Finding {
 final class PlainSource: ByteSource {
     private let file: FileHandle
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 16)
+    private let size: Int64
     private var offset: Int64 = 0
 
-    init(_ file: FileHandle) { self.file = file }
+    init(_ file: FileHandle) throws {
+        self.file = file
+        size = try file.status().size
+    }
 
     deinit { buffer.deallocate() }
 
@@ -41,7 +45,9 @@ final class PlainSource: ByteSource {
         return UnsafeRawBufferPointer(rebasing: buffer[..<count])
     }
 
+    /// Not beyond the end: who reads on learns where that is.
     func seek(to offset: Int64) throws -> Bool {
+        guard offset <= size else { return false }
         self.offset = offset
         return true
     }
@@ -132,38 +138,47 @@ final class FilterSource: ByteSource {
     private let file: FileHandle
     private let size: Int64
     private let kind: ArchiveUnpacker.Kind
-    private let unpacker: ArchiveUnpacker
-    private var isOpen = false
+    /// Opening it unpacks the first bytes.
+    private var unpacker: ArchiveUnpacker?
     private var atEnd = false
     private var checksum = CRC32()
     private var produced: UInt64 = 0
+    private var damage: (cause: BackupError, rest: UnpackedRest?)?
 
     init(_ file: FileHandle, _ kind: ArchiveUnpacker.Kind) throws {
         self.file = file
         self.kind = kind
         size = try file.status().size
         if kind == .xz { try XZLayout.refuseLargeDictionaries(file) }
-        unpacker = try ArchiveUnpacker(file, kind)
     }
 
     func next() throws -> UnsafeRawBufferPointer {
-        if !isOpen {
-            isOpen = true
-            atEnd = try !unpacker.next()
+        if damage == nil {
+            do { return try nextSound() } catch let error as BackupError where error.code == .damaged {
+                damage = (error, try? UnpackedRest(file, kind, after: produced))
+            }
         }
-        if atEnd { return UnsafeRawBufferPointer(start: nil, count: 0) }
+        if let bytes = try? damage?.rest?.next() { return bytes }
+        throw damage?.cause ?? BackupError(.damaged, "cannot be unpacked", at: file.path)
+    }
+
+    private func nextSound() throws -> UnsafeRawBufferPointer {
+        if unpacker == nil {
+            let opened = try ArchiveUnpacker(file, kind)
+            unpacker = opened
+            atEnd = try !opened.next()
+        }
+        guard let unpacker, !atEnd else { return UnsafeRawBufferPointer(start: nil, count: 0) }
         let bytes = try unpacker.data()
         atEnd = bytes.isEmpty
-        if kind == .gzip {
-            checksum.update(bytes)
-            produced += UInt64(bytes.count)
-        }
+        if kind == .gzip { checksum.update(bytes) }
+        produced += UInt64(bytes.count)
         return bytes
     }
 
     func seek(to offset: Int64) -> Bool { false }
 
-    var consumed: Int64 { unpacker.consumed }
+    var consumed: Int64 { damage == nil ? unpacker?.consumed ?? 0 : size }
 
     func findingsAtEnd() throws -> [Finding] {
         if consumed < size { return [.trailingData(file, size - consumed)] }

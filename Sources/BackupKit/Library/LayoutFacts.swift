@@ -97,7 +97,9 @@ struct OpenedLayout: Sendable {
                 findings = try reader.visit { entry, _ in found.withLock { $0.append(entry) } }
             } catch is BackupError { throw error }
             let entries = found.withLock { $0 }
-            if entries.isEmpty { throw error }
+            guard !entries.isEmpty else {
+                throw error.advising("no file of it can be read: look for another copy, or an older backup")
+            }
             return (entries, findings.isEmpty ? [error.asFinding] : findings)
         }
     }

@@ -153,11 +153,15 @@ private final class ArchiveInput {
     let file: FileHandle
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     private let size: Int64
-    private var offset: Int64 = 0
+    private var offset: Int64
+    /// Comes before the bytes of the file.
+    private var head: [UInt8]
     var failure: (any Error)?
 
-    init(_ file: FileHandle) throws {
+    init(_ file: FileHandle, behind head: [UInt8], from offset: Int64) throws {
         self.file = file
+        self.head = head
+        self.offset = offset
         size = try file.status().size
     }
 
@@ -166,8 +170,15 @@ private final class ArchiveInput {
     func read(_ pointer: UnsafeMutablePointer<UnsafeRawPointer?>?) -> Int {
         do {
             try Interrupt.check()
-            let count = try file.read(into: buffer, at: offset)
-            offset += Int64(count)
+            let count: Int
+            if head.isEmpty {
+                count = try file.read(into: buffer, at: offset)
+                offset += Int64(count)
+            } else {
+                buffer.copyBytes(from: head)
+                count = head.count
+                head = []
+            }
             pointer?.pointee = UnsafeRawPointer(buffer.baseAddress)
             return count
         } catch {
@@ -224,14 +235,15 @@ final class ArchiveUnpacker {
     private let input: ArchiveInput
     private let kind: Kind
 
-    init(_ file: FileHandle, _ kind: Kind) throws {
+    /// The file is read from `start` on, behind the bytes of `head`.
+    init(_ file: FileHandle, _ kind: Kind, behind head: [UInt8] = [], from start: Int64 = 0) throws {
         guard LibArchive.localeIsSet, let archive = archive_read_new() else {
             throw BackupError(.failed, "libarchive cannot be started")
         }
         self.archive = archive
         self.kind = kind
         do {
-            input = try ArchiveInput(file)
+            input = try ArchiveInput(file, behind: head, from: start)
         } catch {
             archive_read_free(archive)
             throw error
