@@ -192,7 +192,7 @@ struct CommandsHonestTests {
         let file = Self.file
         try bench.shell(Self.rot)
         #expect(
-            try bench.tool(exit: 0, "restore", "good.tar.zst").stderr.contains("1 attachment as in the backup again"))
+            try bench.tool(exit: 0, "restore", "good.tar.zst").stderr.contains("1 attachment set back"))
         try bench.tool(exit: 0, "store", "check")
         try bench.write(file, "%PDF right, and a note")
         let left = try bench.tool(exit: 3, "restore", "good.tar.zst")

@@ -43,4 +43,32 @@ import Testing
         try bench.tool(exit: 0, "undo")
         #expect(try bench.text("store.db.assets/Attachments/thesis.pdf") == "two\n")
     }
+
+    /// A record that is kept on this device only keeps its file; the backup's comes to lie beside it, once.
+    @Test func aReplaceThatIsRepeated_comesToRest() throws {
+        let bench = try bench()
+        let query = "SELECT local_id FROM record WHERE type = 'Publication'"
+        try bench.shell("$T store set-local $(sqlite3 store.db \"\(query)\")")
+        try bench.shell("echo mine >> store.db.assets/Attachments/k.txt; $T store adopt")
+        let first = try bench.json(exit: 3, "restore", "b.zip", "--mode", "replace")
+        #expect(first["attachments"]?["added"]?.integer == 1, "\(first)")
+        let again = try bench.json(exit: 0, "restore", "b.zip", "--mode", "replace")
+        #expect(again["writes"]?.integer == 0 && again["attachments"]?["removed"]?.integer == 0, "\(again)")
+        #expect(try bench.text("store.db.assets/Attachments/k.txt") == "one\nmine\n")
+    }
+
+    /// The plan names each file that comes or changes.
+    @Test func filesThatARestoreSetsBackOrAdds_areInItsPlan() throws {
+        let bench = try bench()
+        let new = try bench.tool(exit: 0, "restore", "b.zip", "--create", "--store", "new.db", "--dry-run")
+        #expect(new.stdout.contains("+ Attachments/k.txt\n"), "\(new.stdout)")
+        try bench.shell("echo mine >> store.db.assets/Attachments/k.txt; $T store adopt")
+        let line = "~ Attachments/k.txt  (is the backup's version again)\n"
+        for words in ["--dry-run", "--verbose"] {
+            let told = try bench.tool(["restore", "b.zip", "--mode", "replace", words])
+            #expect(told.stdout.contains(line), "\(told.stdout)")
+            #expect(told.stderr.contains("1 attachment set back"), "\(told.stderr)")
+        }
+        #expect(try bench.text("store.db.assets/Attachments/k.txt") == "one\n")
+    }
 }

@@ -52,8 +52,12 @@ extension Intake {
         // In a dry run the rows are written, too, and rolled back: what comes later depends on them.
         let isPlaced = staged != nil || store.rehearsal
         switch try isPlaced ? store.placeAsset(asset, from: staged) : store.planAsset(asset) {
-        case .added where isKnown: result.attachmentsMended += 1
-        case .added: result.attachmentsAdded += 1
+        case .added where isKnown:
+            result.attachmentsMended += 1
+            plan(.update, file: asset, reason: "its file was lost")
+        case .added:
+            result.attachmentsAdded += 1
+            plan(.add, file: asset)
         case .unchanged, .conflict, .known: result.attachmentsUnchanged += 1
         }
         return asset.path
@@ -65,6 +69,7 @@ extension Intake {
         if try store.asset(place) != nil { return try takeSound(asset.renamed(place), from: staged) }
         if staged != nil || store.rehearsal { try store.placeAsset(asset, from: staged, as: place) }
         result.attachmentsAdded += 1
+        plan(.add, file: asset.renamed(place))
         note(
             Finding(
                 .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(place)"))
@@ -148,12 +153,8 @@ extension Intake {
     private func replace(_ existing: Asset, by asset: Asset, from staged: String?) throws -> String {
         try store.removeAsset(existing, for: asset.digest)
         try store.placeAsset(asset, from: staged)
-        if existing.digest == asset.digest {
-            result.attachmentsMended += 1
-            plan(.update, file: asset, reason: "is the backup's version again")
-        } else {
-            result.attachmentsAdded += 1
-        }
+        result.attachmentsMended += 1
+        plan(.update, file: asset, reason: "is the backup's version again")
         return asset.path
     }
 

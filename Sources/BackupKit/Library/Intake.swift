@@ -337,8 +337,8 @@ final class Intake {
                 reason: reason))
     }
 
-    func plan(_ action: PlanItem.Action, file asset: Asset, reason: String) {
-        guard result.plan.count < Intake.planLimit else { return }
+    func plan(_ action: PlanItem.Action, file asset: Asset, reason: String? = nil) {
+        guard keepsPlan || action != .add, result.plan.count < Intake.planLimit else { return }
         result.plan.append(
             PlanItem(action: action, subject: asset.path, label: asset.path, changes: [], reason: reason))
     }

@@ -2,8 +2,9 @@
 extension Intake {
     /// `--mode replace`: attachments that the backup does not have go, before others take names that may fall together
     /// with theirs. What is in quarantine stays, and what records name that stay: those of kinds that are not replaced, and
-    /// those that are kept on this device only.
-    func removeOtherAssets(than wanted: Set<ByteName>, replacing kinds: Set<Kind>) throws {
+    /// those that are kept on this device only. So does a file of the backup that lies beside one of those.
+    func removeOtherAssets(than files: [Asset], _ others: [String], replacing kinds: Set<Kind>) throws {
+        let wanted = Set(try (others + files.map(\.path) + filesBesideStaying(files)).map(ByteName.init))
         var unwanted: [Asset] = []
         var links = LivingLinks(store) { $0.isLocalOnly || !kinds.contains(Kind(recordType: $0.type)) }
         let kept = try store.keptChanges()
@@ -17,6 +18,17 @@ extension Intake {
             try store.removeAsset(asset)
             result.attachmentsRemoved += 1
             plan(.remove, file: asset, reason: "not in the backup")
+        }
+    }
+
+    /// The names of a backup's files whose paths belong to records that are kept on this device only.
+    private func filesBesideStaying(_ files: [Asset]) throws -> [String] {
+        var links = LivingLinks(store) { $0.isLocalOnly }
+        return try files.compactMap { file in
+            guard try links.contains(file.path), let known = try store.ifSound({ try store.asset(file.path) }) ?? nil,
+                known.digest != file.digest, case .known(let path) = try store.nameBesideAnother(file)
+            else { return nil }
+            return path
         }
     }
 

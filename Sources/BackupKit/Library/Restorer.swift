@@ -228,8 +228,7 @@ public enum Restorer {
         // What is damaged in the backup is not missing from it: the store's file stays.
         let damaged = unsound.filter { prepared.layout.role(of: $0) == .attachment }
             .map { String($0.dropFirst(prepared.layout.prefix.count)) }
-        let wanted = files(of: prepared, unsound).map(\.path) + damaged
-        try intake.removeOtherAssets(than: Set(wanted.map(ByteName.init)), replacing: kinds)
+        try intake.removeOtherAssets(than: files(of: prepared, unsound), damaged, replacing: kinds)
     }
 
     /// Returns the files with the places that they have in the store.

@@ -27,7 +27,8 @@ extension Invocation {
             output.report(result.json(as: what, dryRun: dryRun))
         } else {
             if dryRun || output.isVerbose {
-                let most = result.added + result.updated + result.removed + result.protected + result.attachmentsRemoved
+                let files = result.attachmentsAdded + result.attachmentsMended + result.attachmentsRemoved
+                let most = result.added + result.updated + result.removed + result.protected + files
                 show(result.plan, of: most + result.kept + result.quarantined)
             }
             say(result.findings)
@@ -124,9 +125,7 @@ extension IntakeResult {
         part(rejected, "rejected")
         part(conflicts, conflicts == 1 ? "conflict" : "conflicts")
         part(attachmentsAdded, attachmentsAdded == 1 ? "attachment added" : "attachments added")
-        part(
-            attachmentsMended,
-            attachmentsMended == 1 ? "attachment as in the backup again" : "attachments as in the backup again")
+        part(attachmentsMended, attachmentsMended == 1 ? "attachment set back" : "attachments set back")
         part(
             attachmentsLeftDeleted,
             attachmentsLeftDeleted == 1
