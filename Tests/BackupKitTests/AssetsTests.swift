@@ -96,12 +96,12 @@ private func replace(_ path: String, _ text: String, in store: Store) throws {
             try writeFile("\(test.store.assetFolder)/same.pdf", "A")
             try writeFile("\(test.store.assetFolder)/other.pdf", "X")
             try test.batch { try place("same.pdf", "A", in: $0) }
-            let error = #expect(throws: BackupError.self) { try test.batch { try place("other.pdf", "Y", in: $0) } }
-            #expect(error?.code == .exists)
-            #expect(test.file("other.pdf") == "X")
-            _ = try test.store.undoLast()
-            // It was there before the import, so it is there after the undo.
-            #expect(test.file("same.pdf") == "A")
+            try test.batch { try place("other.pdf", "Y", in: $0) }
+            let kept = try #require(try visibleFiles(of: test.store).keys.first { $0.contains("other_conflict_") })
+            #expect(test.file("other.pdf") == "Y" && test.file(kept) == "X")
+            for _ in 0..<2 { _ = try test.store.undoLast() }
+            // They were there before the import, so they are there after the undo.
+            #expect(test.file("same.pdf") == "A" && test.file("other.pdf") == "X" && test.file(kept) == nil)
             unlink("\(test.store.assetFolder)/same.pdf")
             unlink("\(test.store.assetFolder)/other.pdf")
         }

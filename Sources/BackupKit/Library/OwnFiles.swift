@@ -4,9 +4,9 @@ struct OwnFiles {
     private let bases: Set<ByteName>
 
     init(of store: Store) {
-        let named =
-            "\(Directory.real(parent(of: store.path)) ?? parent(of: store.path))/\(lastComponent(of: store.path))"
-        bases = Set([named, Directory.real(store.path)].compactMap(\.self).map { ByteName($0) })
+        let path = store.standsFor ?? store.path
+        let named = "\(Directory.real(parent(of: path)) ?? parent(of: path))/\(lastComponent(of: path))"
+        bases = Set([named, Directory.real(path)].compactMap(\.self).map { ByteName($0) })
     }
 
     func holds(_ path: String) -> Bool { holds(lastComponent(of: path), below: Directory.real(parent(of: path)) ?? "") }

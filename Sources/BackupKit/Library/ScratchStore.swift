@@ -3,10 +3,12 @@ import Glibc
 /// A store for one purpose, gone afterwards.
 public enum ScratchStore {
     /// In a scratch store no time lies in the future: what a backup says is to come out as it says it.
-    private static let clock = Clock.fixed(Timestamp(iso8601: "9999-12-31T00:00:00Z") ?? Clock.system.now())
+    public static let clock = Clock.fixed(Timestamp(iso8601: "9999-12-31T00:00:00Z") ?? Clock.system.now())
 
     /// Whether `bytes` fit is asked before: a disk that is full is full for others, too.
-    public static func with<Result>(roomFor bytes: Int64 = 0, _ body: (Store) throws -> Result) throws -> Result {
+    public static func with<Result>(
+        roomFor bytes: Int64 = 0, clock: Clock = clock, _ body: (Store) throws -> Result
+    ) throws -> Result {
         try withFolder { folder in
             // What killed runs left there is gone by now.
             if let free = Directory.freeBytes(of: folder), free < bytes {
@@ -15,6 +17,14 @@ public enum ScratchStore {
                     at: parent(of: folder), remedy: "set TMPDIR to a folder with more room")
             }
             return try body(try Store.createAside("\(folder)/store.db", clock: clock))
+        }
+    }
+
+    /// For a dry run that would make a store at `path`.
+    fileprivate static func with<Result>(standingFor path: String, _ body: (Store) throws -> Result) throws -> Result {
+        try with(clock: .system) { scratch in
+            scratch.standsFor = path
+            return try body(scratch)
         }
     }
 
@@ -64,7 +74,7 @@ extension Store {
     ) throws -> Result {
         if try FileStatus.ofTarget(path) != nil { return try body(try Store(path, .write)) }
         if !mayCreate { try mustBeThere(path) }
-        if dryRun { return try ScratchStore.with(body) }
+        if dryRun { return try ScratchStore.with(standingFor: path, body) }
         let newFolders = try Directory.missing(above: path)
         let hadFolder = try FileStatus.ofName(assetFolder(of: path)) != nil
         do {

@@ -48,9 +48,9 @@ extension Store {
 
     /// What lies under a path in the store's folder, as an attachment; nil where it could be none.
     func file(at path: String, isLocalOnly: Bool = false) throws -> Asset? {
-        guard try isFile(at: path), let status = try FileStatus.ofName("\(assetFolder)/\(path)") else { return nil }
+        guard try isFile(at: path), let status = try FileStatus.ofName("\(treeFolder)/\(path)") else { return nil }
         return Asset(
-            path: path, size: status.size, digest: try Self.digest(ofFile: "\(assetFolder)/\(path)"),
+            path: path, size: status.size, digest: try Self.digest(ofFile: "\(treeFolder)/\(path)"),
             isLocalOnly: isLocalOnly,
             modifiedNanoseconds: status.modifiedNanoseconds)
     }
@@ -58,7 +58,7 @@ extension Store {
     /// Whether a file lies there that could be an attachment.
     func isFile(at path: String) throws -> Bool {
         guard (try? Self.check(path)) != nil, try pending(path) == nil else { return false }
-        return try FileStatus.ofName("\(assetFolder)/\(path)")?.isRegular == true
+        return try FileStatus.ofName("\(treeFolder)/\(path)")?.isRegular == true
     }
 
     private func adopt(_ asset: Asset, isNamed: Bool, _ result: inout Adoption) throws {

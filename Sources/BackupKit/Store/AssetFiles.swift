@@ -104,8 +104,15 @@ extension Store {
     func keepBytes(of asset: Asset) throws -> SHA256Digest? {
         let waits = try FileStatus.ofName(blobPath(asset.digest)) != nil
         if try pending(asset.path) != nil { return waits || rehearsal ? asset.digest : nil }
-        let source = "\(assetFolder)/\(asset.path)"
-        guard try FileStatus.ofName(source)?.isRegular == true else { return waits ? asset.digest : nil }
+        guard try FileStatus.ofName("\(assetFolder)/\(asset.path)")?.isRegular == true else {
+            return waits ? asset.digest : nil
+        }
+        return try keepBytes(at: asset.path)
+    }
+
+    /// Gives the bytes of a file in the folder a second name. Returns their digest.
+    func keepBytes(at path: String) throws -> SHA256Digest {
+        let source = "\(assetFolder)/\(path)"
         // Whatever its time says: rotten bytes must not get the name of sound ones.
         let digest = try Self.digest(ofFile: source)
         if !rehearsal, try FileStatus.ofName(blobPath(digest)) == nil {

@@ -154,7 +154,9 @@ extension Store {
     func insert(_ asset: Asset, from staged: String?) throws {
         guard let batch = currentBatch else { throw Self.needsBatch(asset.path) }
         try Self.check(asset.path)
-        let isFound = try isThere(asset)
+        let stranger = try stranger(at: asset.path)
+        // Somebody else has put the same bytes there: they are adopted, and an undo leaves them.
+        let isFound = stranger?.digest == asset.digest
         if !rehearsal {
             if isFound {
                 try FileHandle.openForReading("\(assetFolder)/\(asset.path)").sync()
@@ -164,11 +166,12 @@ extension Store {
                 throw BackupError(.incomplete, "its bytes are not in the store's folder", at: asset.path)
             }
         }
-        if !isFound { try setPending(asset.path, was: nil) }
+        if !isFound { try setPending(asset.path, was: stranger?.digest) }
         try putRow(asset)
         // When this batch removed an asset of that path before, what it was stays remembered.
         try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path, kept) VALUES (?, ?, ?)")
-            .bind(1, batch.id).bind(2, asset.path).bind(3, isFound ? asset.path : nil).run()
+            .bind(1, batch.id).bind(2, asset.path).bind(3, isFound ? asset.path : stranger?.digest.hex).run()
+        if let stranger, !isFound { try setAside(stranger) }
     }
 
     func putRow(_ asset: Asset) throws {
@@ -178,20 +181,38 @@ extension Store {
         try noteNewFile(asset)
     }
 
-    /// Whether somebody else has put the same bytes under that path: they are adopted, and an undo leaves them. Other
-    /// bytes are never overwritten.
-    private func isThere(_ asset: Asset) throws -> Bool {
-        let target = "\(assetFolder)/\(asset.path)"
-        // A folder goes with the files in it, if they do.
-        guard try pending(asset.path) == nil, let status = try FileStatus.ofName(target), !status.isDirectory else {
-            return false
+    /// A file that lies under a path and that no row has named. What cannot be read is left where it is.
+    func stranger(at path: String) throws -> Asset? {
+        do { return try file(at: path) } catch let error as BackupError where error.isVerdict { return nil }
+    }
+
+    /// Makes an attachment under a name of its own of a file whose path another one takes.
+    func setAside(_ stranger: Asset) throws {
+        if !rehearsal { _ = try keepBytes(at: stranger.path) }
+        guard let path = try keepBeside(stranger) else { return }
+        fileFindings.append(
+            Finding(
+                .conflict, .warning, stranger.path,
+                "another file lay there that the store did not know; that file is kept as \(path)",
+                remedy: howToAdopt(path, as: stranger.path)))
+    }
+
+    /// Keeps a version of a file as an attachment beside the one of its name, unless the store has it. Nil where it needs no
+    /// other name.
+    private func keepBeside(_ version: Asset) throws -> String? {
+        switch try nameBesideAnother(version) {
+        case .conflict(let path):
+            try insert(version.renamed(path), from: nil)
+            try noteKeptChange(path)
+            return path
+        case .known(let path): return path
+        case .added, .unchanged: return nil
         }
-        guard try Store.digest(ofFile: target) == asset.digest else {
-            throw BackupError(
-                .exists, "is in the way: the store does not know this file", at: target,
-                remedy: "move it away, or import it with --attachments")
-        }
-        return true
+    }
+
+    private func howToAdopt(_ path: String, as other: String) -> String {
+        let (mine, its) = (TypedCommand.word("\(treeFolder)/\(path)"), TypedCommand.word("\(treeFolder)/\(other)"))
+        return "'cp \(mine) \(its)' and then 'backup-tool store adopt' make it the attachment again"
     }
 
     /// Whether a path stays below the assets' folder, out of what the store keeps there for itself, and off the names that
@@ -240,24 +261,12 @@ extension Store {
         let edited = Asset(
             path: asset.path, size: status.size, digest: kept, isLocalOnly: asset.isLocalOnly,
             modifiedNanoseconds: status.modifiedNanoseconds)
-        let path: String
-        switch try nameBesideAnother(edited) {
-        case .conflict(let free): path = free
-        case .known(let known): return known
-        case .added, .unchanged: return nil
-        }
-        try insert(edited.renamed(path), from: nil)
-        try noteKeptChange(path)
-        let (mine, its) = (
-            TypedCommand.word("\(assetFolder)/\(path)"), TypedCommand.word("\(assetFolder)/\(asset.path)")
-        )
+        guard let path = try keepBeside(edited) else { return nil }
         fileFindings.append(
             Finding(
                 .conflict, .warning, asset.path,
                 "was changed in the store's folder since; that version is kept as \(path)",
-                remedy: replacement.map { _ in
-                    "'cp \(mine) \(its)' and then 'backup-tool store adopt' make it the attachment again"
-                }))
+                remedy: replacement.map { _ in howToAdopt(path, as: asset.path) }))
         return path
     }
 }

@@ -50,6 +50,10 @@ public final class Store {
 
     public static func assetFolder(of path: String) -> String { path + ".assets" }
     public var assetFolder: String { Store.assetFolder(of: path) }
+    /// The path of the new store that this scratch store stands for in a dry run: other files may lie there.
+    var standsFor: String?
+    /// The folder that people and apps put files into.
+    var treeFolder: String { Store.assetFolder(of: standsFor ?? path) }
 
     /// Makes a new, empty store: its folder for assets first, the database last, in one rename.
     public static func create(_ path: String, clock: Clock = .system) throws -> Store {

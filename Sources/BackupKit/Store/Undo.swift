@@ -244,7 +244,7 @@ extension Store {
     /// The rows are put back as they were before the batch, and what lay under their paths.
     private func revertAssets(_ batch: Batch, _ result: inout UndoResult) throws {
         let query = try database.prepare(
-            "SELECT path, size, sha256, local_only, modified_ns, kept FROM batch_asset WHERE batch = ?"
+            "SELECT path, size, sha256, local_only, modified_ns, kept FROM batch_asset WHERE batch = ? ORDER BY path DESC"
         ).bind(1, batch.id)
         var before: [(path: String, asset: Asset?, kept: String?)] = []
         while try query.step() {
@@ -261,14 +261,17 @@ extension Store {
             // The record that it would come back with stays deleted.
             if now == nil, asset != nil, try unwanted.contains(ByteName(path)) && !links.contains(path) { continue }
             if let now { try removeAsset(now, for: asset?.digest) }
+            // What was set aside comes back under its own name before, so that it is not set aside twice.
+            let stranger = try now == nil && asset != nil ? stranger(at: path) : nil
             // The batch had taken the file as it was: then its own old bytes come back where something still keeps them.
             let isAdoption = asset != nil && kept != asset?.digest.hex && kept == now?.digest.hex
             if let asset {
                 try putRow(asset)
-                try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path) VALUES (?, ?)")
-                    .bind(1, currentBatch?.id).bind(2, path).run()
+                try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path, kept) VALUES (?, ?, ?)")
+                    .bind(1, currentBatch?.id).bind(2, path).bind(3, stranger?.digest.hex).run()
                 let isKept = try kept == asset.digest.hex || isAdoption && isKept(asset)
-                try setPending(path, was: nil, place: isKept ? nil : kept ?? "")
+                try setPending(path, was: stranger?.digest, place: isKept ? nil : kept ?? "")
+                if let stranger, stranger.digest != asset.digest { try setAside(stranger) }
                 if isAdoption, !isKept {
                     fileFindings.append(Self.oldBytesAreGone(path))
                     continue
@@ -276,8 +279,12 @@ extension Store {
             } else {
                 // One that is gone is a change too, which a hub has to hear of.
                 _ = nextChange()
-                // The batch found the file in place.
-                if kept == path { try forgetPending(path) }
+                // The batch found the file in place, or another one that it set aside.
+                if kept == path {
+                    try forgetPending(path)
+                } else if let kept {
+                    try setPending(path, was: nil, place: kept)
+                }
             }
             result.assets += 1
         }
