@@ -75,3 +75,33 @@ import Testing
         #expect(try bench.tool(exit: 0, "show", "c.zip", path).stdout == "one\n")
     }
 }
+
+extension CommandsStrangerFileTests {
+    /// A file that somebody drops into the folder is in no backup, and everything that could have it says so.
+    @Test func aFileThatLiesInTheFolder_isNamedByAll_andTakenIn() throws {
+        let bench = try bench()
+        try bench.write("store.db.assets/Attachments/new.pdf", "new\n")
+        try bench.shell("ln -s /etc/hostname store.db.assets/Attachments/link.pdf")
+        try bench.write("pw", "secret\n")
+        try bench.shell("chmod 600 pw")
+        try bench.makeCheapVault()
+        try bench.write("n.toml", "store = 'store.db'\nvault = 'v'\npassword-file = 'pw'\nkeep.last = 1\n")
+        for words in [
+            ["store", "check"], ["store", "check", "--quick"], ["store", "adopt"], ["export", "-o", "a.zip"],
+            ["import", "--attachments", "store.db.assets"], ["import", "--attachments", "store.db.assets/Attachments"],
+            ["import", "a.bib", "--attachments", "."], ["run", "--config", "n.toml"],
+        ] {
+            let told = try bench.tool(words)
+            #expect(told.status == 3, "\(words): \(told.stderr)")
+            for text in ["new.pdf: lies in", "link.pdf: lies in", "'backup-tool store adopt --new"] {
+                #expect(told.stderr.contains(text), "\(words): \(told.stderr)")
+            }
+        }
+        try bench.tool(exit: 0, "import", "a.bib", "--attachments", "files")
+        try bench.tool(exit: 3, "store", "adopt", "--new")
+        try bench.shell("rm store.db.assets/Attachments/link.pdf")
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool(exit: 0, "export", "-o", "b.zip")
+        #expect(try bench.tool(exit: 0, "show", "b.zip", "Attachments/new.pdf").stdout == "new\n")
+    }
+}

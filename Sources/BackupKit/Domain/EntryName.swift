@@ -11,6 +11,12 @@ public enum EntryName {
         "readme.txt", "library.bib", "notes.json", "settings.json", "records.jsonl", "manifest.json", "sha256sums",
     ]
 
+    /// What macOS and its archiver leave behind.
+    static func isClutter(_ path: String) -> Bool {
+        let name = lastComponent(of: path)
+        return path.hasPrefix("__MACOSX/") || path.contains("/__MACOSX/") || name.hasPrefix("._") || name == ".DS_Store"
+    }
+
     static func isReserved(_ path: String) -> Bool {
         let top = path.utf8.prefix { $0 != slash }
         return top.count <= 16 && reserved.contains(String(decoding: top, as: UTF8.self).lowercased())

@@ -27,7 +27,7 @@ struct AttachmentFolder {
         var obstacles: [(path: String, reason: String)] = []
         let (own, real) = (OwnFiles(of: store), Directory.real(root) ?? root)
         try Directory.walk(root, obstacle: { obstacles.append(("\(root)/\($0)", $1)) }) { relative, status in
-            guard !status.isDirectory, !Layout.isClutter(relative), !own.holds(relative, below: real),
+            guard !status.isDirectory, !EntryName.isClutter(relative), !own.holds(relative, below: real),
                 !taken.contains(ByteName("\(real)/\(relative)"))
             else { return }
             guard status.isRegular else {

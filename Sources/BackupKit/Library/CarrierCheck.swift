@@ -60,7 +60,7 @@ enum CarrierCheck {
 
         private func judge(_ entry: EntryInfo, _ digest: SHA256Digest?) -> Finding? {
             guard let facts = expected[entry.path] else {
-                if Layout.isClutter(entry.path) { return nil }
+                if EntryName.isClutter(entry.path) { return nil }
                 return Finding(
                     .entryUnexpected, .damage, entry.path, "is not in the manifest",
                     remedy: "somebody added it after the export")

@@ -70,7 +70,7 @@ enum ContentCheck {
                         .digestMismatch, .damage, layout.prefix + path, "does not have the checksum of the manifest"))
             }
         }
-        for path in folds.keys.sorted() where path != layout.prefix + Manifest.fileName && !Layout.isClutter(path) {
+        for path in folds.keys.sorted() where path != layout.prefix + Manifest.fileName && !EntryName.isClutter(path) {
             if manifest.checksums[String(path.dropFirst(layout.prefix.count))] == nil {
                 findings.append(Finding(.entryUnexpected, .warning, path, "is not in the manifest"))
             }

@@ -53,6 +53,16 @@ extension Importer {
         }
     }
 
+    /// An import takes nothing out of the store's own folder: what the store does not know there is taken in otherwise.
+    static func noteStrayFiles(below roots: [String], _ intake: Intake) throws {
+        guard let folder = Directory.real(intake.store.treeFolder).map({ $0 + "/" }) else { return }
+        let roots = roots.compactMap { Directory.real($0) }.map { $0 + "/" }
+        guard roots.contains(where: { folder.hasPrefix($0) || $0.hasPrefix(folder) }) else { return }
+        for finding in try intake.store.strayFiles() where roots.contains(where: (folder + finding.subject).hasPrefix) {
+            intake.note(finding)
+        }
+    }
+
     static func noteSettings(
         of backup: Restorer.Prepared, _ path: String, _ intake: Intake, _ kinds: Set<Kind>
     ) throws {

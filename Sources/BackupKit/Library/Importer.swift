@@ -104,6 +104,7 @@ public enum Importer {
                 noteLeftOut(
                     sources, taken: (events?.found ?? []).union(named?.taken ?? []),
                     attachments: options.attachments, intake)
+                try noteStrayFiles(below: paths + [options.attachments].compactMap(\.self), intake)
                 let files = try attachments?.take(into: intake) ?? []
                 try events?.claim(files)
                 if attachments != nil {
@@ -254,7 +255,7 @@ public enum Importer {
         func leaveOut(_ path: String, _ reason: String) { sources.append(.unreadable(path, reason)) }
         try Directory.walk(root, obstacle: { leaveOut("\(root)/\($0)", $1) }) { relative, status in
             let path = "\(root)/\(relative)"
-            if backups.contains(where: { path.hasPrefix($0 + "/") }) || Layout.isClutter(relative) { return }
+            if backups.contains(where: { path.hasPrefix($0 + "/") }) || EntryName.isClutter(relative) { return }
             if own?.holds(relative, below: real) == true { return }
             if let takenFolder, path.hasPrefix(takenFolder + "/") { return }
             if status.isDirectory, taken.map(status.isSame) == true {

@@ -52,12 +52,6 @@ enum Layout {
         return role == .unknown ? .attachment : role
     }
 
-    /// What macOS and its archiver leave behind.
-    static func isClutter(_ path: String) -> Bool {
-        let name = lastComponent(of: path)
-        return path.hasPrefix("__MACOSX/") || path.contains("/__MACOSX/") || name.hasPrefix("._") || name == ".DS_Store"
-    }
-
     static let readmeText = """
         This is a library exported by backup-tool. You do not need backup-tool to read
         it.

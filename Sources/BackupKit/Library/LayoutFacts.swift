@@ -111,7 +111,7 @@ struct OpenedLayout: Sendable {
 
     /// Whatever is at the top, or the one folder that holds everything.
     private static func prefix(of entries: [EntryInfo]) -> String {
-        let names = entries.lazy.map(\.path).filter { !Layout.isClutter($0) }
+        let names = entries.lazy.map(\.path).filter { !EntryName.isClutter($0) }
         if names.contains(where: { Layout.role(of: $0) != .unknown }) { return "" }
         let inner = [Manifest.fileName, Layout.records, Layout.bibliography, ChecksumFile.fileName]
         var folders: Set<Substring> = []
@@ -185,7 +185,7 @@ struct OpenedLayout: Sendable {
     }
 
     /// Whether an archiver left the file behind. A file that the manifest lists is none of these.
-    func isClutter(_ path: String) -> Bool { expected[path] == nil && Layout.isClutter(path) }
+    func isClutter(_ path: String) -> Bool { expected[path] == nil && EntryName.isClutter(path) }
 
     var isDamaged: Bool { findings.contains { $0.severity == .damage } }
 

@@ -89,7 +89,7 @@ struct Replacing {
 
     private func checkFolder(_ target: String, _ named: Set<String>) throws {
         try Directory.walk(target) { path, status in
-            if status.isDirectory || named.contains(path) || Layout.isClutter(path) { return }
+            if status.isDirectory || named.contains(path) || EntryName.isClutter(path) { return }
             let file = "\(target)/\(path)"
             if try isKnown(path, file) { return }
             throw Self.refusal(target, "no export and no restore of this tool wrote '\(path)' in it")
@@ -105,7 +105,7 @@ struct Replacing {
             throw Self.refusal(target, "it is not an export of this tool")
         }
         let reader = try CarrierOpener.open(target)
-        for entry in try reader.list() where !named.contains(entry.path) && !Layout.isClutter(entry.path) {
+        for entry in try reader.list() where !named.contains(entry.path) && !EntryName.isClutter(entry.path) {
             throw Self.refusal(target, "no export of this tool wrote '\(entry.path)' in it")
         }
     }

@@ -267,6 +267,7 @@ struct StoreLayout {
             digest.add(exported)
             judge(asset, status, found: found, problem)
         }
+        for finding in try store.strayFiles() { note(finding) }
     }
 
     /// The assets that shall be kept, for carriers that read files themselves; what is left out is noted.
@@ -288,6 +289,7 @@ struct StoreLayout {
                 chosen.append(asset)
             } catch let error as BackupError { omit(asset.path, error.message) }
         }
+        for finding in try store.strayFiles() { note(finding) }
         return chosen
     }
 

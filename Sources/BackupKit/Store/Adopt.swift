@@ -11,9 +11,9 @@ extension Store {
     }
 
     /// Takes in the files that were changed in the store's folder, and puts back those that were removed and are still
-    /// known. Without paths all attachments are read. A file that the store does not know is taken in where it is named. A file whose bytes changed and whose time did not has rotted: it is
-    /// only taken in where it is named.
-    public func adopt(_ paths: [String] = [], dryRun: Bool = false) throws -> Adoption {
+    /// known. Without paths all attachments are read. A file that the store does not know is taken in where it is named, and
+    /// with `takesNew`. A file whose bytes changed and whose time did not has rotted: it is only taken in where it is named.
+    public func adopt(_ paths: [String] = [], takesNew: Bool = false, dryRun: Bool = false) throws -> Adoption {
         var (chosen, unknown): ([Asset], [Asset]) = ([], [])
         for path in paths {
             if let asset = try asset(path) {
@@ -28,6 +28,12 @@ extension Store {
         }
         if paths.isEmpty { try forEachAsset { chosen.append($0) } }
         var result = Adoption()
+        if paths.isEmpty || takesNew {
+            for stray in try strayFiles() {
+                let file = try takesNew ? file(at: stray.subject) : nil
+                if let file { unknown.append(file) } else { result.findings.append(stray) }
+            }
+        }
         let source = paths.isEmpty ? lastComponent(of: assetFolder) : paths.joined(separator: ", ")
         let (_, batch) = try batch(kind: "adopt", source: source, dryRun: dryRun) {
             for asset in chosen { try adopt(asset, isNamed: !paths.isEmpty, &result) }

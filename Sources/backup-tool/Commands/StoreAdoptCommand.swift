@@ -10,19 +10,22 @@ extension Command {
             an undo, and names those that are lost. 'undo' takes it back; where the store has no copy of the old bytes, \
             it names the file, which keeps its new ones.
 
-            A file whose bytes changed and whose time did not is damaged, and only taken in where you name it as PATH. So is a file that the store does not know yet.
+            A file whose bytes changed and whose time did not is damaged, and only taken in where you name it as PATH. A file \
+            that the store does not know is named, and taken in with --new or where you name it.
             """,
-        options: [.store, .dryRun],
+        options: [.store, .flag("new", "Also take in files that the store does not know"), .dryRun],
         arguments: [Argument("PATH", "An attachment, by its path below the folder", .text, .any)],
         examples: [
             Example("backup-tool store adopt --dry-run", "See which files were changed or removed"),
+            Example("backup-tool store adopt --new", "Take in files that you have put there, too"),
             Example("backup-tool store adopt Attachments/smith2020.pdf", "Take in the notes in one PDF"),
         ],
         reports: true,
         run: { call in
             let isRehearsal = call.flag("dry-run")
             let store = try call.store(.write)
-            let result = try store.adopt(call.arguments("PATH"), dryRun: isRehearsal)
+            let result = try store.adopt(
+                call.arguments("PATH"), takesNew: call.flag("new"), dryRun: isRehearsal)
             if call.output.isJSON {
                 call.output.report([
                     "message_type": "store-adopt", "dryRun": .bool(isRehearsal),

@@ -239,10 +239,8 @@ public struct StoreCheck {
 
     private mutating func checkAssets(_ files: Files) throws {
         var damaged: [DamagedRow] = []
-        var known: Set<ByteName> = []
         try store.forEachAsset(damaged: { damaged.append($0) }) { asset in
             try Interrupt.check()
-            if files != .none { known.insert(ByteName(asset.path)) }
             result.assets += 1
             if let finding = try Self.judge(asset, in: store, files) { result.findings.append(finding) }
         }
@@ -251,16 +249,7 @@ public struct StoreCheck {
         for file in try store.namesApart().moving {
             add(.entryRefused, .warning, file.asset.path, "\(file.reason): no export can hold both", Self.repair)
         }
-        known.formUnion(damaged.map { ByteName($0.subject) })
-        known.formUnion(try store.changedSmallRows(of: "asset").map { ByteName($0.key) })
-        var links = LivingLinks(store)
-        for path in try links.all().subtracting(known).map(\.text).sorted(by: precedesBytewise)
-        where try store.isFile(at: path) {
-            add(
-                .entryUnexpected, .warning, path,
-                "lies in the store's folder and a record names it, but the store does not know it: no backup has it",
-                "\(TypedCommand.quoted("store adopt", [path])) takes it in")
-        }
+        result.findings += try store.strayFiles()
     }
 
     /// Whether the file is there, with the bytes that the row says.

@@ -1,0 +1,53 @@
+/// Files that somebody put into the store's folder and that no row names. No backup has them.
+extension Store {
+    private static let adoptNew =
+        "'backup-tool store adopt --new' takes all such files in, 'backup-tool store adopt PATH' one of them"
+
+    /// Names them, with the way to take them in.
+    public func strayFiles() throws -> [Finding] {
+        // A store that nothing can write to may be of a version that lacks these tables.
+        guard try !StoreSchema.isOld(database), try FileStatus.ofTarget(treeFolder)?.isDirectory == true else {
+            return []
+        }
+        let own = [Self.incomingFolder, Self.keptFolder, Self.blobFolder].map { $0 + "/" }
+        var found: [Finding] = []
+        var newest: SQLite?
+        try Directory.walk(treeFolder, obstacle: { found.append(Self.outOfReach($0, $1)) }) { path, status in
+            guard !status.isDirectory, !EntryName.isClutter(path), !own.contains(where: path.hasPrefix),
+                try !Self.hasRow(of: path, in: database)
+            else { return }
+            // A writer may have brought it since this transaction began.
+            if try newest == nil && FileStatus.ofName(self.path) != nil { newest = try Self.connectReader(self.path) }
+            if let newest, try Self.hasRow(of: path, in: newest) { return }
+            guard try FileStatus.ofName("\(treeFolder)/\(path)") != nil else { return }
+            found.append(Self.stray(path, status))
+        }
+        return found
+    }
+
+    private static func stray(_ path: String, _ status: FileStatus) -> Finding {
+        do { try check(path) } catch { return outOfReach(path, (error as? BackupError)?.message ?? "\(error)") }
+        guard status.isRegular else { return outOfReach(path, "it is \(status.kindText)") }
+        return Finding(
+            .entryUnexpected, .warning, path,
+            "lies in the store's folder, but the store does not know it: no backup has it", remedy: adoptNew)
+    }
+
+    private static func outOfReach(_ path: String, _ reason: String) -> Finding {
+        Finding(
+            .entryUnexpected, .warning, path, "lies in the store's folder, and no backup has it: \(reason)",
+            remedy: "move it out of the folder")
+    }
+
+    /// Whether a row names a file, or has named it and is lost, or a change of it is not finished.
+    private static func hasRow(of path: String, in database: SQLite) throws -> Bool {
+        let query = try database.statement(
+            """
+            SELECT 1 FROM asset WHERE path = ?1 UNION ALL SELECT 1 FROM asset_pending WHERE path = ?1
+            UNION ALL SELECT 1 FROM witness WHERE place = 'asset' AND key = ?1
+            """
+        ).bind(1, path)
+        defer { query.reset() }
+        return try query.step()
+    }
+}
