@@ -78,10 +78,10 @@ extension BibliographyIntake {
         if let match = try match(key, incoming, work, state) {
             known[key]?[match.index].file = state.number
             if mirrors { state.held[match.localID] = incoming }
-            let links = carryLinks(from: match.fields, to: record, incoming)
+            let version = dated(carryLinks(from: match.fields, to: record, incoming), over: match.record, state)
             try flush()
             // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
-            let outcome = try intake.take(links.identified(as: match.localID), keepsID: true)
+            let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
             return noteBrought(to: outcome.localID, &state)
         }
         guard let id = try number > 1 ? work.twin(number) : id(of: work, record, incoming, &state) else {
@@ -90,7 +90,7 @@ extension BibliographyIntake {
         // Where there was no publication, what has a new id is new.
         if wasEmpty, let lane, isFree(id) { return try add(id, key, text, to: lane, &state) }
         try flush()
-        let outcome = try intake.take(record.identified(as: id))
+        let outcome = try intake.take(dated(record, as: id, state).identified(as: id))
         noteBrought(to: outcome.localID, &state)
         if mirrors { state.held[outcome.localID] = incoming }
         if case .protect = outcome.decision { return }
@@ -98,20 +98,27 @@ extension BibliographyIntake {
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
     }
 
+    struct Match {
+        let index: Int
+        let record: Record
+        let fields: [Field]
+        var localID: String { record.localID }
+    }
+
     /// The store's publication of that key that an entry is: the same text, else the same work, and of several the one
     /// that says most of what the entry says. One that another entry of the file was already is nobody else's.
     private func match(
         _ key: String, _ incoming: [Field], _ work: WorkID, _ state: FileState
-    ) throws -> (index: Int, localID: String, fields: [Field])? {
+    ) throws -> Match? {
         guard let candidates = known[key] else { return nil }
         let mine = bibTeX(incoming)
-        var found: (index: Int, localID: String, fields: [Field])?
+        var found: Match?
         var most = -1
         let mayBeEdited = state.isAtItsPlace && candidates.count == 1
         for (index, candidate) in candidates.enumerated() where candidate.file != state.number {
             guard let existing = try live(candidate.localID) else { continue }
             let fields = try Fields.parse(existing.fields)
-            if bibTeX(fields) == mine { return (index, candidate.localID, fields) }
+            if bibTeX(fields) == mine { return Match(index: index, record: existing, fields: fields) }
             let known = WorkIdentity(fields)
             let isSame =
                 try known.verdict(work.identity) == .same
@@ -119,7 +126,7 @@ extension BibliographyIntake {
                     && isOwn(candidate.localID, work, state)
             guard !key.isEmpty, isSame else { continue }
             let equal = fields.count { mine.contains($0) }
-            if equal > most { (found, most) = ((index, candidate.localID, fields), equal) }
+            if equal > most { (found, most) = (Match(index: index, record: existing, fields: fields), equal) }
         }
         return found
     }
@@ -165,7 +172,7 @@ extension BibliographyIntake {
         // What was deleted since stays so, whichever of its ids it had.
         for id in others {
             let dead = try records(id).first { $0.isDeleted && $0.type == RecordType.publication }
-            if let dead, dead.modifiedAt >= record.latestTime { return id }
+            if let dead, dead.modifiedAt >= dated(record, as: id, state).modifiedAt { return id }
         }
         for id in work.ranked {
             guard let holder = holders[id] else { return id }

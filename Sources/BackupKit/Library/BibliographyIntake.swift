@@ -94,6 +94,10 @@ final class BibliographyIntake {
         var brought: [UInt64] = []
         /// Marks of what earlier imports of the file brought.
         var broughtBefore = Brought([])
+        /// Since when the file has said each value of a record or part: before this import, and after it.
+        var saidBefore = HeldSince()
+        var said: [Timestamp: [UInt64]] = [:]
+        let importTime: Timestamp
         var isDamaged = false
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
@@ -111,10 +115,13 @@ final class BibliographyIntake {
         if let finding = file.finding { intake.note(finding) }
         var state = FileState(
             name: try identity(of: file.text, realPath, name), path: path, realPath: realPath, time: time,
-            number: filesTaken)
+            number: filesTaken, importTime: store.now())
         if let realPath { try followMove(of: state.name, to: realPath) }
         state.isAtItsPlace = try realPath.map { try store.importedName(ofPath: $0) == state.name } ?? false
-        if let realPath { state.broughtBefore = try store.brought(by: realPath) }
+        if let realPath {
+            state.broughtBefore = try store.brought(by: realPath)
+            state.saidBefore = try store.heldSince(by: realPath)
+        }
         if wanted == nil, !mirrors, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
         defer { lane = nil }
         var reader = BibReader()
@@ -122,7 +129,7 @@ final class BibliographyIntake {
             try reader.feed(chunk) { try take($0, &state, wanted) }
         }
         try reader.finish { try take($0, &state, wanted) }
-        try takeOrder(state, wanted)
+        try takeOrder(&state, wanted)
         try flush()
         if state.hasStrayText, !state.hasBlocks {
             intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
@@ -130,7 +137,8 @@ final class BibliographyIntake {
         if mirrors { try mirror(state) }
         if let realPath {
             try store.noteImported(
-                path: realPath, name: state.name, brought: state.brought, isPart: state.isDamaged)
+                path: realPath, name: state.name, brought: state.brought, since: state.said,
+                isPart: state.isDamaged)
         }
     }
 
@@ -141,13 +149,13 @@ final class BibliographyIntake {
         if gone.count == 1 { try store.moveImported(from: gone[0], to: path) }
     }
 
-    private func takeOrder(_ state: FileState, _ wanted: Wanted?) throws {
+    private func takeOrder(_ state: inout FileState, _ wanted: Wanted?) throws {
         let isOrder = !state.isExport || state.hasNewParts || state.isInOrder && wasEmpty && orders.isEmpty
         guard !state.items.isEmpty, isOrder else { return }
         pen.clear()
         BibliographyPart.write(order: state.items, file: state.name, with: &pen)
         try takeWritten(
-            localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name), state.time, wanted)
+            localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name), &state, wanted)
     }
 
     private func newLane() -> IntakeLane {
@@ -360,11 +368,12 @@ final class BibliographyIntake {
         pen.clear()
         BibliographyPart.write(kind: kind.rawValue, file: file, raw: raw, with: &pen)
         if state.isExport { partIDs.note(localID, kind.rawValue, Array(raw), file: file) }
-        try takeWritten(localID: localID, state.time, wanted)
+        try takeWritten(localID: localID, &state, wanted)
     }
 
     /// Takes the part whose fields the pen has written.
-    private func takeWritten(localID: String, _ time: Timestamp, _ wanted: Wanted?) throws {
+    private func takeWritten(localID: String, _ state: inout FileState, _ wanted: Wanted?) throws {
+        let time = noteSaid(part: localID, &state)
         if let lane {
             return try lane.add(sort: 1, createdAt: time, modifiedAt: time) {
                 $0 += localID.utf8

@@ -12,10 +12,12 @@ extension BibliographyIntake {
         let bytes = pen.written
         for member in pen.members {
             let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
-            if Publication.isText(name) { continue }
             let field = record.field(name)
+            let value = field.everBrought(UnsafeRawBufferPointer(rebasing: bytes[member.value]))
+            note(said: value, &state)
+            if Publication.isText(name) { continue }
             state.brought.append(field.held)
-            state.brought.append(field.everBrought(UnsafeRawBufferPointer(rebasing: bytes[member.value])))
+            state.brought.append(value)
         }
     }
 

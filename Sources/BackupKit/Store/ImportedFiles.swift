@@ -44,6 +44,9 @@ struct Brought {
         var everBrought: UInt64 { hash & ~1 }
         var held: UInt64 { hash | 1 }
 
+        /// Of all that a file says of it.
+        func whole(_ fields: UnsafeRawBufferPointer) -> UInt64 { hasher.text(fields, after: hash) & ~1 }
+
         func field(_ name: UnsafeRawBufferPointer) -> FieldMarks {
             FieldMarks(hasher: hasher, hash: hasher.text(name, after: hash))
         }
@@ -115,6 +118,12 @@ extension Store {
         return try query.step() ? Brought(bytes: query.bytes(0)) : Brought([])
     }
 
+    /// Since when the file of that path has said what it says.
+    func heldSince(by path: String) throws -> HeldSince {
+        let query = try database.prepare("SELECT since FROM imported_file WHERE path = ?").bind(1, path)
+        return try query.step() ? HeldSince(bytes: query.bytes(0)) : HeldSince()
+    }
+
     /// What all other files held when they were imported last.
     func heldByOthers(than path: String) throws -> Brought {
         let query = try database.prepare("SELECT brought FROM imported_file WHERE path <> ?").bind(1, path)
@@ -124,13 +133,21 @@ extension Store {
     }
 
     /// `isPart`: the file could not be read in full, so it may hold what it held before.
-    func noteImported(path: String, name: String, brought: [UInt64], isPart: Bool) throws {
+    func noteImported(
+        path: String, name: String, brought: [UInt64], since: [Timestamp: [UInt64]], isPart: Bool
+    ) throws {
         let known = try self.brought(by: path)
         let all = Brought(brought).after(known, keeping: isPart)
-        if try importedName(ofPath: path) == name, Brought.same(all, known) { return }
+        let since = HeldSince.bytes(of: since)
+        let query = try database.prepare("SELECT since FROM imported_file WHERE path = ?").bind(1, path)
+        let isKnown = try query.step() && query.bytes(0).elementsEqual(since)
+        if try isKnown && importedName(ofPath: path) == name, Brought.same(all, known) { return }
         try all.write { bytes in
-            let query = try database.statement("INSERT OR REPLACE INTO imported_file VALUES (?, ?, ?)")
-            try query.bind(1, path).bind(2, name).bind(3, blob: bytes).run()
+            let query = try database.statement(
+                "INSERT OR REPLACE INTO imported_file (path, name, brought, since) VALUES (?, ?, ?, ?)")
+            try since.withUnsafeBytes { since in
+                try query.bind(1, path).bind(2, name).bind(3, blob: bytes).bind(4, blob: since).run()
+            }
             hasNewMarks = true
         }
     }

@@ -51,6 +51,8 @@ enum StoreSchema {
                 CREATE INDEX purged_by_local_id ON purged (local_id);
                 """)
         },
+        // Since when each file has said what it says (`HeldSince`).
+        { try $0.execute("ALTER TABLE imported_file ADD COLUMN since BLOB NOT NULL DEFAULT x''") },
     ]
 
     private static let first =

@@ -1,0 +1,51 @@
+/// How old what a file says is: as old as the file was when it first said it. A file is saved again for the sake of one
+/// entry; the others are no newer for that, and overwrite nothing that another device wrote meanwhile.
+extension BibliographyIntake {
+    /// The time since which the file says a value, and goes on to say it.
+    @discardableResult func note(said mark: UInt64, _ state: inout FileState) -> Timestamp {
+        let time = time(ofSaid: mark, state)
+        // The time of a file that is dated ahead is the time of its import.
+        state.said[min(time, state.importTime), default: []].append(mark)
+        return time
+    }
+
+    private func time(ofSaid mark: UInt64, _ state: FileState) -> Timestamp {
+        min(state.saidBefore[mark] ?? state.time, state.time)
+    }
+
+    /// The same of the part that the pen has written.
+    func noteSaid(part localID: String, _ state: inout FileState) -> Timestamp {
+        guard state.realPath != nil else { return state.time }
+        return note(said: Brought.Record(store.hasher, localID).whole(pen.written), &state)
+    }
+
+    /// The entry that the pen has written, as a version of a publication that the store has: each field with its own time.
+    func dated(_ record: Record, over known: Record, _ state: FileState) -> Record {
+        guard !state.saidBefore.isEmpty, !sameBytes(record.fields, known.fields) else { return record }
+        var record = record
+        let times = times(of: known.localID, state)
+        record.modifiedAt = times.map(\.time).max() ?? state.time
+        for (name, time) in times where time < record.modifiedAt { record.fieldTimes[name] = time }
+        return record
+    }
+
+    /// The same where the store has no such publication, or a deleted one. Other spaces in its text make it no newer.
+    func dated(_ record: Record, as localID: String, _ state: FileState) -> Record {
+        guard !state.saidBefore.isEmpty else { return record }
+        var record = record
+        let times = times(of: localID, state).filter { !Publication.isText($0.name) }
+        record.modifiedAt = times.map(\.time).max() ?? state.time
+        record.createdAt = record.modifiedAt
+        return record
+    }
+
+    private func times(of localID: String, _ state: FileState) -> [(name: String, time: Timestamp)] {
+        let (record, bytes) = (Brought.Record(store.hasher, localID), pen.written)
+        return pen.members.map { member in
+            let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
+            let value = UnsafeRawBufferPointer(rebasing: bytes[member.value])
+            let time = time(ofSaid: record.field(name).everBrought(value), state)
+            return (String(decoding: name, as: UTF8.self), time)
+        }
+    }
+}
