@@ -64,7 +64,32 @@ import Testing
             }
             try desk.take("l2.bib", editorial("k1", volume: 7, "seven, read"))
             let works = try desk.works()
-            #expect(works.contains("k1 6 six") && works.contains("k1 7 seven, read"), "\(works)")
+            let key = decision == "rename-incoming" ? "k1a" : "k1"
+            #expect(works.contains("k1 6 six") && works.contains("\(key) 7 seven, read"), "\(works)")
+        }
+    }
+
+    /// A file goes on to say what it says of the work that it brought, whatever key that has by now.
+    @Test(arguments: [ConflictChoice.renameIncoming, .renameExisting], [false, true])
+    func anEditOfAnEntryWhoseWorkWasRenamed_reachesThatWork(_ choice: ConflictChoice, mirror: Bool) throws {
+        try withDesk { desk in
+            func entry(_ number: Int, _ note: String) -> String {
+                editorial("k1", volume: number, note, ", doi={10.1234/\(number)}")
+            }
+            try desk.take("l1.bib", entry(6, "six"))
+            try desk.take("l2.bib", entry(7, "seven"))
+            let conflict = try #require(try desk.store.conflicts().first)
+            _ = try ConflictResolver.resolve([conflict.id], with: choice, in: desk.store)
+            let isIncoming = choice == .renameIncoming
+            for note in ["read", "read again"] {
+                for (file, number) in [("l1.bib", 6), ("l2.bib", 7)] {
+                    let result = try desk.take(file, entry(number, note), mirror: mirror)
+                    #expect(!result.needsAttention, "\(result.findings)")
+                }
+                let works = try desk.works()
+                #expect(works == ["\(isIncoming ? "k1" : "k1a") 6 \(note)", "\(isIncoming ? "k1a" : "k1") 7 \(note)"])
+                #expect(try desk.store.conflicts().isEmpty)
+            }
         }
     }
 

@@ -75,8 +75,13 @@ extension BibliographyIntake {
         guard wanted?(record) != false else { return }
         let incoming = try Fields.parse(record.fields)
         let work = WorkID(bibTeX(incoming), hasher)
-        if let match = try match(key, incoming, work, state) {
-            known[key]?[match.index].file = state.number
+        if let match = try match(key, incoming, work, state) ?? renamed(key, incoming, work, &state) {
+            known[match.key]?[match.index].file = state.number
+            if match.key != key, Publication.withoutKey(match.fields) == Publication.withoutKey(incoming) {
+                state.renamed.insert(match.localID)
+                noteBrought(to: match.localID, &state)
+                return intake.passKnown()
+            }
             if mirrors { state.held[match.localID] = incoming }
             let version = dated(carryLinks(from: match.fields, to: record, incoming), over: match.record, state)
             try flush()
@@ -99,6 +104,8 @@ extension BibliographyIntake {
     }
 
     struct Match {
+        /// The key that the publication has, and its place among those of that key.
+        let key: String
         let index: Int
         let record: Record
         let fields: [Field]
@@ -118,7 +125,7 @@ extension BibliographyIntake {
         for (index, candidate) in candidates.enumerated() where candidate.file != state.number {
             guard let existing = try live(candidate.localID) else { continue }
             let fields = try Fields.parse(existing.fields)
-            if bibTeX(fields) == mine { return Match(index: index, record: existing, fields: fields) }
+            if bibTeX(fields) == mine { return Match(key: key, index: index, record: existing, fields: fields) }
             let known = WorkIdentity(fields)
             let isSame =
                 try known.verdict(work.identity) == .same
@@ -126,9 +133,48 @@ extension BibliographyIntake {
                     && isOwn(candidate.localID, work, state)
             guard !key.isEmpty, isSame else { continue }
             let equal = fields.count { mine.contains($0) }
-            if equal > most { (found, most) = (Match(index: index, record: existing, fields: fields), equal) }
+            if equal > most { (found, most) = (Match(key: key, index: index, record: existing, fields: fields), equal) }
         }
         return found
+    }
+
+    /// The publication that this file brought under that key, where it has got another key since: by a decision, or by a
+    /// person. What the file says of the work goes on to be said of it.
+    private func renamed(
+        _ key: String, _ incoming: [Field], _ work: WorkID, _ state: inout FileState
+    ) throws -> Match? {
+        guard !state.saidBefore.isEmpty, !key.isEmpty else { return nil }
+        if state.moved == nil { state.moved = publicationsWithNewKeys(state) }
+        var found: [Match] = []
+        for (other, index) in state.moved ?? [] where other != key {
+            guard let candidate = known[other]?[index], candidate.file != state.number,
+                said(key, of: candidate.localID, state), let existing = try live(candidate.localID)
+            else { continue }
+            let fields = try Fields.parse(existing.fields)
+            guard Fields.string(Publication.citeKey, in: fields) == other,
+                WorkIdentity(fields).verdict(work.identity, isRelated: true) == .same,
+                try isOwn(candidate.localID, work, state)
+            else { continue }
+            found.append(Match(key: other, index: index, record: existing, fields: fields))
+        }
+        return found.count == 1 ? found[0] : nil
+    }
+
+    /// Those that the file brought, and that have a key which it did not say of them.
+    private func publicationsWithNewKeys(_ state: FileState) -> [(key: String, index: Int)] {
+        known.flatMap { key, candidates in
+            candidates.indices.filter { index in
+                let localID = candidates[index].localID
+                return state.broughtBefore.contains(Brought.Record(store.hasher, localID).everBrought)
+                    && !said(key, of: localID, state)
+            }.map { (key, $0) }
+        }
+    }
+
+    /// Whether the file said at its last import that the publication has that key.
+    private func said(_ key: String, of localID: String, _ state: FileState) -> Bool {
+        let field = Field(Publication.citeKey, .string(key))
+        return state.saidBefore[Brought.Record(store.hasher, localID).everBrought(field)] != nil
     }
 
     /// Whether this file imported that publication before, and no other publication of the store is the entry's work. A

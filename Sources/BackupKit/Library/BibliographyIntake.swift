@@ -98,6 +98,8 @@ final class BibliographyIntake {
         var saidBefore = HeldSince()
         var said: [Timestamp: [UInt64]] = [:]
         let importTime: Timestamp
+        /// Publications that the file brought under keys that they have no more; nil until an entry may be one.
+        var moved: [(key: String, index: Int)]?
         var isDamaged = false
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
