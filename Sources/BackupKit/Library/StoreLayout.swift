@@ -39,6 +39,7 @@ struct StoreLayout {
         if withBibliography { bibliography = try newBibliography() }
         defer { result.warnings += store.damage.tell() }
         try gatherOtherDamage()
+        try noteFilesOnTheWay()
         guard let take, try store.fileSize <= Self.mostInMemory else {
             let digest = BackgroundContentDigest()
             try gatherRecords(order: take == nil ? .change : .identity, withState) { lines in

@@ -26,6 +26,20 @@ extension StoreLayout {
         }
     }
 
+    /// Where the last sync was killed or failed, files of records that it brought may still be on the hub.
+    mutating func noteFilesOnTheWay() throws {
+        guard options.kinds.contains(.attachments) else { return }
+        let paths = try store.filesOnTheWay()
+        guard !paths.isEmpty else { return }
+        let (files, are) = paths.count == 1 ? ("file", "is") : ("files", "are")
+        result.warnings.append(
+            Finding(
+                .linkMissing, .warning, store.path,
+                "\(paths.count) \(files) did not come from the hub yet and \(are) not in this backup: "
+                    + firstNames(paths),
+                remedy: "run 'backup-tool sync', then make this backup again"))
+    }
+
     /// Records that only the index still knows, of whatever kind they were.
     mutating func noteGone(besides met: RowTally) throws {
         let gone = try store.goneRecords(besides: met).count

@@ -53,6 +53,8 @@ enum StoreSchema {
         },
         // Since when each file has said what it says (`HeldSince`).
         { try $0.execute("ALTER TABLE imported_file ADD COLUMN since BLOB NOT NULL DEFAULT x''") },
+        // Files that records link which came in a sync that has not finished.
+        { try $0.execute("CREATE TABLE awaited_file (path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID") },
     ]
 
     private static let first =

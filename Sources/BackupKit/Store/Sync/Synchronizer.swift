@@ -87,8 +87,6 @@ public final class Synchronizer {
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
     var hasReturnedAssets = false
-    /// What records that have come name for the first time.
-    var arrivedLinks: Set<ByteName> = []
     /// Attachments whose rows are not what the store has written: they neither go nor are replaced.
     var damagedAssets: [ByteName: DamagedRow] = [:]
     /// Read when the first new file comes.
