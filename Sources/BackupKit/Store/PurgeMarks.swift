@@ -108,7 +108,7 @@ extension Store {
             try database.statement("DELETE FROM held WHERE zone = ? AND name = ?")
                 .bind(1, Self.assetZone).bind(2, path).run()
             try forgetPending(path)
-            try database.statement("DELETE FROM awaited_file WHERE path = ?").bind(1, path).run()
+            try forgetAwaitedFile(path)
             if let known = try hubAsset(path), !known.isWanted, known.base != nil || known.digest != nil {
                 unsynced.append(path)
             }

@@ -33,6 +33,10 @@ extension Store {
         try database.statement("INSERT OR IGNORE INTO awaited_file VALUES (?)").bind(1, path).run()
     }
 
+    func forgetAwaitedFile(_ path: String) throws {
+        try database.statement("DELETE FROM awaited_file WHERE path = ?").bind(1, path).run()
+    }
+
     fileprivate func forgetAwaitedFiles() throws {
         guard try database.integer("SELECT EXISTS (SELECT 1 FROM awaited_file)") != 0 else { return }
         try write { try database.execute("DELETE FROM awaited_file") }

@@ -185,6 +185,6 @@ extension Synchronizer {
         if (try? assetNames?.insert(asset.path)) != nil { return }
         let (names, moving) = try store.namesApart()
         assetNames = names
-        for file in try store.moveApart(moving) { arrivedLinks.remove(ByteName(file.asset.path)) }
+        for file in try store.moveApart(moving) { try store.forgetAwaitedFile(file.asset.path) }
     }
 }
