@@ -9,12 +9,16 @@ extension Store {
         guard try !StoreSchema.isOld(database), try FileStatus.ofTarget(treeFolder)?.isDirectory == true else {
             return []
         }
-        let own = [Self.incomingFolder, Self.keptFolder, Self.blobFolder].map { $0 + "/" }
+        var known: Set<ByteName> = []
+        let paths = try database.prepare("SELECT path FROM asset")
+        while try paths.step() { known.insert(ByteName(paths.text(0))) }
+        for folder in [Self.incomingFolder, Self.keptFolder, Self.blobFolder] { known.insert(ByteName(folder)) }
         var found: [Finding] = []
         var newest: SQLite?
-        try Directory.walk(treeFolder, obstacle: { found.append(Self.outOfReach($0, $1)) }) { path, status in
-            guard !status.isDirectory, !EntryName.isClutter(path), !own.contains(where: path.hasPrefix),
-                try !Self.hasRow(of: path, in: database)
+        try Directory.walk(
+            treeFolder, skip: { known.contains(ByteName($0)) }, obstacle: { found.append(Self.outOfReach($0, $1)) }
+        ) { path, status in
+            guard !status.isDirectory, !EntryName.isClutter(path), try !Self.hasRow(of: path, in: database)
             else { return }
             // A writer may have brought it since this transaction began.
             if try newest == nil && FileStatus.ofName(self.path) != nil { newest = try Self.connectReader(self.path) }

@@ -75,9 +75,11 @@ public enum Directory {
         return overflow ? .max : Int64(clamping: bytes)
     }
 
-    /// The names in a folder, sorted, without "." and "..". A name that is not UTF-8 is an error, unless `foreign` takes it:
-    /// with each byte that is not ASCII escaped.
-    public static func names(in path: String, foreign: ((String) throws -> Void)? = nil) throws -> [String] {
+    /// The names in a folder, sorted, without "." and "..", and without those that `skip` chooses. A name that is not UTF-8 is
+    /// an error, unless `foreign` takes it: with each byte that is not ASCII escaped.
+    public static func names(
+        in path: String, skip: ((String) -> Bool)? = nil, foreign: ((String) throws -> Void)? = nil
+    ) throws -> [String] {
         guard let stream = opendir(path) else { throw BackupError.fromErrno("cannot be listed", at: path) }
         defer { closedir(stream) }
         var names: [String] = []
@@ -101,7 +103,7 @@ public enum Directory {
                     .refused, "the name of a file is not UTF-8", at: "\(path)/\(escaped())",
                     remedy: "rename that file and run again")
             }
-            if name != "." && name != ".." { names.append(name) }
+            if name != ".", name != "..", skip?(name) != true { names.append(name) }
         }
     }
 
@@ -117,17 +119,19 @@ public enum Directory {
     /// Visits what lies below `root` in sorted order, with paths relative to it. Links are reported, never followed.
     ///
     /// What cannot be visited, a name that is not UTF-8 or a folder that cannot be read, goes to `obstacle` with the reason,
-    /// and is an error where there is none. The root itself must be readable.
+    /// and is an error where there is none. The root itself must be readable. What `skip` chooses is not even looked at.
     public static func walk(
-        _ root: String, obstacle: ((_ relativePath: String, _ reason: String) throws -> Void)? = nil,
+        _ root: String, skip: ((_ relativePath: String) -> Bool)? = nil,
+        obstacle: ((_ relativePath: String, _ reason: String) throws -> Void)? = nil,
         _ body: (_ relativePath: String, FileStatus) throws -> Void
     ) throws {
         func names(below folder: String) throws -> [String] {
             let foreign = obstacle.map { report in
                 { name in try report(folder + name, "its name is not UTF-8") }
             }
-            return try Self.names(in: folder.isEmpty ? root : "\(root)/\(folder)", foreign: foreign).reversed()
-                .map { folder + $0 }
+            let place = folder.isEmpty ? root : "\(root)/\(folder)"
+            return try Self.names(in: place, skip: skip.map { skip in { skip(folder + $0) } }, foreign: foreign)
+                .reversed().map { folder + $0 }
         }
         /// Nil when `relative` was reported.
         func unlessInTheWay<Result>(_ relative: String, _ look: () throws -> Result) throws -> Result? {
