@@ -258,33 +258,41 @@ public struct StoreCheck {
     /// What is wrong with an attachment's file; damage is what no app has done.
     static func judge(_ asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
         guard files != .none else { return nil }
+        do { return try look(at: asset, in: store, files) } catch let error as BackupError where error.isVerdict {
+            if FileHandle.isDenied("\(store.assetFolder)/\(asset.path)") {
+                return Finding(
+                    .unreadable, .warning, asset.path, "was not checked: \(error.message)",
+                    remedy: FileHandle.whoMayRead)
+            }
+            return Finding(
+                .unreadable, .damage, asset.path, error.message, remedy: "move the file away; \(repairFile)")
+        }
+    }
+
+    private static let repairFile = "'backup-tool store repair --from BACKUP' brings it back"
+
+    private static func look(at asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
         // A command that had no room for more has perhaps put it in place and not noted that.
         let places = try [store.place(of: asset), "\(store.assetFolder)/\(asset.path)"]
         let path = try places.first { try FileStatus.ofName($0)?.isRegular == true } ?? places[0]
-        let remedy = "'backup-tool store repair --from BACKUP' brings it back"
         guard let status = try FileStatus.ofName(path), status.isRegular else {
             return Finding(
                 .entryMissing, .damage, asset.path, "its file is missing",
-                remedy: "\(remedy); where no backup has it, 'backup-tool store repair --accept' gives it up")
+                remedy: "\(repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up")
         }
         // Rot leaves the time as it was; what an app writes does not.
         let isEdited = !Store.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
         let severity: Finding.Severity = isEdited ? .warning : .damage
         let old = "'backup-tool restore BACKUP --match NAME' brings back what it was"
-        let choice = isEdited ? "'backup-tool store adopt' keeps it as it is now; \(old)" : remedy
+        let choice = isEdited ? "'backup-tool store adopt' keeps it as it is now; \(old)" : repairFile
         guard status.size == asset.size else {
             return Finding(
                 .sizeMismatch, severity, asset.path, "its file has \(status.size) bytes instead of \(asset.size)",
                 remedy: choice)
         }
-        guard files == .digests else { return nil }
-        do {
-            if try Store.digest(ofFile: path) == asset.digest { return nil }
-            return Finding(
-                .digestMismatch, severity, asset.path, "its file is not what the store remembers", remedy: choice)
-        } catch let error as BackupError where error.isVerdict {
-            return Finding(.unreadable, .damage, asset.path, error.message, remedy: "move the file away; \(remedy)")
-        }
+        guard files == .digests, try Store.digest(ofFile: path) != asset.digest else { return nil }
+        return Finding(
+            .digestMismatch, severity, asset.path, "its file is not what the store remembers", remedy: choice)
     }
 }
 

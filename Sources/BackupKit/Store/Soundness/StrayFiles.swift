@@ -15,6 +15,8 @@ extension Store {
         for folder in [Self.incomingFolder, Self.keptFolder, Self.blobFolder] { known.insert(ByteName(folder)) }
         var found: [Finding] = []
         var newest: SQLite?
+        // The check of each attachment says so.
+        if FileHandle.isDenied(treeFolder) { return [] }
         try Directory.walk(
             treeFolder, skip: { known.contains(ByteName($0)) }, obstacle: { found.append(Self.outOfReach($0, $1)) }
         ) { path, status in
@@ -40,7 +42,7 @@ extension Store {
     private static func outOfReach(_ path: String, _ reason: String) -> Finding {
         Finding(
             .entryUnexpected, .warning, path, "lies in the store's folder, and no backup has it: \(reason)",
-            remedy: "move it out of the folder")
+            remedy: "mend its name or its permissions, or move it out of the folder")
     }
 
     /// Whether a row names a file, or has named it and is lost, or a change of it is not finished.

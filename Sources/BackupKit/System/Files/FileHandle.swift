@@ -32,10 +32,14 @@ public final class FileHandle: Sendable {
         guard access(path, R_OK) == 0 else {
             let isDenied = errno == EACCES
             let error = BackupError.fromErrno("cannot be read", at: path)
-            throw isDenied
-                ? error.advising("run this as a user who may read it, or change its permissions") : error
+            throw isDenied ? error.advising(whoMayRead) : error
         }
     }
+
+    static let whoMayRead = "run this as a user who may read it, or change its permissions"
+
+    /// Whether permissions alone keep this process from reading what is there.
+    static func isDenied(_ path: String) -> Bool { access(path, R_OK) != 0 && errno == EACCES }
 
     /// Opens a file that is read once, from its start to its end. What is no regular file is refused, for nobody knows
     /// whether anything ever comes out of a pipe, unless whoever started this program has handed it over as an open file:
