@@ -150,7 +150,7 @@ import Testing
 
     @Test(arguments: [
         ("vault:/a", "/a", "latest"), ("vault:a@1f", "a", "1f"), ("vault:/x@y/v", "/x@y/v", "latest"),
-        ("vault:/x@y/v@2026-11-01", "/x@y/v", "2026-11-01"), ("vault:v@", "v", "latest"),
+        ("vault:/x@y/v@2026-11-01", "/x@y/v", "2026-11-01"), ("vault:v@", "v", ""),
     ])
     func addressesAreRead(text: String, path: String, snapshot: String) throws {
         let address = try #require(VaultAddress(text))

@@ -82,3 +82,18 @@ import Testing
     try bench.tool(exit: 64, "restore", "out.v2", "--to", "x.tar.zst")
     try bench.tool(exit: 0, "export", "-o", "x.rar", "--format", "dir")
 }
+
+@Test func anAddressThatNamesNoSnapshot_isRefused() throws {
+    let bench = try Workbench()
+    try bench.makeCheapVault()
+    try bench.write("pw", "secret\n")
+    try bench.write("a.bib", "@misc{a, title={A}}\n")
+    try bench.shell("chmod 600 pw")
+    try bench.tool(exit: 0, "import", "a.bib")
+    try bench.tool(exit: 0, "vault", "backup", "--vault", "v", "--password-file", "pw")
+    for words in [["restore", "vault:v@"], ["list", "vault:v@"], ["verify", "vault:v@"], ["drill", "vault:v@"]] {
+        let told = try bench.tool(words + ["--password-file", "pw"])
+        #expect(told.status == 64 && told.stderr.contains("v@: names no snapshot"), "\(words): \(told.stderr)")
+    }
+    try bench.tool(exit: 0, "list", "vault:v@latest", "--password-file", "pw")
+}

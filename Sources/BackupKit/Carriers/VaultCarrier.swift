@@ -21,8 +21,7 @@ public struct VaultAddress: Sendable, Equatable {
             return
         }
         path = String(rest[..<at])
-        let word = rest[rest.index(after: at)...]
-        self.word = word.isEmpty ? "latest" : String(word)
+        word = String(rest[rest.index(after: at)...])
     }
 
     /// The address of a whole vault, whose folder may have an @ in its name.

@@ -117,8 +117,13 @@ extension Vault {
     /// last one until then (a bare date includes its day, as long as that is on this machine's wall clock). Words and dates
     /// mean libraries, where there are any. Throws for "latest" and dates where a snapshot cannot be read: it may be the one.
     public func resolve(_ word: String, now: Timestamp = Clock.system.now()) throws -> Snapshot {
-        let (all, findings) = try snapshots()
         let subject = "\(backend.location)@\(word)"
+        guard !word.isEmpty else {
+            throw BackupError(
+                .usage, "names no snapshot", at: subject,
+                remedy: "write @latest, or an id: 'backup-tool vault snapshots' lists them")
+        }
+        let (all, findings) = try snapshots()
         func none(_ what: String) -> BackupError {
             let unread = findings.count { $0.severity == .damage }
             return BackupError(
