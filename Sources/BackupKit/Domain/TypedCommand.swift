@@ -17,9 +17,11 @@ public enum TypedCommand {
     }
 
     /// A word as the shell takes it: as it is, else with backslashes, for the command stands in apostrophes. What cannot be
-    /// printed is written as `$'…'`, which bash, zsh and POSIX's newest sh know.
+    /// printed is written as `$'…'`, which bash, zsh and POSIX's newest sh know. So is a |, which a line for a monitor may
+    /// not hold.
     public static func word(_ text: String) -> String {
         if text.isEmpty { return "\"\"" }
+        func isUnprintable(_ scalar: Unicode.Scalar) -> Bool { scalar == "|" || BackupKit.isUnprintable(scalar) }
         let isPrintable = !text.unicodeScalars.contains(where: isUnprintable)
         let written = text.unicodeScalars.reduce(into: "") { written, scalar in
             if isPrintable {
