@@ -497,8 +497,12 @@ import Testing
         let other = try JSON(parsing: bench.text("c/run-papers.json"))["good"]?["snapshot"]?.string
         #expect(try run(bench, exit: 64, "--ack", #require(other)).stderr.contains("none of the snapshots"))
         let before = try bench.text("c/run-default.json")
-        #expect(try run(bench, exit: 0, "--ack", "latest", "--dry-run").stderr.contains("would compare with"))
+        #expect(try run(bench, exit: 0, "--ack", "latest").stderr.contains("nothing to acknowledge"))
+        let known = try #require(try JSON(parsing: before)["good"]?["snapshot"]?.string)
+        #expect(try run(bench, exit: 0, "--ack", known, "--dry-run").stderr.contains("would compare with"))
         #expect(try bench.text("c/run-default.json") == before)
+        try lose(bench)
+        _ = try run(bench, exit: 3)
         _ = try run(bench, exit: 0, "--ack", "latest")
         let own = try JSON(parsing: bench.text("c/run-default.json"))["good"]?["snapshot"]?.string
         #expect(own != other && own != nil)

@@ -216,6 +216,13 @@ extension Invocation {
                 .failed, "the suspect snapshot is gone from the vault", at: String(gone.prefix(8)),
                 remedy: "the next run looks again; or name the snapshot that is right")
         }
+        if word == "latest", suspect == nil, suspects.isEmpty, let good = state.good,
+            items.contains(where: { $0.isOrWas(good.snapshot) })
+        {
+            output.note("There is nothing to acknowledge: no snapshot is suspect.")
+            if output.isJSON { output.report(["message_type": "run-ack", "snapshot": .null, "holds": .null]) }
+            return .done
+        }
         let latest = suspect?.id.hex ?? items.max { $0.time < $1.time }?.id
         let snapshot = try vault.resolve(word == "latest" ? latest ?? word : word)
         guard nightly.owns(snapshot) else {
