@@ -34,6 +34,18 @@ func displayWidth_countsColumns(text: String, expected: Int) {
     #expect(table.lines(columns: nil, style: .plain)[1].hasSuffix("a/long/path.pdf"))
 }
 
+/// On a narrow terminal the values stand below their field.
+@Test(arguments: [30, 40, 60, 80, 200])
+func sideBySide_neverExceedsItsColumns(columns: Int) {
+    var table = SideBySide("EXISTING", "INCOMING")
+    table.add("(record)", "Library/AF640A9B-360D-8C79-B11C-3AB8BE229699", nil, differs: true)
+    table.add("a-field-of-20-letter", "What the Tombstone Remembers", "What the Tombstone Forgot", differs: true)
+    let lines = table.lines(columns: columns, style: .plain)
+    #expect(lines.allSatisfy { displayWidth($0) <= columns }, "\(lines)")
+    let text = lines.joined(separator: " ").split(separator: " ")
+    for word in ["a-field-of-20-letter", "Remembers", "Forgot"] { #expect(text.contains { $0 == word }, "\(lines)") }
+}
+
 @Test func json_escapesWhatItMustAndWhatATerminalWouldObey() {
     let value: JSONValue = [
         "z": "a\"\\\n\t\u{1}\u{7F}\u{9B}\u{202E}é日😀", "a": [1, true, nil], "e": [:],

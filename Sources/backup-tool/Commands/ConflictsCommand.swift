@@ -196,7 +196,12 @@ extension ConflictView {
         }
         let resolve = TypedCommand.quoted("conflicts resolve", ["\(conflict.id)"], options: ["with": "CHOICE"])
         output.print(output.advice.completed("Decide with \(resolve):"))
-        for choice in choices { output.print("  \(padded(choice.rawValue, to: 16))  \(meaning(of: choice))") }
+        for choice in choices {
+            let lines = cellLines(meaning(of: choice), to: max((output.out.columns ?? 160) - 20, 12))
+            for (index, line) in lines.enumerated() {
+                output.print("  \(padded(index == 0 ? choice.rawValue : "", to: 16))  \(line)")
+            }
+        }
     }
 
     private func meaning(of choice: ConflictChoice) -> String {

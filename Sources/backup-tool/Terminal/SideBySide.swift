@@ -7,7 +7,9 @@ import BackupKit
 ///       title    Old or New, Never Half     Old or New, Never Half
 ///     ~ year     2020                       2021
 struct SideBySide {
-    private var rows: [(mark: Character, field: String, left: String, right: String)] = []
+    private typealias Row = (mark: Character, field: String, left: String, right: String)
+
+    private var rows: [Row] = []
     private let titles: [String]
 
     init(_ left: String, _ right: String) { titles = ["FIELD", left, right] }
@@ -22,7 +24,8 @@ struct SideBySide {
         let name = min(rows.map { displayWidth($0.field) }.max() ?? 0, 20)
         let fieldWidth = max(name, titles[0].count)
         // Two columns for the mark, two between the others.
-        let width = max((columns - 2 - fieldWidth - 4) / 2, 12)
+        let width = (columns - 2 - fieldWidth - 4) / 2
+        guard width >= 16 else { return rows.flatMap { stacked($0, columns: columns).map(coloured($0.mark, style)) } }
         func line(_ mark: Character, _ field: String, _ left: String, _ right: String) -> String {
             var text = "\(mark) \(padded(field, to: fieldWidth))  \(padded(left, to: width))  \(right)"
             while text.last == " " { text.removeLast() }
@@ -33,23 +36,40 @@ struct SideBySide {
             let cells = [
                 cellLines(row.field, to: fieldWidth), cellLines(row.left, to: width), cellLines(row.right, to: width),
             ]
-            for index in 0..<(cells.map(\.count).max() ?? 0) {
+            lines += (0..<(cells.map(\.count).max() ?? 0)).map { index in
                 let cell = cells.map { index < $0.count ? $0[index] : "" }
-                let text = line(index == 0 ? row.mark : " ", cell[0], cell[1], cell[2])
-                switch row.mark {
-                case "~": lines.append(style.changed(text))
-                case "+": lines.append(style.good(text))
-                case "-": lines.append(style.bad(text))
-                default: lines.append(text)
-                }
-            }
+                return line(index == 0 ? row.mark : " ", cell[0], cell[1], cell[2])
+            }.map(coloured(row.mark, style))
         }
         return lines
+    }
+
+    /// For a narrow terminal: the values below the field, one after the other.
+    private func stacked(_ row: Row, columns: Int) -> [String] {
+        let indent = 6 + (titles.dropFirst().map(\.count).max() ?? 0)
+        let values = zip(titles.dropFirst(), [row.left, row.right]).filter { !$0.1.isEmpty }
+        return ["\(row.mark) \(row.field)"]
+            + values.flatMap { title, value in
+                cellLines(value, to: max(columns - indent, 12)).enumerated().map { index, text in
+                    padded(index == 0 ? "    \(title)" : "", to: indent) + text
+                }
+            }
+    }
+
+    private func coloured(_ mark: Character, _ style: Style) -> (String) -> String {
+        { text in
+            switch mark {
+            case "~": style.changed(text)
+            case "+": style.good(text)
+            case "-": style.bad(text)
+            default: text
+            }
+        }
     }
 }
 
 /// Broken at spaces where there are some, else wherever the line is full.
-private func cellLines(_ text: String, to columns: Int) -> [String] {
+func cellLines(_ text: String, to columns: Int) -> [String] {
     guard displayWidth(text) > columns else { return [text] }
     var lines: [String] = []
     var line = ""
