@@ -105,3 +105,24 @@ private func benchWithAConflict() throws -> Workbench {
     try bench.tool(exit: 0, "undo")
     #expect(try bench.text("store.db.assets/Attachments/x.pdf") == "first")
 }
+
+/// A conflict that was decided while one of its works was on one device only is no question to others, once they have both.
+@Test func aConflictThatWasDecidedOnOneDevice_isNotAskedWhenItsWorksAreShared() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{k, title={One}, year=2001}\n")
+    try bench.write("b.bib", "@misc{k, title={Two}, year=2002}\n")
+    try bench.tool(exit: 0, "import", "a.bib")
+    let id = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Publication'\"").dropLast()
+    try bench.tool(exit: 0, "store", "set-local", String(id))
+    try bench.tool(exit: 3, "import", "b.bib")
+    try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "keep-both")
+    try bench.tool(exit: 0, "store", "enable-cloud", String(id))
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.tool(exit: 0, "store", "init", "--store", "other.db")
+    for _ in 0..<2 {
+        for store in ["store.db", "other.db"] { try bench.tool(exit: 0, "sync", "--store", store, "--hub", "hub.db") }
+    }
+    for store in ["store.db", "other.db"] {
+        #expect(try bench.json(exit: 0, "conflicts", "list", "--store", store)["conflicts"]?.array?.isEmpty == true)
+    }
+}

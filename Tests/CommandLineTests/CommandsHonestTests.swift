@@ -450,6 +450,8 @@ struct CommandsFullDiskTests {
             let isDone = said.status != 1
             #expect(try bench.digest() == (isDone ? after : before), "call \(place) of \(total): \(said)")
             #expect([0, 1, 3].contains(said.status), "call \(place) of \(total): \(said)")
+            let left = try bench.files("store.db.assets").filter { $0.hasPrefix(".incoming") }
+            #expect(isDone || left.isEmpty, "call \(place) of \(total)")
             // The next command that writes puts the rest in order.
             try bench.tool("store", "adopt", "-q")
             #expect(try !bench.exists("store.db.assets/.incoming"), "call \(place) of \(total)")

@@ -198,3 +198,17 @@ private func syncBench() throws -> Workbench {
         try checkSound(bench.path("B.db"))
     }
 }
+
+/// Bytes that two attachments have in common are sent once, and a dry run knows that.
+@Test func aDryRunOfASync_countsBytesOfTwoAttachmentsOnce() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n")
+    for name in ["a", "b"] { try bench.write("files/\(name).pdf", "%PDF the same") }
+    try bench.tool(exit: 0, "import", "a.bib", "--attachments", "files")
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    for words in [["--dry-run"], []] {
+        let done = try bench.tool(["sync", "--hub", "hub.db", "--json"] + words)
+        let result = try JSON(parsing: done.stdoutLines.last ?? "null")
+        #expect(result["attachments"]?["sent"]?.integer == 1, "\(words): \(done.stdout)")
+    }
+}
