@@ -47,6 +47,24 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    /// The backup has a file of the name that would be given to the one in the way, and so has the folder.
+    @Test(arguments: ["merge", "replace"])
+    func aFileInTheWay_takesNoNameOfTheBackup(_ mode: String) throws {
+        let bench = try bench()
+        let day = try bench.shell("date -u +%F").dropLast()
+        try bench.write("files/k_conflict_\(day).txt", "two\n")
+        try bench.tool(exit: 3, "import", "a.bib", "--attachments", "files")
+        try bench.tool(exit: 0, "export", "-o", "b.zip")
+        try bench.shell("rm -f store.db store.db-*")
+        try bench.shell("cd store.db.assets/Attachments; echo mine > k.txt; echo three > k_*.txt")
+        try bench.tool(exit: 3, "restore", "b.zip", "--mode", mode)
+        #expect(try bench.text("store.db.assets/\(path)") == "one\n")
+        #expect(try bench.text("store.db.assets/Attachments/k_conflict_\(day).txt") == "two\n")
+        let texts = try bench.shell("cat store.db.assets/Attachments/* | sort")
+        #expect(texts == "mine\none\nthree\ntwo\n")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
     @Test func aFileInTheWayOfASync_isKeptBesideIt() throws {
         let bench = try bench()
         try bench.tool(exit: 0, "hub", "init", "hub.db")

@@ -88,7 +88,7 @@ extension Intake {
         guard policy != .quarantine else { return }
         var links = LivingLinks(store) { $0.isLocalOnly }
         staying = try overwrite ? links.all() : []
-        ownNames = Set(files.map { ByteName($0.path) })
+        store.comingNames = Set(files.map { ByteName($0.path) })
         for file in files {
             guard let known = try store.ifSound({ try place(of: file) }) ?? nil, !sameBytes(known, file.path) else {
                 continue
@@ -140,9 +140,9 @@ extension Intake {
     }
 
     private func nameBeside(_ asset: Asset) throws -> String {
-        switch try store.nameBesideAnother(asset, isTaken: { ownNames.contains(ByteName($0)) }) {
+        switch try store.nameBesideAnother(asset) {
         case .conflict(let path):
-            ownNames.insert(ByteName(path))
+            store.comingNames.insert(ByteName(path))
             return path
         case .known(let path): return path
         case .added, .unchanged: return asset.path

@@ -92,8 +92,6 @@ final class Intake {
     var staying: Set<ByteName> = []
     /// What the records of a backup link; nil where they come from elsewhere.
     var backupLinks: BackupLinks?
-    /// The names of all files of a backup, and those that were chosen for some of them.
-    var ownNames: Set<ByteName> = []
     struct AssetVersion: Hashable {
         let path: ByteName
         let digest: SHA256Digest

@@ -164,6 +164,7 @@ public enum Restorer {
             of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments))
         defer {
             (intake.moved, intake.backupLinks, intake.namedByDeleted, intake.isFromImbib) = ([:], nil, [], false)
+            intake.store.comingNames = []
         }
         let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
         let publications = try views.takeRecords(into: intake) { record in

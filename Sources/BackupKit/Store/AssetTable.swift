@@ -91,15 +91,18 @@ extension Store {
         let date = String(clock.now().iso8601.prefix(10))
         var path = "\(stem)\(date)\(ending)"
         var number = 2
-        while try asset(path) != nil || isTaken(path) || isOfAnother(path, incoming.digest) {
+        while try asset(path) != nil || isTaken(path) || comingNames.contains(ByteName(path))
+            || isOfAnother(path, incoming.digest)
+        {
             path = "\(stem)\(date)-\(number)\(ending)"
             number += 1
         }
         return .conflict(keptAs: path)
     }
 
-    /// Whether the undo history has other bytes under a path.
+    /// Whether the undo history, or somebody in the store's folder, has other bytes under a path.
     private func isOfAnother(_ path: String, _ digest: SHA256Digest) throws -> Bool {
+        if let stranger = try stranger(at: path), stranger.digest != digest { return true }
         let query = try database.statement("SELECT 1 FROM batch_asset WHERE path = ?1 AND sha256 <> ?2 LIMIT 1")
             .bind(1, path).bind(2, digest.hex)
         defer { query.reset() }

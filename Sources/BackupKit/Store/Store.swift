@@ -45,6 +45,8 @@ public final class Store {
     var takesBackup = false
     /// Records of that backup that are alive in it, and not to be taken for others of their local id.
     var aliveInBackup: Set<RecordID> = []
+    /// The names of that backup's files, and those that were chosen for some of them.
+    var comingNames: Set<ByteName> = []
     /// Keeps writers from collecting bytes that this reader may need.
     private let readerLock: FileHandle?
 
