@@ -13,7 +13,6 @@ extension Synchronizer {
     /// Names the files that are still not here; what is held is named by itself. Said once: nobody may ever send them.
     func reportMissingFiles() throws {
         let missing = try store.filesOnTheWay().filter { damagedAssets[ByteName($0)] == nil }
-        try store.forgetAwaitedFiles()
         guard !missing.isEmpty else { return }
         let what =
             missing.count == 1
@@ -37,7 +36,8 @@ extension Store {
         try database.statement("DELETE FROM awaited_file WHERE path = ?").bind(1, path).run()
     }
 
-    fileprivate func forgetAwaitedFiles() throws {
+    /// When the sync has nothing left to do but to name them.
+    func forgetAwaitedFiles() throws {
         guard try database.integer("SELECT EXISTS (SELECT 1 FROM awaited_file)") != 0 else { return }
         try write { try database.execute("DELETE FROM awaited_file") }
     }

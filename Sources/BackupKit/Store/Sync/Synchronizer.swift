@@ -128,6 +128,7 @@ public final class Synchronizer {
         try reportMissingFiles()
         reportClock()
         result.held = try store.held()
+        try store.forgetAwaitedFiles()
         return result
     }
 
