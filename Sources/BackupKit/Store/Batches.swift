@@ -159,12 +159,14 @@ extension Store {
         if try !replaced.step() { try noteAdded(old, becomes: change, edited: true) }
     }
 
-    /// Follows a row that a batch added to its new number.
+    /// Follows a row that a batch added to its new number. A damaged batch may claim the numbers of others, too: it claims
+    /// more than they have.
     func noteAdded(_ old: Int64, becomes change: Int64, edited: Bool) throws {
         try database.statement(
             """
-            INSERT INTO batch_added (change, edited, batch) SELECT ?1, ?2, id FROM batch
+            INSERT OR REPLACE INTO batch_added (change, edited, batch) SELECT ?1, ?2, id FROM batch
             WHERE undone_at IS NULL AND first_change <= ?3 AND last_change >= ?3
+            ORDER BY last_change - first_change LIMIT 1
             """
         ).bind(1, change).bind(2, edited ? Int64(1) : 0).bind(3, old).run()
     }

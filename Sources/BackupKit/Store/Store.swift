@@ -374,10 +374,12 @@ public final class Store {
     /// numbers is asked, so that none is given out twice.
     func lastChange() throws -> Int64 {
         if let counter = try soundCounter() { return counter }
-        let told = try ["SELECT max(change) FROM asset", "SELECT max(pushed_through) FROM hub_link"].map { query in
-            try database.integer(query)
+        let columns = [("asset", "change"), ("hub_link", "pushed_through"), ("batch", "last_change")]
+        let told = try columns.map { table, column in
+            try database.integer(
+                "SELECT ifnull(max(\(column)), 0) FROM \(table) WHERE \(column) <= \(RowReader.changeLimit / 2)")
         }
-        return max(try newestChange(), told.filter { $0 <= RowReader.changeLimit / 2 }.max() ?? 0)
+        return max(try newestChange(), told.max() ?? 0)
     }
 
     func nextChange() -> Int64 {

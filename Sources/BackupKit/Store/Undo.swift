@@ -60,6 +60,7 @@ extension Store {
     }
 
     private func revert(_ batch: Batch, as kind: String, dryRun: Bool) throws -> UndoResult {
+        try checkNumbers(of: batch)
         var result = UndoResult(batch: batch)
         // Both an undo and its redo are of the work itself.
         let isOfWork = ![Self.undoBatch, Self.redoBatch].contains(batch.kind)

@@ -64,7 +64,10 @@ public struct StoreCheck {
             try check.checkSettings()
             try check.checkQueues()
             // Nothing that a nightly backup has to distrust the store for.
-            if indexes { check.result.findings += try store.oddConflicts().map(\.finding) }
+            if indexes {
+                check.result.findings += try store.oddConflicts().map(\.finding)
+                check.result.findings += try store.oddBatches().map(\.oddNumbers)
+            }
             try check.checkPurge()
             try check.checkAssets(files)
         } catch let error as BackupError where error.code == .damaged {

@@ -75,6 +75,7 @@ struct StoreRepair {
         }
         try mendQueues()
         for conflict in conflicts { try mend(conflict) }
+        try mendBatches()
         // What counts the changes of this transaction is written at its end, and is looked at before.
         try store.saveCounter()
         result.left = try StoreCheck.inTransaction(store, files: .sizes).findings
