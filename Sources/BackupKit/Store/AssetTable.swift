@@ -27,6 +27,7 @@ extension Store {
     static let incomingFolder = ".incoming"
     /// Where 0.1.0 kept replaced assets for an undo.
     static let keptFolder = ".kept"
+    static let ownFolders = [incomingFolder, keptFolder, blobFolder]
     private static let columns = assetColumnNames.joined(separator: ", ")
 
     /// Visits every asset. Rows that are damaged are handed to `damaged`.
@@ -218,19 +219,21 @@ extension Store {
         return "'cp \(mine) \(its)' and then 'backup-tool store adopt' make it the attachment again"
     }
 
-    /// Whether a path stays below the assets' folder, out of what the store keeps there for itself, and off the names that
-    /// every export has for files of its own.
+    /// Whether a new attachment may have a path: off the names that every export has for files of its own, too.
     static func check(_ path: String) throws {
-        try EntryName.check(path)
+        try checkPlace(path)
         if EntryName.isReserved(path) {
             throw BackupError(.refused, "is the name of a file that every export has", at: path)
         }
-        let parts = path.utf8.split(separator: UInt8(ascii: "/"), omittingEmptySubsequences: false).map { Array($0) }
-        let refused: [[UInt8]] = [[], Array(".".utf8), Array("..".utf8)]
-        let own = [incomingFolder, keptFolder, blobFolder].map { Array($0.utf8) }
-        guard !path.utf8.contains(0), !parts.contains(where: refused.contains), let first = parts.first,
-            !own.contains(first)
-        else { throw BackupError(.refused, "is no path for an attachment", at: path) }
+    }
+
+    /// Whether a path stays below the assets' folder, and out of what the store keeps there for itself.
+    static func checkPlace(_ path: String) throws {
+        try EntryName.check(path)
+        let first = path.utf8.prefix { $0 != UInt8(ascii: "/") }
+        if ownFolders.contains(where: { first.elementsEqual($0.utf8) }) {
+            throw BackupError(.refused, "is no path for an attachment", at: path)
+        }
     }
 
     private static func needsBatch(_ path: String) -> BackupError {

@@ -36,6 +36,9 @@ enum RowReader {
     static func asset(_ row: Statement) throws -> Asset {
         do {
             let path = try text(row, 0, "path")
+            do { try Store.checkPlace(path) } catch let error as BackupError {
+                throw Problem(reason: "'path' \(error.message)")
+            }
             let size = try integer(row, 1, "size", in: 0...(1 << 60))
             let hex = Array(try text(row, 2, "sha256").utf8)
             guard let digest = hex.withUnsafeBytes({ SHA256Digest(hexBytes: $0[...]) }) else {

@@ -80,6 +80,10 @@ extension StoreRepair {
         try store.forEachAsset(damaged: { damaged.append($0) }) { _ in }
         for row in damaged {
             let path = row.subject
+            if (try? Store.checkPlace(path)) == nil {
+                try mendPath(of: row)
+                continue
+            }
             let noted = try store.changedSmallRows(of: "asset").first { sameBytes($0.key, path) }?.notedAsset
             let known = try noted ?? source.flatMap { source in try source.ifSound { try source.asset(path) } ?? nil }
             let file = try store.file(at: path, isLocalOnly: known?.isLocalOnly ?? row.isLocalOnly)
@@ -94,6 +98,15 @@ extension StoreRepair {
                 try takeOut(row, "asset", key: "path", .accept, message)
                 if let file { try store.putRow(file) }
             }
+        }
+    }
+
+    /// A row under whose path no file can lie. Where an attachment has the same bytes, nothing is lost with it.
+    private mutating func mendPath(of row: DamagedRow) throws {
+        if let digest = row.digest, try store.hasAsset(digest: digest) {
+            try takeOut(row, "asset", key: "path", .exact, "is no attachment: its bytes are those of another one")
+        } else if accepts {
+            try takeOut(row, "asset", key: "path", .accept, "cannot be read, and was given up")
         }
     }
 
@@ -184,5 +197,12 @@ extension Store {
         let query = try database.prepare("SELECT 1 FROM asset WHERE sha256 = ? AND modified_ns = ?")
             .bind(1, other.digest.hex).bind(2, other.modifiedNanoseconds)
         return try query.step()
+    }
+
+    /// Whether an attachment that can be read has these bytes.
+    fileprivate func hasAsset(digest: SHA256Digest) throws -> Bool {
+        var isFound = false
+        try forEachAsset(damaged: { _ in }) { isFound = isFound || $0.digest == digest }
+        return isFound
     }
 }

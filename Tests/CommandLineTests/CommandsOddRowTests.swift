@@ -1,0 +1,76 @@
+import TestSupport
+import Testing
+
+/// One row of a small table that is odd costs itself only, and the advice about it works.
+@Suite struct CommandsOddRowTests {
+    private func bench() throws -> Workbench {
+        let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "pw"])
+        for number in 1...4 { try bench.write("lib/pdfs/a\(number).pdf", "file \(number)\n") }
+        try bench.write(
+            "lib/all.bib",
+            (1...4).map { "@misc{k\($0), title={T\($0)}, author={A\($0)}, file={:pdfs/a\($0).pdf:PDF}}\n" }.joined())
+        try bench.write("lib/settings.json", #"{"a":1,"b":2,"c":3,"d":4}"#)
+        try bench.tool(
+            exit: 0, "import", "--create", "lib", "--attachments", "lib/pdfs", "--only",
+            "publications,attachments,settings")
+        try bench.tool(exit: 0, "export", "-o", "good.zip")
+        return bench
+    }
+
+    private func execute(_ bench: Workbench, _ sql: String) throws { try bench.shell("sqlite3 store.db \"\(sql)\"") }
+
+    /// A disk tells no trigger.
+    private func rot(_ bench: Workbench, _ sql: String) throws {
+        try execute(
+            bench,
+            """
+            CREATE TEMP TABLE noted AS SELECT * FROM witness; \(sql); DELETE FROM witness;
+            INSERT INTO witness SELECT * FROM noted
+            """)
+    }
+
+    private func said(_ result: ProcessResult) -> String { result.stdout + result.stderr }
+
+    @Test(arguments: [
+        "'Attachments/odd' || char(10) || 'x.pdf'", "'Attachments/odd' || char(0) || 'x.pdf'", "'../odd.pdf'",
+        "'/odd.pdf'", "'Attachments/odd' || printf('%.300c', 'n')", "'.blobs/odd'", "'Attachments//odd.pdf'",
+    ])
+    func aRowThatNamesNoAttachment_costsItselfOnly(path: String) throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try bench.tool(exit: 0, "vault", "init", "--vault", "v")
+        try bench.shell("rm store.db.assets/Attachments/a2.pdf")
+        try execute(
+            bench,
+            """
+            UPDATE record SET fields = replace(fields, 'T3', 'X3');
+            INSERT INTO asset SELECT \(path), size, '0000' || substr(sha256, 5), 0, 1, change FROM asset LIMIT 1
+            """)
+        let check = said(try bench.tool(exit: 4, "store", "check"))
+        #expect(check.contains("odd") && check.contains("a2.pdf") && check.contains("is not what"), "\(check)")
+        let mended = said(try bench.tool(exit: 4, "store", "repair", "--from", "good.zip"))
+        #expect(mended.contains("a2.pdf: its file is again") && mended.contains("odd"), "\(mended)")
+        #expect(try bench.exists("store.db.assets/Attachments/a2.pdf"))
+        for command in [
+            "store adopt", "restore good.zip --mode replace", "export -o out", "store digest", "vault backup --vault v",
+        ] {
+            let result = try bench.tool(command.split(separator: " ").map(String.init))
+            #expect(result.status == 3 && said(result).contains("odd"), "\(command): \(said(result))")
+        }
+        try bench.tool(exit: 0, "restore", "good.zip")
+        try bench.tool(exit: 0, "store", "repair", "--accept")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+        #expect(try bench.shell("cat store.db.damaged-*").contains("odd"))
+    }
+
+    @Test func aRowThatNamesNoAttachment_goes_whereItsBytesAreAnothers() throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try rot(bench, "UPDATE asset SET path = 'Attachments/a' || char(7) || '.pdf' WHERE path LIKE '%a2%'")
+        try bench.tool(exit: 4, "store", "check")
+        try bench.tool(exit: 0, "store", "repair")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+    }
+}
