@@ -73,4 +73,19 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
         #expect(try bench.digest() == digest)
     }
+
+    @Test(arguments: ["size + 1", "0", "1 << 59", "300000000"])
+    func aWrongSizeOfASoundFile_isSetRight(size: String) throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try execute(bench, "UPDATE asset SET size = \(size) WHERE path LIKE '%a2%'")
+        let check = said(try bench.tool(exit: 4, "store", "check"))
+        #expect(check.contains("a2.pdf") && !check.contains("--from"), "\(check)")
+        for more in [["--from", "good.zip", "--dry-run"], []] {
+            let told = try bench.tool(["store", "repair"] + more)
+            #expect(told.status == 0 && told.stdoutLines.count == 1, "\(said(told))")
+        }
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+    }
 }

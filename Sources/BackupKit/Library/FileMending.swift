@@ -32,8 +32,10 @@ enum FileMending {
         var harmed: [(asset: Asset, finding: Finding)] = []
         try store.forEachAsset(damaged: { _ in }) { asset in
             try Interrupt.check()
-            // What an app has changed is a warning, and stays.
-            if let finding = try StoreCheck.judge(asset, in: store, .digests), finding.severity == .damage {
+            // What an app has changed is a warning, and stays. A row that is wrong about a sound file is not for the backup.
+            if let finding = try StoreCheck.judge(asset, in: store, .digests), finding.severity == .damage,
+                finding.code != .recordChanged
+            {
                 harmed.append((asset, finding))
             }
         }

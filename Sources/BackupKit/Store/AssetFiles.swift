@@ -80,6 +80,22 @@ extension Store {
         try pending(asset.path) != nil ? blobPath(asset.digest) : "\(assetFolder)/\(asset.path)"
     }
 
+    /// Where its file lies. A command that had no room for more has perhaps put it in place and not noted that.
+    func foundPlace(of asset: Asset) throws -> String {
+        let places = try [place(of: asset), "\(assetFolder)/\(asset.path)"]
+        return try places.first { try FileStatus.ofName($0)?.isRegular == true } ?? places[0]
+    }
+
+    /// The size of a file that has the digest of its row and not its size: then the row is wrong. Nil where they agree, or
+    /// where the file is another one.
+    func sizeOfSoundFile(of asset: Asset) throws -> Int64? {
+        let path = try foundPlace(of: asset)
+        guard let status = try FileStatus.ofName(path), status.isRegular, status.size != asset.size else { return nil }
+        do { return try Self.digest(ofFile: path) == asset.digest ? status.size : nil } catch let error as BackupError
+            where error.isVerdict
+        { return nil }
+    }
+
     /// Whether two names are of one file, or of a file and the copy that was made of it.
     static func isSameFile(_ one: FileStatus, _ other: FileStatus) -> Bool {
         one.isSame(as: other)

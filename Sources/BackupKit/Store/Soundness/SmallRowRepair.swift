@@ -4,6 +4,7 @@ extension StoreRepair {
         try mendSettings()
         try mendAssets()
         try mendUnreadableAssets()
+        try mendSizes()
         try mendLatestTime()
         guard accepts else { return }
         for row in try store.changedSmallRows() {
@@ -118,6 +119,20 @@ extension StoreRepair {
         replaced.append(row.line)
         try store.database.statement("DELETE FROM \(table) WHERE hex(\(key)) = ?").bind(1, row.hex(of: key)).run()
         _ = store.nextChange()
+    }
+
+    /// A file that has the digest of its row tells its size.
+    private mutating func mendSizes() throws {
+        var wrong: [(path: String, size: Int64)] = []
+        try store.forEachAsset(damaged: { _ in }) { asset in
+            try Interrupt.check()
+            if let size = try store.sizeOfSoundFile(of: asset) { wrong.append((asset.path, size)) }
+        }
+        for (path, size) in wrong {
+            note(.exact, path, "has the size of its file again, whose bytes are the right ones")
+            try store.database.statement("UPDATE asset SET size = ? WHERE path = ?").bind(1, size).bind(2, path).run()
+            _ = store.nextChange()
+        }
     }
 
     private mutating func putRow(_ asset: Asset, isThere: Bool) throws {

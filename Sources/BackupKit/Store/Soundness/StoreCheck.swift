@@ -275,9 +275,7 @@ public struct StoreCheck {
     private static let repairFile = "'backup-tool store repair --from BACKUP' brings it back"
 
     private static func look(at asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
-        // A command that had no room for more has perhaps put it in place and not noted that.
-        let places = try [store.place(of: asset), "\(store.assetFolder)/\(asset.path)"]
-        let path = try places.first { try FileStatus.ofName($0)?.isRegular == true } ?? places[0]
+        let path = try store.foundPlace(of: asset)
         guard let status = try FileStatus.ofName(path), status.isRegular else {
             return Finding(
                 .entryMissing, .damage, asset.path, "its file is missing",
@@ -289,6 +287,11 @@ public struct StoreCheck {
         let old = "'backup-tool restore BACKUP --match NAME' brings back what it was"
         let choice = isEdited ? "'backup-tool store adopt' keeps it as it is now; \(old)" : repairFile
         guard status.size == asset.size else {
+            if files == .digests, try store.sizeOfSoundFile(of: asset) != nil {
+                return Finding(
+                    .recordChanged, .damage, asset.path,
+                    "has \(status.size) bytes, and the right ones; the store says \(asset.size)", remedy: repair)
+            }
             return Finding(
                 .sizeMismatch, severity, asset.path, "its file has \(status.size) bytes instead of \(asset.size)",
                 remedy: choice)
