@@ -35,9 +35,26 @@ extension Store {
         damaged: ((DamagedRow) throws -> Void)? = nil, _ body: (Asset) throws -> Void
     ) throws {
         let query = try database.prepare("SELECT \(Self.columns) FROM asset ORDER BY path")
+        var last: String?
         while try query.step() {
-            if let asset = try ifSound(damaged, { try RowReader.asset(query) }) { try body(asset) }
+            let asset = try ifSound(damaged) {
+                let asset = try RowReader.asset(query)
+                // A damaged page can break the order, and only then can one path come twice.
+                if let last, !precedesBytewise(last, asset.path), try hasTwice(asset.path) {
+                    throw RowReader.repeatedAsset(query)
+                }
+                return asset
+            }
+            guard let asset else { continue }
+            last = asset.path
+            try body(asset)
         }
+    }
+
+    /// Not by the order of the table, which may be damaged.
+    private func hasTwice(_ path: String) throws -> Bool {
+        let query = try database.prepare("SELECT count(*) FROM asset WHERE +path = ?").bind(1, path)
+        return try query.step() && query.integer(0) > 1
     }
 
     public func asset(_ path: String) throws -> Asset? {

@@ -116,6 +116,9 @@ extension Store {
             _ = try lines.write(stored.record, background.add)
         }
         damage.noteGone(try goneRecords(besides: tally).count, from: path)
+        for row in try changedSmallRows() where row.isGone {
+            if let lost = DamagedRow(changed: row), kinds.contains(lost.kind) { damage.note(lost) }
+        }
         try lines.finish(background.add)
         var digest = try background.finish()
         if kinds.contains(.attachments) { try forEachAsset(damaged: { damaged.add($0) }) { digest.add($0) } }

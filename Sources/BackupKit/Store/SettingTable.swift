@@ -5,8 +5,14 @@ extension Store {
         let query = try database.prepare(
             "SELECT \(Self.settingColumnNames.joined(separator: ", ")) FROM setting ORDER BY key")
         var found: [Field] = []
+        var keys: Set<ByteName> = []
         while try query.step() {
-            if let setting = try ifSound(damaged, { try RowReader.setting(query) }) { found.append(setting) }
+            let setting = try ifSound(damaged) {
+                let setting = try RowReader.setting(query)
+                guard keys.insert(ByteName(setting.name)).inserted else { throw RowReader.repeatedSetting(query) }
+                return setting
+            }
+            if let setting { found.append(setting) }
         }
         return found
     }

@@ -28,10 +28,13 @@ public struct DamagedRow: Error, Sendable, Hashable {
         line = JSON.object([.init("row", ["change": JSON(change)]), .init("table", .string("record"))]).compact
     }
 
-    /// The row of an attachment that differs from what was noted of it.
-    init(asset row: ChangedRow) {
-        (table, subject, reason, kind) = (.asset, row.key, row.reason, .attachments)
-        line = JSON.object([.init("row", ["path": .string(row.key)]), .init("table", .string("asset"))]).compact
+    /// A row of attachments or settings that differs from what was noted of it; nil where it is of another table.
+    init?(changed row: ChangedRow) {
+        guard let table = Table(rawValue: row.table) else { return nil }
+        (self.table, subject, reason) = (table, row.key, row.reason)
+        kind = table == .asset ? .attachments : .settings
+        let key = table == .asset ? "path" : "key"
+        line = JSON.object([.init("row", [key: .string(row.key)]), .init("table", .string(row.table))]).compact
     }
 
     /// A line of `damaged.jsonl`. Throws when it is none.

@@ -69,6 +69,22 @@ enum RowReader {
         }
     }
 
+    // MARK: Rows whose key an earlier row has
+
+    static func repeatedAsset(_ row: Statement) -> DamagedRow {
+        repeated(.asset, .attachments, Store.assetColumnNames, row)
+    }
+
+    static func repeatedSetting(_ row: Statement) -> DamagedRow {
+        repeated(.setting, .settings, Store.settingColumnNames, row)
+    }
+
+    private static func repeated(
+        _ table: DamagedRow.Table, _ kind: Kind, _ columns: [String], _ row: Statement
+    ) -> DamagedRow {
+        DamagedRow(table, row.text(0), "is there twice", kind: kind, columns: columns, of: row)
+    }
+
     // MARK: Values
 
     private static func text(

@@ -109,7 +109,7 @@ public final class Synchronizer {
             try meet()
             try holdUnreachable()
             for row in try store.changedSmallRows(of: "asset") {
-                damagedAssets[ByteName(row.key)] = DamagedRow(asset: row)
+                damagedAssets[ByteName(row.key)] = DamagedRow(changed: row)
             }
             try store.write { try store.shareConflicts() }
             try converse()
