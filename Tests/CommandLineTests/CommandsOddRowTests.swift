@@ -121,4 +121,20 @@ import Testing
         try bench.shell("$T restore good.zip --create --store new.db --only publications,attachments,settings")
         #expect(try bench.digest("new.db") == digest)
     }
+
+    @Test func aFileWhoseRowIsGone_isNamedByEveryBackup() throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try bench.tool(exit: 0, "vault", "init", "--vault", "v")
+        try execute(bench, "DELETE FROM asset WHERE path LIKE '%a2%'")
+        try bench.tool(exit: 3, "store", "check")
+        for command in ["export -o out", "export --format imbib -o imbib", "vault backup --vault v"] {
+            let result = try bench.tool(command.split(separator: " ").map(String.init))
+            #expect(result.status == 3 && said(result).contains("a2.pdf"), "\(command): \(said(result))")
+        }
+        try bench.tool(exit: 0, "export", "--only", "publications", "-o", "some")
+        try bench.tool(exit: 0, "store", "adopt", "Attachments/a2.pdf")
+        try bench.tool(exit: 0, "export", "-o", "whole")
+        #expect(try bench.digest() == digest)
+    }
 }
