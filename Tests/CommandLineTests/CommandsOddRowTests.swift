@@ -137,4 +137,29 @@ import Testing
         try bench.tool(exit: 0, "export", "-o", "whole")
         #expect(try bench.digest() == digest)
     }
+
+    @Test(arguments: [
+        "UPDATE meta SET value = '0123456789abcdef' WHERE key = 'hash_seed'",
+        "DELETE FROM meta WHERE key = 'hash_seed'", "UPDATE meta SET value = 'x' WHERE key = 'hash_seed'",
+        "UPDATE noted SET row = '0123456789abcdef' WHERE key = 'hash_seed'",
+        "DELETE FROM meta WHERE key = 'keys_fold_uuids'",
+    ])
+    func aSeedThatIsNotTheRows_isFound_andCostsNoRecord(rotten: String) throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try rot(bench, rotten)
+        let check = said(try bench.tool(exit: 4, "store", "check"))
+        #expect(check.contains("meta ") && !check.contains("Library/") && !check.contains("the index"), "\(check)")
+        try bench.tool(exit: 0, "export", "-o", "out")
+        try bench.shell("cp store.db whole.db; cp -r store.db.assets whole.db.assets")
+        try bench.tool(exit: 0, "store", "repair", "--store", "whole.db")
+        try bench.tool(exit: 0, "store", "check", "--store", "whole.db")
+        #expect(try bench.digest("whole.db") == digest)
+        // What really is damaged is told apart.
+        try execute(bench, "UPDATE record SET fields = replace(fields, 'T3', 'X3') WHERE fields LIKE '%T3%'")
+        let left = said(try bench.tool(exit: 4, "store", "repair"))
+        #expect(left.contains("damage: Library/") && !left.contains(" more: "), "\(left)")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.zip")
+        #expect(try bench.digest() == digest)
+    }
 }

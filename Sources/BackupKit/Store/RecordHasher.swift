@@ -141,16 +141,44 @@ extension RecordHasher {
     private static let seedName = "hash_seed"
     private static let foldName = "keys_fold_uuids"
 
-    /// To a reader, every row of a store that has lost its seed is one that nothing proves, and is shown as it is.
+    /// To a reader, every row of a store that has lost its seed is one that nothing proves, and is shown as it is. Where the
+    /// table `meta` and what was noted of it differ, that seed is right which the hash of some row was made with.
     init(_ database: SQLite, forReading: Bool = false) throws {
-        let query = try database.prepare("SELECT value FROM meta WHERE key = ?").bind(1, Self.seedName)
-        let seed = try query.step() ? UInt64(query.text(0), radix: 16) : nil
-        guard let seed = seed ?? (forReading ? 0 : nil) else {
+        let isFolding = try !Self.told(Self.foldName, in: database).isEmpty
+        let seeds = try Self.told(Self.seedName, in: database).compactMap { UInt64($0, radix: 16) }
+        let hashers = seeds.map { RecordHasher(seed: $0, foldsUUIDs: isFolding) }
+        let proved = try hashers.count > 1 ? Self.firstThatFits(hashers, database) : nil
+        if let hasher = proved ?? hashers.first {
+            self = hasher
+        } else if forReading {
+            self.init(seed: 0, foldsUUIDs: isFolding)
+        } else {
             throw BackupError(.damaged, Self.lacksSeed, at: database.path, remedy: Self.withoutSeed)
         }
-        query.reset()
-        query.bind(1, Self.foldName)
-        self.init(seed: seed, foldsUUIDs: try query.step())
+    }
+
+    /// The values that `meta` and what was noted of it have for a key: one, where they agree.
+    private static func told(_ key: String, in database: SQLite) throws -> [String] {
+        let isNoted = try database.integer("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'witness')") != 0
+        let note = isNoted ? "UNION ALL SELECT row FROM witness WHERE place = 'meta' AND key = ?1" : ""
+        let query = try database.prepare("SELECT value FROM meta WHERE key = ?1 \(note)").bind(1, key)
+        var values: [String] = []
+        while try query.step() { if !values.contains(query.text(0)) { values.append(query.text(0)) } }
+        return values
+    }
+
+    private static func firstThatFits(_ hashers: [RecordHasher], _ database: SQLite) throws -> RecordHasher? {
+        let rows = try database.prepare(
+            "SELECT \(Store.recordColumns), row_hash FROM record WHERE row_hash IS NOT NULL")
+        while try rows.step() {
+            if let hasher = hashers.first(where: { $0.row(of: rows) == rows.integer(13) }) { return hasher }
+        }
+        return nil
+    }
+
+    /// What `meta` has to say for these hashes.
+    var metaRows: [(key: String, value: String)] {
+        [(Self.seedName, String(seed, radix: 16))] + (foldsUUIDs ? [(Self.foldName, "1")] : [])
     }
 
     static let lacksSeed = "the table 'meta' has lost the seed of the store's hashes, so nothing proves its rows"

@@ -6,6 +6,7 @@ extension StoreRepair {
         try mendUnreadableAssets()
         try mendSizes()
         try mendLatestTime()
+        try mendSeed()
         guard accepts else { return }
         for row in try store.changedSmallRows() {
             note(.accept, row.subject, row.isGone ? "was accepted as lost" : "was taken as it is")
@@ -152,6 +153,17 @@ extension StoreRepair {
             try store.database.statement("DELETE FROM asset WHERE path = ?").bind(1, other.path).run()
         }
         try store.putRow(asset)
+    }
+
+    // MARK: The seed of the hashes
+
+    /// The rows tell which seed is theirs.
+    private mutating func mendSeed() throws {
+        let changed = try store.changedSmallRows(of: "meta").map(\.key)
+        for (key, value) in store.hasher.metaRows where changed.contains(key) {
+            try store.database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)").bind(1, key).bind(2, value).run()
+            note(.exact, "meta \(key)", "is again what the rows were written with")
+        }
     }
 
     // MARK: The store's clock
