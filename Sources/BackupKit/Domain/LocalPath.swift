@@ -26,6 +26,7 @@ public enum LocalPath {
         let problem =
             scheme == "vault" ? "a vault cannot be used here" : "'\(scheme):' addresses are not supported"
         throw BackupError(
-            .usage, problem, at: path, remedy: "name a file or a folder; write ./\(path) if this is its name")
+            .usage, problem, at: Address.withoutPassword(path),
+            remedy: "name a file or a folder; write ./ in front if this is its name")
     }
 }

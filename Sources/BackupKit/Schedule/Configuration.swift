@@ -4,6 +4,8 @@ public struct Configuration: Sendable {
         /// Relative to the file's folder; `~/` is the home folder.
         case path
         case text
+        /// Of the shell, which may hold a secret.
+        case command
         /// One text, or a list of them.
         case texts
         /// Tags of snapshots, but for those that runs give by themselves.
@@ -126,9 +128,18 @@ public struct Configuration: Sendable {
         return policy
     }
 
-    /// Every setting that somebody made, in the order of `keys`, with its value as it would be written and its line.
+    /// Every setting that somebody made, in the order of `keys`, with its value as it would be written, but for secrets, and
+    /// its line.
     public var effective: [(key: String, value: String, line: Int)] {
-        Self.keys.compactMap { key in values[key.name].map { (key.name, $0.content.shown, $0.line) } }
+        Self.keys.compactMap { key in values[key.name].map { (key.name, Self.shown($0.content, of: key), $0.line) } }
+    }
+
+    private static func shown(_ content: TOMLValue.Content, of key: Key) -> String {
+        switch (key.kind, content) {
+        case (.command, _): "(not shown)"
+        case (.url, .string(let address)): TOMLValue.Content.string(Address.host(address)).shown
+        default: content.shown
+        }
     }
 }
 

@@ -11,7 +11,7 @@ extension Configuration {
     private static let forVaults = [
         Key("vault", .path, "the vault to use when none is named"),
         Key("password-file", .path, "the file that holds the vault's password"),
-        Key("password-command", .text, "the command that prints the vault's password"),
+        Key("password-command", .command, "the command that prints the vault's password"),
         Key("snapshot.host", .text, "the name of this machine in snapshots; usually its own"),
         Key("snapshot.tags", .tags, "tags for every snapshot that a run takes"),
     ]
@@ -62,7 +62,7 @@ extension Configuration.Kind {
     var sentence: String {
         switch self {
         case .path: "a path in quotes"
-        case .text: "text in quotes, and not empty"
+        case .text, .command: "text in quotes, and not empty"
         case .texts: "text in quotes, or a list of texts"
         case .tags: "a tag in quotes, or a list of tags, without commas, and neither suspect nor partial"
         case .oneOf(let allowed): "one of: \(allowed.map { "\"\($0)\"" }.joined(separator: ", "))"
@@ -81,7 +81,7 @@ extension Configuration.Kind {
     /// Whether a value is of this kind, and in its range.
     func takes(_ content: TOMLValue.Content) -> Bool {
         switch (self, content) {
-        case (.path, .string(let text)), (.text, .string(let text)): !text.isEmpty
+        case (.path, .string(let text)), (.text, .string(let text)), (.command, .string(let text)): !text.isEmpty
         case (.texts, .string), (.oneOf, .string), (.boolean, .boolean): true
         case (.tags, .string(let tag)): SnapshotTag.mayBeGiven(tag)
         case (.texts, .array(let list)), (.tags, .array(let list)):

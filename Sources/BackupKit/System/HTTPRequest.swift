@@ -74,12 +74,7 @@ public struct HTTPRequest: Sendable {
         }
     }
 
-    /// Without what may be a secret: addresses of this sort carry their keys in the path.
-    private var shownURL: String {
-        let parts = url.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
-        guard parts.count > 2 else { return "the address" }
-        return "\(parts[0])//\(parts[2].split(separator: "@").last ?? "")/…"
-    }
+    private var shownURL: String { Address.host(url) }
 }
 
 /// Calls `body` with pointers to C strings that live as long as the call, and a nil after the last.

@@ -132,7 +132,9 @@ extension Invocation {
         if named.hasPrefix("local:") { return String(named.dropFirst("local:".count)) }
         // "s3:…" as a folder would become an empty vault beside the real one.
         if LocalPath.scheme(of: named) != nil {
-            throw BackupError(.usage, "vaults of this kind are not supported yet", at: named, remedy: "name a folder")
+            throw BackupError(
+                .usage, "vaults of this kind are not supported yet", at: Address.withoutPassword(named),
+                remedy: "name a folder")
         }
         return named
     }
