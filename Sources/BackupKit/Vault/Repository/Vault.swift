@@ -30,7 +30,7 @@ public final class Vault: Sendable {
 
     public static func open(_ backend: any VaultBackend, password: [UInt8]) throws -> Vault {
         guard try backend.size(.config) != nil else {
-            guard try !holdsData(backend) else { throw lostConfiguration(.damaged, backend) }
+            guard try !holdsData(backend) else { throw try lostConfiguration(.damaged, backend) }
             guard try backend.list(.key).items.isEmpty else {
                 throw BackupError(
                     .notFound, "making this vault was interrupted: it has a key and no configuration",
@@ -65,13 +65,14 @@ public final class Vault: Sendable {
         }
         let keys = KeyRing(backend: backend)
         let isFresh = try backend.list(.key).items.isEmpty
+        guard try !holdsData(backend) || !isFresh && resume else { throw try lostConfiguration(.exists, backend) }
         guard isFresh || resume else {
             throw BackupError(
-                .exists, "there are keys already, of a vault that lost its configuration or was never finished",
-                at: backend.location, remedy: "finish it with --resume if nothing was ever kept in it")
+                .exists, "there are keys already, of a vault that was never finished", at: backend.location,
+                remedy: "finish it with --resume")
         }
-        guard try isFresh || !holdsData(backend) else { throw lostConfiguration(.exists, backend) }
         let opened = try isFresh ? keys.make(password, cost, clock) : keys.open(password: password)
+        try checkKey(opened, of: backend)
         do {
             let id = try SecureRandom.bytes(32).withUnsafeBytes { SHA256Digest($0) }
             var generator = SystemRandomNumberGenerator()
@@ -91,10 +92,43 @@ public final class Vault: Sendable {
         try [VaultFile.Kind.snapshot, .index, .data].contains { try !backend.list($0).items.isEmpty }
     }
 
-    private static func lostConfiguration(_ code: ErrorCode, _ backend: any VaultBackend) -> BackupError {
-        BackupError(
-            code, "there are packs or snapshots of a vault that lost its configuration", at: backend.location,
-            remedy: "bring back the file 'config' from a copy")
+    /// Whoever has the key can write the configuration anew: only the polynomial that cut the chunks is lost with it, and
+    /// nobody needs that to read.
+    private static func lostConfiguration(_ code: ErrorCode, _ backend: any VaultBackend) throws -> BackupError {
+        let copy = "copy it from any copy of this vault"
+        let isWithoutKeys = try backend.list(.key).items.isEmpty
+        let isUnproved = try sealedFiles(of: backend).isEmpty
+        return BackupError(
+            code, "the file is lost; there are packs or snapshots of this vault", at: backend.place(.config),
+            remedy: isWithoutKeys
+                ? "\(copy), with the folder 'keys', which is lost, too"
+                : isUnproved
+                    ? "\(copy), with the folders 'snapshots' and 'index', which are lost, too"
+                    : "\(copy). Where there is none, 'backup-tool vault init --resume' with the vault's password makes it "
+                        + "again: all snapshots stay readable, and the next backup stores much once more")
+    }
+
+    /// What proves that a key is the vault's.
+    private static func sealedFiles(of backend: any VaultBackend) throws -> [VaultFile] {
+        try [VaultFile.Kind.snapshot, .index].flatMap { kind in
+            try backend.list(kind).items.map { VaultFile(kind, $0.id) }
+        }
+    }
+
+    /// Throws when there is data, and nothing proves that it was sealed with the key.
+    private static func checkKey(_ opened: KeyRing.Opened, of backend: any VaultBackend) throws {
+        guard try holdsData(backend) else { return }
+        let cipher = try VaultCipher(opened.key)
+        let files = try sealedFiles(of: backend)
+        if files.isEmpty { throw try lostConfiguration(.exists, backend) }
+        func opens(_ file: VaultFile) -> Bool {
+            (try? backend.readAll(file, limit: Unpacked.Cap.index)).flatMap { try? cipher.open($0) } != nil
+        }
+        guard !files.contains(where: opens) else { return }
+        throw BackupError(
+            .refused, "the password opens the key of another vault: it opens no snapshot and no index here",
+            at: VaultFile(.key, opened.id).path,
+            remedy: "copy the file 'config' and the folder 'keys' from any copy of this vault")
     }
 
     // MARK: Keys

@@ -1,0 +1,48 @@
+import TestSupport
+import Testing
+
+/// A vault without its file `config`: the snapshots are there, and the password opens them.
+@Suite struct CommandsLostConfigTests {
+    @Test func aConfigurationThatIsLost_isMadeAgain_byWhoeverHasThePassword() throws {
+        let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "pw"])
+        try bench.importSamples()
+        let digest = try bench.digest()
+        try bench.tool(exit: 0, "vault", "init", "--vault", "v")
+        try bench.tool(exit: 0, "vault", "backup", "--vault", "v")
+        try bench.shell("cp v/config kept; rm v/config")
+        for command in ["vault check --vault v", "vault backup --vault v", "restore vault:v@latest --to out"] {
+            let lost = try bench.tool(command.split(separator: " ").map(String.init))
+            let said = lost.stderr
+            #expect(lost.status == 4 && said.contains("v/config") && said.contains("vault init --resume"), "\(said)")
+        }
+        // Without --resume, and with another password, nothing is made.
+        let plain = try bench.tool("vault", "init", "--vault", "v")
+        #expect(plain.status == 1 && plain.stderr.contains("any copy of this vault"), "\(plain.stderr)")
+        try bench.tool(
+            exit: 12, "vault", "init", "--resume", "--vault", "v", environment: ["BACKUP_TOOL_PASSWORD": "other"])
+        #expect(try !bench.exists("v/config"))
+        try bench.tool(exit: 0, "vault", "init", "--resume", "--vault", "v")
+        try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", "v")
+        let all = "publications,notes,events,records,attachments,settings"
+        try bench.tool(["restore", "vault:v@latest", "--create", "--store", "new.db", "--only", all])
+        #expect(try bench.digest("new.db") == digest)
+        try bench.tool(exit: 0, "vault", "backup", "--vault", "v")
+        // The file from a copy does, too.
+        try bench.shell("cp kept v/config")
+        try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", "v")
+    }
+
+    @Test func aKeyOfAnotherVault_makesNoConfiguration() throws {
+        let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "pw"])
+        try bench.importSamples()
+        for vault in ["v", "w"] { try bench.tool(exit: 0, "vault", "init", "--vault", vault) }
+        try bench.tool(exit: 0, "vault", "backup", "--vault", "v")
+        try bench.shell("rm v/config v/keys/*; cp w/keys/* v/keys/")
+        let strange = try bench.tool("vault", "init", "--resume", "--vault", "v")
+        #expect(strange.status != 0 && strange.stderr.contains("another vault"), "\(strange.stderr)")
+        try bench.shell("rm v/keys/*")
+        let keyless = try bench.tool("vault", "init", "--vault", "v")
+        #expect(keyless.status != 0 && keyless.stderr.contains("keys"), "\(keyless.stderr)")
+        #expect(try !bench.exists("v/config") && bench.files("v/keys").isEmpty)
+    }
+}
