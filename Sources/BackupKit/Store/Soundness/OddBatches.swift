@@ -10,18 +10,19 @@ extension Store {
         }
         var odd = sound.filter { !isPossible($0) }
         sound.removeAll { !isPossible($0) }
-        while true {
-            // They come in the order of their ids.
+        // They come in the order of their ids, so where no neighbours clash, none do.
+        while zip(sound, sound.dropFirst()).contains(where: { $0.lastChange >= $1.firstChange }) {
             let clashes = sound.indices.map { mine in
                 sound.indices.count {
                     $0 < mine && sound[$0].lastChange >= sound[mine].firstChange
                         || $0 > mine && sound[$0].firstChange <= sound[mine].lastChange
                 }
             }
-            guard let most = clashes.max(), most > 0 else { return odd.sorted { $0.id < $1.id } }
+            let most = clashes.max() ?? 0
             odd += zip(sound, clashes).filter { $0.1 == most }.map(\.0)
             sound = zip(sound, clashes).filter { $0.1 < most }.map(\.0)
         }
+        return odd.sorted { $0.id < $1.id }
     }
 
     /// Throws when it cannot be known what a batch did.
