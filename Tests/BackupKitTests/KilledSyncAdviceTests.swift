@@ -3,8 +3,6 @@ import Testing
 
 @testable import BackupKit
 
-private struct Killed: Error {}
-
 /// What `store check` says after a sync that was killed, and what its advice does to the other devices.
 @Suite struct KilledSyncAdviceTests {
     @Test func afterAKilledSync_noAdviceCostsAConflict() throws {
@@ -49,19 +47,9 @@ private struct Killed: Error {}
         killedAfter steps: Int, _ devices: Devices, _ messages: inout Set<String>
     ) throws -> Bool {
         let path = "\(devices.folder)/new-\(steps).db"
-        func sync(_ store: Store) throws { _ = try Synchronizer(store, devices.hub, SyncOptions()).run() }
         do {
             let store = try Store.create(path, clock: devices.clock.clock)
-            var left = steps
-            store.database.beforeStep = {
-                left -= 1
-                if left <= 0 { throw Killed() }
-            }
-            defer { store.database.beforeStep = nil }
-            do {
-                try sync(store)
-                return false
-            } catch is Killed {}
+            if try Synchronizer(store, devices.hub).run(killedBefore: steps) != nil { return false }
         }
         for finding in try StoreCheck.run(path).findings where finding.code == .conflict {
             messages.insert(finding.message)
@@ -69,7 +57,7 @@ private struct Killed: Error {}
         }
         let store = try Store(path, .write, clock: devices.clock.clock)
         _ = try StoreMending.run(store, StoreMending.Options())
-        try sync(store)
+        _ = try Synchronizer(store, devices.hub).run()
         #expect(try store.conflicts().count == 5, "after \(steps) steps")
         #expect(try StoreCheck.run(store).findings.isEmpty)
         return true

@@ -3,7 +3,19 @@ import Testing
 
 @testable import BackupKit
 
-private struct Killed: Error {}
+extension Synchronizer {
+    /// Nil when it was killed before that step of the store's database.
+    func run(killedBefore step: Int) throws -> SyncResult? {
+        struct Killed: Error {}
+        var left = step
+        store.database.beforeStep = {
+            left -= 1
+            if left <= 0 { throw Killed() }
+        }
+        defer { store.database.beforeStep = nil }
+        do { return try run() } catch is Killed { return nil }
+    }
+}
 
 /// What a store says of files that did not come because a sync was killed.
 @Suite struct UnfinishedSyncTests {
@@ -41,13 +53,7 @@ private struct Killed: Error {}
     private func sync(_ path: String, _ devices: Devices, killedAfter steps: Int = .max) throws -> SyncResult {
         devices.clock.advance()
         let store = try Store(path, .write, clock: devices.clock.clock)
-        var left = steps
-        store.database.beforeStep = {
-            left -= 1
-            if left <= 0 { throw Killed() }
-        }
-        defer { store.database.beforeStep = nil }
-        do { return try Synchronizer(store, devices.hub, SyncOptions()).run() } catch is Killed { return SyncResult() }
+        return try Synchronizer(store, devices.hub).run(killedBefore: steps) ?? SyncResult()
     }
 
     /// The files that an export says did not come, and those that the store's publications link and that are not here.
