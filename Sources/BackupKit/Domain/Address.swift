@@ -2,7 +2,7 @@
 public enum Address {
     /// Without a password, and without what stands behind a question mark.
     public static func withoutPassword(_ address: String) -> String {
-        guard let slashes = firstRange(of: "://", in: address) else { return address }
+        guard let slashes = address.firstRange(of: "://") else { return address }
         let question = address[slashes.upperBound...].firstIndex(of: "?")
         var rest = address[slashes.upperBound..<(question ?? address.endIndex)]
         // A password may hold what should be escaped in it.
@@ -17,14 +17,5 @@ public enum Address {
         let parts = address.split(separator: "/", maxSplits: 3, omittingEmptySubsequences: false)
         guard parts.count > 2 else { return "the address" }
         return "\(parts[0])//\(parts[2].split(separator: "@").last ?? "")/…"
-    }
-
-    private static func firstRange(of text: String, in whole: String) -> Range<String.Index>? {
-        var rest = whole[...]
-        while let start = rest.firstIndex(of: ":") {
-            if whole[start...].hasPrefix(text) { return start..<whole.index(start, offsetBy: text.count) }
-            rest = whole[whole.index(after: start)...]
-        }
-        return nil
     }
 }

@@ -9,14 +9,13 @@ extension Store {
         guard try !StoreSchema.isOld(database), try FileStatus.ofTarget(treeFolder)?.isDirectory == true else {
             return []
         }
-        var known: Set<ByteName> = []
-        let paths = try database.prepare("SELECT path FROM asset")
-        while try paths.step() { known.insert(ByteName(paths.text(0))) }
-        for folder in [Self.incomingFolder, Self.keptFolder, Self.blobFolder] { known.insert(ByteName(folder)) }
-        var found: [Finding] = []
-        var newest: SQLite?
         // The check of each attachment says so.
         if FileHandle.isDenied(treeFolder) { return [] }
+        var known = Set(Self.ownFolders.map { ByteName($0) })
+        let paths = try database.prepare("SELECT path FROM asset")
+        while try paths.step() { known.insert(ByteName(paths.text(0))) }
+        var found: [Finding] = []
+        var newest: SQLite?
         try Directory.walk(
             treeFolder, skip: { known.contains(ByteName($0)) }, obstacle: { found.append(Self.outOfReach($0, $1)) }
         ) { path, status in

@@ -36,7 +36,7 @@ extension Store {
         try database.statement("DELETE FROM awaited_file WHERE path = ?").bind(1, path).run()
     }
 
-    /// When the sync has nothing left to do but to name them.
+    /// The last step of a sync: of one that was killed before, the next one names them.
     func forgetAwaitedFiles() throws {
         guard try database.integer("SELECT EXISTS (SELECT 1 FROM awaited_file)") != 0 else { return }
         try write { try database.execute("DELETE FROM awaited_file") }
@@ -45,10 +45,8 @@ extension Store {
     /// What the hub has and this store does not have yet, and what records link that came in a sync that did not finish.
     /// What is held is left out: it was tried, and is named with its reason.
     func filesOnTheWay() throws -> [String] {
-        // A store that an older version wrote last.
-        guard try database.integer("SELECT count(*) FROM sqlite_master WHERE name = 'awaited_file'") != 0 else {
-            return []
-        }
+        // A store that an older version wrote last has no such table.
+        guard try !StoreSchema.isOld(database) else { return [] }
         let query = try database.prepare(
             """
             SELECT path FROM asset_sync LEFT JOIN asset USING (path)

@@ -38,10 +38,12 @@ extension Synchronizer {
 
     private func rivals(of incoming: [HubRecord]) throws -> [(mine: Asset, theirs: HubRecord)] {
         guard try store.hasAssets() else { return [] }
+        // The records that link each path; none where only the hub's file itself comes.
         var named: [ByteName: [Record]] = [:]
         for record in incoming.map(\.record) where !record.isDeleted {
             if record.id.zone == Store.assetZone {
-                named[ByteName(record.id.name), default: []] += []
+                let path = ByteName(record.id.name)
+                named[path] = named[path] ?? []
             } else {
                 // What cannot be read is named by who takes it.
                 for path in try store.ifReadable({ try Store.links(of: record) }) ?? [] {
