@@ -25,7 +25,7 @@ import Testing
     }
 }
 
-@Test func theDocumentListsEveryCode() throws {
+@Test func theDocumentListsEveryCode_andNamesTheStoresVersion() throws {
     let path = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/docs/formats.md"
     var bytes: [UInt8] = []
     try FileHandle.openForReading(path).forEachChunk { bytes += $0 }
@@ -33,6 +33,7 @@ import Testing
     for code in Finding.Code.allCases where !code.rawValue.hasPrefix("schema-") {
         #expect(text.contains("`\(code.rawValue)`"), "docs/formats.md does not list \(code.rawValue)")
     }
+    #expect(text.contains("`user_version` \(StoreSchema.version) "))
 }
 
 @Test func addressesAreToldFromPaths() {

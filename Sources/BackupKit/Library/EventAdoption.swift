@@ -96,7 +96,7 @@ final class EventAdoption {
         new.localID = record.localID
         let isNewer = record.modifiedAt >= known.record.latestTime
         if isNewer { (new.fields, new.modifiedAt) = (record.fields, record.modifiedAt) }
-        try store.putUnderNewLocalID(new, replacing: known)
+        try store.put(new, replacing: known)
         let outcome = try intake.put(record)
         guard isNewer, case .unchanged = outcome.decision else { return outcome }
         let changes = FieldChange.list(

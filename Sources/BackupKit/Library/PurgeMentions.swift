@@ -21,7 +21,7 @@ extension Purge {
             record.modifiedAt = store.timeAfter(record)
             // Still what its import has brought, so that an undo of that import finds it.
             let change = store.nextChange()
-            try store.overwrite(old.change, with: record, change)
+            try store.overwrite(old.change, knownAs: record.localID, with: record, change)
             try store.follow(old.change, to: change)
         }
         for table in ["batch_record", "ancestor"] {

@@ -180,20 +180,32 @@ extension Store {
         return handle
     }
 
-    /// Removes the blobs that no undo and no unfinished change needs, unless a reader is at work: then false. Not
-    /// inside a batch.
-    @discardableResult func collectBlobs() throws -> Bool {
+    /// What an undo or an unfinished change needs.
+    private static let neededBlobs = """
+        SELECT kept AS blob FROM batch_asset WHERE kept IS NOT NULL
+        UNION ALL SELECT sha256 FROM asset_pending CROSS JOIN asset USING (path)
+        UNION ALL SELECT place FROM asset_pending WHERE place IS NOT NULL
+        UNION ALL SELECT was FROM asset_pending WHERE was IS NOT NULL
+        """
+
+    /// Removes the blobs that no undo and no unfinished change needs, unless a reader is at work: then false. With
+    /// `digests` only these are looked at. Not inside a batch.
+    @discardableResult func collectBlobs(among digests: Set<SHA256Digest>? = nil) throws -> Bool {
         let folder = "\(assetFolder)/\(Self.blobFolder)"
-        var loose = Set(try Directory.names(in: folder))
-        guard !loose.isEmpty else { return true }
-        let needed = try database.prepare(
-            """
-            SELECT kept FROM batch_asset WHERE kept IS NOT NULL
-            UNION SELECT sha256 FROM asset JOIN asset_pending USING (path)
-            UNION SELECT place FROM asset_pending WHERE place IS NOT NULL
-            UNION SELECT was FROM asset_pending WHERE was IS NOT NULL
-            """)
-        while try needed.step() { loose.remove(needed.text(0)) }
+        var loose: Set<String>
+        if let digests {
+            let query = try database.statement("SELECT 1 FROM (\(Self.neededBlobs)) WHERE blob = ? LIMIT 1")
+            loose = Set(
+                try digests.filter { digest in
+                    guard try FileStatus.ofName(blobPath(digest)) != nil else { return false }
+                    defer { query.reset() }
+                    return try !query.bind(1, digest.hex).step()
+                }.map(\.hex))
+        } else {
+            loose = Set(try Directory.names(in: folder))
+            let needed = try loose.isEmpty ? nil : database.prepare(Self.neededBlobs)
+            while try needed?.step() == true { loose.remove(needed?.text(0) ?? "") }
+        }
         guard !loose.isEmpty else { return true }
         let lock = try Directory.open(folder)
         guard flock(lock.descriptor, LOCK_EX | LOCK_NB) == 0 else { return false }

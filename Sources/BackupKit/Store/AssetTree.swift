@@ -11,6 +11,8 @@ extension Store {
         /// The digest of what shall lie there where the asset's row says another, empty for nothing: an undo gives back
         /// also a file that had been changed or lost.
         let place: String?
+
+        var wasDigest: SHA256Digest? { was.flatMap { SHA256Digest(hex: $0) } }
     }
 
     func pending(_ path: String) throws -> PendingPath? {
@@ -37,7 +39,7 @@ extension Store {
 
     /// Not inside a batch. What cannot be brought in line stays noted, and its bytes stay in `.blobs`; the findings name it.
     @discardableResult
-    func settleFiles() throws -> [Finding] {
+    func settleFiles(collecting: Collecting = .all) throws -> [Finding] {
         let all = try pendingPaths()
         var unsettled: [Finding] = []
         if !all.isEmpty {
@@ -71,9 +73,16 @@ extension Store {
             }
             try database.write { for path in done { try forgetPending(path) } }
         }
-        try collectBlobs()
+        switch collecting {
+        case .all: try collectBlobs()
+        case .settled:
+            try collectBlobs(among: Set(all.flatMap { [$0.digest, $0.pending.wasDigest].compactMap { $0 } }))
+        }
         return unsettled
     }
+
+    /// Which blobs are looked at after files were put in place: a sync does it once a file.
+    enum Collecting { case all, settled }
 
     private static func refusal(of path: String) -> String? {
         do { try check(path) } catch { return (error as? BackupError)?.message ?? "\(error)" }
@@ -149,7 +158,7 @@ extension Store {
 
     /// Whether a file is the one that was there when the batch began.
     private func isKnown(_ status: FileStatus, at path: String, _ pending: PendingPath) throws -> Bool {
-        guard status.isRegular, let was = pending.was.flatMap({ SHA256Digest(hex: $0) }) else { return false }
+        guard status.isRegular, let was = pending.wasDigest else { return false }
         if let blob = try FileStatus.ofName(blobPath(was)), Self.isSameFile(status, blob) { return true }
         return try Self.digest(ofFile: path) == was
     }

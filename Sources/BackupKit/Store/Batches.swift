@@ -83,7 +83,7 @@ extension Store {
             guard error is NothingToKeep else { throw error }
         }
         hasNewBlobs = false
-        if recorded != nil, !isPlaying { noteUnsettledFiles() }
+        if recorded != nil, !isPlaying { noteUnsettledFiles(collecting: kind == Self.syncBatch ? .settled : .all) }
         if recorded != nil, kind != Self.syncBatch {
             try forgetIdle()
         } else if notesIdle, recorded == nil, !dryRun {
@@ -94,8 +94,8 @@ extension Store {
     }
 
     /// The batch is done, whatever happens here: readers need nothing of it, and the next writer finishes it.
-    private func noteUnsettledFiles() {
-        do { fileFindings += try settleFiles() } catch {
+    private func noteUnsettledFiles(collecting: Collecting) {
+        do { fileFindings += try settleFiles(collecting: collecting) } catch {
             fileFindings.append(
                 Finding(
                     .skipped, .warning, assetFolder, "the files are not in line with the store yet: \(error)",

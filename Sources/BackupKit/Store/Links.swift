@@ -74,7 +74,7 @@ extension Store {
     /// Changes what a record says, and neither its times nor what brought it. Must run inside `write`.
     func rewrite(_ stored: StoredRecord, as record: Record) throws {
         let change = nextChange()
-        try overwrite(stored.change, with: record, change)
+        try overwrite(stored.change, knownAs: stored.record.localID, with: record, change)
         try follow(stored.change, to: change)
     }
 }

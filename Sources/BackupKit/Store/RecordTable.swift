@@ -63,7 +63,8 @@ extension Store {
     static let insert = Query(
         "INSERT INTO record (\(recordColumns), row_hash) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
     private static let insertKey = Query("INSERT INTO local_key VALUES (?, ?, ?)")
-    private static let updateKey = Query("UPDATE local_key SET change = ?, content = ? WHERE key = ? AND change = ?")
+    private static let updateKey = Query(
+        "UPDATE local_key SET key = ?, change = ?, content = ? WHERE key = ? AND change = ?")
     private static let deleteKey = Query("DELETE FROM local_key WHERE key = ? AND change = ?")
     private static let update = Query(
         "UPDATE record SET (\(recordColumns), row_hash) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?")
@@ -143,7 +144,7 @@ extension Store {
         }
         try remember(old, becomes: change)
         if old.record.isDeleted, !record.isDeleted { try forgetPurge(of: old.record.id) }
-        try overwrite(old.change, with: record, change)
+        try overwrite(old.change, knownAs: old.record.localID, with: record, change)
     }
 
     /// Takes a record out of the index by local id.
@@ -157,15 +158,15 @@ extension Store {
         if record.type == RecordType.conflict { try number(record.id) }
     }
 
-    /// Whether there was a row of the old number.
+    /// `knownAs` is the local id that the row has. Returns whether there was a row of the old number.
     @discardableResult
-    func overwrite(_ old: Int64, with record: Record, _ change: Int64) throws -> Bool {
+    func overwrite(_ old: Int64, knownAs localID: String, with record: Record, _ change: Int64) throws -> Bool {
         see(record)
         let update = try database.statement(Self.update)
         Self.bind(record, change: change, to: update)
         try update.bind(14, hasher.row(record, change)).bind(15, old).run()
         guard database.changes > 0 else { return false }
-        try moveKey(of: record, from: old, to: change)
+        try moveKey(of: record, from: old, knownAs: localID, to: change)
         return true
     }
 
@@ -176,11 +177,13 @@ extension Store {
             .bind(1, key).bind(2, change).bind(3, hasher.content(record)).run()
     }
 
-    func moveKey(of record: Record, from old: Int64, to change: Int64) throws {
+    func moveKey(of record: Record, from old: Int64, knownAs localID: String, to change: Int64) throws {
+        let key = hasher.key(record.localID)
         try database.statement(Self.updateKey)
-            .bind(1, change).bind(2, hasher.content(record)).bind(3, hasher.key(record.localID)).bind(4, old).run()
+            .bind(1, key).bind(2, change).bind(3, hasher.content(record)).bind(4, hasher.key(localID)).bind(5, old)
+            .run()
         if database.changes > 0 { return }
-        // It has another local id now, which is so rare that a walk through all keys will do.
+        // The index and the row disagree, which is so rare that a walk through all keys will do.
         try database.statement("DELETE FROM local_key WHERE change = ?").bind(1, old).run()
         guard database.changes > 0 else {
             throw BackupError(
@@ -188,13 +191,6 @@ extension Store {
                 remedy: "export what the store holds and import it into a new one")
         }
         try addKey(of: record, change)
-    }
-
-    /// Writes a record that has another local id now. Must run inside `write`.
-    func putUnderNewLocalID(_ record: Record, replacing old: StoredRecord) throws {
-        try database.statement("UPDATE local_key SET key = ? WHERE key = ? AND change = ?")
-            .bind(1, hasher.key(record.localID)).bind(2, hasher.key(old.record.localID)).bind(3, old.change).run()
-        try put(record, replacing: old)
     }
 
     /// Takes a row out without a tombstone; readers of the changes are told. What a hub knows leaves one all the same, or

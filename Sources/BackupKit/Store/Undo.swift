@@ -101,15 +101,16 @@ extension Store {
                 if let now = try ifSound({ try stored(change: query.integer(13)) }) ?? nil {
                     // A new number, or it would count as added by the batch.
                     let change = nextChange()
-                    try overwrite(now.change, with: now.record, change)
+                    try overwrite(now.change, knownAs: now.record.localID, with: now.record, change)
                     try follow(now.change, to: change)
                 }
                 continue
             }
             guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
             let (after, change) = (query.integer(13), nextChange())
-            if let now = try ifSound({ try stored(change: after) }) ?? nil { try remember(now, becomes: change) }
-            if try overwrite(after, with: before.record, change) {
+            let now = try ifSound({ try stored(change: after) }) ?? nil
+            if let now { try remember(now, becomes: change) }
+            if try overwrite(after, knownAs: (now ?? before).record.localID, with: before.record, change) {
                 try follow(before.change, to: change)
                 if before.record.type != RecordType.conflict { result.reverted += 1 }
             } else if before.record.type != RecordType.conflict {

@@ -12,6 +12,9 @@ public final class SQLite {
     /// Comes before every step of every statement: where a test ends a run between any two of them. What it throws is
     /// thrown from there. There is no other way in to that place, and nil costs a comparison.
     var beforeStep: (() throws -> Void)?
+    /// Told of each statement at its end, and how many rows it stepped over for want of an index: where a test finds those
+    /// whose work grows with the square of a store.
+    var afterStatement: ((_ sql: String, _ rowsScanned: Int) -> Void)?
 
     public enum Mode {
         case readOnly, readWrite, create
@@ -124,7 +127,7 @@ public final class SQLite {
         var prepared: OpaquePointer?
         let status = sqlite3_prepare_v3(handle, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &prepared, nil)
         guard status == SQLITE_OK, let prepared else { throw error(status) }
-        return Statement(prepared, self)
+        return Statement(prepared, self, atEnd: afterStatement.map { tell in { tell(sql, $0) } })
     }
 
     /// Runs `body` in one write transaction: all of it or nothing.
@@ -247,13 +250,18 @@ public final class Statement {
     private let handle: OpaquePointer
     private unowned let database: SQLite
     private var bindStatus = SQLITE_OK
+    private let atEnd: ((_ rowsScanned: Int) -> Void)?
 
-    fileprivate init(_ handle: OpaquePointer, _ database: SQLite) {
+    fileprivate init(_ handle: OpaquePointer, _ database: SQLite, atEnd: ((Int) -> Void)?) {
         self.handle = handle
         self.database = database
+        self.atEnd = atEnd
     }
 
-    deinit { sqlite3_finalize(handle) }
+    deinit {
+        atEnd?(Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0)))
+        sqlite3_finalize(handle)
+    }
 
     public func reset() {
         sqlite3_reset(handle)

@@ -323,7 +323,7 @@ struct StoreRepair {
         for row in rows {
             guard let record = try store.ifSound({ try store.record(change: row.change) }) else { continue }
             let change = store.nextChange()
-            try store.overwrite(row.change, with: record, change)
+            try store.overwrite(row.change, knownAs: record.localID, with: record, change)
             try store.follow(row.change, to: change)
             note(.queue, row.subject, "will be sent with the next sync")
         }

@@ -150,12 +150,15 @@ extension Store {
 
     /// Forgets the batches that put a sync's files in place: a sync is not undone.
     func forgetSyncBatches() throws {
+        var kept: Set<SHA256Digest> = []
         for batch in try batches() where batch.kind == Self.syncBatch {
+            let query = try database.prepare("SELECT kept FROM batch_asset WHERE batch = ?").bind(1, batch.id)
+            while try query.step() { if let blob = SHA256Digest(hex: query.text(0)) { kept.insert(blob) } }
             try database.write {
                 try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
             }
         }
-        if !isPlaying { try collectBlobs() }
+        if !isPlaying { try collectBlobs(among: kept) }
     }
 }
 

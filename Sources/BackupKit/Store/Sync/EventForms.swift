@@ -131,7 +131,8 @@ extension Synchronizer {
         var former = stored.record
         former.localID = id.name
         (former.fields, former.fieldTimes, former.modifiedAt) = (base.fields, base.fieldTimes, base.modifiedAt)
-        try store.replace(stored.change, with: former, version: version, isClean: true)
+        try store.replace(
+            stored.change, knownAs: stored.record.localID, with: former, version: version, isClean: true)
         try store.dropAncestor(id)
     }
 
@@ -151,7 +152,7 @@ extension Synchronizer {
         } else {
             try store.put(record.foldedTombstone(at: store.timeAfter(record)), replacing: giver)
         }
-        try store.putUnderNewLocalID(joined, replacing: former)
+        try store.put(joined, replacing: former)
         result.joined += 1
     }
 }

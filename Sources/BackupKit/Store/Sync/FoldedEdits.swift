@@ -29,7 +29,8 @@ extension Synchronizer {
         // Where nobody has the other record, this one stays.
         guard let survivor else { return }
         let base = try store.ancestor(edited.id)
-        try store.replace(stored.change, with: tombstone.record, version: tombstone.version, isClean: true)
+        try store.replace(
+            stored.change, knownAs: edited.localID, with: tombstone.record, version: tombstone.version, isClean: true)
         try store.dropAncestor(edited.id)
         try carry(edited, into: survivor, base: base)
         result.merged += 1

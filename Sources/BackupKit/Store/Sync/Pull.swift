@@ -179,7 +179,8 @@ extension Synchronizer {
     ) throws {
         try noteLinks(of: record) { try store.record(change: row.change) }
         noteNewID(of: record, instead: row)
-        try store.replace(row.change, with: record, version: incoming.version, isClean: !isClamped)
+        try store.replace(
+            row.change, knownAs: row.localID, with: record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
         try arrived(record)
     }
@@ -215,7 +216,8 @@ extension Synchronizer {
         if merged.isSame(as: local) {
             try store.noteVersion(row.change, incoming.version, isClean: isClean)
         } else {
-            try store.replace(row.change, with: merged, version: incoming.version, isClean: isClean)
+            try store.replace(
+                row.change, knownAs: row.localID, with: merged, version: incoming.version, isClean: isClean)
         }
         if isClean { try store.dropAncestor(record.id) } else { try store.setAncestor(incoming.record) }
         noteNewID(of: merged, instead: row)

@@ -187,7 +187,7 @@ extension Store {
     /// Gives a row another identity. What batches know of it follows, so that their undo finds it.
     func reidentify(_ change: Int64, _ old: Record, to record: Record) throws {
         let next = nextChange()
-        try overwrite(change, with: record, next)
+        try overwrite(change, knownAs: old.localID, with: record, next)
         try database.statement("UPDATE record SET hub_version = NULL, clean_at = NULL WHERE change = ?").bind(1, next)
             .run()
         try follow(change, to: next)

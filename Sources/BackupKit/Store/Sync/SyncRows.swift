@@ -87,7 +87,7 @@ extension Store {
         try noteInserted(record)
     }
 
-    func replace(_ old: Int64, with record: Record, version: Int64, isClean: Bool) throws {
+    func replace(_ old: Int64, knownAs localID: String, with record: Record, version: Int64, isClean: Bool) throws {
         let change = nextChange()
         see(record)
         if !record.isDeleted { try forgetPurge(of: record.id) }
@@ -97,7 +97,7 @@ extension Store {
         Self.bind(record, change: change, to: update)
         try update.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change)).bind(17, old)
             .run()
-        try moveKey(of: record, from: old, to: change)
+        try moveKey(of: record, from: old, knownAs: localID, to: change)
     }
 
     func noteVersion(_ change: Int64, _ version: Int64, isClean: Bool) throws {
@@ -123,7 +123,7 @@ extension Store {
         var record = try record(change: change)
         let old = record.id
         record.id = try freeName(old, type: record.type)
-        try replace(change, with: record, version: 0, isClean: false)
+        try replace(change, knownAs: record.localID, with: record, version: 0, isClean: false)
         try database.statement("UPDATE record SET hub_version = NULL WHERE change = ?").bind(1, changeCounter).run()
         try dropAncestor(old)
     }

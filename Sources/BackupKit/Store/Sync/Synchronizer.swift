@@ -246,7 +246,7 @@ public final class Synchronizer {
         guard id.zone != Store.assetZone else { return _ = store.nextChange() }
         guard let stored = try store.ifSound({ try store.record(id) }) ?? nil else { return }
         let change = store.nextChange()
-        try store.overwrite(stored.change, with: stored.record, change)
+        try store.overwrite(stored.change, knownAs: stored.record.localID, with: stored.record, change)
         try store.follow(stored.change, to: change)
     }
 
