@@ -22,14 +22,12 @@ struct LivingLinks {
 
     mutating func all() throws -> Set<ByteName> {
         let query = try store.database.prepare(
-            """
-            SELECT change, zone, type, local_only, fields FROM record WHERE change > ? AND deleted_at IS NULL
-            ORDER BY change
-            """
+            "SELECT change, zone, type, local_only, fields, deleted_at FROM record WHERE change > ? ORDER BY change"
         ).bind(1, readThrough)
         while try query.step() {
+            // Also past tombstones, or each question would read those that came last again.
             readThrough = query.integer(0)
-            guard RecordFiles.mayName(query.bytes(4)),
+            guard query.isNull(5), RecordFiles.mayName(query.bytes(4)),
                 counts(Namer(zone: query.text(1), type: query.text(2), isLocalOnly: query.integer(3) != 0)),
                 let fields = try store.ifReadable({ try Fields.parse(query.text(4)) })
             else { continue }

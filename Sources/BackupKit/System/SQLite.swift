@@ -12,9 +12,9 @@ public final class SQLite {
     /// Comes before every step of every statement: where a test ends a run between any two of them. What it throws is
     /// thrown from there. There is no other way in to that place, and nil costs a comparison.
     var beforeStep: (() throws -> Void)?
-    /// Told of each statement at its end, and how many rows it stepped over for want of an index: where a test finds those
-    /// whose work grows with the square of a store.
-    var afterStatement: ((_ sql: String, _ rowsScanned: Int) -> Void)?
+    /// Told of each statement at its end, and how many steps of SQLite's virtual machine it took: where a test finds
+    /// those whose work grows with the square of a store.
+    var afterStatement: ((_ sql: String, _ steps: Int) -> Void)?
 
     public enum Mode {
         case readOnly, readWrite, create
@@ -250,7 +250,7 @@ public final class Statement {
     private let handle: OpaquePointer
     private unowned let database: SQLite
     private var bindStatus = SQLITE_OK
-    private let atEnd: ((_ rowsScanned: Int) -> Void)?
+    private let atEnd: ((_ steps: Int) -> Void)?
 
     fileprivate init(_ handle: OpaquePointer, _ database: SQLite, atEnd: ((Int) -> Void)?) {
         self.handle = handle
@@ -259,7 +259,7 @@ public final class Statement {
     }
 
     deinit {
-        atEnd?(Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_FULLSCAN_STEP, 0)))
+        atEnd?(Int(sqlite3_stmt_status(handle, SQLITE_STMTSTATUS_VM_STEP, 0)))
         sqlite3_finalize(handle)
     }
 
