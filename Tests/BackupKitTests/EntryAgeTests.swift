@@ -108,6 +108,35 @@ import Testing
         }
     }
 
+    /// The file found a publication that an app had made, so its id says nothing of the work.
+    @Test func anEntryThatNobodyTouched_bringsNoDeletedWorkOfAnAppBack() throws {
+        try withDevices("A", "B") { devices in
+            let desks = Desks(devices: devices)
+            let now = devices.clock.now
+            try devices["A"].take(
+                Record(
+                    id: RecordID(zone: RecordType.libraryZone, name: "app-1"), type: RecordType.publication,
+                    localID: "app-1",
+                    fields: #"{"citeKey":"one","author":"Ann Smith","title":"One","year":"2001","doi":"10.1000/one"}"#,
+                    createdAt: now, modifiedAt: now))
+            try desks.take("A", Self.one("old") + Self.two("old"))
+            try desks.sync("A", "B")
+            #expect(try devices["A"].all().contains { $0.localID == "app-1" && $0.fields.contains("old") })
+            devices.clock.advance()
+            _ = try devices["B"].delete(["app-1"])
+            try desks.sync("B", "A")
+            for entry in [Self.one("old"), Self.one("old").replacing(", ", with: ",\n  ")] {
+                try desks.take("A", entry + Self.two("read"))
+                try desks.sync("A", "B")
+                try desks.expectBoth(["Two, read"])
+            }
+            // Another work under the old key is another work, and an edit is newer than the delete.
+            try desks.take("A", Self.one("old").replacing("One", with: "Another") + Self.two("read"))
+            try desks.sync("A", "B")
+            try desks.expectBoth(["Another, old", "Two, read"])
+        }
+    }
+
     @Test func aMacroThatNobodyTouched_overwritesNoNewerEdit() throws {
         try withDesks("@string{j={old}}\n" + Self.two("old")) { desks in
             try desks.take("A", "@string{j={new}}\n" + Self.two("old"))

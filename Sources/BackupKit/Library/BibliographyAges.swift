@@ -39,13 +39,33 @@ extension BibliographyIntake {
         return record
     }
 
+    /// The deleted publication that the entry at hand is, where its id was not made of the work: the file has said of it all
+    /// that the entry says. Nobody else knows, for a tombstone holds no text.
+    func deletedWork(_ state: inout FileState) throws -> String? {
+        guard !state.saidBefore.isEmpty else { return nil }
+        let deleted =
+            try state.deleted
+            ?? store.deletedLocalIDs(type: RecordType.publication).filter {
+                !DeterministicID.isMade($0)
+                    && state.broughtBefore.contains(Brought.Record(store.hasher, $0).everBrought)
+            }
+        state.deleted = deleted
+        return deleted.first { localID in
+            marks(of: localID).allSatisfy { Publication.isText($0.name) || state.saidBefore[$0.mark] != nil }
+        }
+    }
+
     private func times(of localID: String, _ state: FileState) -> [(name: String, time: Timestamp)] {
+        marks(of: localID).map { ($0.name, time(ofSaid: $0.mark, state)) }
+    }
+
+    /// The marks of what the entry at hand says, as said of that publication.
+    private func marks(of localID: String) -> [(name: String, mark: UInt64)] {
         let (record, bytes) = (Brought.Record(store.hasher, localID), pen.written)
         return pen.members.map { member in
             let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
             let value = UnsafeRawBufferPointer(rebasing: bytes[member.value])
-            let time = time(ofSaid: record.field(name).everBrought(value), state)
-            return (String(decoding: name, as: UTF8.self), time)
+            return (String(decoding: name, as: UTF8.self), record.field(name).everBrought(value))
         }
     }
 }

@@ -12,7 +12,7 @@ extension BibliographyIntake {
         state.links = []
         if lane != nil, pen.written.count > CloudLimits.recordBytes { intake.noteOversize(key) }
         // Neither the key nor the work can be known.
-        if let lane, !key.isEmpty, known[key] == nil, let id = try newID() {
+        if let lane, !key.isEmpty, known[key] == nil, try deletedWork(&state) == nil, let id = try newID() {
             return try add(id, key, text, to: lane, &state)
         }
         try takeSlow(key, text, number: state.entries[text] ?? 1, &state, wanted)
@@ -89,7 +89,8 @@ extension BibliographyIntake {
             let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
             return noteBrought(to: outcome.localID, &state)
         }
-        guard let id = try number > 1 ? work.twin(number) : id(of: work, record, incoming, &state) else {
+        let deleted = try deletedWork(&state)
+        guard let id = try deleted ?? (number > 1 ? work.twin(number) : id(of: work, record, incoming, &state)) else {
             return intake.passKnown()
         }
         // Where there was no publication, what has a new id is new.

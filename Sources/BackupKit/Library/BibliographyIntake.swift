@@ -100,6 +100,8 @@ final class BibliographyIntake {
         let importTime: Timestamp
         /// Publications that the file brought under keys that they have no more; nil until an entry may be one.
         var moved: [(key: String, index: Int)]?
+        /// Deleted publications that the file brought under an app's id; nil until an entry may be one.
+        var deleted: [String]?
         var isDamaged = false
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]

@@ -82,4 +82,13 @@ extension Store {
         }
         return found
     }
+
+    /// The local ids of the deleted records of a type.
+    func deletedLocalIDs(type: String) throws -> [String] {
+        let query = try database.prepare("SELECT local_id FROM record WHERE type = ? AND deleted_at IS NOT NULL")
+            .bind(1, type)
+        var found: [String] = []
+        while try query.step() { found.append(query.text(0)) }
+        return found
+    }
 }
