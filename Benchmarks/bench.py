@@ -14,6 +14,7 @@ wrong.
 import argparse
 import collections
 import json
+import mmap
 import os
 import pathlib
 import platform
@@ -384,6 +385,14 @@ def record(report, table):
     DOCUMENT.write_text(before + begin + "\n".join(lines) + "\n" + end + after)
 
 
+def touch_memory():
+    """Makes the host of a virtual machine give it its memory. Fetched while a program runs it costs whoever comes first."""
+    with open("/proc/meminfo", encoding="ascii") as file:
+        available = next(int(line.split()[1]) * 1024 for line in file if line.startswith("MemAvailable"))
+    kind = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_POPULATE
+    mmap.mmap(-1, available * 8 // 10, flags=kind).close()
+
+
 def main():
     options = argparse.ArgumentParser(description="Measures backup-tool against its peers.")
     options.add_argument("--tool", type=pathlib.Path, default=ROOT / ".build/release/backup-tool")
@@ -400,6 +409,7 @@ def main():
     for name in ("BACKUP_TOOL_STORE", "XDG_CONFIG_HOME", "SOURCE_DATE_EPOCH", "BACKUP_TOOL_VAULT", "BACKUP_TOOL_PASSWORD"):
         os.environ.pop(name, None)
 
+    touch_memory()
     # On the data's own file system: it is the memory, and hard links work.
     with tempfile.TemporaryDirectory(prefix="run-", dir=chosen.data) as work:
         os.environ["HOME"] = os.environ["TMPDIR"] = work
