@@ -82,7 +82,8 @@ import Testing
         for number in 0..<items {
             entries += "@article{k\(number), title = {The \(word) paper of \(number)}, author = {Ada N\(number)}, "
             entries += "year = 2001, note = {\(word)}}\n"
-            events += "{\"id\": \"e\(number)\", \"CD_date\": \"2026-01-01T00:00:00Z\", \"CD_text\": \"\(word)\"}\n"
+            let id = word == "first" ? "" : "\"id\": \"e\(number)\", "
+            events += "{\(id)\"time\": \"2026-01-01T00:00:00Z\", \"type\": \"potty\", \"note\": \"\(number)\"}\n"
             try writeFile("\(folder)/papers/k\(number).pdf", "\(word) bytes of \(number)")
         }
         try writeFile("\(folder)/library.bib", entries)
