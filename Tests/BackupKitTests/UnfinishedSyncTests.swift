@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -46,6 +47,26 @@ extension Synchronizer {
                 steps += isTorture ? 1 : 3
             }
             #expect(waits > 3)
+        }
+    }
+
+    @Test func aHeldFileThatIsBackInItsPlace_isSentByTheNextSync() throws {
+        try withDevices("A", "B") { devices in
+            try Papers(devices).add("k1", "bytes of k1", on: "A")
+            let file = "\(devices["A"].assetFolder)/\(Papers.paths[0])"
+            #expect(rename(file, "\(devices.folder)/aside") == 0)
+            #expect(try devices.sync("A").assetsSent == 0)
+            #expect(try devices["A"].held().map(\.reason) == ["its file is not in the store's folder"])
+            try writeFile(file, "other bytes")
+            try devices.sync("A")
+            #expect(try devices["A"].held().allSatisfy { $0.reason.contains("store adopt") })
+            unlink(file)
+            #expect(rename("\(devices.folder)/aside", file) == 0)
+            #expect(try devices.sync("A").assetsSent == 1)
+            #expect(try devices["A"].held().isEmpty)
+            try devices.sync("B")
+            #expect(try devices["B"].asset(Papers.paths[0]) != nil)
+            #expect(try devices.sync("A").assetsSent == 0)
         }
     }
 

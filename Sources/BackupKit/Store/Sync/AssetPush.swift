@@ -59,9 +59,15 @@ extension Synchronizer {
             return false
         }
         if try ask({ try hub.missingAssets(of: [asset.digest]) }).isEmpty { return true }
-        guard try store.isInPlace(asset) else { return try stays(.missing, "its file is not in the store's folder") }
-        return try sendBytes(of: asset) ? true : stays(.missing, "its file is not what the store remembers")
+        guard try store.isInPlace(asset) else {
+            return try stays(
+                .missing, store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder")
+        }
+        return try sendBytes(of: asset) ? true : stays(.missing, Self.wasChanged)
     }
+
+    private static let wasChanged =
+        "its file was changed in the store's folder; 'backup-tool store adopt' takes the change in"
 
     /// False when the file has other bytes by now.
     private func sendBytes(of asset: Asset) throws -> Bool {

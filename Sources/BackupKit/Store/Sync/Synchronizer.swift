@@ -199,9 +199,18 @@ public final class Synchronizer {
             switch $0.kind {
             case .permission: otherUser
             case .size: $0.size <= ($0.id.zone == Store.assetZone ? Int(limits.assetBytes) : limits.recordBytes)
-            case .local, .missing, .damaged, .newer, .broken: false
+            case .missing: try isBack($0.id)
+            case .local, .damaged, .newer, .broken: false
             }
         }
+    }
+
+    /// Whether what is held is a file of this store that lies in its place again.
+    private func isBack(_ id: RecordID) throws -> Bool {
+        guard id.zone == Store.assetZone, let asset = try store.ifSound({ try store.asset(id.name) }) ?? nil else {
+            return false
+        }
+        return try store.isInPlace(asset)
     }
 
     /// Goes on where this store and its hub were. A token passes over what its user could not read, so another user
@@ -233,7 +242,7 @@ public final class Synchronizer {
     }
 
     /// Gives held records another try: they count as changed.
-    func retry(where isWorthIt: (Held) -> Bool) throws {
+    func retry(where isWorthIt: (Held) throws -> Bool) throws {
         let again = heldIDs.isEmpty ? [] : try store.held().filter(isWorthIt)
         guard !again.isEmpty else { return }
         try store.write { for held in again { try retry(held.id) } }
