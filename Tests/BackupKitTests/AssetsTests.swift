@@ -60,7 +60,12 @@ private func replace(_ path: String, _ text: String, in store: Store) throws {
                 try place("b.pdf", "BBB", in: $0)
             }
             unlink("\(test.store.assetFolder)/a.pdf")
-            truncate("\(test.store.assetFolder)/b.pdf", 1)
+            // One that an app saved shorter would have another time.
+            let cut = "\(test.store.assetFolder)/b.pdf"
+            let time = try #require(try FileStatus.ofName(cut)).modifiedNanoseconds
+            truncate(cut, 1)
+            let stamp = timespec(tv_sec: Int(time / 1_000_000_000), tv_nsec: Int(time % 1_000_000_000))
+            utimensat(AT_FDCWD, cut, [stamp, stamp], 0)
             let before = try test.store.digest()
             try test.batch {
                 try place("a.pdf", "AAA", in: $0)

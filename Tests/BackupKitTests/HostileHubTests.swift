@@ -199,6 +199,21 @@ import Testing
         }
     }
 
+    /// A delete that is set to now would take the work away from everybody.
+    @Test func aDeleteWhoseTimeIsNoTime_isHeld_andDeletesNothing() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "r", "{\"x\":1}")
+            try devices.syncAll()
+            try devices.edit("A", "r", "{\"x\":2}")
+            try devices.sync("A")
+            try SQLite(devices.hubPath, .readWrite).execute("UPDATE record SET deleted_at = 9223372036854775807")
+            let result = try devices.sync("B")
+            #expect(result.held.map(\.kind) == [.damaged] && result.needsAttention)
+            try devices.syncAll()
+            for name in devices.names { #expect(try devices.shown(name, "r") != nil) }
+        }
+    }
+
     @Test func versionsThatFallBackAreAnotherHistory() throws {
         try withDevices("A", "B") { devices in
             try devices.edit("A", "r", "{\"x\":1}")

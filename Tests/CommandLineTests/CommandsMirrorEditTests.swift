@@ -29,6 +29,19 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    @Test func aFileThatGotAnotherName_isTheSameLibrary() throws {
+        let bench = try Workbench()
+        let entries = (1...4).map { Self.entry("k\($0)", "doi={10.1000/\($0)}") }
+        try bench.write("a.bib", "@string{j={Journal}}\n" + entries.joined())
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.write("new/refs.bib", "@string{j={Journal}}\n" + entries.dropLast().joined())
+        try bench.shell("rm a.bib")
+        try bench.tool(exit: 0, "import", "--mirror", "new/refs.bib")
+        try bench.tool(exit: 0, "export", "-o", "out")
+        let library = try bench.text("out/library.bib")
+        #expect(library.matches(of: /@string/).count == 1 && !library.contains("k4"), "\(library)")
+    }
+
     @Test func aMirrorOfAnOlderFile_namesOverwrite() throws {
         let bench = try Workbench()
         try bench.write("a.bib", Self.entry("k", "note={new}"))

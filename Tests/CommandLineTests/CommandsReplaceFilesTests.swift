@@ -31,6 +31,49 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    /// An app may save less than there was: pages or notes were taken out.
+    @Test(arguments: [["restore", "b.zip"], ["restore", "b.zip", "--mode", "replace"], ["undo"]])
+    func aFileThatAnAppSavedShorter_isKept(_ command: [String]) throws {
+        let bench = try bench()
+        try bench.shell("echo my > store.db.assets/Attachments/k.txt")
+        for words in [command + ["--dry-run"], command] {
+            let told = try bench.tool(words)
+            #expect(told.status == 3 && told.stderr.contains("Attachments/k.txt"), "\(told.stderr)")
+        }
+        let files = try bench.shell("cat store.db.assets/Attachments/*")
+        #expect(files.contains("my\n"), "\(files)")
+    }
+
+    @Test func aSyncKeepsAFileThatAnAppSavedShorter() throws {
+        let bench = try bench()
+        try bench.shell("$T hub init hub.db; $T sync --hub hub.db; $T store init --store m.db")
+        try bench.shell("$T sync --store m.db --hub hub.db; echo my > m.db.assets/Attachments/k.txt")
+        try bench.shell("echo longer >> store.db.assets/Attachments/k.txt; $T store adopt; $T sync")
+        #expect(try bench.tool(exit: 3, "sync", "--store", "m.db").stderr.contains("was changed in the store's folder"))
+        #expect(try bench.shell("cat m.db.assets/Attachments/*_conflict_*") == "my\n")
+    }
+
+    /// What a backup has in pieces, or names as left out, is not missing from it.
+    @Test func aReplaceRemovesNothing_thatTheBackupOnlyLacksByDamage() throws {
+        let bench = try bench()
+        try bench.write("b.bib", "@misc{two, title={Two}}\n")
+        try bench.tool("import", "b.bib")
+        try bench.shell("cp store.db bad.db; cp -r store.db.assets bad.db.assets; rm bad.db.assets/Attachments/k.txt")
+        try bench.shell("sqlite3 bad.db \"UPDATE record SET fields = '{' WHERE fields LIKE '%Two%'\"")
+        try bench.tool(exit: 3, "export", "--store", "bad.db", "-o", "left.zip")
+        let digest = try bench.digest()
+        let told = try bench.json(exit: 3, "restore", "left.zip", "--mode", "replace")
+        #expect(told["removed"]?.integer == 0 && told["attachments"]?["removed"]?.integer == 0, "\(told)")
+        #expect(try bench.digest() == digest)
+        // The store's version is sound, so no command warns of the damaged one from now on.
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool(exit: 0, "export", "-o", "all.tar")
+        try bench.shell("head -c 1500 all.tar > cut.tar")
+        let cut = try bench.tool(exit: 3, "restore", "cut.tar", "--mode", "replace", "--allow-damage").stderr
+        #expect(cut.contains("nothing was removed from the store"), "\(cut)")
+        #expect(try bench.digest() == digest)
+    }
+
     @Test func attachmentsThatAReplaceRemoves_areInItsPlan() throws {
         let bench = try bench()
         try bench.write("files/thesis.pdf", "two\n")

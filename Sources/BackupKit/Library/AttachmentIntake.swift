@@ -177,12 +177,12 @@ extension Intake {
             try store.pending(asset.path) == nil, let status = try FileStatus.ofName(path), status.isRegular
         else { return nil }
         let isSuspect = looksInside || !Store.looksAsRemembered(status, known)
-        guard status.size >= known.size, isSuspect,
-            try status.size > known.size || Store.digest(ofFile: path) != known.digest
+        guard !Store.isCut(status, known), isSuspect,
+            try status.size != known.size || Store.digest(ofFile: path) != known.digest
         else { return nil }
         if Store.looksAsRemembered(status, known) { return (known, nil) }
         let what =
-            status.size > known.size
+            status.size != known.size
             ? "has \(status.size) bytes in the store's folder instead of \(known.size)"
             : "is not in the store's folder what the store remembers"
         return (

@@ -177,9 +177,8 @@ final class BibliographyIntake {
         try lane?.flush()
     }
 
-    /// The name that a file goes by: the one that it was imported by from this place, else that of a library of its base name
-    /// that it shares most of its entries with, else one that its text is in: every project has a `references.bib`, on
-    /// every device.
+    /// The name that a file goes by: the one that it was imported by from this place, else that of a library that it shares
+    /// most of its entries with, else one that its text is in: every project has a `references.bib`, on every device.
     private func identity(of file: FileHandle, _ realPath: String?, _ name: String) throws -> String {
         if let realPath, let known = try store.importedName(ofPath: realPath),
             // An export has no order of its own.
@@ -187,8 +186,7 @@ final class BibliographyIntake {
         {
             return known
         }
-        let candidates = orders.keys.filter { $0 == name || $0.hasPrefix(name + "#") }.sorted()
-        if let known = try sameLibrary(as: file, among: candidates) { return known }
+        if let known = try sameLibrary(as: file, among: orders.keys.sorted()) { return known }
         try file.forEachChunk { hasher.update($0) }
         return "\(name)#\(hasher.finish().hex.prefix(16))"
     }

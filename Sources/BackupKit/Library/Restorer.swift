@@ -156,10 +156,13 @@ public enum Restorer {
         for finding in prepared.findings { intake.note(finding) }
         let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
         var wanted = WantedFiles(options)
-        let replaced = options.mode == .replace && options.match == nil ? prepared.layout.kinds(of: options.kinds) : []
+        let replaced = prepared.replacedKinds(options)
+        prepared.noteWhatStays(options, intake)
         // Before places are planned: what goes leaves its name to others.
-        if replaced.contains(.attachments) { try removeOtherAssets(than: prepared, unsound, replaced, intake) }
         let sound = files(of: prepared, unsound)
+        if replaced.contains(.attachments) {
+            try intake.removeOtherAssets(than: sound, prepared.filesItLacks(unsound), replacing: replaced)
+        }
         try intake.planPlaces(
             of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments))
         defer {
@@ -221,15 +224,6 @@ public enum Restorer {
         return layout.expected.filter { layout.role(of: $0.key) == .attachment }.map {
             Asset(path: String($0.key.dropFirst(layout.prefix.count)), size: $0.value.size, digest: $0.value.digest)
         }
-    }
-
-    private static func removeOtherAssets(
-        than prepared: Prepared, _ unsound: Set<String>, _ kinds: Set<Kind>, _ intake: Intake
-    ) throws {
-        // What is damaged in the backup is not missing from it: the store's file stays.
-        let damaged = unsound.filter { prepared.layout.role(of: $0) == .attachment }
-            .map { String($0.dropFirst(prepared.layout.prefix.count)) }
-        try intake.removeOtherAssets(than: files(of: prepared, unsound), damaged, replacing: kinds)
     }
 
     /// Returns the files with the places that they have in the store.
@@ -337,7 +331,7 @@ extension OpenedLayout {
     }
 
     /// Those of some kinds that the backup speaks of: what it leaves out by its making is not missing from it.
-    fileprivate func kinds(of wanted: Set<Kind>) -> Set<Kind> {
+    func kinds(of wanted: Set<Kind>) -> Set<Kind> {
         switch manifest {
         case .own(let manifest): wanted.intersection(manifest.kinds)
         case .imbib: wanted.intersection([.publications, .notes, .attachments, .settings])

@@ -155,6 +155,12 @@ extension Store {
         status.size == asset.size && isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
     }
 
+    /// Whether a file has lost bytes, and no app saved it shorter: that would have changed its time.
+    static func isCut(_ status: FileStatus, _ asset: Asset) -> Bool {
+        status.size < asset.size
+            && (status.size == 0 || isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds))
+    }
+
     /// Archives keep whole seconds.
     static func isSameTime(_ one: Int64, _ other: Int64) -> Bool {
         one == other || other % 1_000_000_000 == 0 && one / 1_000_000_000 == other / 1_000_000_000

@@ -278,7 +278,7 @@ extension Store {
         try database.statement("DELETE FROM asset WHERE path = ?").bind(1, asset.path).run()
         _ = nextChange()
         guard let kept, kept != asset.digest, kept != replacement,
-            let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)"), status.size >= asset.size,
+            let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)"), !Self.isCut(status, asset),
             !Self.looksAsRemembered(status, asset)
         else { return nil }
         let edited = Asset(

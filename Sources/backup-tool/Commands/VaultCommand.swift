@@ -27,7 +27,9 @@ extension Command {
             \(Invocation.vaultDiscussion)
             """,
         options: Option.vaultAccess + [
-            .flag("resume", "Finish an interrupted 'vault init', or write a lost file 'config' anew; with the vault's password")
+            .flag(
+                "resume",
+                "Finish an interrupted 'vault init', or write a lost file 'config' anew; with the vault's password")
         ],
         examples: [
             Example("backup-tool vault init --vault /backup/library --password-file ~/.password", "A new vault")

@@ -102,7 +102,11 @@ extension Synchronizer {
     /// Why the hub's version of a record cannot be taken, or nil. What is merged later must be readable later, so it is read
     /// once now.
     private static func problem(with record: Record) -> (Held.Kind, String)? {
-        guard !record.isDeleted else { return nil }
+        if let deletedAt = record.deletedAt {
+            // A delete takes a work away everywhere, so it is not believed where its time is no time.
+            return deletedAt == Timestamp(milliseconds: .max)
+                ? (.damaged, "has a time of deletion that is no time") : nil
+        }
         switch SchemaVersion.check(record.schemaVersion) {
         case .current, .needsMigration: break
         case .newerThanApp(let version):
