@@ -176,6 +176,14 @@ extension VaultBackend {
                 data.misplaced.map(\.path).sorted()
                     == ["data/\(wrong)/\(id)", "data/\(id)", "data/\(id.prefix(3))/\(id)"].sorted())
             #expect(try backend.list(.index).misplaced == [.init(path: "index/\(id.uppercased())", size: 1)])
+            for place in ["sub", "lost+found/deep", "data/74/old"] {
+                try writeFile("\(folder)/v/\(place)/\(id.reversed().map(String.init).joined())", "a snapshot")
+                try writeFile("\(folder)/v/\(place)/\(id)", "a copy")
+            }
+            let other = id.reversed().map(String.init).joined()
+            let strays = try backend.list(.config).misplaced.map(\.path).sorted()
+            #expect(strays == ["lost+found/deep/\(other)", "sub/\(other)"])
+            #expect(try backend.list(.data).misplaced.map(\.path).contains("data/74/old/\(other)"))
             #expect(try backend.sweep() == 1)
             _ = try runProcess(["bash", "-c", "rm \(folder)/v/data/00/$'bad\\xff'"])
         }

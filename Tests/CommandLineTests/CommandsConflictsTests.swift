@@ -74,7 +74,7 @@ private func benchWithAConflict() throws -> Workbench {
     let before = try bench.state()
     for (code, words, text) in [
         (64, ["resolve", "1", "--with", "mrege"], "did you mean 'merge'?"),
-        (64, ["resolve", "one", "--with", "merge"], "is no number of a conflict"),
+        (64, ["resolve", "one", "--with", "merge"], "is not a conflict number"),
         (64, ["resolve", "1"], "--with is missing"),
         (64, ["resolve", "1", "--with", "merge", "--key", "x"], "--key goes with one conflict"),
         (64, ["resolve", "1", "--with", "merge", "--keep", "x"], "--keep goes with one conflict and without --with"),

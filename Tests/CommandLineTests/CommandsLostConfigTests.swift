@@ -32,6 +32,16 @@ import Testing
         try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", "v")
     }
 
+    @Test func aConfigurationThatIsDamaged_isMadeAgain_asTheMessageSays() throws {
+        let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "pw"])
+        try bench.importSamples()
+        try bench.shell(
+            "$T vault init --vault v; $T vault backup --vault v; chmod u+w v/config; truncate -s -1 v/config")
+        let said = try bench.tool(exit: 4, "vault", "check", "--vault", "v").stderr
+        #expect(said.contains("move it out of the vault") && said.contains("vault init --resume"), "\(said)")
+        try bench.shell("mv v/config aside; $T vault init --resume --vault v; $T vault check --read-data --vault v")
+    }
+
     @Test func aKeyOfAnotherVault_makesNoConfiguration() throws {
         let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "pw"])
         try bench.importSamples()

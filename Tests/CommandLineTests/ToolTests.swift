@@ -39,7 +39,7 @@ struct ToolCase: CustomTestStringConvertible, Sendable {
         status: 64),
     ToolCase(
         words: ["man", "--all", "/dev/null/a"],
-        stderr: "backup-tool: /dev/null: is no folder\n  choose another place\n", status: 1),
+        stderr: "backup-tool: /dev/null: is not a folder\n  choose another place\n", status: 1),
     ToolCase(
         words: ["version", "--json", "superfluous"],
         stderr:

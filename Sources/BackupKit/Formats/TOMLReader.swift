@@ -210,7 +210,7 @@ struct TOMLReader {
         guard offset > start else { throw problem("expected a value", at: start) }
         let written = text(start..<offset)
         guard let value = TOMLScalar.read(written) else {
-            throw problem("'\(printable(written))' is no value; text needs quotes", at: start)
+            throw problem("'\(printable(written))' is not a value; text needs quotes", at: start)
         }
         return value
     }

@@ -20,7 +20,7 @@ struct AttachmentFolder {
         _ progress: Progress
     ) throws -> AttachmentFolder {
         guard try FileStatus.ofTarget(root)?.isDirectory == true else {
-            throw BackupError(.notFound, "is no folder", at: root)
+            throw BackupError(.notFound, "is not a folder", at: root)
         }
         var result = try AttachmentFolder(folder)
         var done: UInt64 = 0

@@ -20,7 +20,7 @@ enum FileMending {
                 }
                 let steps = found.map {
                     StoreRepairResult.Step(
-                        action: .exact, subject: $0.asset.path, message: "its file is again what it was")
+                        action: .exact, subject: $0.asset.path, message: "its file was restored")
                 }
                 return (steps, summary: JSON.object([JSON.Member("files", JSON(found.count))]).compact)
             }

@@ -61,7 +61,7 @@ public struct NightlySession: Sendable {
             let status = try FileStatus.ofTarget(other), try FileStatus.ofTarget(configuration) != status
         {
             throw BackupError(
-                .refused, "is what the runs of \(other) left behind", at: statePath,
+                .refused, "belongs to the runs of \(other)", at: statePath,
                 remedy: "give each configuration a folder of its own, or make them profiles of one file")
         }
         return state

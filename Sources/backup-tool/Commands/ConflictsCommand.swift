@@ -97,7 +97,7 @@ extension Command {
 
 extension Invocation {
     fileprivate func conflictID(_ word: String) throws -> Int64 {
-        guard let id = Int64(word) else { throw usage("'\(printable(word))' is no number of a conflict") }
+        guard let id = Int64(word) else { throw usage("'\(printable(word))' is not a conflict number") }
         return id
     }
 

@@ -20,6 +20,9 @@ extension Invocation {
             output.say("\(mark(of: first.severity)) \(FindingGroup.text(of: group))")
             if let remedy = first.remedy, output.isVerbose || advised.insert(remedy).inserted {
                 for line in first.remedyLines { output.say("  \(printable(line))") }
+                if group.contains(where: { $0.remedy != remedy }) {
+                    output.say("  the others need the same, each with its name")
+                }
             }
             if group.count > 1, !isHinted {
                 isHinted = true

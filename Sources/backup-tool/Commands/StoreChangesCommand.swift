@@ -15,7 +15,7 @@ extension Command {
         run: { call in
             let text = call.value("since")
             let token = text.flatMap { ChangeToken($0) }
-            if let text, token == nil { throw call.usage("'\(printable(text))' is no change token") }
+            if let text, token == nil { throw call.usage("'\(printable(text))' is not a change token") }
             let limit = try call.integer("limit", in: 1...Int.max) ?? .max
             let store = try call.store(.read)
             let end = try store.read {

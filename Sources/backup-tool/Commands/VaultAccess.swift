@@ -161,7 +161,7 @@ extension Invocation {
         return try vault.reading(
             wait: try lockWait(),
             unlocked: {
-                output.warn("no lock was set (\($0.message)). Do not prune the vault while this command runs.")
+                output.warn("could not lock the vault (\($0.message)). Do not prune the vault while this command runs.")
             }, body)
     }
 
@@ -232,7 +232,7 @@ extension Invocation {
         guard terminal >= 0 else {
             throw BackupError(
                 .wrongPassword,
-                "no \(prompt.hasPrefix("New") ? "new " : "")password is given, and there is nobody to ask",
+                "no \(prompt.hasPrefix("New") ? "new " : "")password is given, and there is no terminal to ask on",
                 remedy: remedy)
         }
         let file = FileHandle(owning: terminal, path: "/dev/tty")

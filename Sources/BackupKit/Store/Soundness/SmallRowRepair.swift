@@ -39,7 +39,8 @@ extension StoreRepair {
             } else if let value = try store.storedSetting(row.key)?.value,
                 try isInBackup(setting: row.key, value)
             {
-                note(.setting, row.key, "is what the backup has: what was noted of it was damaged, and was made again")
+                note(
+                    .setting, row.key, "has the value of the backup; its check value was damaged and was written again")
                 try store.noteAgain(row)
             }
         }
@@ -58,12 +59,12 @@ extension StoreRepair {
     private mutating func mendAssets() throws {
         for row in try store.changedSmallRows() where row.table == "asset" {
             if let noted = row.notedAsset, try StoreCheck.isFile(of: noted, in: store) {
-                note(.exact, row.key, "is again what it was")
+                note(.exact, row.key, "was restored")
                 try putRow(noted, isThere: !row.isGone)
             } else if !row.isGone, let asset = try store.ifSound({ try store.asset(row.key) }) ?? nil,
                 try StoreCheck.isFile(of: asset, in: store)
             {
-                note(.exact, row.key, "is what its file is: what was noted of it was damaged, and was made again")
+                note(.exact, row.key, "agrees with its file; its check value was damaged and was written again")
                 try store.noteAgain(row)
             }
         }
@@ -93,7 +94,7 @@ extension StoreRepair {
                 try takeOut(row, "asset", key: "path", .exact, "is again what its file is")
                 try store.putRow(file)
             } else if let known {
-                try takeOut(row, "asset", key: "path", .older, "is again what it was; its file is not")
+                try takeOut(row, "asset", key: "path", .older, "was restored; its file is not")
                 try store.putRow(known)
             } else if accepts {
                 let message = file == nil ? "cannot be read, and was given up" : "was taken as its file is"

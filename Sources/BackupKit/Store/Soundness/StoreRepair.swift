@@ -153,7 +153,7 @@ struct StoreRepair {
         }
         let candidate = try candidate(for: row, damage)
         if let candidate, candidate.isExact {
-            note(.exact, "\(candidate.record.id)", "is again what it was")
+            note(.exact, "\(candidate.record.id)", "was restored")
             return try write(candidate.record, over: row.change, as: row.change)
         }
         let isSane = row.change > 0 && row.change <= store.changeCounter

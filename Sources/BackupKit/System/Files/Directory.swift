@@ -23,7 +23,7 @@ public enum Directory {
         // Somebody else may have made it a moment ago.
         guard let found = try FileStatus.ofTarget(path) else { throw failure }
         guard found.isDirectory else {
-            throw BackupError(.exists, "is no folder", at: path, remedy: "choose another place")
+            throw BackupError(.exists, "is not a folder", at: path, remedy: "choose another place")
         }
     }
 

@@ -40,6 +40,8 @@ public final class FolderBackend: VaultBackend {
         case .config:
             if let size = try size(.config) { listing.items.append(.init(id: .zero, size: size)) }
             for name in try names(in: ".") where SHA256Digest(hex: name) != nil { try add(stray: name, to: &listing) }
+            let own = Set(VaultFile.Kind.allCases.map(\.rawValue))
+            for name in try names(in: ".") where !own.contains(name) { try addStrays(below: name, to: &listing) }
         case .data:
             for name in try names(in: "data") {
                 try Interrupt.check()
@@ -47,7 +49,9 @@ public final class FolderBackend: VaultBackend {
                     if SHA256Digest(hex: name) != nil { try add(stray: "data/\(name)", to: &listing) }
                     continue
                 }
-                try add("data/\(name)", kind, to: &listing)
+                for other in try add("data/\(name)", kind, to: &listing) {
+                    try addStrays(below: "data/\(name)/\(other)", to: &listing)
+                }
             }
         case .key, .snapshot, .index, .lock:
             let others = try add(kind.rawValue, kind, to: &listing)
@@ -103,6 +107,23 @@ public final class FolderBackend: VaultBackend {
                 guard let id = SHA256Digest(hex: String(last.prefix(64))), !known.contains(id) else { continue }
                 try add(stray: "\(root)/\(path)", to: &listing)
             }
+        }
+    }
+
+    /// Files of a vault in folders that no vault has, as a repair of the disk or a careless hand puts them there. A copy of
+    /// one that is in its place needs nothing.
+    private func addStrays(below inner: String, depth: Int = 4, to listing: inout VaultListing) throws {
+        guard try FileStatus.ofName("\(folder)/\(inner)")?.isDirectory == true else { return }
+        for name in try names(in: inner) {
+            let path = "\(inner)/\(name)"
+            guard let id = SHA256Digest(hex: String(name.prefix(64))) else {
+                if depth > 0 { try addStrays(below: path, depth: depth - 1, to: &listing) }
+                continue
+            }
+            let isCopy = try VaultFile.Kind.allCases.contains { kind in
+                try kind != .config && FileStatus.ofName("\(folder)/\(VaultFile(kind, id).path)") != nil
+            }
+            if !isCopy { try add(stray: path, to: &listing) }
         }
     }
 

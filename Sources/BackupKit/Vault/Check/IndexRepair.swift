@@ -82,7 +82,8 @@ extension UnindexedPack {
             ?? Finding(
                 .unreadable, .warning, file.path, "has no header, and no index names it: its blobs cannot be found",
                 remedy:
-                    "bring it back from a copy of the vault; what no snapshot needs, 'backup-tool vault prune' removes")
+                    "bring it back from a copy of the vault; 'backup-tool vault prune' removes it if no snapshot needs it"
+            )
     }
 
     fileprivate func requireRead() throws {

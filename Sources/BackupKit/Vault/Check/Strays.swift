@@ -92,14 +92,19 @@ extension Vault {
             try Unpacked.decode(cipher.openInPlace($0), cap: Unpacked.Cap.snapshot)
         }
         _ = try json.withUnsafeBytes { try SnapshotFile(parsing: $0) }
-        let isFree = try backend.size(place) == nil
         return Finding(
             .entryUnexpected, .damage, file.path,
             file.kind == .snapshot
                 ? "is the snapshot \(place.id.hex.prefix(8)) under another name" : "a snapshot lies in the wrong place",
-            remedy: isFree
-                ? "move it to \(place.path)"
-                : "move the file that is \(place.path) out of the vault, then move this one there")
+            remedy: try howToMove(to: place))
+    }
+
+    private func howToMove(to place: VaultFile) throws -> String {
+        guard try backend.size(place) != nil else { return "move it to \(place.path)" }
+        let there = try backend.readAll(place, limit: Unpacked.Cap.snapshot)
+        return there.withUnsafeBytes { SHA256Digest.of($0) } == place.id
+            ? "it is a second copy; move it out of the vault"
+            : "move the file that is \(place.path) out of the vault, then move this one there"
     }
 
     /// What a snapshot needs that lies where nobody looks for it seems to be needed by nobody.
@@ -110,13 +115,14 @@ extension Vault {
                 .incomplete,
                 stray.nonFile.map { "prune was skipped: this is \($0), not a file" }
                     ?? "prune was skipped: this file may be a snapshot in the wrong place", at: stray.path,
-                remedy: stray.nonFile == nil ? "move it to where its name says, or out of the vault" : "remove it")
+                remedy: stray.nonFile == nil
+                    ? "move a snapshot to snapshots/, and anything else out of the vault" : "remove it")
         }
         let others = try [.key, .lock].flatMap { kind in try backend.list(kind).items.map { VaultFile(kind, $0.id) } }
         for file in others + unindexed.map({ VaultFile(.data, $0) }) {
             guard let finding = try misfiled(file) else { continue }
             throw BackupError(
-                .damaged, "nothing is pruned while \(finding.message)", at: finding.subject, remedy: finding.remedy)
+                .damaged, "prune stopped: \(finding.message)", at: finding.subject, remedy: finding.remedy)
         }
     }
 

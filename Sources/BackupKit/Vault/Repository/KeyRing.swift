@@ -113,7 +113,7 @@ public struct KeyRing: Sendable {
 
     public static func check(newPassword password: [UInt8]) throws {
         guard !password.isEmpty else {
-            throw BackupError(.usage, "the password is empty", remedy: "give one; nothing protects a vault but it")
+            throw BackupError(.usage, "the password is empty", remedy: "give one: it is the vault's only protection")
         }
     }
 

@@ -135,7 +135,7 @@ extension Vault {
         func last(_ found: Snapshot?, or message: String) throws -> Snapshot {
             if let unread = findings.first(where: { $0.severity == .damage }) {
                 throw BackupError(
-                    .damaged, "which snapshot this is cannot be told: \(unread.subject) cannot be read", at: subject,
+                    .damaged, "cannot tell which snapshot is meant: \(unread.subject) cannot be read", at: subject,
                     remedy: unread.advice("or name a snapshot by its id: 'backup-tool vault snapshots' lists them"))
             }
             guard let found else { throw none(message) }

@@ -49,7 +49,9 @@ public final class Vault: Sendable {
         } catch let error as BackupError {
             throw BackupError(
                 error.code, error.message, at: backend.place(.config),
-                remedy: error.remedy ?? "bring the file back from a copy")
+                remedy: error.remedy
+                    ?? "copy the file from any copy of this vault. Where there is none, move it out of the vault; then "
+                    + "'backup-tool vault init --resume' with the vault's password makes it again")
         }
     }
 
@@ -101,9 +103,9 @@ public final class Vault: Sendable {
         return BackupError(
             code, "the file is lost; there are packs or snapshots of this vault", at: backend.place(.config),
             remedy: isWithoutKeys
-                ? "\(copy), with the folder 'keys', which is lost, too"
+                ? "\(copy), and the folder 'keys' with it: both are lost"
                 : isUnproved
-                    ? "\(copy), with the folders 'snapshots' and 'index', which are lost, too"
+                    ? "\(copy), and the folders 'snapshots' and 'index' with it: all are lost"
                     : "\(copy). Where there is none, 'backup-tool vault init --resume' with the vault's password makes it "
                         + "again: all snapshots stay readable, and the next backup stores much once more")
     }
