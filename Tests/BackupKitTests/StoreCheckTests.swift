@@ -159,6 +159,7 @@ struct StoreCheckTests {
             (.storeDamaged, "UPDATE counter SET value = 3"),
             (.storeDamaged, "UPDATE counter SET value = 9223372036854775807"),
             (.queueStuck, "INSERT INTO hub_link VALUES (1, 'h', 'l', NULL, NULL, 10, NULL, NULL)"),
+            (.queueStuck, "INSERT INTO hub_link VALUES (1, 'h', 'l', NULL, NULL, 2147483648, NULL, NULL)"),
             (.queueStuck, "INSERT INTO held VALUES ('Z', 'nobody', 'size', 'r', 1, 1)"),
             (.recordChanged, "UPDATE record SET row_hash = NULL WHERE local_id = 'R3'"),
         ] {

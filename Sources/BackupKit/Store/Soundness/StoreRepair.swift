@@ -320,6 +320,10 @@ struct StoreRepair {
         let query = try store.database.prepare(StoreCheck.stuckRows)
         var rows: [(subject: String, change: Int64)] = []
         while try query.step() { rows.append(("\(query.text(0))/\(query.text(1))", query.integer(2))) }
+        query.reset()
+        // A mark beyond all changes would pass over the new numbers, too.
+        try store.database.statement("UPDATE hub_link SET pushed_through = min(pushed_through, ?)")
+            .bind(1, store.changeCounter).run()
         for row in rows {
             guard let record = try store.ifSound({ try store.record(change: row.change) }) else { continue }
             let change = store.nextChange()
