@@ -67,7 +67,7 @@ func toml_readsWhatItsSpecificationAllows(text: String, expected: String) throws
     ("# \u{7F}", "1, column 3: a control character in a comment"),
     ("a = [1, 2", "1, column 5: this array has no ']'"), ("a = [1 2]", "1, column 8: expected ',' or ']'"),
     ("a = {b = 1,}", "1, column 12: expected a key"), ("a = {b = 1\n}", "1, column 11: expected ',' or '}'"),
-    ("a = yes", "1, column 5: 'yes' is no value; text needs quotes"), ("a = 01", "1, column 5: '01' is no value"),
+    ("a = yes", "1, column 5: 'yes' is not a value; text needs quotes"), ("a = 01", "1, column 5: '01' is not a value"),
     ("a = 1__0", "1, column 5: '1__0'"), ("a = .5", "1, column 5: '.5'"), ("a = 5.", "1, column 5: '5.'"),
     ("a = 0x-1", "1, column 5: '0x-1'"), ("a = 9223372036854775808", "1, column 5: '9223372036854775808'"),
     ("a = 2026-02-29", "1, column 5: '2026-02-29'"), ("a = 24:00:00", "1, column 5: '24:00:00'"),

@@ -174,8 +174,8 @@ import Testing
         #expect(json["ok"]?.bool == false && json["settings"]?.array?.map { $0["key"]?.string } == ["vault"])
         #expect(
             json["mistakes"]?.array?.map { $0["message"]?.string } == [
-                "line 1, column 9: 's.db' is no value; text needs quotes",
-                "line 4, column 9: '7d' is no value; text needs quotes",
+                "line 1, column 9: 's.db' is not a value; text needs quotes",
+                "line 4, column 9: '7d' is not a value; text needs quotes",
                 "tripwire.percent must be a whole number from 1 to 100",
             ])
         try bench.tool(exit: 64, "config", "check", "--config", "c/config.toml", "--profile", "paper")
