@@ -402,7 +402,7 @@ import Testing
         for words in [["run"], ["schedule", "status"], ["drill"]] {
             let result = try bench.tool(words + ["--config", "c/other.toml"])
             #expect(result.status == (words.last == "status" ? 3 : 1), "\(words)")
-            #expect((result.stderr + result.stdout).contains("nightly.toml left behind"), "\(words)")
+            #expect((result.stderr + result.stdout).contains("belongs to the runs of"), "\(words)")
         }
         #expect(try bench.text("c/run-default.json") == bench.text("before"))
         // One that was given another name goes on.
