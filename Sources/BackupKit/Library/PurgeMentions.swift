@@ -20,9 +20,7 @@ extension Purge {
             record.fields = fields
             record.modifiedAt = store.timeAfter(record)
             // Still what its import has brought, so that an undo of that import finds it.
-            let change = store.nextChange()
-            try store.overwrite(old.change, knownAs: record.localID, with: record, change)
-            try store.follow(old.change, to: change)
+            try store.rewrite(old, as: record)
         }
         for table in ["batch_record", "ancestor"] {
             let query = try store.database.prepare(

@@ -255,10 +255,15 @@ extension Store {
 
     /// The record with that change number.
     func record(change: Int64) throws -> Record {
+        guard let stored = try stored(change: change) else { throw DamagedRow(lost: change) }
+        return stored.record
+    }
+
+    /// The row of that number; nil where there is none.
+    func stored(change: Int64) throws -> StoredRecord? {
         let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)
         defer { query.reset() }
-        guard try query.step() else { throw DamagedRow(lost: change) }
-        return try RowReader.record(query).record
+        return try query.step() ? try RowReader.record(query) : nil
     }
 
     /// Visits the fields of the live events, in the order of their rows; the bytes last until `body` returns.

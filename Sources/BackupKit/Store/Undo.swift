@@ -100,9 +100,7 @@ extension Store {
                 notePurged(query, &result)
                 if let now = try ifSound({ try stored(change: query.integer(13)) }) ?? nil {
                     // A new number, or it would count as added by the batch.
-                    let change = nextChange()
-                    try overwrite(now.change, knownAs: now.record.localID, with: now.record, change)
-                    try follow(now.change, to: change)
+                    try rewrite(now, as: now.record)
                 }
                 continue
             }
@@ -125,12 +123,6 @@ extension Store {
     private func notePurged(_ row: Statement, _ result: inout UndoResult) {
         guard RecordType.isCounted(row.text(3)) else { return }
         result.purged.append(RecordID(zone: row.text(1), name: row.text(row.isNull(2) ? 4 : 2)))
-    }
-
-    private func stored(change: Int64) throws -> StoredRecord? {
-        let query = try database.statement("SELECT \(Self.recordColumns) FROM record WHERE change = ?").bind(1, change)
-        defer { query.reset() }
-        return try query.step() ? try RowReader.record(query) : nil
     }
 
     /// Rows that the batch took out come back, unless somebody has put another in their place.

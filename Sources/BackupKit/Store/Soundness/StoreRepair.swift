@@ -325,10 +325,8 @@ struct StoreRepair {
         try store.database.statement("UPDATE hub_link SET pushed_through = min(pushed_through, ?)")
             .bind(1, store.changeCounter).run()
         for row in rows {
-            guard let record = try store.ifSound({ try store.record(change: row.change) }) else { continue }
-            let change = store.nextChange()
-            try store.overwrite(row.change, knownAs: record.localID, with: record, change)
-            try store.follow(row.change, to: change)
+            guard let stored = try store.ifSound({ try store.stored(change: row.change) }) ?? nil else { continue }
+            try store.rewrite(stored, as: stored.record)
             note(.queue, row.subject, "will be sent with the next sync")
         }
         let held = try store.database.prepare("SELECT zone, name FROM held WHERE \(StoreCheck.isHeldInVain)")

@@ -254,9 +254,7 @@ public final class Synchronizer {
         // Assets are compared one by one whenever anything has changed.
         guard id.zone != Store.assetZone else { return _ = store.nextChange() }
         guard let stored = try store.ifSound({ try store.record(id) }) ?? nil else { return }
-        let change = store.nextChange()
-        try store.overwrite(stored.change, knownAs: stored.record.localID, with: stored.record, change)
-        try store.follow(stored.change, to: change)
+        try store.rewrite(stored, as: stored.record)
     }
 
     func release(_ id: RecordID) throws {
