@@ -198,20 +198,7 @@ extension Store {
     /// `digests` only these are looked at. Not inside a batch.
     @discardableResult func collectBlobs(among digests: Set<SHA256Digest>? = nil) throws -> Bool {
         let folder = "\(assetFolder)/\(Self.blobFolder)"
-        var loose: Set<String>
-        if let digests {
-            let query = try database.statement("SELECT 1 FROM (\(Self.neededBlobs)) WHERE blob = ? LIMIT 1")
-            loose = Set(
-                try digests.filter { digest in
-                    guard try FileStatus.ofName(blobPath(digest)) != nil else { return false }
-                    defer { query.reset() }
-                    return try !query.bind(1, digest.hex).step()
-                }.map(\.hex))
-        } else {
-            loose = Set(try Directory.names(in: folder))
-            let needed = try loose.isEmpty ? nil : database.prepare(Self.neededBlobs)
-            while try needed?.step() == true { loose.remove(needed?.text(0) ?? "") }
-        }
+        let loose = try digests.map(looseBlobs) ?? looseBlobs(in: folder)
         guard !loose.isEmpty else { return true }
         let lock = try Directory.open(folder)
         guard flock(lock.descriptor, LOCK_EX | LOCK_NB) == 0 else { return false }
@@ -220,5 +207,23 @@ extension Store {
         }
         try Directory.sync(folder)
         return true
+    }
+
+    private func looseBlobs(in folder: String) throws -> Set<String> {
+        var loose = Set(try Directory.names(in: folder))
+        guard !loose.isEmpty else { return [] }
+        let needed = try database.prepare(Self.neededBlobs)
+        while try needed.step() { loose.remove(needed.text(0)) }
+        return loose
+    }
+
+    private func looseBlobs(among digests: Set<SHA256Digest>) throws -> Set<String> {
+        let isNeeded = try database.statement("SELECT 1 FROM (\(Self.neededBlobs)) WHERE blob = ? LIMIT 1")
+        let loose = try digests.filter { digest in
+            guard try FileStatus.ofName(blobPath(digest)) != nil else { return false }
+            defer { isNeeded.reset() }
+            return try !isNeeded.bind(1, digest.hex).step()
+        }
+        return Set(loose.map(\.hex))
     }
 }
