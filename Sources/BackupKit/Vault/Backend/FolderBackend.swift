@@ -39,9 +39,11 @@ public final class FolderBackend: VaultBackend {
         switch kind {
         case .config:
             if let size = try size(.config) { listing.items.append(.init(id: .zero, size: size)) }
-            for name in try names(in: ".") where SHA256Digest(hex: name) != nil { try add(stray: name, to: &listing) }
             let own = Set(VaultFile.Kind.allCases.map(\.rawValue))
-            for name in try names(in: ".") where !own.contains(name) { try addStrays(below: name, to: &listing) }
+            for name in try names(in: ".") where !own.contains(name) {
+                if SHA256Digest(hex: name) != nil { try add(stray: name, to: &listing) }
+                try addStrays(below: name, to: &listing)
+            }
         case .data:
             for name in try names(in: "data") {
                 try Interrupt.check()
@@ -94,37 +96,34 @@ public final class FolderBackend: VaultBackend {
         return others
     }
 
-    /// What somebody renamed ("ID.bak") or put into a folder of its own looks removed, and needs its data all the same. A copy of
-    /// one that is there needs nothing.
+    /// What somebody renamed ("ID.bak") or put into a folder of its own looks removed, and needs its data all the same.
     private func addRenamedSnapshots(among others: [String], to listing: inout VaultListing) throws {
-        let root = VaultFile.Kind.snapshot.rawValue
-        let known = Set(listing.items.map(\.id))
         for name in others where !isLeftover(name) {
-            let isFolder = try FileStatus.ofName("\(folder)/\(root)/\(name)")?.isDirectory == true
-            let paths = isFolder ? try names(in: "\(root)/\(name)").map { "\(name)/\($0)" } : [name]
-            for path in paths {
-                let last = path.split(separator: "/").last ?? ""
-                guard let id = SHA256Digest(hex: String(last.prefix(64))), !known.contains(id) else { continue }
-                try add(stray: "\(root)/\(path)", to: &listing)
-            }
+            let path = "\(VaultFile.Kind.snapshot.rawValue)/\(name)"
+            if try !addStrays(below: path, to: &listing) { try add(unlessCopy: path, to: &listing) }
         }
     }
 
-    /// Files of a vault in folders that no vault has, as a repair of the disk or a careless hand puts them there. A copy of
-    /// one that is in its place needs nothing.
-    private func addStrays(below inner: String, depth: Int = 4, to listing: inout VaultListing) throws {
-        guard try FileStatus.ofName("\(folder)/\(inner)")?.isDirectory == true else { return }
+    /// Files of a vault in folders that no vault has, as a repair of the disk or a careless hand puts them there. False
+    /// where there is no folder.
+    @discardableResult
+    private func addStrays(below inner: String, depth: Int = 4, to listing: inout VaultListing) throws -> Bool {
+        guard try FileStatus.ofName("\(folder)/\(inner)")?.isDirectory == true else { return false }
         for name in try names(in: inner) {
             let path = "\(inner)/\(name)"
-            guard let id = SHA256Digest(hex: String(name.prefix(64))) else {
-                if depth > 0 { try addStrays(below: path, depth: depth - 1, to: &listing) }
-                continue
-            }
-            let isCopy = try VaultFile.Kind.allCases.contains { kind in
-                try kind != .config && FileStatus.ofName("\(folder)/\(VaultFile(kind, id).path)") != nil
-            }
-            if !isCopy { try add(stray: path, to: &listing) }
+            try add(unlessCopy: path, to: &listing)
+            if depth > 0 { try addStrays(below: path, depth: depth - 1, to: &listing) }
         }
+        return true
+    }
+
+    /// A copy of a file that is in its place needs nothing.
+    private func add(unlessCopy path: String, to listing: inout VaultListing) throws {
+        guard let id = SHA256Digest(hex: String(lastComponent(of: path).prefix(64))) else { return }
+        let isCopy = try VaultFile.Kind.allCases.contains { kind in
+            try kind != .config && FileStatus.ofTarget("\(folder)/\(VaultFile(kind, id).path)")?.isRegular == true
+        }
+        if !isCopy { try add(stray: path, to: &listing) }
     }
 
     private func add(stray path: String, to listing: inout VaultListing) throws {
