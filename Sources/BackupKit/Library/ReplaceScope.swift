@@ -1,9 +1,16 @@
 /// What `--mode replace` may remove. Only a backup that can be read tells what it does not have.
 extension Restorer.Prepared {
-    /// The kinds of which goes what the backup does not have.
-    func replacedKinds(_ options: RestoreOptions) -> Set<Kind> {
-        guard options.mode == .replace, options.match == nil, hidingDamage == nil else { return [] }
-        return layout.kinds(of: options.kinds)
+    /// The kinds of which the restore removes what the backup does not have. Where damage may hide what the backup had,
+    /// nothing is removed, and that is said.
+    func replacedKinds(_ options: RestoreOptions, _ intake: Intake) -> Set<Kind> {
+        guard options.mode == .replace, options.match == nil else { return [] }
+        guard let damage = hidingDamage else { return layout.kinds(of: options.kinds) }
+        intake.note(
+            Finding(
+                .skipped, .warning, path,
+                "is damaged (\(damage.subject)) and may have held more, so nothing was removed from the store",
+                remedy: "restore an undamaged backup to remove what it does not hold"))
+        return []
     }
 
     /// Damage that may hide records or files: all but that of single attachments, which the manifest lists.
@@ -12,16 +19,6 @@ extension Restorer.Prepared {
             finding.severity == .damage
                 && (layout.role(of: finding.subject) != .attachment || layout.expected[finding.subject] == nil)
         }
-    }
-
-    /// Says that nothing was removed where something might have been.
-    func noteWhatStays(_ options: RestoreOptions, _ intake: Intake) {
-        guard options.mode == .replace, options.match == nil, let hidingDamage else { return }
-        intake.note(
-            Finding(
-                .skipped, .warning, path,
-                "its damage may hide what it held (\(hidingDamage.subject)), so nothing was removed from the store",
-                remedy: "restore a backup without damage to remove what it does not hold"))
     }
 
     /// The attachments that the backup speaks of, and cannot give: damaged ones, and those that were left out when it was

@@ -156,8 +156,7 @@ public enum Restorer {
         for finding in prepared.findings { intake.note(finding) }
         let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
         var wanted = WantedFiles(options)
-        let replaced = prepared.replacedKinds(options)
-        prepared.noteWhatStays(options, intake)
+        let replaced = prepared.replacedKinds(options, intake)
         // Before places are planned: what goes leaves its name to others.
         let sound = files(of: prepared, unsound)
         if replaced.contains(.attachments) {
