@@ -199,13 +199,18 @@ import Testing
         }
     }
 
+    /// B knows the first of two edits, and the hub both.
+    private func editTwice(_ devices: Devices) throws {
+        try devices.edit("A", "r", "{\"x\":1}")
+        try devices.syncAll()
+        try devices.edit("A", "r", "{\"x\":2}")
+        try devices.sync("A")
+    }
+
     /// A delete that is set to now would take the work away from everybody.
     @Test func aDeleteWhoseTimeIsNoTime_isHeld_andDeletesNothing() throws {
         try withDevices("A", "B") { devices in
-            try devices.edit("A", "r", "{\"x\":1}")
-            try devices.syncAll()
-            try devices.edit("A", "r", "{\"x\":2}")
-            try devices.sync("A")
+            try editTwice(devices)
             try SQLite(devices.hubPath, .readWrite).execute("UPDATE record SET deleted_at = 9223372036854775807")
             let result = try devices.sync("B")
             #expect(result.held.map(\.kind) == [.damaged] && result.needsAttention)
@@ -216,10 +221,7 @@ import Testing
 
     @Test func versionsThatFallBackAreAnotherHistory() throws {
         try withDevices("A", "B") { devices in
-            try devices.edit("A", "r", "{\"x\":1}")
-            try devices.syncAll()
-            try devices.edit("A", "r", "{\"x\":2}")
-            try devices.sync("A")
+            try editTwice(devices)
             try SQLite(devices.hubPath, .readWrite).execute("UPDATE record SET version = 1")
             try devices.edit("A", "r", "{\"x\":3}")
             #expect(try devices.sync("A").resynced)

@@ -157,6 +157,7 @@ struct CommandsHonestTests {
     func theAdviceForAnAttachmentThatIsNotWhatItWas_endsInASoundStore(_ harm: String) throws {
         let bench = try attachmentBench()
         let file = Self.file
+        let isChange = harm == "change" || harm == "cut"
         switch harm {
         case "rot": try bench.shell(Self.rot)
         case "change": try bench.write(file, "%PDF right, and a note")
@@ -168,12 +169,11 @@ struct CommandsHonestTests {
         // Not one of them is taken for sound, and none that nobody wrote on purpose is taken in.
         let adopted = try bench.tool(["store", "adopt", "--dry-run"])
         #expect(!adopted.stderr.contains("Every file is what"), "\(adopted)")
-        #expect(adopted.status == (harm == "change" || harm == "cut" ? 0 : 3), "\(adopted)")
+        #expect(adopted.status == (isChange ? 0 : 3), "\(adopted)")
         let advice = found.stderr + found.stdout
         let named = found.status == 4 ? "store repair --from BACKUP" : "restore BACKUP --match"
         #expect(advice.contains(named), "\(advice)")
         let restored = try bench.tool(["restore", "good.tar.zst", "--match", "a.pdf"])
-        let isChange = harm == "change" || harm == "cut"
         #expect(restored.status == (isChange ? 3 : 0), "\(restored)")
         #expect(!restored.stderr.contains("unchanged"), "\(restored)")
         #expect(try bench.text(file) == "%PDF right")
