@@ -39,8 +39,8 @@ extension BibliographyIntake {
         return record
     }
 
-    /// The deleted publication that the entry at hand is, where its id was not made of the work: the file has said of it all
-    /// that the entry says. Nobody else knows, for a tombstone holds no text.
+    /// The local id of a deleted publication that this entry is, where an app had given the id. Only the file's memory can
+    /// tell, because a tombstone holds no text: the file must have said of that publication all that the entry says.
     func deletedWork(_ state: inout FileState) throws -> String? {
         guard !state.saidBefore.isEmpty else { return nil }
         let deleted =

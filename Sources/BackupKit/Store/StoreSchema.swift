@@ -55,7 +55,7 @@ enum StoreSchema {
         { try $0.execute("ALTER TABLE imported_file ADD COLUMN since BLOB NOT NULL DEFAULT x''") },
         // Files that records link which came in a sync that has not finished.
         { try $0.execute("CREATE TABLE awaited_file (path TEXT PRIMARY KEY) STRICT, WITHOUT ROWID") },
-        // What is asked for once a file, or once a batch.
+        // For questions that are asked once for each file or batch.
         {
             try $0.execute("CREATE INDEX batch_asset_by_path ON batch_asset (path)")
             try $0.execute("CREATE INDEX batch_asset_by_kept ON batch_asset (kept)")

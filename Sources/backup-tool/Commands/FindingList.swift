@@ -21,7 +21,7 @@ extension Invocation {
             if let remedy = first.remedy, output.isVerbose || advised.insert(remedy).inserted {
                 for line in first.remedyLines { output.say("  \(printable(line))") }
                 if group.contains(where: { $0.remedy != remedy }) {
-                    output.say("  the others need the same, each with its name")
+                    output.say("  repeat it for each of the others, with its own name")
                 }
             }
             if group.count > 1, !isHinted {

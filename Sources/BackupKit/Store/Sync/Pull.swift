@@ -103,9 +103,9 @@ extension Synchronizer {
     /// once now.
     private static func problem(with record: Record) -> (Held.Kind, String)? {
         if let deletedAt = record.deletedAt {
-            // A delete takes a work away everywhere, so it is not believed where its time is no time.
+            // A delete takes a work away everywhere, so one with an invalid time is not believed.
             return deletedAt == Timestamp(milliseconds: .max)
-                ? (.damaged, "has a time of deletion that is no time") : nil
+                ? (.damaged, "has an invalid time of deletion") : nil
         }
         switch SchemaVersion.check(record.schemaVersion) {
         case .current, .needsMigration: break

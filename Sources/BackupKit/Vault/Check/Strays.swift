@@ -122,7 +122,7 @@ extension Vault {
         for file in others + unindexed.map({ VaultFile(.data, $0) }) {
             guard let finding = try misfiled(file) else { continue }
             throw BackupError(
-                .damaged, "prune stopped: \(finding.message)", at: finding.subject, remedy: finding.remedy)
+                .damaged, "\(finding.message), so nothing was pruned", at: finding.subject, remedy: finding.remedy)
         }
     }
 

@@ -286,7 +286,7 @@ extension Vault {
                     remedy: "remove it, then run 'backup-tool vault repair --save FOLDER'")
             }
             return Finding(
-                .entryUnexpected, .warning, stray.path, "is in the wrong folder, so no command reads it",
+                .entryUnexpected, .warning, stray.path, "has the wrong name or folder, so no command reads it",
                 remedy: "move it back: a pack to data/, into the folder of its first two digits, a snapshot to "
                     + "snapshots/, an index to index/; keep it until 'backup-tool vault check' finds nothing")
         }
