@@ -189,7 +189,7 @@ import Testing
         #expect(drilled.stderr.split(separator: "\n").count == 3 && drilled.stdout == "")
         let history = try bench.json(exit: 0, "drill", "--history", "--log", "d/drills.jsonl")
         #expect(history["drills"]?.array?.count == 2 && history["ok"]?.bool == true)
-        try bench.shell("printf x | dd of=b/2.zip bs=1 seek=3000 conv=notrunc status=none")
+        try bench.shell("printf xxxx | dd of=b/2.zip bs=1 seek=3000 conv=notrunc status=none")
         let failed = try bench.tool(exit: 4, "drill", "b/2.zip", "--log", "d/drills.jsonl")
         #expect(failed.stderr.hasPrefix("failed: "))
         #expect(try bench.tool(exit: 0, "drill", "--history", "--log", "d/drills.jsonl").stdoutLines.count == 4)

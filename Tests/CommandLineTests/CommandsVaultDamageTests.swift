@@ -36,7 +36,7 @@ struct CommandsVaultDamageTests {
         ).filter { $0 != "\n" }
         try bench.tool(exit: 0, "store", "delete", late)
         try bench.shell(
-            "chmod u+w v/snapshots/*; printf x | dd of=v/snapshots/\(new) bs=1 seek=40 conv=notrunc status=none")
+            "chmod u+w v/snapshots/*; printf xxxx | dd of=v/snapshots/\(new) bs=1 seek=40 conv=notrunc status=none")
         for line in [
             "restore vault:v", "restore vault:v@latest --to out", "restore vault:v@2030-01-01 --dry-run",
             "verify vault:v",

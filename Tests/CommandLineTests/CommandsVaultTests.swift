@@ -196,7 +196,7 @@ struct CommandsVaultTests {
         try bench.shell("restic -r w check --read-data -q; [ $(restic -r w snapshots --json | jq length) = 2 ]")
         try bench.tool(exit: 0, "vault", "forget", "latest")
         try bench.shell(
-            "f=$(find v/data -type f | head -1); chmod u+w $f; printf x | dd of=$f bs=1 seek=9 conv=notrunc status=none"
+            "f=$(find v/data -type f | head -1); chmod u+w $f; printf xxxx | dd of=$f bs=1 seek=9 conv=notrunc status=none"
         )
         #expect(try bench.json(exit: 4, "vault", "check", "--read-data")["ok"]?.bool == false)
         try bench.tool(exit: 0, "vault", "check", "--vault", "w", "--read-data")
