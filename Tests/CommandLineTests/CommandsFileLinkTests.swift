@@ -111,7 +111,7 @@ private func checkExport(_ bench: Workbench, of store: String, sourceLocation: S
         try bench.shell("find hub.db.assets -type f -delete")
         try bench.tool(exit: 0, "store", "init", "--store", "C.db")
         let sync = try bench.tool(exit: 3, "sync", "--hub", "hub.db", "--store", "C.db")
-        #expect(sync.stderr.contains("q.pdf: cannot be fetched: the hub has lost its bytes"), "\(sync.stderr)")
+        #expect(sync.stderr.contains("q.pdf: cannot be fetched: its bytes are not on the hub"), "\(sync.stderr)")
         #expect(sync.stderr.contains("sync a device that has the file"))
     }
 

@@ -455,7 +455,8 @@ import Testing
     @Test func afterADrillThatFailed_allOfTheVaultIsRead() throws {
         let bench = try bench("check.parts = 256\ndrill.every = '1h'\n")
         _ = try run(bench, exit: 0)
-        try bench.shell("f=$(ls -S v/data/*/* | head -1); printf xxxx | dd of=$f bs=1 seek=100 conv=notrunc status=none")
+        try bench.shell(
+            "f=$(ls -S v/data/*/* | head -1); printf xxxx | dd of=$f bs=1 seek=100 conv=notrunc status=none")
         #expect(try run(bench, exit: 4).stderr.contains("failed"))
         let next = try run(bench, exit: 4, "-v")
         #expect((next.stdout + next.stderr).contains("all of it: damage"), "\(next.stdout)\(next.stderr)")

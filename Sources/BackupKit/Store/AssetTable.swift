@@ -90,7 +90,9 @@ extension Store {
 
     /// Says what `placeAsset` will do, without doing it.
     public func planAsset(_ incoming: Asset) throws -> AssetOutcome {
-        guard let existing = try asset(incoming.path) else { return .added }
+        guard let existing = try asset(incoming.path) else {
+            return try isAwaited(incoming.path, as: incoming.digest) ? nameBesideAnother(incoming) : .added
+        }
         // A file that is gone or cut short is brought back, though its row is known.
         if existing.digest == incoming.digest { return try isInPlace(existing) ? .unchanged : .added }
         return try nameBesideAnother(incoming)
@@ -118,9 +120,16 @@ extension Store {
         return .conflict(keptAs: path)
     }
 
-    /// Whether the undo history, or somebody in the store's folder, has other bytes under a path.
+    /// Whether the hub has another file of a path that did not come yet: that is what a record here means by it.
+    private func isAwaited(_ path: String, as digest: SHA256Digest) throws -> Bool {
+        guard let awaited = try hubAsset(path), awaited.isWanted, let other = awaited.digest else { return false }
+        return other != digest
+    }
+
+    /// Whether the undo history, the hub, or somebody in the store's folder, has other bytes under a path.
     private func isOfAnother(_ path: String, _ digest: SHA256Digest) throws -> Bool {
         if let stranger = try stranger(at: path), stranger.digest != digest { return true }
+        if try isAwaited(path, as: digest) { return true }
         let query = try database.statement("SELECT 1 FROM batch_asset WHERE path = ?1 AND sha256 <> ?2 LIMIT 1")
             .bind(1, path).bind(2, digest.hex)
         defer { query.reset() }
@@ -193,6 +202,13 @@ extension Store {
         try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path, kept) VALUES (?, ?, ?)")
             .bind(1, batch.id).bind(2, asset.path).bind(3, isFound ? asset.path : stranger?.digest.hex).run()
         if let stranger, !isFound { try setAside(stranger) }
+    }
+
+    /// A file that is not in the store's folder has another name from now on. Must run inside `batch`.
+    func putLostRow(_ asset: Asset) throws {
+        try putRow(asset)
+        try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path) VALUES (?, ?)")
+            .bind(1, currentBatch?.id).bind(2, asset.path).run()
     }
 
     func putRow(_ asset: Asset) throws {

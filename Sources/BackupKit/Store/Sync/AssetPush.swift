@@ -21,6 +21,9 @@ private struct OpenZones {
 /// Assets to the hub.
 extension Synchronizer {
     /// Sends new and changed assets. False when something has to be pulled first.
+    ///
+    /// A link that another device reads means the hub's file of that path. So the hub hears of each file, also where its
+    /// bytes stay here for now: then nobody takes another file for it.
     func pushAssets() throws -> Bool {
         try returnLostAssets()
         if !damagedAssets.isEmpty { try store.write { for row in damagedAssets.values { try hold(row) } } }
@@ -37,33 +40,38 @@ extension Synchronizer {
                 try store.write { try hold(id, .permission, Self.lacksShare) }
                 continue
             }
-            if let asset = pending.asset, try !send(asset) { continue }
+            if let asset = pending.asset {
+                // What was refused waits until the share says otherwise.
+                if try isRefused(asset) { continue }
+                try send(asset)
+            }
             ready.append(pending)
             if ready.count == identity.limits.recordsPerPush { isAlone = try announce(&ready) && isAlone }
         }
         return try (ready.isEmpty || announce(&ready)) && isAlone
     }
 
-    /// The bytes; false when the asset has to stay here.
-    private func send(_ asset: Asset) throws -> Bool {
+    private func isRefused(_ asset: Asset) throws -> Bool {
         let id = RecordID(zone: Store.assetZone, name: asset.path)
-        func stays(_ kind: Held.Kind, _ reason: String) throws -> Bool {
-            try store.write { try hold(id, kind, reason, size: Int(clamping: asset.size)) }
-            return false
-        }
+        return try heldIDs.contains(id) && store.held().contains { $0.id == id && $0.kind == .permission }
+    }
+
+    /// The bytes, unless they have to stay here: then they are held.
+    private func send(_ asset: Asset) throws {
+        let id = RecordID(zone: Store.assetZone, name: asset.path)
+        let size = Int(clamping: asset.size)
         if asset.size > identity.limits.assetBytes {
-            return try stays(.size, "has \(asset.size) bytes; the hub takes \(identity.limits.assetBytes) an asset")
+            let reason = "has \(asset.size) bytes; the hub takes \(identity.limits.assetBytes) an asset"
+            return try store.write { try hold(id, .size, reason, size: size) }
         }
-        // What was refused waits until the share says otherwise.
-        if heldIDs.contains(id), try store.held().contains(where: { $0.id == id && $0.kind == .permission }) {
-            return false
+        let isThere = try ask { try hub.missingAssets(of: [asset.digest]) }.isEmpty
+        if try isThere || store.isInPlace(asset) && sendBytes(of: asset) {
+            if heldIDs.contains(id) { try store.write { try release(id) } }
+            return
         }
-        if try ask({ try hub.missingAssets(of: [asset.digest]) }).isEmpty { return true }
-        guard try store.isInPlace(asset) else {
-            return try stays(
-                .missing, store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder")
-        }
-        return try sendBytes(of: asset) ? true : stays(.missing, Self.wasChanged)
+        let reason =
+            try store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder"
+        try store.write { try hold(id, .missing, reason, size: size) }
     }
 
     private static let wasChanged =
@@ -95,8 +103,9 @@ extension Synchronizer {
             let some = agreed[start..<min(agreed.count, start + identity.limits.recordsPerPush)]
             let lost = try ask { try hub.missingAssets(of: some.map(\.digest)) }
             // One that is not here either is somebody else's to send; `store check` and `export` name it.
-            for asset in some where lost.contains(asset.digest) {
-                if try store.isInPlace(asset) { _ = try sendBytes(of: asset) }
+            for asset in some {
+                let id = RecordID(zone: Store.assetZone, name: asset.path)
+                if try lost.contains(asset.digest) ? store.isInPlace(asset) : heldIDs.contains(id) { try send(asset) }
             }
         }
     }
@@ -140,7 +149,7 @@ extension Synchronizer {
                                 path: pending.path, version: first + Int64(index), size: asset?.size ?? 0,
                                 digest: asset?.digest, modifiedNanoseconds: asset?.modifiedNanoseconds ?? 0,
                                 base: asset?.digest.hex, isWanted: false))
-                        try release(items[index].record.id)
+                        if asset == nil { try release(items[index].record.id) }
                     }
                     try store.setHubLink(link)
                 }

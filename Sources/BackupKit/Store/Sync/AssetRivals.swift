@@ -130,16 +130,25 @@ extension Synchronizer {
         try store.relink([ByteName(mine.path): path]) { try meaning(of: $1, in: $0) == .ours ? .ours : .theirs }
     }
 
-    /// Returns the new name; nil when there are no bytes to give it to.
+    /// Returns the new name, also of a file that is away for now: the hub's is another work's. Nil where it needs none.
     private func giveWay(_ mine: Asset, _ taken: Set<ByteName>, as name: String, in folder: String) throws -> String? {
         let copy = try setAside(mine, as: name, in: folder)
         let changed = try store.removeAsset(mine)
-        guard let copy else { return changed }
+        if copy == nil, let changed { return changed }
         let path: String
         switch try store.nameBesideAnother(mine, isTaken: { taken.contains(ByteName($0)) }) {
         case .known(let known): return known
         case .conflict(let free): path = free
         case .added, .unchanged: return nil
+        }
+        guard let copy else {
+            try store.putLostRow(mine.renamed(path))
+            result.findings.append(
+                Finding(
+                    .conflict, .warning, mine.path,
+                    "the hub's file of that name is another one than ours, which is not in the store's folder; "
+                        + "\(path) is the name of ours from now on"))
+            return path
         }
         try store.placeAsset(mine, from: copy, as: path)
         result.findings.append(

@@ -43,6 +43,7 @@ extension Synchronizer {
             do {
                 if let row = damagedAssets[ByteName(wanted.path)] { throw row }
                 if wanted.isStranger { try leavePath(to: wanted, &remembered) }
+                if try settleOwn(wanted) { continue }
                 guard wanted.size <= identity.limits.assetBytes else {
                     let reason = "has \(wanted.size) bytes; the hub takes \(identity.limits.assetBytes) an asset"
                     try store.write { try hold(id, .size, reason, size: Int(clamping: wanted.size)) }
@@ -51,7 +52,7 @@ extension Synchronizer {
                 try withStage { folder in
                     let staged = try wanted.digest.map { digest in try stage(digest, wanted.size, in: folder) }
                     guard staged != .some(nil) else {
-                        throw BackupError(.incomplete, "the hub has lost its bytes")
+                        throw BackupError(.incomplete, "its bytes are not on the hub")
                     }
                     try settle(wanted, staged?.flatMap { $0 }, in: folder, &links, &unsent, &remembered)
                 }
@@ -60,6 +61,18 @@ extension Synchronizer {
                 try store.write { try hold(id, .missing, error.message, size: Int(clamping: wanted.size)) }
             } catch let row as DamagedRow { try store.write { try hold(row) } }
         }
+    }
+
+    /// This side has got the same file meanwhile.
+    private func settleOwn(_ wanted: Store.HubAsset) throws -> Bool {
+        guard let mine = try store.asset(wanted.path), mine.digest == wanted.digest, try store.isInPlace(mine) else {
+            return false
+        }
+        try store.write {
+            try store.settleAsset(wanted.path, wanted.digest)
+            try release(RecordID(zone: Store.assetZone, name: wanted.path))
+        }
+        return true
     }
 
     /// A dry run writes no file, and only looks at the bytes.

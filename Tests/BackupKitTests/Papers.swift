@@ -1,0 +1,207 @@
+import Glibc
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// Devices on which people use paths of files again, for works that have nothing to do with each other.
+final class Papers {
+    let devices: Devices
+    /// All bytes that somebody ever gave to a work.
+    private var own: [String: Set<String>] = [:]
+    private var backups: [String] = []
+    static let paths = ["Attachments/q.pdf", "Attachments/r.pdf"]
+
+    init(_ devices: Devices) { self.devices = devices }
+
+    /// What an import of an entry with its file does.
+    func add(_ key: String, _ text: String, at path: String = paths[0], on device: String) throws {
+        devices.clock.advance()
+        let store = devices[device]
+        _ = try store.batch(kind: "import", source: "test") { () -> (Void, summary: String) in
+            let place: String
+            switch try TestSupport.place(path, text, in: store) {
+            case .added, .unchanged: place = path
+            case .conflict(let other), .known(let other): place = other
+            }
+            if try store.livePublication(key) == nil {
+                _ = try store.ingest(
+                    Record(
+                        id: RecordID(zone: RecordType.libraryZone, name: key), type: RecordType.publication,
+                        localID: key, fields: "{\"citeKey\":\"\(key)\",\"title\":\"The work \(key)\"}",
+                        createdAt: devices.clock.now, modifiedAt: devices.clock.now))
+            }
+            try store.addToSet("linkedFiles", [place], localID: key, type: RecordType.publication)
+            return ((), summary: "")
+        }
+        own[key, default: []].insert(text)
+    }
+
+    /// What an app and `store adopt` do.
+    func change(to text: String, on device: String) throws {
+        let store = devices[device]
+        _ = try store.batch(kind: "adopt", source: "test") {
+            try store.removeAsset(try #require(try store.asset(Self.paths[0])))
+            try TestSupport.place(Self.paths[0], text, in: store)
+            return ((), summary: "")
+        }
+        for key in own.keys { own[key]?.insert(text) }
+    }
+
+    /// A file is away for a while: on a disk that is not there, or moved by hand.
+    func takeAway(_ path: String, on device: String) {
+        rename("\(devices[device].assetFolder)/\(path)", away(path, of: device))
+    }
+
+    private func away(_ path: String, of device: String) -> String {
+        "\(devices.folder)/\(device)-\(lastComponent(of: path))"
+    }
+
+    func putBack(_ path: String, on device: String) throws {
+        let place = "\(devices[device].assetFolder)/\(path)"
+        let away = away(path, of: device)
+        guard try FileStatus.ofName(away) != nil, try FileStatus.ofName(place) == nil else { return }
+        if try Store.digest(ofFile: away) == devices[device].asset(path)?.digest { rename(away, place) }
+    }
+
+    /// An app writes into a file, and nobody has adopted that yet.
+    func writeInPlace(_ path: String, on device: String) throws {
+        let place = "\(devices[device].assetFolder)/\(path)"
+        guard try FileStatus.ofName(place) != nil else { return }
+        try writeFile(place, Self.written)
+        for key in own.keys { own[key]?.insert(Self.written) }
+    }
+
+    private func isWhole(_ device: String) throws -> Bool {
+        let store = devices[device]
+        var isWhole = true
+        try store.forEachAsset { if try store.file(at: $0.path)?.digest != $0.digest { isWhole = false } }
+        return isWhole
+    }
+
+    /// Whoever looks at the stores finds no file away or changed.
+    func tidyUp() throws {
+        for name in devices.names {
+            let store = devices[name]
+            var lost: [Asset] = []
+            try store.forEachAsset { if try store.file(at: $0.path)?.digest != $0.digest { lost.append($0) } }
+            _ = try store.batch(kind: "adopt", source: "test") { () -> (Void, summary: String) in
+                for asset in lost { try store.removeAsset(asset) }
+                return ((), summary: "")
+            }
+        }
+    }
+
+    private static let written = "written by an app"
+
+    func edit(_ key: String, on device: String, _ number: Int = 0) throws {
+        devices.clock.advance()
+        guard let stored = try devices[device].livePublication(key), !stored.record.isLocalOnly else { return }
+        var record = stored.record
+        record.fields = Fields.text(
+            try Fields.parse(record.fields).filter { $0.name != "note" } + [Field("note", "\"\(device)\(number)\"")])
+        record.modifiedAt = devices.clock.now
+        try devices[device].take(record)
+    }
+
+    func undo(on device: String, redo: Bool = false) throws {
+        devices.clock.advance()
+        _ = try redo ? devices[device].redoLast() : devices[device].undoLast()
+    }
+
+    func curate(_ what: Store.Curation, _ key: String, on device: String) throws {
+        devices.clock.advance()
+        guard let stored = try devices[device].livePublication(key) else { return }
+        if what == .enableCloud, !stored.record.isLocalOnly { return }
+        _ = try devices[device].curate(what, [stored.record.id.description])
+    }
+
+    func backUp(_ device: String) throws -> String {
+        let path = "\(devices.folder)/backup-\(backups.count)"
+        _ = try Exporter.export(devices[device], to: path, ExportOptions(form: .layout(.directory)))
+        backups.append(path)
+        return path
+    }
+
+    func restore(_ path: String, on device: String, replacing: Bool = false, policy: SyncPolicy = .honor) throws {
+        devices.clock.advance()
+        var options = RestoreOptions()
+        options.mode = replacing ? .replace : .merge
+        options.policy = policy
+        _ = try Restorer.restore(path, into: devices[device], options)
+    }
+
+    /// What a work links on a device, by the bytes.
+    func linked(_ key: String, on device: String) throws -> Set<String> {
+        let store = devices[device]
+        guard let stored = try store.livePublication(key) else { return ["(no such publication)"] }
+        return Set(
+            try Store.links(of: stored.record).map { path in
+                guard let asset = try store.asset(path), try store.isFile(at: asset.path) else { return "" }
+                // The newest version cannot come, which each sync says.
+                if try store.held().contains(where: { $0.id.name == path }) { return "" }
+                return String(decoding: try readFile("\(store.assetFolder)/\(asset.path)"), as: UTF8.self)
+            })
+    }
+
+    /// Every living work links bytes that somebody gave to it, and no others.
+    func check(_ comment: String, on names: [String]? = nil, sourceLocation: SourceLocation = #_sourceLocation) throws {
+        for name in names ?? devices.names {
+            for (key, texts) in own where try devices[name].livePublication(key) != nil {
+                let found = try linked(key, on: name)
+                #expect(
+                    found.isSubset(of: texts.union(["", Self.written])),
+                    "\(key) on \(name) links strange bytes; \(comment)",
+                    sourceLocation: sourceLocation)
+            }
+        }
+    }
+
+    /// One thing that somebody does.
+    func step(_ random: inout SeededGenerator, _ number: Int) throws -> String {
+        let device = devices.names[random.below(devices.names.count)]
+        let key = ["k1", "k2", "k3"][random.below(3)]
+        let path = Self.paths[random.below(2)]
+        switch random.below(21) {
+        case 0..<4:
+            let text = ["bytes 0", "bytes 1", "bytes that the hub does not take"][random.below(3)]
+            try add(key, text, at: path, on: device)
+            return "\(device) imports \(key) with \(path): \(text)"
+        case 4..<8:
+            try devices.sync(device)
+            return "\(device) syncs"
+        case 8, 9:
+            guard (try? undo(on: device)) != nil else { return "" }
+            return "\(device) undoes"
+        case 10:
+            guard (try? undo(on: device, redo: true)) != nil else { return "" }
+            return "\(device) redoes"
+        case 11:
+            try edit(key, on: device, number)
+            return "\(device) edits \(key)"
+        case 12:
+            try curate(random.chance(2) ? .setLocal : .enableCloud, key, on: device)
+            return "\(device) keeps \(key), or gives it back"
+        case 13:
+            try curate(.delete, key, on: device)
+            return "\(device) deletes \(key)"
+        case 14:
+            takeAway(path, on: device)
+            return "\(device) has no \(path)"
+        case 15:
+            try putBack(path, on: device)
+            return "\(device) has \(path) again"
+        case 16:
+            try writeInPlace(path, on: device)
+            return "an app writes into \(path) of \(device)"
+        case 17:
+            guard try isWhole(device) else { return "" }
+            return "\(device) backs up as \(try backUp(device))"
+        default:
+            guard let path = backups.randomElement(using: &random) else { return "" }
+            let (replacing, policy) = (random.chance(3), [SyncPolicy.honor, .resurrect][random.below(2)])
+            try restore(path, on: device, replacing: replacing, policy: policy)
+            return "\(device) restores \(path), replacing: \(replacing), \(policy)"
+        }
+    }
+}
