@@ -120,7 +120,7 @@ extension Store {
         return .conflict(keptAs: path)
     }
 
-    /// Whether the hub has another file of a path that did not come yet: that is what a record here means by it.
+    /// Whether the hub has another file under a path, and its bytes did not come yet: records here link that file.
     private func isAwaited(_ path: String, as digest: SHA256Digest) throws -> Bool {
         guard let awaited = try hubAsset(path), awaited.isWanted, let other = awaited.digest else { return false }
         return other != digest
@@ -182,7 +182,7 @@ extension Store {
     }
 
     func insert(_ asset: Asset, from staged: String?) throws {
-        guard let batch = currentBatch else { throw Self.needsBatch(asset.path) }
+        guard currentBatch != nil else { throw Self.needsBatch(asset.path) }
         try Self.check(asset.path)
         let stranger = try stranger(at: asset.path)
         // Somebody else has put the same bytes there: they are adopted, and an undo leaves them.
@@ -197,18 +197,16 @@ extension Store {
             }
         }
         if !isFound { try setPending(asset.path, was: stranger?.digest) }
-        try putRow(asset)
-        // When this batch removed an asset of that path before, what it was stays remembered.
-        try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path, kept) VALUES (?, ?, ?)")
-            .bind(1, batch.id).bind(2, asset.path).bind(3, isFound ? asset.path : stranger?.digest.hex).run()
+        try addRow(asset, kept: isFound ? asset.path : stranger?.digest.hex)
         if let stranger, !isFound { try setAside(stranger) }
     }
 
-    /// A file that is not in the store's folder has another name from now on. Must run inside `batch`.
-    func putLostRow(_ asset: Asset) throws {
+    /// A row that an undo of the running batch takes away again. When this batch removed an asset of that path before, what
+    /// it was stays remembered.
+    func addRow(_ asset: Asset, kept: String? = nil) throws {
         try putRow(asset)
-        try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path) VALUES (?, ?)")
-            .bind(1, currentBatch?.id).bind(2, asset.path).run()
+        try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path, kept) VALUES (?, ?, ?)")
+            .bind(1, currentBatch?.id).bind(2, asset.path).bind(3, kept).run()
     }
 
     func putRow(_ asset: Asset) throws {

@@ -260,9 +260,7 @@ extension Store {
             // The batch had taken the file as it was: then its own old bytes come back where something still keeps them.
             let isAdoption = asset != nil && kept != asset?.digest.hex && kept == now?.digest.hex
             if let asset {
-                try putRow(asset)
-                try database.statement("INSERT OR IGNORE INTO batch_asset (batch, path, kept) VALUES (?, ?, ?)")
-                    .bind(1, currentBatch?.id).bind(2, path).bind(3, stranger?.digest.hex).run()
+                try addRow(asset, kept: stranger?.digest.hex)
                 let isKept = try kept == asset.digest.hex || isAdoption && isKept(asset)
                 try setPending(path, was: stranger?.digest, place: isKept ? nil : kept ?? "")
                 if let stranger, stranger.digest != asset.digest { try setAside(stranger) }

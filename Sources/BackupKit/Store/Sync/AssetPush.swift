@@ -22,8 +22,8 @@ private struct OpenZones {
 extension Synchronizer {
     /// Sends new and changed assets. False when something has to be pulled first.
     ///
-    /// A link that another device reads means the hub's file of that path. So the hub hears of each file, also where its
-    /// bytes stay here for now: then nobody takes another file for it.
+    /// Other devices take a link for one to the hub's file of that path. So the hub hears of each file, also while its bytes
+    /// have to stay here.
     func pushAssets() throws -> Bool {
         try returnLostAssets()
         if !damagedAssets.isEmpty { try store.write { for row in damagedAssets.values { try hold(row) } } }
@@ -56,22 +56,28 @@ extension Synchronizer {
         return try heldIDs.contains(id) && store.held().contains { $0.id == id && $0.kind == .permission }
     }
 
+    /// Holds a file that is too large for the hub. Returns whether it is.
+    func holdTooLarge(_ id: RecordID, _ size: Int64) throws -> Bool {
+        guard size > identity.limits.assetBytes else { return false }
+        let reason = "has \(size) bytes; the hub takes \(identity.limits.assetBytes) an asset"
+        try store.write { try hold(id, .size, reason, size: Int(clamping: size)) }
+        return true
+    }
+
     /// The bytes, unless they have to stay here: then they are held.
     private func send(_ asset: Asset) throws {
+        if try holdTooLarge(RecordID(zone: Store.assetZone, name: asset.path), asset.size) { return }
+        try send(asset, isOnHub: ask { try hub.missingAssets(of: [asset.digest]) }.isEmpty)
+    }
+
+    private func send(_ asset: Asset, isOnHub: Bool) throws {
         let id = RecordID(zone: Store.assetZone, name: asset.path)
-        let size = Int(clamping: asset.size)
-        if asset.size > identity.limits.assetBytes {
-            let reason = "has \(asset.size) bytes; the hub takes \(identity.limits.assetBytes) an asset"
-            return try store.write { try hold(id, .size, reason, size: size) }
-        }
-        let isThere = try ask { try hub.missingAssets(of: [asset.digest]) }.isEmpty
-        if try isThere || store.isInPlace(asset) && sendBytes(of: asset) {
+        if try isOnHub || store.isInPlace(asset) && sendBytes(of: asset) {
             if heldIDs.contains(id) { try store.write { try release(id) } }
             return
         }
-        let reason =
-            try store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder"
-        try store.write { try hold(id, .missing, reason, size: size) }
+        let reason = try store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder"
+        try store.write { try hold(id, .missing, reason, size: Int(clamping: asset.size)) }
     }
 
     private static let wasChanged =
@@ -104,8 +110,9 @@ extension Synchronizer {
             let lost = try ask { try hub.missingAssets(of: some.map(\.digest)) }
             // One that is not here either is somebody else's to send; `store check` and `export` name it.
             for asset in some {
-                let id = RecordID(zone: Store.assetZone, name: asset.path)
-                if try lost.contains(asset.digest) ? store.isInPlace(asset) : heldIDs.contains(id) { try send(asset) }
+                let isOnHub = !lost.contains(asset.digest)
+                let isHeld = heldIDs.contains(RecordID(zone: Store.assetZone, name: asset.path))
+                if try isHeld || !isOnHub && store.isInPlace(asset) { try send(asset, isOnHub: isOnHub) }
             }
         }
     }

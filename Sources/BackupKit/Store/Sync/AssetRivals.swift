@@ -130,7 +130,7 @@ extension Synchronizer {
         try store.relink([ByteName(mine.path): path]) { try meaning(of: $1, in: $0) == .ours ? .ours : .theirs }
     }
 
-    /// Returns the new name, also of a file that is away for now: the hub's is another work's. Nil where it needs none.
+    /// Returns the new name, also that of a file that is not in the store's folder. Nil where it needs none.
     private func giveWay(_ mine: Asset, _ taken: Set<ByteName>, as name: String, in folder: String) throws -> String? {
         let copy = try setAside(mine, as: name, in: folder)
         let changed = try store.removeAsset(mine)
@@ -142,12 +142,12 @@ extension Synchronizer {
         case .added, .unchanged: return nil
         }
         guard let copy else {
-            try store.putLostRow(mine.renamed(path))
+            try store.addRow(mine.renamed(path))
             result.findings.append(
                 Finding(
                     .conflict, .warning, mine.path,
-                    "the hub's file of that name is another one than ours, which is not in the store's folder; "
-                        + "\(path) is the name of ours from now on"))
+                    "differs from the hub's file of that name; ours is not in the store's folder, and is now called "
+                        + path))
             return path
         }
         try store.placeAsset(mine, from: copy, as: path)

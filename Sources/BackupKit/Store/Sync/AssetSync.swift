@@ -44,11 +44,7 @@ extension Synchronizer {
                 if let row = damagedAssets[ByteName(wanted.path)] { throw row }
                 if wanted.isStranger { try leavePath(to: wanted, &remembered) }
                 if try settleOwn(wanted) { continue }
-                guard wanted.size <= identity.limits.assetBytes else {
-                    let reason = "has \(wanted.size) bytes; the hub takes \(identity.limits.assetBytes) an asset"
-                    try store.write { try hold(id, .size, reason, size: Int(clamping: wanted.size)) }
-                    continue
-                }
+                if try holdTooLarge(id, wanted.size) { continue }
                 try withStage { folder in
                     let staged = try wanted.digest.map { digest in try stage(digest, wanted.size, in: folder) }
                     guard staged != .some(nil) else {
@@ -63,7 +59,7 @@ extension Synchronizer {
         }
     }
 
-    /// This side has got the same file meanwhile.
+    /// Nothing has to be fetched where this side has got the same file meanwhile.
     private func settleOwn(_ wanted: Store.HubAsset) throws -> Bool {
         guard let mine = try store.asset(wanted.path), mine.digest == wanted.digest, try store.isInPlace(mine) else {
             return false
