@@ -53,7 +53,7 @@ import Testing
         try withDevices("A") { devices in
             var (path, options) = try backUp(devices, lack)
             let papers = Papers(devices)
-            try papers.curate(.delete, "own", on: "A")
+            try devices.curate(.delete, "own", on: "A")
             options.policy = .resurrect
             devices.clock.advance()
             _ = try Restorer.restore(path, into: devices["A"], options)

@@ -18,11 +18,11 @@ import Testing
             case .secondWork:
                 try papers.add("k3", "bytes of k1", on: "B")
                 try devices.syncAll()
-            case .keptHere: try papers.curate(.setLocal, "k1", on: "B")
+            case .keptHere: try devices.curate(.setLocal, "k1", on: "B")
             case .unknownToTheHub: try papers.add("k3", "bytes of k1", on: "B")
             }
-            try papers.undo(on: "A")
-            if use == .edited { try papers.edit("k1", on: "B") }
+            try devices.undo(on: "A")
+            if use == .edited { try devices.edit("k1", on: "B") }
             if isDeleteSynced { try devices.sync("A") }
             try papers.add("k2", "bytes of k2", on: "A")
             for name in ["A", "B"] { try devices.sync(name) }
@@ -41,7 +41,7 @@ import Testing
             let papers = Papers(devices)
             try papers.add("k1", "bytes of k1", on: "A")
             try devices.syncAll()
-            try papers.undo(on: "A")
+            try devices.undo(on: "A")
             try devices.sync("A")
             try papers.add("k2", "bytes of k2", on: "A")
             try devices.syncAll()
@@ -57,7 +57,7 @@ import Testing
             let papers = Papers(devices)
             try papers.add("k1", "first", on: "A")
             try devices.syncAll()
-            try papers.edit("k1", on: "B")
+            try devices.edit("k1", on: "B")
             for text in ["second", "third"] {
                 try papers.change(to: text, on: "A")
                 try devices.sync("A")
@@ -79,7 +79,7 @@ import Testing
             try papers.add("k1", "first", on: "A")
             try devices.syncAll()
             try papers.add("k3", "first", on: "B")
-            if isKeptHere { try papers.curate(.setLocal, "k3", on: "B") }
+            if isKeptHere { try devices.curate(.setLocal, "k3", on: "B") }
             try papers.change(to: "second", on: "A")
             try devices.sync("A")
             #expect(try devices.sync("B").needsAttention)
@@ -115,12 +115,12 @@ import Testing
                 try papers.add("k1", "bytes of k1", on: "A")
                 try devices.syncAll()
                 try papers.add("k3", "bytes of k1", on: "B")
-                try papers.curate(.delete, "k3", on: "B")
-                try papers.undo(on: "A")
+                try devices.curate(.delete, "k3", on: "B")
+                try devices.undo(on: "A")
                 if isDeleteSynced { for name in ["A", "B"] { try devices.sync(name) } }
                 try papers.add("k2", "bytes of k2", on: "A")
                 for name in ["A", "B"] { try devices.sync(name) }
-                try papers.undo(on: "B")
+                try devices.undo(on: "B")
                 #expect(try papers.linked("k3", on: "B") == ["bytes of k1"])
                 try devices.syncAll()
                 for name in devices.names {
@@ -135,10 +135,10 @@ import Testing
         try withDevices("A", "B") { devices in
             let papers = Papers(devices)
             try papers.add("k1", "bytes of k1", on: "A")
-            try papers.undo(on: "A")
+            try devices.undo(on: "A")
             try papers.add("k2", "bytes of k2", on: "B")
             for name in ["B", "A"] { try devices.sync(name) }
-            try papers.undo(on: "A", redo: true)
+            try devices.undo(on: "A", redo: true)
             for key in ["k1", "k2"] { #expect(try papers.linked(key, on: "A") == ["bytes of \(key)"]) }
             try devices.syncAll()
             for key in ["k1", "k2"] { #expect(try papers.linked(key, on: "B") == ["bytes of \(key)"]) }
@@ -152,7 +152,7 @@ import Testing
             try papers.add("k1", "bytes of k1", on: "A")
             let backup = try papers.backUp("A")
             try papers.add("k2", "bytes of k2", on: "B")
-            try papers.curate(.setLocal, "k2", on: "B")
+            try devices.curate(.setLocal, "k2", on: "B")
             try papers.restore(backup, on: "B", replacing: true)
             for key in ["k1", "k2"] { #expect(try papers.linked(key, on: "B") == ["bytes of \(key)"]) }
             let assets = try devices["B"].info().assets
@@ -184,16 +184,12 @@ import Testing
         try withDevices("A", "B") { devices in
             let papers = Papers(devices)
             try papers.add("k1", "bytes of k1", on: "A")
-            let store = devices["A"]
-            _ = try store.batch(kind: "test", source: "test") { () -> (Void, summary: String) in
-                try store.removeAsset(try #require(try store.asset(Papers.paths[0])))
-                return ((), summary: "")
-            }
+            try papers.lose(Papers.paths[0], on: "A")
             try devices.sync("A")
             let first = try devices.sync("B")
             #expect(first.findings.map(\.code) == [.linkMissing] && first.needsAttention)
             #expect(first.findings.first?.subject == Papers.paths[0])
-            try papers.edit("k1", on: "A")
+            try devices.edit("k1", on: "A")
             try devices.sync("A")
             let second = try devices.sync("B")
             #expect(second.pulled == 1 && second.findings.isEmpty && !second.needsAttention)
@@ -223,11 +219,11 @@ import Testing
         try withDevices("A") { devices in
             let papers = Papers(devices)
             try papers.add("k1", "bytes of k1", on: "A")
-            try papers.undo(on: "A")
+            try devices.undo(on: "A")
             try papers.add("k2", "bytes of k2", on: "A")
-            try papers.undo(on: "A")
-            try papers.undo(on: "A", redo: true)
-            #expect(throws: BackupError.self) { try papers.undo(on: "A", redo: true) }
+            try devices.undo(on: "A")
+            try devices.undo(on: "A", redo: true)
+            #expect(throws: BackupError.self) { try devices.undo(on: "A", redo: true) }
             #expect(try papers.linked("k2", on: "A") == ["bytes of k2"])
         }
     }

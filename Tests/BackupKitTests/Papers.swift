@@ -4,6 +4,31 @@ import Testing
 
 @testable import BackupKit
 
+/// What people do with a publication on one of several devices.
+extension Devices {
+    func edit(_ key: String, on device: String, _ number: Int = 0) throws {
+        clock.advance()
+        guard let stored = try self[device].livePublication(key), !stored.record.isLocalOnly else { return }
+        var record = stored.record
+        record.fields = Fields.text(
+            try Fields.parse(record.fields).filter { $0.name != "note" } + [Field("note", "\"\(device)\(number)\"")])
+        record.modifiedAt = clock.now
+        try self[device].take(record)
+    }
+
+    func undo(on device: String, redo: Bool = false) throws {
+        clock.advance()
+        _ = try redo ? self[device].redoLast() : self[device].undoLast()
+    }
+
+    func curate(_ what: Store.Curation, _ key: String, on device: String) throws {
+        clock.advance()
+        guard let stored = try self[device].livePublication(key) else { return }
+        if what == .enableCloud, !stored.record.isLocalOnly { return }
+        _ = try self[device].curate(what, [stored.record.id.description])
+    }
+}
+
 /// Devices on which people use paths of files again, for works that have nothing to do with each other.
 final class Papers {
     let devices: Devices
@@ -69,52 +94,36 @@ final class Papers {
         let place = "\(devices[device].assetFolder)/\(path)"
         guard try FileStatus.ofName(place) != nil else { return }
         try writeFile(place, Self.written)
-        for key in own.keys { own[key]?.insert(Self.written) }
     }
 
-    private func isWhole(_ device: String) throws -> Bool {
+    /// The files that are not in a device's folder, or have other bytes than its store says.
+    private func strayed(on device: String) throws -> [Asset] {
         let store = devices[device]
-        var isWhole = true
-        try store.forEachAsset { if try store.file(at: $0.path)?.digest != $0.digest { isWhole = false } }
-        return isWhole
+        var found: [Asset] = []
+        try store.forEachAsset { if try store.file(at: $0.path)?.digest != $0.digest { found.append($0) } }
+        return found
     }
 
-    /// Whoever looks at the stores finds no file away or changed.
+    /// Before the first sync of a file: then no device has it.
+    func lose(_ path: String, on device: String) throws {
+        try remove([try #require(try devices[device].asset(path))], on: device)
+    }
+
+    private func remove(_ assets: [Asset], on device: String) throws {
+        _ = try devices[device].batch(kind: "adopt", source: "test") { () -> (Void, summary: String) in
+            for asset in assets { try devices[device].removeAsset(asset) }
+            return ((), summary: "")
+        }
+    }
+
+    /// Whoever looks at the stores afterwards finds them sound.
     func tidyUp() throws {
         for name in devices.names {
-            let store = devices[name]
-            var lost: [Asset] = []
-            try store.forEachAsset { if try store.file(at: $0.path)?.digest != $0.digest { lost.append($0) } }
-            _ = try store.batch(kind: "adopt", source: "test") { () -> (Void, summary: String) in
-                for asset in lost { try store.removeAsset(asset) }
-                return ((), summary: "")
-            }
+            try remove(strayed(on: name), on: name)
         }
     }
 
     private static let written = "written by an app"
-
-    func edit(_ key: String, on device: String, _ number: Int = 0) throws {
-        devices.clock.advance()
-        guard let stored = try devices[device].livePublication(key), !stored.record.isLocalOnly else { return }
-        var record = stored.record
-        record.fields = Fields.text(
-            try Fields.parse(record.fields).filter { $0.name != "note" } + [Field("note", "\"\(device)\(number)\"")])
-        record.modifiedAt = devices.clock.now
-        try devices[device].take(record)
-    }
-
-    func undo(on device: String, redo: Bool = false) throws {
-        devices.clock.advance()
-        _ = try redo ? devices[device].redoLast() : devices[device].undoLast()
-    }
-
-    func curate(_ what: Store.Curation, _ key: String, on device: String) throws {
-        devices.clock.advance()
-        guard let stored = try devices[device].livePublication(key) else { return }
-        if what == .enableCloud, !stored.record.isLocalOnly { return }
-        _ = try devices[device].curate(what, [stored.record.id.description])
-    }
 
     func backUp(_ device: String) throws -> String {
         let path = "\(devices.folder)/backup-\(backups.count)"
@@ -171,19 +180,19 @@ final class Papers {
             try devices.sync(device)
             return "\(device) syncs"
         case 8, 9:
-            guard (try? undo(on: device)) != nil else { return "" }
+            guard (try? devices.undo(on: device)) != nil else { return "" }
             return "\(device) undoes"
         case 10:
-            guard (try? undo(on: device, redo: true)) != nil else { return "" }
+            guard (try? devices.undo(on: device, redo: true)) != nil else { return "" }
             return "\(device) redoes"
         case 11:
-            try edit(key, on: device, number)
+            try devices.edit(key, on: device, number)
             return "\(device) edits \(key)"
         case 12:
-            try curate(random.chance(2) ? .setLocal : .enableCloud, key, on: device)
+            try devices.curate(random.chance(2) ? .setLocal : .enableCloud, key, on: device)
             return "\(device) keeps \(key), or gives it back"
         case 13:
-            try curate(.delete, key, on: device)
+            try devices.curate(.delete, key, on: device)
             return "\(device) deletes \(key)"
         case 14:
             takeAway(path, on: device)
@@ -195,7 +204,7 @@ final class Papers {
             try writeInPlace(path, on: device)
             return "an app writes into \(path) of \(device)"
         case 17:
-            guard try isWhole(device) else { return "" }
+            guard try strayed(on: device).isEmpty else { return "" }
             return "\(device) backs up as \(try backUp(device))"
         default:
             guard let path = backups.randomElement(using: &random) else { return "" }

@@ -29,28 +29,6 @@ private final class Stacks {
         }
     }
 
-    func edit(_ key: String, on device: String, _ number: Int = 0) throws {
-        devices.clock.advance()
-        guard let stored = try devices[device].livePublication(key), !stored.record.isLocalOnly else { return }
-        var record = stored.record
-        record.fields = Fields.text(
-            try Fields.parse(record.fields).filter { $0.name != "note" } + [Field("note", "\"\(device)\(number)\"")])
-        record.modifiedAt = devices.clock.now
-        try devices[device].take(record)
-    }
-
-    func undo(on device: String, redo: Bool = false) throws {
-        devices.clock.advance()
-        _ = try redo ? devices[device].redoLast() : devices[device].undoLast()
-    }
-
-    func curate(_ what: Store.Curation, _ key: String, on device: String) throws {
-        devices.clock.advance()
-        guard let stored = try devices[device].livePublication(key) else { return }
-        if what == .enableCloud, !stored.record.isLocalOnly { return }
-        _ = try devices[device].curate(what, [stored.record.id.description])
-    }
-
     func replace(_ path: String, on device: String) throws {
         devices.clock.advance()
         var options = RestoreOptions()
@@ -95,21 +73,23 @@ private final class Stacks {
             return "\(device) syncs"
         case 8, 9:
             guard try devices[device].undoable() != nil else { return "" }
-            do { try undo(on: device) } catch let error as BackupError where error.message.contains("changed nothing") {
+            do {
+                try devices.undo(on: device)
+            } catch let error as BackupError where error.message.contains("changed nothing") {
                 return ""
             }
             return "\(device) undoes"
         case 10:
-            guard (try? undo(on: device, redo: true)) != nil else { return "" }
+            guard (try? devices.undo(on: device, redo: true)) != nil else { return "" }
             return "\(device) redoes"
         case 11:
-            try edit(key, on: device, number)
+            try devices.edit(key, on: device, number)
             return "\(device) edits \(key)"
         case 12:
-            try curate(random.chance(2) ? .setLocal : .enableCloud, key, on: device)
+            try devices.curate(random.chance(2) ? .setLocal : .enableCloud, key, on: device)
             return "\(device) keeps \(key), or gives it back"
         case 13:
-            try curate(.delete, key, on: device)
+            try devices.curate(.delete, key, on: device)
             return "\(device) deletes \(key)"
         case 14:
             _ = try backUp(device)
@@ -135,18 +115,18 @@ private final class Stacks {
             try devices.syncAll()
             switch use {
             case .secondWork: try stacks.add("k2", on: "B")
-            case .localBefore: try stacks.curate(.setLocal, "k1", on: "B")
+            case .localBefore: try devices.curate(.setLocal, "k1", on: "B")
             case .localInTheWay:
-                try stacks.curate(.setLocal, "k1", on: "B")
+                try devices.curate(.setLocal, "k1", on: "B")
                 try devices.sync("B")
             default: break
             }
-            try stacks.undo(on: "A")
+            try devices.undo(on: "A")
             switch use {
-            case .localAfter: try stacks.curate(.setLocal, "k1", on: "B")
-            case .editedAfter: try stacks.edit("k1", on: "B")
+            case .localAfter: try devices.curate(.setLocal, "k1", on: "B")
+            case .editedAfter: try devices.edit("k1", on: "B")
             case .editedAfterASync:
-                try stacks.edit("k1", on: "B")
+                try devices.edit("k1", on: "B")
                 try devices.sync("C")
                 try devices.sync("B")
             default: break
@@ -162,7 +142,7 @@ private final class Stacks {
             let stacks = Stacks(devices)
             try stacks.add("k1", on: "A")
             try devices.syncAll()
-            try stacks.undo(on: "A")
+            try devices.undo(on: "A")
             try devices.syncAll()
             for name in devices.names { #expect(try devices[name].asset("Attachments/q.pdf") == nil) }
         }
@@ -176,7 +156,7 @@ private final class Stacks {
             try devices.syncAll()
             try stacks.add("k2", on: "B")
             if !isUndoSent { try devices.sync("B") }
-            try stacks.undo(on: "A")
+            try devices.undo(on: "A")
             try devices.sync("A")
             if !isUndoSent { try stacks.check("at once") }
             try devices.syncAll()
@@ -192,9 +172,9 @@ private final class Stacks {
             try stacks.add("k2", on: "B")
             try devices.sync("B")
             try devices.sync("A")
-            try stacks.undo(on: "A")
+            try devices.undo(on: "A")
             try stacks.check("undone")
-            try stacks.undo(on: "A", redo: true)
+            try devices.undo(on: "A", redo: true)
             try stacks.check("redone")
             try devices.syncAll()
             try stacks.check("synced")
@@ -209,7 +189,7 @@ private final class Stacks {
             _ = try Exporter.export(
                 Store.create(empty, clock: devices.clock.clock), to: "\(devices.folder)/empty",
                 ExportOptions(form: .layout(.directory)))
-            try stacks.curate(.setLocal, "k1", on: "A")
+            try devices.curate(.setLocal, "k1", on: "A")
             try stacks.replace("\(devices.folder)/empty", on: "A")
             #expect(try devices["A"].livePublication("k1") != nil)
             try stacks.check("replaced")
