@@ -215,6 +215,20 @@ import Testing
         }
     }
 
+    @Test func aFileThatIsAwayWhenAnotherTakesItsPath_keepsItsWork() throws {
+        try withDevices("A", "B") { devices in
+            let papers = Papers(devices)
+            try papers.add("k1", "bytes of k1", on: "A")
+            try devices.sync("A")
+            try papers.add("k2", "bytes of k2", on: "B")
+            papers.takeAway(Papers.paths[0], on: "B")
+            #expect(try devices.sync("B").needsAttention)
+            #expect(try papers.linked("k1", on: "B") == ["bytes of k1"])
+            #expect(try papers.linked("k2", on: "B") == [""])
+            try papers.tidyUp()
+        }
+    }
+
     @Test func nothingIsRedone_afterOtherWork() throws {
         try withDevices("A") { devices in
             let papers = Papers(devices)

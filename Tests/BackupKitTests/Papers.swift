@@ -147,8 +147,8 @@ final class Papers {
         return Set(
             try Store.links(of: stored.record).map { path in
                 guard let asset = try store.asset(path), try store.isFile(at: asset.path) else { return "" }
-                // The newest version cannot come, which each sync says.
-                if try store.held().contains(where: { $0.id.name == path }) { return "" }
+                // A newer version cannot come, which each sync says.
+                if let hub = try store.hubAsset(path), hub.isWanted, hub.base == asset.digest.hex { return "" }
                 return String(decoding: try readFile("\(store.assetFolder)/\(asset.path)"), as: UTF8.self)
             })
     }
