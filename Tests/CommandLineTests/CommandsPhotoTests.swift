@@ -131,4 +131,24 @@ struct CommandsPhotoTests {
         #expect(again.stderr.contains("1 attachment of deleted records left out"), "\(again.stderr)")
         #expect(try bench.shell("sqlite3 store.db 'SELECT count(*) FROM asset'") == "0\n")
     }
+
+    /// Ann's photo is not there when her log is imported, and comes later.
+    @Test(arguments: ["beside the log", "as attachments", "without a log beside"])
+    func aPhotoThatIsNotThereYet_isNotSomebodyElses(how: String) throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.shell("mv ann/photos away")
+        try bench.tool(exit: 3, "import", "ann", "--create")
+        switch how {
+        case "as attachments": try bench.tool(exit: 3, "import", "bob", "--attachments", "bob")
+        case "without a log beside":
+            try bench.shell("mkdir logs && mv bob/*.jsonl logs")
+            try bench.tool(exit: 3, "import", "logs", "--attachments", "bob")
+        default: try bench.tool(exit: 3, "import", "bob")
+        }
+        #expect(try bench.shell("sqlite3 store.db 'SELECT path FROM asset'").contains("IMG_1_conflict_"))
+        try bench.shell("mv away ann/photos")
+        try bench.tool(exit: 3, "import", "ann")
+        #expect(try shown(in: "store.db", bench) == all)
+    }
 }

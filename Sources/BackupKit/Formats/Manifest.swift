@@ -39,10 +39,14 @@ public struct Manifest: Sendable, Equatable {
     public var contentDigest: SHA256Digest
     public var omitted: [Omission]
     public var files: [String: FileFacts]
+    /// The files that records link and the store knows, and that are not in the backup. Whoever restores it takes no other
+    /// file of such a name for one of them.
+    public var elsewhere: [String: FileFacts]
 
     public init(
         exportID: String, createdAt: Timestamp, tool: String, storeID: String, schemaVersion: Int, kinds: Set<Kind>,
-        counts: [String: Int], contentDigest: SHA256Digest, omitted: [Omission], files: [String: FileFacts]
+        counts: [String: Int], contentDigest: SHA256Digest, omitted: [Omission], files: [String: FileFacts],
+        elsewhere: [String: FileFacts]
     ) {
         self.exportID = exportID
         self.createdAt = createdAt
@@ -54,6 +58,7 @@ public struct Manifest: Sendable, Equatable {
         self.contentDigest = contentDigest
         self.omitted = omitted
         self.files = files
+        self.elsewhere = elsewhere
     }
 
     /// The file's text: the facts first, then one line a file, sorted.
@@ -99,6 +104,11 @@ public struct Manifest: Sendable, Equatable {
         line(
             "omitted",
             .array(omitted.map { ["path": .string($0.path), "reason": .string($0.reason)] }))
+        if !elsewhere.isEmpty {
+            out += "  \"elsewhere\": {".utf8
+            out += Self.listing(elsewhere.sorted { precedesBytewise($0.key, $1.key) })
+            out += "\n  },\n".utf8
+        }
         out += "  \"files\": {".utf8
         out += listing
         out += "\n  }\n}\n".utf8
@@ -109,6 +119,7 @@ public struct Manifest: Sendable, Equatable {
     public init(parsing bytes: UnsafeRawBufferPointer) throws {
         var head: [JSON.Member] = []
         var files: [String: FileFacts] = [:]
+        var elsewhere: [String: FileFacts] = [:]
         var scanner = JSONScanner(bytes)
         try scanner.forEachMember { key, kind, range in
             let name = jsonUnescape(bytes, key)
@@ -116,6 +127,8 @@ public struct Manifest: Sendable, Equatable {
             // The list of files can be long: it is read without building a document of it.
             if name == "files", kind == .object {
                 files = try Self.files(value)
+            } else if name == "elsewhere", kind == .object {
+                elsewhere = try Self.files(value)
             } else {
                 head.append(JSON.Member(name, try JSON(parsing: value)))
             }
@@ -158,7 +171,7 @@ public struct Manifest: Sendable, Equatable {
             omitted: (facts["omitted"]?.array ?? []).compactMap { entry in
                 guard let path = entry["path"]?.string, let reason = entry["reason"]?.string else { return nil }
                 return Omission(path: path, reason: reason)
-            }, files: files)
+            }, files: files, elsewhere: elsewhere)
     }
 
     private static func files(_ object: UnsafeRawBufferPointer) throws -> [String: FileFacts] {

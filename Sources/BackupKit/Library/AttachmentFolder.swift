@@ -85,23 +85,30 @@ struct AttachmentFolder {
     }
 
     /// Returns the paths that the files have in the store, in the order they were added; nil for one that has no place.
-    /// `leavesDeleted`: files that only deleted records name are left out.
-    @discardableResult func places(into intake: Intake, leavesDeleted: Bool = false) throws -> [String?] {
+    /// `leavesDeleted`: files that only deleted records name are left out. `isMeantElsewhere` tells of each file and its path
+    /// whether records that it does not come for name that path.
+    @discardableResult func places(
+        into intake: Intake, leavesDeleted: Bool = false,
+        isMeantElsewhere: (Int, String) throws -> Bool = { _, _ in false }
+    ) throws -> [String?] {
         for (path, reason) in skipped {
             intake.note(
                 Finding(
                     .skipped, .warning, path, "was left out: \(reason)",
                     remedy: "mend what is named, and import it again"))
         }
-        return try assets.map { file in
+        return try assets.enumerated().map { number, file in
             guard let file, try !leavesDeleted || !intake.staysDeleted(file.asset.path) else { return nil }
-            return try intake.take(file.asset, from: file.staged)
+            return try intake.take(
+                file.asset, from: file.staged, isMeantElsewhere: isMeantElsewhere(number, file.asset.path))
         }
     }
 
     /// Returns the files with the paths that they have in the store. Must run inside the batch.
-    func take(into intake: Intake) throws -> [(name: String, place: String)] {
-        zip(assets, try places(into: intake)).compactMap { file, place in
+    func take(
+        into intake: Intake, isMeantElsewhere: (Int, String) throws -> Bool = { _, _ in false }
+    ) throws -> [(name: String, place: String)] {
+        zip(assets, try places(into: intake, isMeantElsewhere: isMeantElsewhere)).compactMap { file, place in
             file.flatMap { file in place.map { (name: file.asset.path, place: $0) } }
         }
     }

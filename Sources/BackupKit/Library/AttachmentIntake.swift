@@ -1,16 +1,17 @@
 /// Takes attachments into a store.
 extension Intake {
     /// Takes an attachment that waits, durable, in the incoming folder; nil in a dry run. Returns the path that it has in
-    /// the store.
-    @discardableResult func take(_ asset: Asset, from staged: String?) throws -> String? {
-        do { return try takeSound(asset, from: staged) } catch let row as DamagedRow {
+    /// the store. `isMeantElsewhere`: records that it does not come for name its path, and wait for a file of theirs.
+    @discardableResult
+    func take(_ asset: Asset, from staged: String?, isMeantElsewhere: Bool = false) throws -> String? {
+        do { return try takeSound(asset, from: staged, isMeantElsewhere) } catch let row as DamagedRow {
             result.rejected += 1
             note(row.inTheWay)
             return nil
         }
     }
 
-    private func takeSound(_ asset: Asset, from staged: String?) throws -> String? {
+    private func takeSound(_ asset: Asset, from staged: String?, _ isMeantElsewhere: Bool) throws -> String? {
         var asset = asset
         if policy == .quarantine {
             guard let aside = try aside(asset) else {
@@ -30,9 +31,9 @@ extension Intake {
             }
             return try replace(existing, by: asset, from: staged)
         }
-        guard let place = try place(of: asset) else { return nil }
-        if let known = try store.asset(asset.path), known.digest != asset.digest {
-            return try takeBesideAnother(asset, as: place, from: staged)
+        guard let place = try place(of: asset, isMeantElsewhere) else { return nil }
+        if try isMeantElsewhere || store.belongsToAnother(asset.path, asset.digest) {
+            return try takeBesideAnother(asset, as: place, from: staged, isMeantElsewhere)
         }
         if !sameBytes(place, asset.path), try store.asset(place) == nil {
             note(
@@ -64,15 +65,20 @@ extension Intake {
     }
 
     /// Takes a file that has the name of another one.
-    private func takeBesideAnother(_ asset: Asset, as place: String, from staged: String?) throws -> String? {
+    private func takeBesideAnother(
+        _ asset: Asset, as place: String, from staged: String?, _ isMeantElsewhere: Bool
+    ) throws -> String? {
         // The store has it under this name already.
-        if try store.asset(place) != nil { return try takeSound(asset.renamed(place), from: staged) }
+        if try store.asset(place) != nil { return try takeSound(asset.renamed(place), from: staged, false) }
         if staged != nil || store.rehearsal { try store.placeAsset(asset, from: staged, as: place) }
         result.attachmentsAdded += 1
         plan(.add, file: asset.renamed(place))
         note(
             Finding(
-                .conflict, .warning, asset.path, "differs from the file of that name in the store; kept as \(place)"))
+                .conflict, .warning, asset.path,
+                isMeantElsewhere
+                    ? "has the name of a file that another record names and that is not here; kept as \(place)"
+                    : "differs from the file of that name in the store; kept as \(place)"))
         return place
     }
 
@@ -111,13 +117,15 @@ extension Intake {
     }
 
     /// Where a file will lie; nil when there is no place for it.
-    private func place(of asset: Asset) throws -> String? {
+    private func place(of asset: Asset, _ isMeantElsewhere: Bool = false) throws -> String? {
         let version = AssetVersion(path: ByteName(asset.path), digest: asset.digest)
         if let known = places[version] { return known }
         let place: String?
         if let known = try store.asset(asset.path) {
             let isItsPlace = overwrite && !stays(known, beside: asset) || known.digest == asset.digest
             place = isItsPlace ? asset.path : try nameBeside(asset)
+        } else if try isMeantElsewhere || store.belongsToAnother(asset.path, asset.digest) {
+            place = try nameBeside(asset)
         } else if isFromImbib, let known = try placeInOtherFolder(asset) {
             place = known
         } else {

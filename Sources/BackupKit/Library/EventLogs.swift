@@ -36,6 +36,11 @@ final class EventLogs {
         try media.take(into: intake)
     }
 
+    /// Inside the batch, after the events.
+    func take(_ attachments: AttachmentFolder) throws -> [(name: String, place: String)] {
+        try media.take(attachments, into: intake)
+    }
+
     /// Gives events the files of `--attachments` that they name and that were not found beside their logs, and says which are
     /// missing. Inside the batch, after these files.
     func claim(_ files: [(name: String, place: String)]) throws { try media.claim(files, intake) }

@@ -54,8 +54,16 @@ struct EventMedia {
     /// Must run inside the batch, after the events.
     mutating func take(into intake: Intake) throws {
         var moved: [Int: [ByteName: String]] = [:]
+        let open = try roots.isEmpty ? nil : OpenLinks(intake.store)
+        // Each of these logs brings a file of its own.
+        let logs = roots.flatMap(\.files).reduce(into: [ByteName: Set<Int>]()) {
+            $0[ByteName($1.path), default: []].formUnion($1.logs)
+        }
         for root in roots {
-            for (file, place) in zip(root.files, try root.copies.places(into: intake, leavesDeleted: true)) {
+            let places = try root.copies.places(into: intake, leavesDeleted: true) { number, path in
+                try isMeantElsewhere(path, open, than: logs[ByteName(root.files[number].path)] ?? [])
+            }
+            for (file, place) in zip(root.files, places) {
                 let usual = RecordFiles.place(ofMedia: file.path)
                 guard let place, !sameBytes(place, usual) else { continue }
                 for log in file.logs { moved[log, default: [:]][ByteName(usual)] = place }
@@ -80,6 +88,22 @@ struct EventMedia {
             }
         }
         try relink(moved, intake.store)
+    }
+
+    /// Takes a folder of attachments, in which are files that lines name. Must run inside the batch, after the events.
+    func take(_ attachments: AttachmentFolder, into intake: Intake) throws -> [(name: String, place: String)] {
+        let open = try missing.isEmpty ? nil : OpenLinks(intake.store, of: RecordType.event)
+        let logs = Set(missing.map(\.log))
+        return try attachments.take(into: intake) { try isMeantElsewhere($1, open, than: logs) }
+    }
+
+    /// Whether an event that is in none of these logs names a path and has no file there.
+    private func isMeantElsewhere(_ path: String, _ open: OpenLinks?, than logs: Set<Int>) throws -> Bool {
+        try open?.mean(path) {
+            try logs.reduce(into: []) {
+                try $0.formUnion(localIDs(in: self.logs[$1], naming: [ByteName(path): path]))
+            }
+        } ?? false
     }
 
     // MARK: Linking them

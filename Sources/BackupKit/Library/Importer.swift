@@ -105,7 +105,7 @@ public enum Importer {
                     sources, taken: (events?.found ?? []).union(named?.taken ?? []),
                     attachments: options.attachments, intake)
                 try noteStrayFiles(below: paths + [options.attachments].compactMap(\.self), intake)
-                let files = try attachments?.take(into: intake) ?? []
+                let files = try attachments.map { try events?.take($0) ?? $0.take(into: intake) } ?? []
                 try events?.claim(files)
                 if attachments != nil {
                     try AttachmentFolder.link(files, with: named?.publications ?? [], intake)

@@ -94,6 +94,7 @@ final class NamedFiles {
         // What stays deleted brings no files.
         try dropWishes(in: intake.store)
         for index in wishes.indices { try find(index) }
+        let open = try files.isEmpty ? nil : OpenLinks(intake.store)
         for (number, bibliography) in Set(files.map { ByteName($0.bibliography) }).map(\.text)
             .sorted(by: precedesBytewise).enumerated()
         {
@@ -103,7 +104,10 @@ final class NamedFiles {
             var staged = try AttachmentFolder(inner)
             let mine = files.filter { sameBytes($0.bibliography, bibliography) }
             for file in mine { try staged.add(file.file, as: file.relative, for: intake.store, dryRun: dryRun) }
-            for (file, place) in zip(mine, try staged.places(into: intake)) {
+            let places = try staged.places(into: intake) { number, path in
+                open?.mean(path) { Set(mine[number].wishes.compactMap { wishes[$0].owner }) } ?? false
+            }
+            for (file, place) in zip(mine, places) {
                 for wish in file.wishes { wishes[wish].place = place }
             }
         }

@@ -220,9 +220,13 @@ public enum Restorer {
     /// Those that the manifest lists, also where they are damaged or not there.
     private static func listedFiles(of prepared: Prepared) -> [Asset] {
         let layout = prepared.layout
-        return layout.expected.filter { layout.role(of: $0.key) == .attachment }.map {
+        var files = layout.expected.filter { layout.role(of: $0.key) == .attachment }.map {
             Asset(path: String($0.key.dropFirst(layout.prefix.count)), size: $0.value.size, digest: $0.value.digest)
         }
+        if case .own(let manifest) = layout.manifest {
+            files += manifest.elsewhere.map { Asset(path: $0.key, size: $0.value.size, digest: $0.value.digest) }
+        }
+        return files
     }
 
     /// Returns the files with the places that they have in the store.

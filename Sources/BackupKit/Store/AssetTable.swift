@@ -90,18 +90,13 @@ extension Store {
 
     /// Says what `placeAsset` will do, without doing it.
     public func planAsset(_ incoming: Asset) throws -> AssetOutcome {
-        guard let existing = try asset(incoming.path) else {
-            return try isAwaited(incoming.path, as: incoming.digest) ? nameBesideAnother(incoming) : .added
-        }
+        if try belongsToAnother(incoming.path, incoming.digest) { return try nameBesideAnother(incoming) }
         // A file that is gone or cut short is brought back, though its row is known.
-        if existing.digest == incoming.digest { return try isInPlace(existing) ? .unchanged : .added }
-        return try nameBesideAnother(incoming)
+        return try asset(incoming.path).map { try isInPlace($0) } ?? false ? .unchanged : .added
     }
 
     /// The name of a version of a file beside another one: the name that it has already, or else a free one.
-    func nameBesideAnother(
-        _ incoming: Asset, isTaken: (String) throws -> Bool = { _ in false }
-    ) throws -> AssetOutcome {
+    func nameBesideAnother(_ incoming: Asset) throws -> AssetOutcome {
         let (stem, ending) = Self.conflictName(of: incoming.path)
         let query = try database.statement(
             "SELECT path FROM asset WHERE path >= ?1 AND path < ?1 || x'f48fbfbf' AND sha256 = ?2 ORDER BY path")
@@ -111,13 +106,16 @@ extension Store {
         let date = String(clock.now().iso8601.prefix(10))
         var path = "\(stem)\(date)\(ending)"
         var number = 2
-        while try asset(path) != nil || isTaken(path) || comingNames.contains(ByteName(path))
-            || isOfAnother(path, incoming.digest)
-        {
+        while try asset(path) != nil || comingNames.contains(ByteName(path)) || isOfAnother(path, incoming.digest) {
             path = "\(stem)\(date)-\(number)\(ending)"
             number += 1
         }
         return .conflict(keptAs: path)
+    }
+
+    /// Whether a path means other bytes: those that the store has, or those that it waits for.
+    func belongsToAnother(_ path: String, _ digest: SHA256Digest) throws -> Bool {
+        try asset(path).map { $0.digest != digest } ?? isAwaited(path, as: digest)
     }
 
     /// Whether the hub has another file under a path, and its bytes did not come yet: records here link that file.

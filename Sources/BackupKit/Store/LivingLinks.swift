@@ -62,6 +62,27 @@ struct UnsentLinks {
     }
 }
 
+/// The paths that living records name while the store has no file there. Such a path is kept for the file that these records
+/// mean.
+struct OpenLinks {
+    private var owners: [ByteName: Set<String>] = [:]
+
+    init(_ store: Store, of type: String? = nil) throws {
+        try store.forEachLinking { stored in
+            guard type == nil || type == stored.record.type else { return }
+            for path in try Store.links(of: stored.record) where try store.asset(path) == nil {
+                owners[ByteName(path), default: []].insert(stored.record.localID)
+            }
+        }
+    }
+
+    /// Whether records name a path of which none of these local ids is one.
+    func mean(_ path: String, by claimants: () throws -> Set<String>) rethrows -> Bool {
+        guard let owners = owners[ByteName(path)] else { return false }
+        return try !owners.isSubset(of: claimants())
+    }
+}
+
 extension RecordFiles {
     /// Whether fields may name a file: most do not, and looking is cheaper than parsing.
     static func mayName(_ fields: UnsafeRawBufferPointer) -> Bool {

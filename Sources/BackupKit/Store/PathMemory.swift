@@ -64,6 +64,12 @@ extension Store {
         return try query.step()
     }
 
+    func remembersAsset(_ path: String) throws -> Bool {
+        let query = try database.statement("SELECT 1 FROM batch_asset WHERE path = ? LIMIT 1").bind(1, path)
+        defer { query.reset() }
+        return try query.step()
+    }
+
     /// Another file takes a path that is empty here: what the history remembers of an earlier one gets another name.
     func makeRoomInMemory(for digest: SHA256Digest, at path: String) throws {
         let query = try database.prepare(

@@ -31,6 +31,7 @@ extension Synchronizer {
         var isAlone = true
         var ready: [Store.PendingAsset] = []
         var open = try OpenZones(store)
+        var links = LivingLinks(store)
         var broken: [DamagedRow] = []
         let waiting = try store.pendingAssets { broken.append($0) }
         if !broken.isEmpty { try store.write { for row in broken { try hold(row) } } }
@@ -44,6 +45,7 @@ extension Synchronizer {
                 // What was refused waits until the share says otherwise.
                 if try isRefused(asset) { continue }
                 try send(asset)
+                if try forgetLost(asset, &links) { continue }
             }
             ready.append(pending)
             if ready.count == identity.limits.recordsPerPush { isAlone = try announce(&ready) && isAlone }
@@ -78,6 +80,16 @@ extension Synchronizer {
         }
         let reason = try store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder"
         try store.write { try hold(id, .missing, reason, size: Int(clamping: asset.size)) }
+    }
+
+    /// Whether a file that never came was kept for records that have gone in this sync, too; then its row goes.
+    private func forgetLost(_ asset: Asset, _ links: inout LivingLinks) throws -> Bool {
+        guard keptAwaited.contains(ByteName(asset.path)), try !links.contains(asset.path) else { return false }
+        try inBatch {
+            try store.removeAsset(asset)
+            try release(RecordID(zone: Store.assetZone, name: asset.path))
+        }
+        return true
     }
 
     private static let wasChanged =

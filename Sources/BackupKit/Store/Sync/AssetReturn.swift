@@ -9,7 +9,7 @@ extension Synchronizer {
         var links = LivingLinks(store)
         let named = try removed.filter { try links.contains($0) }
         guard !named.isEmpty else { return }
-        _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
+        try inBatch {
             for path in named {
                 do {
                     let digest = try store.hubAsset(path)?.digest
@@ -18,10 +18,7 @@ extension Synchronizer {
                     try hold(RecordID(zone: Store.assetZone, name: path), .missing, error.message)
                 }
             }
-            return ((), summary: "{}")
         }
-        result.findings += store.fileFindings
-        try store.forgetSyncBatches()
     }
 }
 

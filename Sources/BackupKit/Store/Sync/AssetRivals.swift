@@ -5,70 +5,107 @@
 /// this store's file leaves the path before any record comes in that was pushed later than the hub's file, and the links of
 /// this store follow it.
 extension Synchronizer {
+    /// A file that this store means by a path, and what the hub has there.
+    private struct Rival {
+        let mine: Asset
+        let theirs: HubRecord
+        /// The hub had the store's file, and its bytes did not come while it did.
+        let isAwaited: Bool
+    }
+
     /// Gives new names to the store's files whose paths the hub has other files under, as far as these records name them. Must
     /// run before the records are taken, outside of `write`.
     func makeWay(for incoming: [HubRecord]) throws {
         let rivals = try rivals(of: incoming)
         guard !rivals.isEmpty else { return }
-        var taken: Set<ByteName> = []
-        for (mine, _) in rivals { try noteTakenNames(for: mine, &taken) }
+        defer { store.comingNames = [] }
+        for rival in rivals { try noteTakenNames(for: rival.mine) }
         try withStage { folder in
-            _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
+            try inBatch {
                 // Another program may have written since.
                 let still = try rivals.filter { rival in
-                    try store.ifSound { try store.asset(rival.mine.path) } ?? nil == rival.mine
+                    try store.ifSound { try meant(by: rival.mine.path) } ?? nil == rival.mine
                 }
-                let strangers = try still.filter { rival in
-                    try isStranger(rival.theirs.record, to: store.hubAsset(rival.mine.path)?.base)
+                for rival in still where rival.isAwaited { try keepAwaited(rival.mine, from: rival.theirs) }
+                let own = still.filter { !$0.isAwaited }
+                let strangers = try own.filter {
+                    try isStranger($0.theirs.record, to: store.hubAsset($0.mine.path)?.base)
                 }
-                try giveWay(
-                    still.map(\.mine), strangers: Set(strangers.map { ByteName($0.mine.path) }), taken: taken,
-                    in: folder)
-                for (mine, theirs) in still {
-                    try applyAsset(theirs)
+                try giveWay(own.map(\.mine), strangers: Set(strangers.map { ByteName($0.mine.path) }), in: folder)
+                for rival in still {
+                    try applyAsset(rival.theirs)
                     // A path that is empty here and not wanted would be deleted on the hub.
-                    try store.leaveAsset(mine.path)
+                    try store.leaveAsset(rival.mine.path)
                 }
-                return ((), summary: "{}")
             }
         }
-        result.findings += store.fileFindings
-        try store.forgetSyncBatches()
     }
 
-    private func rivals(of incoming: [HubRecord]) throws -> [(mine: Asset, theirs: HubRecord)] {
-        guard try store.hasAssets() else { return [] }
-        // The records that link each path; none where only the hub's file itself comes.
-        var named: [ByteName: [Record]] = [:]
-        for record in incoming.map(\.record) where !record.isDeleted {
-            if record.id.zone == Store.assetZone {
-                let path = ByteName(record.id.name)
-                named[path] = named[path] ?? []
-            } else {
-                // What cannot be read is named by who takes it.
-                for path in try store.ifReadable({ try Store.links(of: record) }) ?? [] {
-                    named[ByteName(path), default: []].append(record)
-                }
-            }
-        }
-        var found: [(mine: Asset, theirs: HubRecord)] = []
-        var asked: [ByteName: (mine: Asset, base: String?)] = [:]
+    /// The file that links of this store mean: its own, or one of the hub whose bytes did not come yet.
+    private func meant(by path: String) throws -> Asset? { try store.asset(path) ?? store.hubAsset(path)?.awaited }
+
+    private func rivals(of incoming: [HubRecord]) throws -> [Rival] {
+        let named = try namedPaths(in: incoming)
+        var found: [Rival] = []
+        var asked: [ByteName: (mine: Asset, base: String?, isAwaited: Bool)] = [:]
         for (path, linking) in named where damagedAssets[path] == nil {
-            guard let mine = try store.ifSound({ try store.asset(path.text) }) ?? nil else { continue }
-            let base = try store.hubAsset(path.text)?.base
-            if base == mine.digest.hex { continue }
+            guard let mine = try store.ifSound({ try meant(by: path.text) }) ?? nil else { continue }
+            let isAwaited = try store.asset(path.text) == nil
+            let base = try isAwaited ? mine.digest.hex : store.hubAsset(path.text)?.base
+            if !isAwaited, base == mine.digest.hex { continue }
             // Whoever links a path for the first time means the hub's file, and not the version that nobody has seen yet.
-            let isNew = try base != nil && linking.contains { try isNewLink(path.text, in: $0) }
-            asked[path] = (mine, isNew ? nil : base)
+            let isNew = try !isAwaited && base != nil && linking.contains { try isNewLink(path.text, in: $0) }
+            asked[path] = (mine, isNew ? nil : base, isAwaited)
         }
         let ids = asked.keys.map { RecordID(zone: Store.assetZone, name: $0.text) }
         for theirs in try fetchAll(ids) {
-            guard let (mine, base) = asked[ByteName(theirs.record.id.name)], !theirs.record.isDeleted,
-                let digest = try Asset(theirs.record)?.digest, digest != mine.digest, digest.hex != base
-            else { continue }
-            found.append((mine, theirs))
+            guard let (mine, base, isAwaited) = asked[ByteName(theirs.record.id.name)] else { continue }
+            if isAwaited {
+                // A file that is a later version takes its place.
+                guard try theirs.record.isDeleted || isStranger(theirs.record, to: base) else { continue }
+            } else {
+                guard !theirs.record.isDeleted, let digest = try Asset(theirs.record)?.digest, digest != mine.digest,
+                    digest.hex != base
+                else { continue }
+            }
+            found.append(Rival(mine: mine, theirs: theirs, isAwaited: isAwaited))
         }
         return found.sorted { precedesBytewise($0.mine.path, $1.mine.path) }
+    }
+
+    /// The records that link each path; none where only the hub's file itself comes.
+    private func namedPaths(in incoming: [HubRecord]) throws -> [ByteName: [Record]] {
+        var named: [ByteName: [Record]] = [:]
+        for record in incoming.map(\.record) where record.id.zone == Store.assetZone {
+            named[ByteName(record.id.name)] = []
+        }
+        // A store that has no files and waits for none is spared the reading of all links.
+        guard try store.hasAssets() || !store.wantedAssets().isEmpty else { return named }
+        for record in incoming.map(\.record) where !record.isDeleted && record.id.zone != Store.assetZone {
+            // What cannot be read is named by who takes it.
+            for path in try store.ifReadable({ try Store.links(of: record) }) ?? [] {
+                named[ByteName(path), default: []].append(record)
+            }
+        }
+        return named
+    }
+
+    /// The hub has another file under the path of one that did not come, or none any more: the records here that mean it keep
+    /// its row, so that no other file takes its place. Must run inside `batch`.
+    private func keepAwaited(_ awaited: Asset, from theirs: HubRecord) throws {
+        var links = LivingLinks(store)
+        guard try links.contains(awaited.path) else { return }
+        if theirs.record.isDeleted {
+            keptAwaited.insert(ByteName(awaited.path))
+            return try store.addRow(awaited)
+        }
+        guard let path = try nameBeside(awaited) else { return }
+        try store.relink([ByteName(awaited.path): path]) { stored, _ in
+            try store.hubVersionNumber(of: stored) > theirs.version ? .theirs : .ours
+        }
+        guard try store.asset(path) == nil else { return }
+        keptAwaited.insert(ByteName(path))
+        try addLost(awaited, as: path)
     }
 
     /// Whether the hub's version of a record that this store knows does not link a path.
@@ -89,13 +126,13 @@ extension Synchronizer {
     }
 
     /// Names that files of other devices have on the hub: this store does not know all of them yet.
-    private func noteTakenNames(for mine: Asset, _ taken: inout Set<ByteName>) throws {
-        while case .conflict(let path) = try store.nameBesideAnother(mine, isTaken: { taken.contains(ByteName($0)) }),
+    private func noteTakenNames(for mine: Asset) throws {
+        while case .conflict(let path) = try store.nameBesideAnother(mine),
             let theirs = try fetchAll([RecordID(zone: Store.assetZone, name: path)]).first
         {
             // The same bytes may have this name there: then it is the name to have.
             if try Asset(theirs.record)?.digest == mine.digest { return }
-            taken.insert(ByteName(path))
+            store.comingNames.insert(ByteName(path))
         }
     }
 
@@ -107,12 +144,12 @@ extension Synchronizer {
 
     /// The store's files get other names, and its links follow them. Links of the store never mean the hub's files where
     /// these are strangers and records that link them have not come yet. Must run inside `batch`.
-    func giveWay(
-        _ files: [Asset], strangers: Set<ByteName> = [], taken: Set<ByteName> = [], in folder: String
-    ) throws {
+    func giveWay(_ files: [Asset], strangers: Set<ByteName> = [], in folder: String) throws {
         var moved: [ByteName: String] = [:]
         for (number, mine) in files.enumerated() {
-            if let path = try giveWay(mine, taken, as: "ours-\(number)", in: folder) {
+            let copy = try setAside(mine, as: "ours-\(number)", in: folder)
+            let changed = try store.removeAsset(mine)
+            if let path = try copy == nil ? changed ?? keep(mine, from: nil) : keep(mine, from: copy) {
                 moved[ByteName(mine.path)] = path
             }
         }
@@ -123,31 +160,27 @@ extension Synchronizer {
         for mine in files where moved[ByteName(mine.path)] == nil { try store.forgetAsset(mine.path) }
     }
 
-    /// For a file that another device has changed in place: the old bytes get another name, and links that the hub does not
-    /// know of yet follow them. Must run inside `batch`.
+    /// For a file that another device has changed in place: the old bytes get a name beside it, and links that the hub does
+    /// not know of yet follow them. Must run inside `batch`.
     func leaveBytesToUnsentLinks(_ mine: Asset, in folder: String) throws {
-        guard let path = try giveWay(mine, [], as: "ours", in: folder) else { return }
+        guard let path = try keep(mine, from: setAside(mine, as: "ours", in: folder)) else { return }
         try store.relink([ByteName(mine.path): path]) { try meaning(of: $1, in: $0) == .ours ? .ours : .theirs }
     }
 
-    /// Returns the new name, also that of a file that is not in the store's folder. Nil where it needs none.
-    private func giveWay(_ mine: Asset, _ taken: Set<ByteName>, as name: String, in folder: String) throws -> String? {
-        let copy = try setAside(mine, as: name, in: folder)
-        let changed = try store.removeAsset(mine)
-        if copy == nil, let changed { return changed }
-        let path: String
-        switch try store.nameBesideAnother(mine, isTaken: { taken.contains(ByteName($0)) }) {
-        case .known(let known): return known
-        case .conflict(let free): path = free
-        case .added, .unchanged: return nil
+    /// A name for a file beside the one that has its path now; nil where it needs none.
+    private func nameBeside(_ mine: Asset) throws -> String? {
+        switch try store.nameBesideAnother(mine) {
+        case .known(let path), .conflict(let path): path
+        case .added, .unchanged: nil
         }
+    }
+
+    /// Keeps a file under a name beside the one that has its path now. Returns that name, also of a file that is not in the
+    /// store's folder. Nil where it needs none.
+    private func keep(_ mine: Asset, from copy: String?) throws -> String? {
+        guard let path = try nameBeside(mine), try store.asset(path) == nil else { return try nameBeside(mine) }
         guard let copy else {
-            try store.addRow(mine.renamed(path))
-            result.findings.append(
-                Finding(
-                    .conflict, .warning, mine.path,
-                    "differs from the hub's file of that name; ours is not in the store's folder, and is now called "
-                        + path))
+            try addLost(mine, as: path)
             return path
         }
         try store.placeAsset(mine, from: copy, as: path)
@@ -155,6 +188,15 @@ extension Synchronizer {
             Finding(.conflict, .warning, mine.path, "differs from the hub's file of that name; ours is kept as \(path)")
         )
         return path
+    }
+
+    private func addLost(_ mine: Asset, as path: String) throws {
+        try store.addRow(mine.renamed(path))
+        result.findings.append(
+            Finding(
+                .conflict, .warning, mine.path,
+                "differs from the hub's file of that name; ours is not in the store's folder, and is now called \(path)"
+            ))
     }
 
     /// Whose file a record of this store links.

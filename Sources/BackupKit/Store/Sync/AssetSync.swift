@@ -28,6 +28,7 @@ extension Synchronizer {
         let new = try store.wantedAssets().filter { $0.base == nil && $0.digest != nil }
         let newest = try fetchAll(new.map { RecordID(zone: Store.assetZone, name: $0.path) })
         guard !newest.isEmpty else { return }
+        try makeWay(for: newest)
         try store.write { for record in newest { try applyAsset(record) } }
     }
 
@@ -44,13 +45,14 @@ extension Synchronizer {
                 if let row = damagedAssets[ByteName(wanted.path)] { throw row }
                 if wanted.isStranger { try leavePath(to: wanted, &remembered) }
                 if try settleOwn(wanted) { continue }
+                try makeRoom(for: wanted, &unsent)
                 if try holdTooLarge(id, wanted.size) { continue }
                 try withStage { folder in
                     let staged = try wanted.digest.map { digest in try stage(digest, wanted.size, in: folder) }
                     guard staged != .some(nil) else {
                         throw BackupError(.incomplete, "its bytes are not on the hub")
                     }
-                    try settle(wanted, staged?.flatMap { $0 }, in: folder, &links, &unsent, &remembered)
+                    try settle(wanted, staged?.flatMap { $0 }, in: folder, &links, &remembered)
                 }
                 if heldIDs.contains(id) { try store.write { try release(id) } }
             } catch let error as BackupError where error.isVerdict && error.code != .destinationFull {
@@ -115,7 +117,7 @@ extension Synchronizer {
     private func leavePath(to wanted: Store.HubAsset, _ remembered: inout RememberedLinks) throws {
         guard let mine = try store.asset(wanted.path) else { return }
         try withStage { folder in
-            _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
+            try inBatch {
                 if try isLinkedHere(mine.path) {
                     try giveWay([mine], in: folder)
                 } else {
@@ -123,11 +125,8 @@ extension Synchronizer {
                     try store.keepForUndo(mine, isReplaced: true, for: remembered.batches(linking: mine.path))
                 }
                 try store.leaveAsset(mine.path)
-                return ((), summary: "{}")
             }
         }
-        result.findings += store.fileFindings
-        try store.forgetSyncBatches()
     }
 
     /// Whether a living record means this side's file by a path.
@@ -140,16 +139,37 @@ extension Synchronizer {
         return isLinked
     }
 
+    /// What does not wait for the hub's bytes, which may never come.
+    private func makeRoom(for wanted: Store.HubAsset, _ unsent: inout UnsentLinks) throws {
+        guard let digest = wanted.digest else { return }
+        if let mine = try store.asset(wanted.path) {
+            guard mine.digest != digest, mine.digest.hex == wanted.base, try unsent.contains(mine.path) else { return }
+            try withStage { folder in try inBatch { try leaveBytesToUnsentLinks(mine, in: folder) } }
+        } else if try store.remembersAsset(wanted.path) {
+            try inBatch { try store.makeRoomInMemory(for: digest, at: wanted.path) }
+        }
+    }
+
+    /// What a sync does with files of this store. A sync is not undone.
+    func inBatch(_ body: () throws -> Void) throws {
+        _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
+            try body()
+            // What changed no row may have changed what the store remembers.
+            _ = store.nextChange()
+            return ((), summary: "{}")
+        }
+        result.findings += store.fileFindings
+        try store.forgetSyncBatches()
+    }
+
     private func settle(
         _ wanted: Store.HubAsset, _ staged: String?, in folder: String, _ links: inout LivingLinks,
-        _ unsent: inout UnsentLinks, _ remembered: inout RememberedLinks
+        _ remembered: inout RememberedLinks
     ) throws {
-        _ = try store.batch(kind: Store.syncBatch, source: identity.location) {
+        try inBatch {
             if wanted.digest == nil, try links.contains(wanted.path) {
                 // The delete did not know of that record: the hub gets the file back.
-                try store.settleAsset(wanted.path, nil)
-                _ = store.nextChange()
-                return ((), summary: "{}")
+                return try store.settleAsset(wanted.path, nil)
             }
             let mine = try store.asset(wanted.path)
             // A file that this side has changed too stays: beside the hub's, or alone when the hub has none.
@@ -157,20 +177,13 @@ extension Synchronizer {
             if let mine, isChanged, staged != nil {
                 try giveWay([mine], in: folder)
             } else if let mine, !isChanged {
-                let isReplaced = wanted.digest.map { $0 != mine.digest } ?? false
-                if try isReplaced && unsent.contains(mine.path) {
-                    try leaveBytesToUnsentLinks(mine, in: folder)
-                } else {
-                    try store.removeAsset(mine)
-                }
+                try store.removeAsset(mine)
                 if wanted.digest == nil {
                     try store.keepForUndo(mine, isReplaced: false, for: remembered.batches(linking: mine.path))
                 } else {
                     // The undo of an earlier import leaves alone what came from the hub since.
                     try store.forgetAsset(wanted.path)
                 }
-            } else if mine == nil, let digest = wanted.digest {
-                try store.makeRoomInMemory(for: digest, at: wanted.path)
             }
             if let staged, let digest = wanted.digest {
                 let asset = Asset(
@@ -181,11 +194,7 @@ extension Synchronizer {
                 if mine == nil { try keepApart(asset) }
             }
             try store.settleAsset(wanted.path, wanted.digest)
-            _ = store.nextChange()
-            return ((), summary: "{}")
         }
-        result.findings += store.fileFindings
-        try store.forgetSyncBatches()
     }
 
     /// A file that has come may not be able to lie beside those that are here. The rename is this device's own change. Must

@@ -79,6 +79,12 @@ extension Store {
         let isWanted: Bool
         /// Wanted, and no version of what both sides had: somebody has used the path for another file.
         var isStranger = false
+
+        /// The file that links mean while its bytes did not come yet.
+        var awaited: Asset? {
+            guard isWanted, let digest else { return nil }
+            return Asset(path: path, size: size, digest: digest, modifiedNanoseconds: modifiedNanoseconds)
+        }
     }
 
     private static let hubAssetColumns = "path, version, size, sha256, modified_ns, base, wanted"

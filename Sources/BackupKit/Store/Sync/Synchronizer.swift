@@ -66,6 +66,8 @@ public final class Synchronizer {
     var result = SyncResult()
     /// Names of what is held, so that most records need no look into that table.
     var heldIDs: Set<RecordID> = []
+    /// Files that did not come while the hub had them, and whose rows this sync keeps.
+    var keptAwaited: Set<ByteName> = []
     /// Read when the first publication comes.
     var citeKeys: CiteKeys?
     /// Publications that no hub has seen, by what their tombstones would be called; read when such a tombstone comes.

@@ -4,7 +4,7 @@ import Glibc
 /// Cuts a stream of bytes into lines. Memory is bounded by the longest line that is allowed; a longer one is skipped and
 /// reported.
 public struct LineReader {
-    /// One line without its end. `bytes` is nil when it was longer than the limit.
+    /// One line without its end, and without the mark before a file's text. `bytes` is nil when it was longer than the limit.
     public struct Line {
         public let number: Int
         public let bytes: UnsafeRawBufferPointer?
@@ -49,13 +49,14 @@ public struct LineReader {
             skipping = false
         }
         if skipping || rest.count + piece.count > limit { return try body(Line(number: number, bytes: nil)) }
-        if rest.isEmpty { return try body(Line(number: number, bytes: withoutReturn(piece))) }
+        if rest.isEmpty { return try body(Line(number: number, bytes: bare(piece))) }
         rest += piece
-        try rest.withUnsafeBytes { try body(Line(number: number, bytes: withoutReturn($0))) }
+        try rest.withUnsafeBytes { try body(Line(number: number, bytes: bare($0))) }
     }
 
-    private func withoutReturn(_ line: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
-        line.last == 0x0D ? UnsafeRawBufferPointer(rebasing: line.dropLast()) : line
+    private func bare(_ line: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+        let start = number == 1 && line.starts(with: [0xEF, 0xBB, 0xBF]) ? 3 : 0
+        return UnsafeRawBufferPointer(rebasing: line[start..<(line.last == 0x0D ? line.count - 1 : line.count)])
     }
 }
 
