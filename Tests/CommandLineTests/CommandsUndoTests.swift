@@ -124,5 +124,23 @@ private func undoBench() throws -> Workbench {
     try bench.tool(exit: 0, "import", "--store", "other.db", "a.bib")
     for store in ["other.db", "store.db"] { try bench.tool(exit: 0, "sync", "--store", store) }
     let quiet = try bench.tool(exit: 3, "undo", "-q")
-    #expect(quiet.stderr.contains("warning: ") && quiet.stderr.contains("was changed since and stays as it is"))
+    #expect(quiet.stderr.contains("warning: ") && quiet.stderr.contains("it stays as it is"))
+}
+
+/// Two devices import one file before they know of each other.
+@Test func anUndo_leavesWhatAnotherDeviceHasBroughtToo() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{a, title={A}, doi={10.1/a}}\n@misc{b, title={B}, doi={10.1/b}}\n")
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    for store in ["a.db", "b.db"] {
+        try bench.tool(exit: 0, "import", "a.bib", "--create", "--store", store)
+        try bench.tool(exit: 0, "sync", "--store", store, "--hub", "hub.db")
+    }
+    let digest = try bench.digest("a.db")
+    let undo = try bench.tool(exit: 3, "undo", "--store", "b.db")
+    #expect(undo.stderr.contains("another device's"))
+    for store in ["b.db", "a.db"] {
+        try bench.tool(exit: 0, "sync", "--store", store)
+        #expect(try bench.digest(store) == digest)
+    }
 }

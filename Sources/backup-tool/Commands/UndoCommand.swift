@@ -76,10 +76,10 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
         ])
         return
     }
-    for id in result.keptNewer {
-        call.output.warn("was changed since and stays as it is", at: id.description)
-    }
-    for id in result.purged { call.output.warn("was purged and stays deleted", at: id.description) }
+    let stays = "was changed since, or is another device's, too; it stays as it is"
+    call.say(
+        result.keptNewer.map { Finding(.protected, .warning, $0.description, stays) }
+            + result.purged.map { Finding(.protected, .warning, $0.description, "was purged and stays deleted") })
     let list = [
         (result.removed, HumanText.count(result.removed, "record") + " removed"),
         (result.reverted, HumanText.count(result.reverted, "record") + " as before"),

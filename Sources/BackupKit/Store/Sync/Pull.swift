@@ -217,7 +217,9 @@ extension Synchronizer {
             merged = try local.keptAlive(at: store.now(), known: record.modifiedAt)
         }
         let isClean = merged.isSame(as: incoming.record.withoutRemains())
-        if merged.isSame(as: local) {
+        // Another device has brought the same record: it is not only ours to undo.
+        let isOthersToo = row.hubVersion == nil && !merged.isDeleted
+        if merged.isSame(as: local), !isOthersToo {
             try store.noteVersion(row.change, incoming.version, isClean: isClean)
         } else {
             try store.replace(
