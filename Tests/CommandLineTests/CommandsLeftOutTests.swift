@@ -324,3 +324,19 @@ func eventsThatComeInASecondForm_areNamed_andDedupMakesThemOne(here: String, bac
     try bench.tool(exit: 0, "undo", "--batch", "3")
     #expect(try bench.shell("$T events export -q -o - | wc -l") == "6\n")
 }
+
+/// A folder in one import and a file in another, in either order.
+@Test(arguments: [true, false])
+func aFileAndAFolderOfOneName_areBothImported(isFileFirst: Bool) throws {
+    let bench = try Workbench()
+    try bench.write("file/pictures", "the file")
+    try bench.write("folder/pictures/a.jpg", "below")
+    try bench.tool(exit: 3, "import", "--attachments", isFileFirst ? "file" : "folder", "--create")
+    let second = try bench.tool(exit: 3, "import", "--attachments", isFileFirst ? "folder" : "file")
+    #expect(second.stderr.contains("another file or folder has that name"))
+    let place = isFileFirst ? "pictures_2/a.jpg" : "pictures_2"
+    #expect(try bench.text("store.db.assets/Attachments/\(place)") == (isFileFirst ? "below" : "the file"))
+    try bench.tool(exit: 0, "store", "check")
+    try bench.tool(exit: 0, "export", "-o", "out")
+    #expect(try bench.shell("find out/Attachments -type f | wc -l") == "2\n")
+}

@@ -39,7 +39,8 @@ extension Intake {
             note(
                 Finding(
                     .conflict, .warning, asset.path,
-                    "differs from another file's name only in case or Unicode form; kept as \(place)"))
+                    "another file or folder has that name, or one that differs only in case or Unicode form; "
+                        + "kept as \(place)"))
         }
         asset = asset.renamed(place)
         if let (known, change) = try harm(to: asset) {

@@ -11,13 +11,16 @@ extension Store {
     /// The asset's name, or one with a number when it would fall together with one of `names`, which takes it in. Nil when
     /// there is none.
     func nameApart(_ asset: Asset, from names: inout EntryNameSet) throws -> String? {
-        let dot = asset.path.lastIndex(of: ".").map { asset.path[$0...].contains("/") ? asset.path.endIndex : $0 }
-        let end = dot ?? asset.path.endIndex
-        for number in 1..<1000 {
-            let path = number == 1 ? asset.path : "\(asset.path[..<end])_\(number)\(asset.path[end...])"
-            if number > 1, try self.asset(path)?.digest == asset.digest { return path }
-            guard (try? names.insert(path)) != nil else { continue }
-            return path
+        let path = asset.path
+        let dot = path.lastIndex(of: ".").map { path[$0...].contains("/") ? path.endIndex : $0 } ?? path.endIndex
+        // A file below a name that is a file's can only get another folder.
+        let folders = path.indices.filter { path[$0] == "/" }.reversed()
+        for end in [dot] + folders {
+            for number in 1..<1000 {
+                let name = number == 1 ? path : "\(path[..<end])_\(number)\(path[end...])"
+                if number > 1, try self.asset(name)?.digest == asset.digest { return name }
+                if (try? names.insert(name)) != nil { return name }
+            }
         }
         return nil
     }
