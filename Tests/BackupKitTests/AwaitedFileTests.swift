@@ -116,4 +116,20 @@ import Testing
             #expect(try papers.linked("k2", on: "A").isSubset(of: ["", Self.tooLarge]))
         }
     }
+
+    @Test func aRestoredFile_isNotGivenToARecordThatLacksItsOwn() throws {
+        try withPapers { devices, papers in
+            try papers.add("k1", "bytes of k1", on: "A")
+            papers.takeAway(Papers.paths[0], on: "A")
+            try papers.restore(papers.backUp("A"), on: "C")
+            try papers.add("k2", "bytes of k2", on: "B")
+            try papers.restore(papers.backUp("B"), on: "C")
+            #expect(try papers.linked("k2", on: "C") == ["bytes of k2"])
+            #expect(try papers.linked("k1", on: "C").isSubset(of: ["", "bytes of k1"]))
+            try papers.putBack(Papers.paths[0], on: "A")
+            try papers.restore(papers.backUp("A"), on: "C")
+            #expect(try papers.linked("k1", on: "C").contains("bytes of k1"))
+            try papers.check("with its own file")
+        }
+    }
 }

@@ -31,6 +31,7 @@ extension Intake {
             }
             return try replace(existing, by: asset, from: staged)
         }
+        let isMeantElsewhere = isMeantElsewhere || backupLinks?.meantElsewhere.contains(ByteName(asset.path)) == true
         guard let place = try place(of: asset, isMeantElsewhere) else { return nil }
         if try isMeantElsewhere || store.belongsToAnother(asset.path, asset.digest) {
             return try takeBesideAnother(asset, as: place, from: staged, isMeantElsewhere)
@@ -86,18 +87,22 @@ extension Intake {
     /// Decides where the files of a backup will lie, so that its records link them there: a link means the backup's file.
     /// `areTaken` is false where the files stay in the backup; then only those that the store has count. `others` are those that
     /// the backup speaks of, and cannot give.
-    func planPlaces(of files: [Asset], others: [Asset], areTaken: Bool) throws {
+    func planPlaces(of files: [Asset], others: [Asset], areTaken: Bool, _ views: LayoutViews) throws {
         moved = [:]
         let digests = (others + files).map { (ByteName($0.path), $0.digest) }
         backupLinks = try BackupLinks(
             store, digests: Dictionary(digests, uniquingKeysWith: { $1 }),
             coming: areTaken ? Set(files.map { ByteName($0.path) }) : [])
         guard policy != .quarantine else { return }
+        if areTaken { backupLinks?.meantElsewhere = try pathsMeantElsewhere(of: files, views) }
         var links = LivingLinks(store) { $0.isLocalOnly }
         staying = try overwrite ? links.all() : []
         store.comingNames = Set(files.map { ByteName($0.path) })
         for file in files {
-            guard let known = try store.ifSound({ try place(of: file) }) ?? nil, !sameBytes(known, file.path) else {
+            let isMeantElsewhere = backupLinks?.meantElsewhere.contains(ByteName(file.path)) == true
+            guard let known = try store.ifSound({ try place(of: file, isMeantElsewhere) }) ?? nil,
+                !sameBytes(known, file.path)
+            else {
                 continue
             }
             if try areTaken || store.asset(known)?.digest == file.digest { moved[ByteName(file.path)] = known }

@@ -4,6 +4,8 @@ struct BackupLinks {
     private let digests: [ByteName: SHA256Digest]
     /// Those that come with the records, or that the store has under another name.
     var coming: Set<ByteName>
+    /// Paths of the backup's files that records of the store name, others than those of the backup, and that wait for a file.
+    var meantElsewhere: Set<ByteName> = []
     /// What living records of the store link before the restore.
     private let linkedBefore: Set<ByteName>
     private let store: Store
@@ -48,5 +50,38 @@ extension Intake {
         }
         let own = try Store.links(of: record).filter { path in !strange.contains { sameBytes($0, path) } }
         return try record.linking(own).following(moved)
+    }
+}
+
+extension Intake {
+    /// Which paths of these files are meant by other records of the store than those that `views` has for them.
+    func pathsMeantElsewhere(of files: [Asset], _ views: LayoutViews) throws -> Set<ByteName> {
+        // What replaces the store's records leaves none of the others.
+        guard !overwrite else { return [] }
+        let free = try files.filter { file in try store.ifSound { try store.asset(file.path) } ?? nil == nil }
+        let open = try OpenLinks(store, among: Set(free.map { ByteName($0.path) }))
+        guard !open.paths.isEmpty, let claims = try views.claims(on: open.paths) else { return [] }
+        return open.paths.filter { path in open.mean(path.text) { claims[path] ?? [] } }
+    }
+}
+
+extension LayoutViews {
+    /// The local ids of the backup's records that link each of these paths. Nil where it has no records to say it.
+    fileprivate func claims(on paths: Set<ByteName>) throws -> [ByteName: Set<String>]? {
+        guard let file = sound(Layout.records) else { return nil }
+        var found: [ByteName: Set<String>] = [:]
+        var reader = LineReader(limit: limits.lineBytes)
+        func take(_ line: LineReader.Line) throws {
+            // What cannot be read is named by who takes it.
+            guard let bytes = line.bytes, RecordFiles.mayName(bytes), let record = try? Record(parsing: bytes) else {
+                return
+            }
+            for path in (try? Store.links(of: record)) ?? [] where paths.contains(ByteName(path)) {
+                found[ByteName(path), default: []].insert(record.localID)
+            }
+        }
+        try FileHandle.openText(file).forEachChunk { try reader.feed($0, take) }
+        try reader.finish(take)
+        return found
     }
 }

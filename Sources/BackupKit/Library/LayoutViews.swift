@@ -5,7 +5,7 @@ struct LayoutViews {
     let kinds: Set<Kind>
     let limits: ReadLimits
 
-    private func sound(_ path: String) -> String? {
+    func sound(_ path: String) -> String? {
         unsound.contains(prepared.layout.prefix + path) ? nil : prepared.file(path)
     }
 

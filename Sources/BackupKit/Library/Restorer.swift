@@ -162,13 +162,13 @@ public enum Restorer {
         if replaced.contains(.attachments) {
             try intake.removeOtherAssets(than: sound, prepared.filesItLacks(unsound), replacing: replaced)
         }
+        let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
         try intake.planPlaces(
-            of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments))
+            of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments), views)
         defer {
             (intake.moved, intake.backupLinks, intake.namedByDeleted, intake.isFromImbib) = ([:], nil, [], false)
             intake.store.comingNames = []
         }
-        let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
         let publications = try views.takeRecords(into: intake) { record in
             guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
             return wanted.takes(record)

@@ -67,14 +67,19 @@ struct UnsentLinks {
 struct OpenLinks {
     private var owners: [ByteName: Set<String>] = [:]
 
-    init(_ store: Store, of type: String? = nil) throws {
+    /// `paths`: only these are looked for.
+    init(_ store: Store, of type: String? = nil, among paths: Set<ByteName>? = nil) throws {
+        if paths?.isEmpty == true { return }
         try store.forEachLinking { stored in
             guard type == nil || type == stored.record.type else { return }
-            for path in try Store.links(of: stored.record) where try store.asset(path) == nil {
-                owners[ByteName(path), default: []].insert(stored.record.localID)
+            for path in try Store.links(of: stored.record).map({ ByteName($0) }) {
+                guard paths?.contains(path) ?? true, try store.asset(path.text) == nil else { continue }
+                owners[path, default: []].insert(stored.record.localID)
             }
         }
     }
+
+    var paths: Set<ByteName> { Set(owners.keys) }
 
     /// Whether records name a path of which none of these local ids is one.
     func mean(_ path: String, by claimants: () throws -> Set<String>) rethrows -> Bool {
