@@ -112,7 +112,10 @@ import Testing
             try devices.undo(on: "A")
             try papers.add("k3", "bytes of k3", on: "A")
             try devices.curate(.delete, "k3", on: "A")
-            try papers.restore(papers.backUp("C"), on: "A", policy: .resurrect)
+            let backup = "\(devices.folder)/backup"
+            let export = try Exporter.export(devices["C"], to: backup, ExportOptions(form: .layout(.directory)))
+            #expect(export.elsewhere.map(\.path) == [Papers.paths[0]] && export.isComplete)
+            try papers.restore(backup, on: "A", policy: .resurrect)
             #expect(try papers.linked("k2", on: "A").isSubset(of: ["", Self.tooLarge]))
         }
     }

@@ -69,6 +69,6 @@ func isUnprintable(_ scalar: Unicode.Scalar) -> Bool {
 }
 
 /// The first of many names, and how many more there are.
-func firstNames(_ names: [String], most: Int = 3) -> String {
+public func firstNames(_ names: [String], most: Int = 3) -> String {
     names.prefix(most).joined(separator: ", ") + (names.count > most ? " and \(names.count - most) more" : "")
 }

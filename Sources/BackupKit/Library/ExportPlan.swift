@@ -48,6 +48,8 @@ public struct ExportResult: Sendable {
     public var contentDigest = SHA256Digest.of("")
     public var omitted: [Omission] = []
     public var warnings: [Finding] = []
+    /// Files that records link, and that only other devices have.
+    public var elsewhere: [Asset] = []
 
     public init() {}
 

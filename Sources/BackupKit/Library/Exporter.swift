@@ -121,13 +121,16 @@ public enum Exporter {
         let id =
             layout.options.reproducible
             ? DeterministicID.make("export", result.contentDigest.hex, time.iso8601) : RandomID.make()
-        let elsewhere = try layout.options.kinds.contains(.attachments) ? store.filesElsewhere(result.omitted) : []
+        let known = try result.omitted.compactMap { omission in
+            try store.ifSound { try store.asset(omission.path) } ?? nil
+        }
+        let elsewhere = (result.elsewhere + known).filter { files[$0.path] == nil }
         return Manifest(
             exportID: id, createdAt: time, tool: layout.options.tool, storeID: storeID,
             schemaVersion: try store.dataSchemaVersion, kinds: layout.options.kinds, counts: counts,
             contentDigest: result.contentDigest, omitted: result.omitted + layout.damagedOmissions, files: files,
             elsewhere: Dictionary(
-                elsewhere.filter { files[$0.path] == nil }.map {
+                elsewhere.map {
                     ($0.path, FileFacts(size: $0.size, digest: $0.digest, isLocalOnly: $0.isLocalOnly))
                 }, uniquingKeysWith: { first, _ in first }))
     }

@@ -10,12 +10,3 @@ extension OpenedLayout {
         }
     }
 }
-
-extension Store {
-    /// The files that this store knows and does not have: those that an export left out, and those that the hub has not sent.
-    func filesElsewhere(_ omitted: [Omission]) throws -> [Asset] {
-        let known = try omitted.compactMap { omission in try ifSound { try asset(omission.path) } ?? nil }
-        guard try hasSyncTables, try !StoreSchema.isOld(database) else { return known }
-        return try known + wantedAssets().compactMap(\.awaited)
-    }
-}

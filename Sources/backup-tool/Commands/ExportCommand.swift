@@ -136,6 +136,7 @@ private func report(_ result: ExportResult, _ call: Invocation, dryRun: Bool) ->
             dryRun
                 ? "Dry run: \(result.sentence) uncompressed \(place), nothing written."
                 : "\(result.sentence) \(place)")
+        call.tellElsewhere(result)
         output.detail("content digest \(result.contentDigest.hex)")
     }
     if result.hasDamagedAttachment { return .damaged }
@@ -156,7 +157,19 @@ extension ExportResult {
             "files": .int(files), "records": records.json, "tombstones": .int(tombstones),
             "contentDigest": .string(contentDigest.hex),
             "omitted": .array(omitted.map { ["path": .string($0.path), "reason": .string($0.reason)] }),
+            "elsewhere": .array(elsewhere.map { .string($0.path) }),
             "warnings": .array(warnings.map(\.json)),
         ]
+    }
+}
+
+extension Invocation {
+    /// Each sync names these files and ends with 3; a backup of what is here lacks nothing.
+    func tellElsewhere(_ result: ExportResult) {
+        guard !result.elsewhere.isEmpty else { return }
+        let count = result.elsewhere.count
+        output.note(
+            "\(HumanText.count(count, "linked file")) \(count == 1 ? "is" : "are") on other devices only: "
+                + firstNames(result.elsewhere.map(\.path)))
     }
 }

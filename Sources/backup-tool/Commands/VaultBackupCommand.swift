@@ -148,6 +148,7 @@ private final class BackupReporter: Sendable {
         } else {
             output.note("Nothing has changed since snapshot \(result.parent?.hex.prefix(8) ?? ""): none was taken")
         }
+        call.tellElsewhere(result.layout)
         output.detail("content digest \(result.layout.contentDigest.hex)")
     }
 }
