@@ -4,9 +4,9 @@ import BackupKit
 /// that it reaches the same store, hub and vault when somebody types it as printed. `BACKUP` becomes this run's backup.
 struct Advice: Sendable {
     /// The options that say where and with what; all others belong to one run.
-    private static let carried = [
-        Option.store.name, "hub", Option.vault.name, "profile", "config", "password-file", "password-command",
-    ]
+    private static let carried = [Option.store.name, "hub", Option.vault.name, "profile", "config"] + passwords
+    /// One of them says all that a command needs.
+    private static let passwords = ["password-file", "password-command"]
 
     /// The options that a repetition of this very command needs as well.
     private static let repeated = ["create", "mode", Option.only.name, "match", "schema"]
@@ -51,6 +51,29 @@ struct Advice: Sendable {
         } else {
             options.append(new)
         }
+    }
+
+    /// The same for another vault than that of this run.
+    func forVault(_ path: String, passwordFile: String?, passwordCommand: String?) -> Advice {
+        var other = self
+        other.options.removeAll { (Self.passwords + [Option.vault.name, Option.profile.name]).contains($0.name) }
+        other.carry(Option.vault.name, path)
+        if let passwordFile { other.carry(Self.passwords[0], passwordFile) }
+        if let passwordCommand { other.carry(Self.passwords[1], passwordCommand) }
+        return other
+    }
+
+    /// Completes the remedy of an error of `body`.
+    func completing<Value>(_ body: () throws -> Value) throws -> Value {
+        do { return try body() } catch let error as BackupError {
+            throw BackupError(error.code, error.message, at: error.subject, remedy: error.remedy.map(completed))
+        }
+    }
+
+    func completed(_ finding: Finding) -> Finding {
+        Finding(
+            finding.code, finding.severity, finding.subject, completed(finding.message),
+            remedy: finding.remedy.map(completed))
     }
 
     func completed(_ text: String) -> String {
@@ -100,7 +123,8 @@ struct Advice: Sendable {
                 && (isOfStore || $0.name != "create")
         }
         let missing = options.filter { option in
-            let isThere = names(option.name)
+            let isPassword = Self.passwords.contains(option.name)
+            let isThere = isPassword ? Self.passwords.contains(where: names) : names(option.name)
             let isInProfile = option.isOfProfile && known.contains(Option.profile.name)
             return known.contains(option.name) && !isThere && !isInProfile
                 && (isOfStore || option.name != Option.store.name)

@@ -69,18 +69,29 @@ extension Command {
                     variable: { _ in nil })
             else { throw call.usage("give --from-password-file or --from-password-command") }
             let folder = try call.vaultFolder(call.value("from") ?? "")
-            let source = try Vault.open(try FolderBackend(folder), password: try secret.read())
-            return try source.reading(
-                wait: call.lockWait(), unlocked: { call.output.warn("read without a lock: \($0.message)") }
-            ) { source in
-                try call.withVault(.adding) { vault in
+            let advice = call.output.advice.forVault(
+                folder, passwordFile: call.value("from-password-file"),
+                passwordCommand: call.value("from-password-command"))
+            let source = try advice.completing {
+                try Vault.open(try FolderBackend(folder), password: try secret.read())
+            }
+            let outcome = try advice.completing {
+                try source.reading(
+                    wait: call.lockWait(), unlocked: { call.output.warn("read without a lock: \($0.message)") }
+                ) { source in
                     let words = call.arguments("SNAPSHOT")
                     let all = try source.snapshots()
                     let chosen = try words.isEmpty ? all.snapshots : words.map { try source.resolve($0) }
-                    let result = try vault.copy(chosen, from: source, progress: call.output.progress())
-                    return call.report(result, all.findings + result.findings)
+                    // What fails from here on is the other vault's, and its advice, too.
+                    return Result {
+                        try call.withVault(.adding) { vault in
+                            let result = try vault.copy(chosen, from: source, progress: call.output.progress())
+                            return call.report(result, (all.findings + result.sourceFindings).map(advice.completed))
+                        }
+                    }
                 }
             }
+            return try outcome.get()
         })
 }
 
@@ -146,22 +157,27 @@ extension Invocation {
         table.print(to: output)
     }
 
-    fileprivate func report(_ result: VaultCopyResult, _ findings: [Finding]) -> ExitStatus {
+    fileprivate func report(_ result: VaultCopyResult, _ ofSource: [Finding]) -> ExitStatus {
+        let findings = ofSource + result.findings
         if output.isJSON {
             output.report([
                 "message_type": "copy",
                 "copied": .array(
                     result.copied.map { ["from": .string($0.from.hex), "to": .string($0.to.hex)] }),
+                "leftOut": .array(result.leftOut.map { .string($0.hex) }),
                 "skipped": .int(result.skipped), "blobs": .int(result.blobs),
                 "bytes": .int(Int(clamping: result.bytes)),
                 "findings": .array(findings.map(\.json)),
             ])
         } else {
             say(findings)
+            let left = result.leftOut.count
             output.note(
-                "\(HumanText.count(result.copied.count, "snapshot")) copied, \(HumanText.count(result.skipped)) here already; "
+                "\(HumanText.count(result.copied.count, "snapshot")) copied, \(HumanText.count(result.skipped)) here already"
+                    + (left > 0 ? ", \(HumanText.count(left)) left out; " : "; ")
                     + "\(HumanText.count(result.blobs, "blob")), \(HumanText.bytes(Int(clamping: result.bytes)))")
         }
+        if ofSource.contains(where: { $0.severity == .damage }) { return .damaged }
         return findings.allSatisfy { $0.severity == .note } ? .done : .incomplete
     }
 }

@@ -24,17 +24,22 @@ struct DamageReport {
         self.damaged = damaged
     }
 
-    func add(to result: inout VaultCheckResult, _ snapshots: [Snapshot]) {
+    /// Returns the snapshots that are hit; of many files only some are listed.
+    @discardableResult
+    func add(to result: inout VaultCheckResult, _ snapshots: [Snapshot]) -> Set<SHA256Digest> {
+        var broken: Set<SHA256Digest> = []
         var found = Found(reader: try? BlobReader(vault))
         for snapshot in snapshots {
             guard let root = snapshot.file.tree else { continue }
             let hits = hits(in: root, &found, depth: 0)
+            if hits.count > 0 { broken.insert(snapshot.id) }
             result.affectedCount = Self.sum(result.affectedCount, hits.count)
             for hit in hits.first.prefix(max(0, Self.mostPaths - result.affected.count)) {
                 result.affected.append(
                     .init(snapshot: snapshot, path: hit.path.isEmpty ? "/" : hit.path, reason: hit.reason))
             }
         }
+        return broken
     }
 
     private struct Hit {
@@ -83,7 +88,7 @@ struct DamageReport {
         {
             for node in nodes.nodes {
                 let name = "/" + String(decoding: node.name, as: UTF8.self)
-                if let subtree = node.subtree, node.kind == .folder {
+                if let subtree = node.subtree, node.kind != .file {
                     hits.add(self.hits(in: subtree, &found, depth: depth + 1), below: name)
                 }
                 let lost = (node.content ?? []).count { damaged.contains(BlobHandle(.data, $0)) }

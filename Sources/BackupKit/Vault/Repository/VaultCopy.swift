@@ -4,10 +4,14 @@ public struct VaultCopyResult: Sendable, Equatable {
     public var copied: [Pair] = []
     /// Those that were here already.
     public var skipped = 0
+    /// Those that were not copied, because something of them cannot be read.
+    public var leftOut: [SHA256Digest] = []
     public var blobs = 0
     public var bytes: Int64 = 0
     /// What was found lost here; it is copied anew as far as the snapshots need it.
     public var findings: [Finding] = []
+    /// What cannot be read of the vault that was copied from.
+    public var sourceFindings: [Finding] = []
 
     public struct Pair: Sendable, Equatable {
         public let from: SHA256Digest
@@ -17,7 +21,8 @@ public struct VaultCopyResult: Sendable, Equatable {
 
 extension Vault {
     /// Copies snapshots of another vault into this one, with all that they need and that is not here. Both vaults MUST be
-    /// locked. Every blob is opened, compared with its name and sealed anew; the snapshots come last.
+    /// locked. Every blob is opened, compared with its name and sealed anew; the snapshots come last. A snapshot that
+    /// cannot be read whole is left out and named.
     public func copy(_ snapshots: [Snapshot], from source: Vault, progress: Progress = .none) throws -> VaultCopyResult
     {
         var result = VaultCopyResult()
@@ -34,28 +39,19 @@ extension Vault {
         var mine = try loadIndex()
         let (unindexed, lost) = try reconcile(&mine.blobs)
         result.findings = wrong
-        let index = try source.loadIndex()
-        for loaded in [index, mine] { try loaded.mustBeWhole() }
-        let walk = TreeWalk(vault: source, index: index.blobs, isStrict: false)
+        try mine.mustBeWhole()
+        let copying = try CopySource(source, &result)
         // What those that are here already need may be lost here, whatever became of it.
-        var numbers: [Int] = []
-        for (part, isHere) in [(known, true), (wanted, false)] {
-            let needed = try walk.run(part.compactMap(\.file.tree), progress: progress)
-            if let defect = needed.defects.first {
-                let (subject, remedy) = ("tree \(defect.tree.hex.prefix(10))", "see 'backup-tool vault check'")
-                guard isHere else { throw BackupError(.damaged, defect.sentence, at: subject, remedy: remedy) }
-                // No reason to leave sound ones where they may rot, too.
-                result.findings.append(Finding(.malformed, .warning, subject, defect.sentence, remedy: remedy))
-            }
-            numbers += needed.used.indices.filter { needed.used[$0] && !mine.blobs.holds(index.blobs[$0].handle) }
-            if isHere, !numbers.isEmpty, lost.isEmpty {
-                result.findings.append(
-                    Finding(
-                        .entryMissing, .warning, backend.location,
-                        "lacks \(numbers.count) blobs of snapshots that are here; they are copied again"))
-            }
+        func isMissing(_ number: Int) -> Bool { !mine.blobs.holds(copying.index[number].handle) }
+        let ofKnown = try copying.blobs(of: known, &result, progress).filter(isMissing)
+        if !ofKnown.isEmpty, lost.isEmpty {
+            result.findings.append(
+                Finding(
+                    .entryMissing, .warning, backend.location,
+                    "lacks \(ofKnown.count) blobs of snapshots that are here; they are copied again"))
         }
-        numbers = Array(Set(numbers)).sorted()
+        let ofWanted = try copying.leaveOutBroken(of: &wanted, &result, progress)
+        let numbers = Set(ofKnown + ofWanted.filter(isMissing)).sorted()
         let writer = try PackWriter(self, known: mine.blobs)
         for pack in unindexed { writer.adopt(pack) }
         result.findings +=
@@ -66,10 +62,18 @@ extension Vault {
                     "\(finding.message); what the snapshots need of it is here all the same",
                     remedy: "'backup-tool vault prune' tidies up")
             } : lost
-        try transfer(numbers, index.blobs, source, writer, progress)
+        let unread = try copying.transfer(numbers, to: writer, progress)
         let totals = try writer.finish()
         result.blobs = totals.dataBlobs + totals.treeBlobs
         result.bytes = totals.addedPacked
+        copying.leaveOut(of: &wanted, lacking: unread, &result)
+        if case let count = ofKnown.count(where: { unread[$0] != nil }), count > 0 {
+            result.findings.append(
+                Finding(
+                    .entryMissing, .damage, backend.location,
+                    "lacks \(count) blobs of snapshots that are here, and they cannot be read in the other vault either",
+                    remedy: Self.lossRemedy))
+        }
         for snapshot in wanted {
             var file = snapshot.file
             // The parent's name means nothing here.
@@ -78,25 +82,6 @@ extension Vault {
             result.copied.append(.init(from: snapshot.id, to: try storeUnpacked(.snapshot, file.encoded())))
         }
         return result
-    }
-
-    private func transfer(
-        _ numbers: [Int], _ index: BlobIndex, _ source: Vault, _ writer: PackWriter, _ progress: Progress
-    ) throws {
-        // Blobs of one pack lie together and are read one after the other.
-        let parts = stride(from: 0, to: numbers.count, by: 32).map { $0..<min($0 + 32, numbers.count) }
-        let done = Counter()
-        try Parallel.forEach(
-            parts.count, state: { (reader: try BlobReader(source), lane: try PackWriter.Lane(writer)) }
-        ) { state, part in
-            for number in numbers[parts[part]] {
-                try Interrupt.check()
-                let blob = index[number]
-                try state.reader.read(blob.handle, in: index) { _ = try state.lane.store($0, as: blob.type) }
-                let sum = done.add(1)
-                progress.report(ProgressEvent("copying", done: sum, of: UInt64(numbers.count), unit: .items))
-            }
-        }
     }
 
     /// Whether a snapshot here is the one over there, whoever copied which.
