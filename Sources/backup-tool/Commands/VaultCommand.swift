@@ -100,7 +100,7 @@ extension Command {
         "unlock", "Remove stale locks", in: .vault,
         discussion: """
             A lock is stale when its process has ended, its machine has restarted, or nobody has refreshed it for 30 \
-            minutes. Other commands ignore stale locks.
+            minutes. Other commands ignore stale locks. The exit code is 3 when a lock stays.
 
             \(Invocation.vaultDiscussion)
             """,
@@ -120,8 +120,8 @@ extension Command {
             } else {
                 for lock in removed { call.output.detail("\(lock.id.hex.prefix(10)): \(printable(lock.reason))") }
                 call.output.note("\(HumanText.count(removed.count, "lock")) removed")
-                for lock in left { call.output.note("\(lock.id.hex.prefix(10)) stays: \(printable(lock.reason))") }
             }
-            return .done
+            call.say(left.map(\.finding))
+            return left.isEmpty ? .done : .incomplete
         })
 }

@@ -262,7 +262,8 @@ struct LockFolder: Sendable {
             case .old(let reason), .gone(let reason): return LockFate(id: item.id, reason: reason, isRemoved: true)
             }
         } catch {
-            return LockFate(id: item.id, reason: "\(error)", isRemoved: false)
+            let reason = (error as? BackupError)?.message ?? "\(error)"
+            return LockFate(id: item.id, reason: reason, isRemoved: false)
         }
     }
 }
@@ -273,4 +274,12 @@ public struct LockFate: Sendable {
     /// Why it is gone; or who holds it, or why that cannot be told.
     public let reason: String
     public let isRemoved: Bool
+
+    /// What to do about one that stays.
+    public var finding: Finding {
+        Finding(
+            .skipped, .warning, "lock \(id.hex.prefix(10))", "stays: \(reason)",
+            remedy: "wait until that process is done; if nobody works with the vault, "
+                + "'backup-tool vault unlock --remove-all' removes all locks")
+    }
 }
