@@ -3,7 +3,7 @@
 public func nearest(to word: String, among candidates: [String]) -> [String] {
     // Longer words are pasted, not typed; nothing this tool knows is longer.
     guard !word.isEmpty, word.utf8.count <= 64 else { return [] }
-    let allowed = max(1, word.utf8.count / 3)
+    let allowed = max(1, word.utf8.count / 4)
     let distances = candidates.map { editDistance(word, $0) }
     if let best = distances.min(), best <= allowed {
         return Array(zip(candidates, distances).filter { $0.1 == best }.map(\.0).prefix(3))
@@ -12,8 +12,13 @@ public func nearest(to word: String, among candidates: [String]) -> [String] {
 }
 
 /// "did you mean 'export'?", or nil when nothing is near.
-public func didYouMean(_ word: String, among candidates: [String]) -> String? {
-    let near = nearest(to: word, among: candidates).map { "'\($0)'" }
+public func didYouMean(_ word: String, among candidates: [String], after prefix: String = "") -> String? {
+    didYouMean(nearest(to: word, among: candidates).map { prefix + $0 })
+}
+
+/// The same for words that are chosen already.
+public func didYouMean(_ words: [String]) -> String? {
+    let near = words.map { "'\($0)'" }
     guard let last = near.last else { return nil }
     let others = near.dropLast()
     return "did you mean \(others.isEmpty ? last : others.joined(separator: ", ") + " or " + last)?"

@@ -67,7 +67,7 @@ struct Parser {
         guard let next = line.command.command(at: [word]) else {
             throw usage(
                 "unknown command '\(printable((line.path + [word]).joined(separator: " ")))'",
-                didYouMean(word, among: line.command.subcommands.map(\.name)))
+                line.command.hint(for: word))
         }
         line.command = next
         line.path.append(word)
@@ -94,7 +94,7 @@ struct Parser {
         guard let option = known.first(where: { $0.name == name }) else {
             throw usage(
                 "unknown option '--\(printable(name))'",
-                didYouMean("--" + name, among: known.map { "--" + $0.name }) ?? hintOnPlace(of: name))
+                didYouMean(name, among: known.map(\.name), after: "--") ?? hintOnPlace(of: name))
         }
         if name.utf8.count == word.utf8.count {
             try take(option, attached: nil)
@@ -213,6 +213,15 @@ extension ParsedLine {
             index = end
         }
         return []
+    }
+}
+
+extension Command {
+    /// What somebody may have meant who typed this in the place of a subcommand: one of a like name, or one of this name
+    /// that stands below another command.
+    func hint(for word: String) -> String? {
+        let below = subcommands.filter { $0.command(at: [word]) != nil }.map { "\($0.name) \(word)" }
+        return below.isEmpty ? didYouMean(word, among: subcommands.map(\.name)) : didYouMean(below)
     }
 }
 

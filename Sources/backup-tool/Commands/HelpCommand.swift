@@ -17,7 +17,7 @@ func findCommand(_ words: [String], for call: Invocation) throws -> Command {
     var command = Command.root
     for word in words {
         guard let next = command.command(at: [word]) else {
-            let near = didYouMean(word, among: command.subcommands.map(\.name))
+            let near = command.hint(for: word)
             throw BackupError(
                 .usage, "unknown command '\(words.joined(separator: " "))'",
                 remedy: near ?? "see 'backup-tool --help' for the list of commands")
