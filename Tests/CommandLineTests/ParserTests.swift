@@ -39,7 +39,7 @@ func options_mayStandAnywhereAndBeWrittenInEveryGNUWay(words: [String]) throws {
 @Test func integers_areCheckedAgainstTheirRange() throws {
     #expect(try sampleCall("export", "-ox", "--level=19").integer("level", in: 1...19) == 19)
     #expect(try sampleCall("export", "-ox").integer("level", in: 1...19) == nil)
-    for wrong in ["0", "20", "x", "", "99999999999999999999"] {
+    for wrong in ["0", "20", "x", "99999999999999999999"] {
         let call = try sampleCall("export", "-ox", "--level=\(wrong)")
         let error = #expect(throws: BackupError.self) { try call.integer("level", in: 1...19) }
         #expect(error?.message == "--level must be a whole number from 1 to 19, not '\(wrong)'")
@@ -95,6 +95,39 @@ func options_mayStandAnywhereAndBeWrittenInEveryGNUWay(words: [String]) throws {
 ])
 func mistakes_areNamedWithTheNearestThatExists(words: [String], expected: String) {
     #expect(sampleError(words) == expected)
+}
+
+private func realError(_ words: [String]) -> BackupError? {
+    do { _ = try Parser.parse(words, root: .root) } catch { return error as? BackupError }
+    return nil
+}
+
+/// A variable that is not set would choose everything, or what has no name.
+@Test(arguments: [
+    "vault forget --keep-last 1 --host ", "vault forget --keep-last 1 --tag ", "vault forget --keep-last 1 --tag a,,b",
+    "vault forget --keep-last 1 --tag=,", "vault backup --host ", "vault backup --tag ", "vault key add --host ",
+    "vault key add --user ", "restore b --match ", "conflicts resolve 1 --keep ", "store purge --deleted-before ",
+])
+func anEmptyValue_isRefused(line: String) {
+    let words = line.split(separator: " ", omittingEmptySubsequences: false).map(String.init)
+    #expect(realError(words)?.code == .usage)
+    #expect(realError(words)?.message.contains("must not") == true)
+}
+
+@Test(
+    arguments: [
+        ("snapshots", "'vault snapshots'"), ("check", "'schema check', 'store check', 'vault check' or 'config check'"),
+        ("vault fooget", "'forget'"), ("vault snaphsots", "'snapshots'"), ("vault key lst", "'list'"),
+        ("vault forget --keep-dayly 3", "'--keep-daily'"), ("export --dryrun", "'--dry-run'"),
+        ("expire", nil), ("report", nil), ("x", nil), ("restore b --path c", nil), ("export --dir", nil),
+    ] as [(String, String?)])
+func onlyWhatIsNear_isSuggested(line: String, suggestion: String?) {
+    let remedy = realError(line.split(separator: " ").map(String.init))?.remedy ?? ""
+    if let suggestion {
+        #expect(remedy.hasPrefix("did you mean \(suggestion)?"), "\(remedy)")
+    } else {
+        #expect(!remedy.contains("did you mean"), "\(remedy)")
+    }
 }
 
 @Test func help_winsOverWhatIsMissing_andFindsTheCommandAfterIt() throws {

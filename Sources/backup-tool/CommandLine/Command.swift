@@ -46,7 +46,11 @@ struct Command: Sendable {
 
 /// What may be given for an option or an argument.
 enum Values: Sendable {
+    /// Not empty: mostly that is a variable of a script that is not set.
     case text
+    case anyText
+    /// One or several, separated by commas.
+    case tags
     case file
     case directory
     /// A file, a folder, or a vault's address.
@@ -63,7 +67,7 @@ enum Values: Sendable {
     var allowed: [String] {
         switch self {
         case .oneOf(let words), .listOf(let words): words
-        case .text, .file, .directory, .backup, .vault, .command: []
+        case .text, .anyText, .tags, .file, .directory, .backup, .vault, .command: []
         }
     }
 }

@@ -150,7 +150,7 @@ struct BashCompletions {
 
     private func action(_ values: Values) -> String {
         switch values {
-        case .text: "COMPREPLY=();"
+        case .text, .anyText, .tags: "COMPREPLY=();"
         case .file, .backup: "_backup_tool_files -f \"$cur\";"
         case .directory, .vault: "_backup_tool_files -d \"$cur\";"
         case .command: "_backup_tool_words '\(Command.commandNames(root).joined(separator: " "))' \"$cur\";"

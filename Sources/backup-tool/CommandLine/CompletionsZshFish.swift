@@ -81,7 +81,7 @@ struct ZshCompletions {
 
     private func action(_ values: Values) -> String {
         switch values {
-        case .text: " "
+        case .text, .anyText, .tags: " "
         case .file, .backup: "_files"
         case .directory, .vault: "_files -/"
         case .command: "(\(Command.commandNames(root).joined(separator: " ")))"
@@ -144,7 +144,7 @@ struct FishCompletions {
 
     private func action(_ values: Values) -> String {
         switch values {
-        case .text: ""
+        case .text, .anyText, .tags: ""
         case .file, .backup: " -F"
         case .directory, .vault: " -a '(__fish_complete_directories)'"
         case .command: " -a \(quoted(Command.commandNames(root).joined(separator: " ")))"

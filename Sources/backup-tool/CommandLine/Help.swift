@@ -147,6 +147,6 @@ private func sentence(_ help: String, _ values: Values) -> String {
     return switch values {
     case .oneOf: "\(help): \(words)."
     case .listOf: "\(help), separated by commas: \(words)."
-    case .text, .file, .directory, .backup, .vault, .command: help + "."
+    case .text, .anyText, .tags, .file, .directory, .backup, .vault, .command: help + "."
     }
 }

@@ -156,7 +156,15 @@ struct Parser {
     private func check(_ value: String, _ values: Values, for what: String) throws {
         let words: [String]
         switch values {
-        case .text, .command: return
+        case .anyText, .command: return
+        case .text:
+            if value.isEmpty { throw usage("\(what) must not be empty") }
+            return
+        case .tags:
+            let tags = value.split(separator: ",", omittingEmptySubsequences: false)
+            let hasEmpty = tags.contains { $0.allSatisfy { $0 == " " } }
+            if hasEmpty { throw usage("\(what) must not hold an empty tag") }
+            return
         case .file, .directory, .backup, .vault:
             if value.isEmpty { throw usage("\(what) must not be empty") }
             switch values {

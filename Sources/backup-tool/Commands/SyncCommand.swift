@@ -1,7 +1,8 @@
 import BackupKit
 
 extension Option {
-    static let user = Option.value("user", "NAME", "Your name on the hub (default: that of the last sync)")
+    /// An empty one asks for nobody.
+    static let user = Option.value("user", "NAME", "Your name on the hub (default: that of the last sync)", .anyText)
     fileprivate static let allowNetwork = Option.flag(
         "allow-network", "Allow a hub file on NFS, SMB, FUSE or the like")
 }

@@ -13,7 +13,7 @@ extension Command {
             are those of restic. \(Invocation.vaultDiscussion)
             """,
         options: [.store] + Option.vaultAccess + [
-            .value("tag", "TAG", "Give the snapshot this tag", .text, repeated: true),
+            .value("tag", "TAG", "Give the snapshot this tag", .tags, repeated: true),
             .value("host", "NAME", "Record this host name instead of this machine's"),
             .value("time", "TIME", "Record this time instead of now"),
             .flag("force", "Read every attachment again, even if it looks unchanged"),

@@ -12,9 +12,9 @@ extension Command {
             """,
         options: Option.vaultAccess + [.profile, .lockWait, .dryRun, .maxUnused] + keepOptions + [
             .value(
-                "group-by", "WORDS", "Apply the policy to snapshots that share these (default: host,paths)"),
+                "group-by", "WORDS", "Apply the policy to snapshots that share these (default: host,paths)", .anyText),
             .value("host", "NAME", "Only snapshots of this machine"),
-            .value("tag", "TAGS", "Only snapshots with all of these tags, separated by commas", repeated: true),
+            .value("tag", "TAGS", "Only snapshots with all of these tags, separated by commas", .tags, repeated: true),
             .flag("prune", "Then delete unreferenced data"),
         ],
         arguments: [Argument("SNAPSHOT", "Remove these: the beginnings of their ids, or 'latest'", .text, .any)],
@@ -58,7 +58,8 @@ extension Command {
             }
         return .value(
             "keep-\(name)", name.hasPrefix("within") ? "SPAN" : name == "tag" ? "TAGS" : "N", help,
-            repeated: name == "tag")
+            // As with restic, an empty tag stands for snapshots without any. That only keeps more.
+            name == "tag" ? .anyText : .text, repeated: name == "tag")
     }
 
     private static func unit(_ name: String) -> String {
@@ -78,14 +79,12 @@ extension Invocation {
     }
 
     fileprivate func plan(_ policy: RetentionPolicy, _ vault: Vault) throws -> RetentionPlan {
-        // As with restic, no tag at all stands for snapshots without any.
         let tags = values("tag").map { $0.split(separator: ",").map(String.init) }
         let chosen = try vault.everySnapshot().filter { snapshot in
             (value("host").map { $0 == snapshot.file.hostname } ?? true)
                 && (tags.isEmpty
                     || tags.contains { wanted in
-                        let tags = snapshot.file.tags
-                        return wanted.isEmpty ? tags.isEmpty : wanted.allSatisfy(tags.contains)
+                        wanted.allSatisfy(snapshot.file.tags.contains)
                     })
         }
         var retention = Retention(policy, now: Clock.system.now())
