@@ -207,3 +207,23 @@ public enum Drill {
             ?? status.modifiedNanoseconds
     }
 }
+
+extension Drill {
+    /// What to type so that a snapshot may go that is the last which passed a drill: a newer one of its group has to pass.
+    public static func replacing(
+        _ item: RetentionItem, among group: [RetentionItem], of vault: String, now: Timestamp
+    ) -> String {
+        let newer = group.filter { !$0.isPartial && $0.time.instant <= now && $0.time > item.time }
+        func drill(_ word: String) -> String {
+            TypedCommand.quoted("drill", ["\(VaultAddress.scheme)\(vault)@\(word)"])
+        }
+        if let newest = newer.max(by: { $0.time < $1.time }) {
+            return "test a newer one first: \(drill(String(newest.id.prefix(8)))); then run this again"
+        }
+        var command = "vault backup"
+        if item.host != VaultBackup.hostName { command += " " + TypedCommand.option("host", item.host) }
+        if !item.tags.isEmpty { command += " " + TypedCommand.option("tag", item.tags.joined(separator: ",")) }
+        return "take a newer one first: \(TypedCommand.quoted(command)), and test it: \(drill("latest")); "
+            + "then run this again"
+    }
+}

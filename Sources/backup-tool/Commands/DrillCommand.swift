@@ -50,7 +50,7 @@ extension Invocation {
     /// `--log`, else beside the configuration, else where programs keep what they noted.
     fileprivate func drillLogPath() throws -> String {
         if let named = value("log") { return named }
-        return DrillLog.path(in: try environment.stateFolder(configuration()))
+        return DrillLog.path(in: try environment.stateFolder(profileConfiguration()))
     }
 
     /// As a run does it, when nobody wants to wait until one is due.

@@ -105,19 +105,24 @@ extension Invocation {
         let ids = named.filter { seen.insert($0).inserted }
         for id in ids { try vault.mustBeReadableOrDamaged(id) }
         let items = try vault.snapshots().snapshots.compactMap(\.retentionItem)
-        let proved = try proved(items, now: Clock.system.now())
-        if let id = ids.first(where: { proved.contains($0.hex) }) {
+        let now = Clock.system.now()
+        let proved = try proved(items, now: now)
+        let going = items.filter { item in ids.contains { $0.hex == item.id } }
+        if let item = going.first(where: { proved.contains($0.id) }) {
+            let group = items.filter { Self.group(of: $0) == Self.group(of: item) && !going.contains($0) }
             throw BackupError(
-                .refused, "is the last that passed a drill, and is kept", at: "snapshot \(id.hex.prefix(8))",
-                remedy: "it can go once another one has passed: see 'backup-tool drill'")
+                .refused, "is the last that passed a drill, and is kept", at: "snapshot \(item.id.prefix(8))",
+                remedy: Drill.replacing(item, among: group, of: vault.backend.location, now: now))
         }
         return ids
     }
 
+    private static func group(of item: RetentionItem) -> [String] { [item.host] + item.paths + item.tags.sorted() }
+
     /// The last that passed a drill of each profile, which its tags tell.
     private func proved(_ items: [RetentionItem], now: Timestamp) throws -> Set<String> {
         let history = try DrillLog(DrillLog.path(in: environment.stateFolder(profileConfiguration()))).history()
-        let groups = Dictionary(grouping: items, by: { [$0.host] + $0.paths + $0.tags.sorted() }).values
+        let groups = Dictionary(grouping: items, by: Self.group).values
         return groups.reduce(into: []) { $0.formUnion(history.proved(among: $1, now: now)) }
     }
 

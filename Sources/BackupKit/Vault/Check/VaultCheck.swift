@@ -130,7 +130,8 @@ extension Vault {
             result.findings.append(
                 Finding(
                     .malformed, .damage, VaultFile(.snapshot, snapshot.id).path, "the snapshot names no tree",
-                    remedy: "forget it: there is nothing to restore"))
+                    remedy: "there is nothing to restore: "
+                        + "\(TypedCommand.quoted("vault forget", [snapshot.shortID])) removes it"))
         }
         let walk = TreeWalk(vault: self, index: index)
         let trees = try walk.run(roots, progress: progress)

@@ -169,9 +169,11 @@ struct PrunePlan {
         _ progress: Progress
     ) throws {
         let index = loaded.blobs
-        guard !snapshots.contains(where: { $0.file.tree == nil }) else {
+        if let empty = snapshots.first(where: { $0.file.tree == nil }) {
             throw BackupError(
-                .damaged, "a snapshot names no tree", at: vault.backend.location, remedy: "forget it first")
+                .damaged, "nothing is pruned while the snapshot names no tree",
+                at: VaultFile(.snapshot, empty.id).path,
+                remedy: "remove it first: \(TypedCommand.quoted("vault forget", [empty.shortID]))")
         }
         let walk = TreeWalk(vault: vault, index: index, isStrict: false)
         let needed = try walk.run(snapshots.compactMap(\.file.tree), progress: progress)
