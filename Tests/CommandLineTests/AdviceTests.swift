@@ -24,6 +24,30 @@ private func advice(_ words: String...) throws -> Advice { Advice(try Parser.par
     }
 }
 
+@Test(arguments: [
+    ("vault prune --max-unused 0", "vault prune", "vault prune --max-unused 0"),
+    ("vault forget --keep-last 1 --host h --prune --max-unused 2.5", "vault prune", "vault prune --max-unused 2.5"),
+    ("vault forget --keep-last 1 --host h", "vault forget 1a", "vault forget 1a"),
+    ("vault backup --tag a --tag b,c --host h", "vault backup", "vault backup --tag a --tag b,c --host h"),
+    ("vault backup --tag a", "vault check", "vault check"),
+    ("restore e --only notes --resurrect", "restore BACKUP --match x", "restore e --match x --resurrect"),
+    ("restore e --match x --resurrect", "restore BACKUP --create", "restore e --create --match x --resurrect"),
+    ("restore e --sync-policy honor", "restore BACKUP --resurrect", "restore e --resurrect"),
+    ("restore e --allow-damage", "restore BACKUP --mode replace", "restore e --mode replace --allow-damage"),
+    ("restore e --match x", "restore BACKUP --to DIR", "restore e --to DIR"),
+    ("restore e --to out --force", "restore BACKUP --allow-damage", "restore e --allow-damage --to out --force"),
+    ("sync --user ann --allow-network", "sync", "sync --user ann --allow-network"),
+    ("vault check --password-command c", "vault check --password-file f", "vault check --password-file f"),
+])
+func aRepetitionInAMessage_keepsWhatWasChosen(line: String, advised: String, typed: String) throws {
+    let words = line.split(separator: " ").map(String.init)
+    let completed = try Advice(Parser.parse(words, root: .root)).completed("'backup-tool \(advised)'")
+    #expect(completed == "'backup-tool \(typed)'")
+    #expect(throws: Never.self) {
+        try Parser.parse(completed.dropLast().split(separator: " ").dropFirst().map(String.init), root: .root)
+    }
+}
+
 @Test func aBackupInAMessage_isTheOneOfThisRun() throws {
     #expect(try advice("verify", "a b.zip").completed("'backup-tool list BACKUP'") == "'backup-tool list a\\ b.zip'")
     #expect(

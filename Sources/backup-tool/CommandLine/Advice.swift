@@ -4,12 +4,21 @@ import BackupKit
 /// that it reaches the same store, hub and vault when somebody types it as printed. `BACKUP` becomes this run's backup.
 struct Advice: Sendable {
     /// The options that say where and with what; all others belong to one run.
-    private static let carried = [Option.store.name, "hub", Option.vault.name, "profile", "config"] + passwords
+    private static let carried =
+        [Option.store.name, "hub", Option.vault.name, "profile", "config"] + passwords + [Option.maxUnused.name]
     /// One of them says all that a command needs.
     private static let passwords = ["password-file", "password-command"]
 
-    /// The options that a repetition of this very command needs as well.
+    /// The options that a repetition of this very command needs as well: those of every command, and of some.
     private static let repeated = ["create", "mode", Option.only.name, "match", "schema"]
+    private static let repeatedToo = [
+        "restore": ["sync-policy", "resurrect", "allow-damage", "to", "force"], "import": ["attachments"],
+        "sync": [Option.user.name, "allow-network"], "vault backup": ["tag", "host"],
+    ]
+    /// What goes with `restore --to`, which writes all files and knows no store.
+    private static let beside: Set = ["to", "force", "allow-damage"]
+    /// Two names for one choice.
+    private static let policies: Set = ["sync-policy", "resurrect"]
     /// Advice that says itself what is chosen is not narrowed or widened.
     private static let choosing: Set = ["mode", Option.only.name, "match"]
 
@@ -27,7 +36,8 @@ struct Advice: Sendable {
 
     init(_ line: ParsedLine) {
         path = line.path
-        repetition = Self.repeated.compactMap { name in
+        let names = Self.repeated + (Self.repeatedToo[path.joined(separator: " ")] ?? [])
+        repetition = names.compactMap { name in
             line.options[name].map { values in
                 (name, values.isEmpty ? ["--\(name)"] : values.map { TypedCommand.option(name, $0) })
             }
@@ -117,10 +127,10 @@ struct Advice: Sendable {
         func names(_ option: String) -> Bool {
             words.contains { $0 == "--\(option)" || $0.hasPrefix("--\(option)=") }
         }
-        let isChosen = Self.choosing.contains(where: names)
+        let given = [Self.choosing, Self.policies].filter { $0.contains(where: names) }.joined()
         let again = repetition.filter {
-            path == self.path && !names($0.name) && !(isChosen && Self.choosing.contains($0.name))
-                && (isOfStore || $0.name != "create")
+            path == self.path && !names($0.name) && !given.contains($0.name)
+                && (isOfStore || Self.beside.contains($0.name))
         }
         let missing = options.filter { option in
             let isPassword = Self.passwords.contains(option.name)

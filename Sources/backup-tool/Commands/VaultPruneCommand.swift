@@ -98,7 +98,13 @@ extension Command {
 extension Invocation {
     func pruneOptions() throws -> PruneOptions {
         var options = PruneOptions()
-        if let percent = try integer(Option.maxUnused.name, in: 0...100) { options.maxUnused = Double(percent) / 100 }
+        if let text = value(Option.maxUnused.name) {
+            // As the configuration's `prune.max-unused`, which a run repeats in its advice.
+            guard let percent = Double(text), 0...100 ~= percent else {
+                throw usage("--\(Option.maxUnused.name) must be a number from 0 to 100, not '\(printable(text))'")
+            }
+            options.maxUnused = percent / 100
+        }
         options.dryRun = flag(Option.dryRun.name)
         return options
     }

@@ -9,6 +9,14 @@ public struct PruneOptions: Sendable {
     var repacks = true
 
     public init() {}
+
+    /// A command that prunes as much as these options say.
+    func typed(_ command: String) -> String {
+        guard maxUnused != PruneOptions().maxUnused else { return TypedCommand.quoted(command) }
+        let percent = String((maxUnused * 10_000).rounded() / 100)
+        return TypedCommand.quoted(
+            command, options: ["max-unused": percent.hasSuffix(".0") ? String(percent.dropLast(2)) : percent])
+    }
 }
 
 /// What pruning did, or would do.
@@ -45,7 +53,7 @@ extension Vault {
                 try execute(plan, loaded, &result, progress)
             }
         } catch let error as BackupError where error.code == .destinationFull {
-            if plan.result.wasNothing { return try withoutHelp(result) }
+            if plan.result.wasNothing { return try withoutHelp(result, options) }
             return try pruneWithoutRoom(options, copying: plan.bytesToCopy, progress)
         }
         return result
@@ -61,7 +69,7 @@ extension Vault {
         } catch let error as BackupError where error.code == .destinationFull {
             let result = try prunePlan(options, progress).plan.result
             guard result.wasNothing else { throw error }
-            return try withoutHelp(result)
+            return try withoutHelp(result, options)
         }
     }
 

@@ -39,7 +39,7 @@ extension Vault {
         // The packs are gone in any case, and the next prune tries again.
         try? backend.setRoomAside()
         if bytes > 0 {
-            let again = "run 'backup-tool vault prune' again"
+            let again = "run \(options.typed("vault prune")) again"
             result.findings.append(
                 Finding(
                     .skipped, .warning, backend.location,
@@ -50,15 +50,15 @@ extension Vault {
     }
 
     /// A disk is full, and there is nothing to remove: whoever prunes again hears the same.
-    func withoutHelp(_ result: PruneResult) throws -> PruneResult {
+    func withoutHelp(_ result: PruneResult, _ options: PruneOptions) throws -> PruneResult {
         var result = result
         let bytes = try lockRoom()
         result.findings.append(
             Finding(
                 .skipped, .warning, backend.location,
                 "its disk is full, and nothing in the vault can be removed",
-                remedy: "free \(bytes) bytes on that disk; then 'backup-tool vault forget --prune' with the ids of old "
-                    + "snapshots makes more room"))
+                remedy: "free \(bytes) bytes on that disk; then \(options.typed("vault forget --prune")) with the ids "
+                    + "of old snapshots makes more room"))
         return result
     }
 
