@@ -12,6 +12,8 @@ public enum ErrorCode: String, Sendable, CaseIterable {
     case interrupted
     case exists
     case refused
+    /// This account has no permission. Of what it may not read nobody knows whether it is sound.
+    case denied
 }
 
 /// An error as a person should read it: what happened, where, and what to do next.
@@ -35,6 +37,8 @@ public struct BackupError: Error, Sendable, Equatable {
 extension BackupError {
     /// Whether it says something of what was asked for. That somebody interrupted does not, and neither does a line that broke.
     var isVerdict: Bool { code != .interrupted && code != .temporary }
+    /// Whether it says something of the bytes that were to be read. A missing permission does not.
+    var isOfBytes: Bool { isVerdict && code != .denied }
 
     func advising(_ remedy: String) -> BackupError { BackupError(code, message, at: subject, remedy: remedy) }
 }

@@ -74,10 +74,11 @@ public enum Drill {
         }
     }
 
-    /// An error is a problem of the backup, unless somebody stopped us, the scratch folder is full, or the vault is not open.
+    /// An error is a problem of the backup, unless somebody stopped us, the scratch folder is full, the vault is not open, or
+    /// we may not read it.
     private static func judge(_ facts: inout Facts, _ work: (inout Facts) throws -> Void) throws {
         do { try work(&facts) } catch let error as BackupError {
-            let ofOurs: [ErrorCode] = [.interrupted, .destinationFull, .temporary, .locked, .wrongPassword]
+            let ofOurs: [ErrorCode] = [.interrupted, .destinationFull, .temporary, .locked, .wrongPassword, .denied]
             guard !ofOurs.contains(error.code) else { throw error }
             facts.problems.append(error.description)
         }

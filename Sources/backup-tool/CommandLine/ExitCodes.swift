@@ -36,7 +36,7 @@ struct ExitStatus: Sendable, Equatable {
         switch code {
         // A full destination, an existing target and a refusal need a person, like any failure;
         // "error" in the JSON form and the message tell them apart.
-        case .failed, .destinationFull, .exists, .refused: self = .failed
+        case .failed, .destinationFull, .exists, .refused, .denied: self = .failed
         case .incomplete: self = .incomplete
         case .damaged: self = .damaged
         case .notFound: self = .notFound

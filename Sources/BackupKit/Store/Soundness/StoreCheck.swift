@@ -265,7 +265,7 @@ public struct StoreCheck {
             if FileHandle.isDenied("\(store.assetFolder)/\(asset.path)") {
                 return Finding(
                     .unreadable, .warning, asset.path, "was not checked: \(error.message)",
-                    remedy: FileHandle.whoMayRead)
+                    remedy: BackupError.whoMayRead)
             }
             return Finding(
                 .unreadable, .damage, asset.path, error.message, remedy: "move the file away; \(repairFile)")

@@ -30,13 +30,9 @@ public final class FileHandle: Sendable {
     /// Throws with the reason where a file is there and may not be read.
     static func checkReadable(_ path: String) throws {
         guard access(path, R_OK) == 0 else {
-            let isDenied = errno == EACCES
-            let error = BackupError.fromErrno("cannot be read", at: path)
-            throw isDenied ? error.advising(whoMayRead) : error
+            throw BackupError.fromErrno("cannot be read", at: path)
         }
     }
-
-    static let whoMayRead = "run this as a user who may read it, or change its permissions"
 
     /// Whether permissions alone keep this process from reading what is there.
     static func isDenied(_ path: String) -> Bool { access(path, R_OK) != 0 && errno == EACCES }
@@ -269,21 +265,23 @@ extension BackupError {
         switch errno {
         case ENOENT: BackupError(.notFound, "no such folder", at: parent(of: path), remedy: "make the folder first")
         case EACCES:
-            BackupError(.failed, "no permission to write in this folder", at: parent(of: path), remedy: whoMayWrite)
+            BackupError(.denied, "no permission to write in this folder", at: parent(of: path), remedy: whoMayWrite)
         case EROFS:
             BackupError(.failed, "lies on a file system that is read-only", at: parent(of: path), remedy: whoMayWrite)
         default: fromErrno("cannot be created", at: path)
         }
     }
 
+    static let whoMayRead = "run this as a user who may read it, or change its permissions"
     static let whoMayWrite =
         "run the command as the user who owns it, get permission to write there, or use a copy in another place"
 
     /// Throws where this process may not write to what is there.
     static func mustBeWritable(_ path: String) throws {
         guard access(path, W_OK) != 0, [EACCES, EROFS, EPERM].contains(errno) else { return }
-        let why = errno == EROFS ? "lies on a file system that is read-only" : "you have no permission to write to it"
-        throw BackupError(.failed, why, at: path, remedy: whoMayWrite)
+        let isReadOnly = errno == EROFS
+        let why = isReadOnly ? "lies on a file system that is read-only" : "you have no permission to write to it"
+        throw BackupError(isReadOnly ? .failed : .denied, why, at: path, remedy: whoMayWrite)
     }
 
     /// An error made of the current `errno`; a full disk and a missing file keep codes of their own.
@@ -305,6 +303,11 @@ extension BackupError {
             return BackupError(.notFound, "\(what): \(reason)", at: path)
         case EEXIST:
             return BackupError(.exists, "\(what): \(reason)", at: path)
+        case EACCES, EPERM:
+            let isReading = ["opened", "read", "listed", "examined"].contains { what.contains("cannot be \($0)") }
+            return BackupError(
+                .denied, "\(what): \(reason)", at: path,
+                remedy: isReading ? whoMayRead : "run this as a user who may do that, or change the permissions")
         case EROFS:
             return BackupError(
                 .failed, "\(what): \(reason)", at: path, remedy: "mount its file system so that it can be written to")

@@ -39,7 +39,7 @@ final class PackChecker {
                 return report
             }
             try read(pack, file, size, &report)
-        } catch let error as BackupError where error.isVerdict {
+        } catch let error as BackupError where error.isOfBytes {
             report.findings.append(
                 Finding(.unreadable, .damage, file.path, error.message, remedy: Vault.packRemedy))
             if !Self.isDamage(error) { report.unread = error }
@@ -143,7 +143,7 @@ final class PackChecker {
             do {
                 _ = try reader.read(index[number], in: pack.id)
                 return false
-            } catch let error as BackupError where error.isVerdict {
+            } catch let error as BackupError where error.isOfBytes {
                 if !Self.isDamage(error) { report.unread = report.unread ?? error }
                 return true
             }

@@ -273,7 +273,7 @@ extension Vault {
                 }
             }
             return .success(packs)
-        } catch let error as BackupError where error.isVerdict {
+        } catch let error as BackupError where error.isOfBytes {
             return .failure(error)
         }
     }

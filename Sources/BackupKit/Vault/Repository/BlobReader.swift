@@ -151,7 +151,7 @@ public final class BlobReader {
         do {
             _ = try verified(index[number], in: index.packs[index.pack(of: number)].id)
             return true
-        } catch let error as BackupError where error.isVerdict {
+        } catch let error as BackupError where error.isOfBytes {
             return false
         }
     }

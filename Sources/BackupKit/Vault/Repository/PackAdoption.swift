@@ -72,8 +72,9 @@ extension BlobIndex {
             copies(of: blob.handle).map(pack).filter { !packs[$0].isToBeDeleted }.map { number in
                 distrust(number)
                 return Finding(
-                    .unreadable, blob.error.isVerdict ? .damage : .warning, VaultFile(.data, packs[number].id).path,
-                    "cannot be relied on: \(blob.error.message)", remedy: Vault.packRemedy)
+                    .unreadable, blob.error.isOfBytes ? .damage : .warning, VaultFile(.data, packs[number].id).path,
+                    "cannot be relied on: \(blob.error.message)",
+                    remedy: blob.error.isOfBytes ? Vault.packRemedy : blob.error.remedy)
             }
         }
     }

@@ -101,7 +101,7 @@ extension Vault {
         do {
             let json = try unpacked(.snapshot, id, cap: Unpacked.Cap.snapshot, cipher)
             return .success(Snapshot(id: id, file: try json.withUnsafeBytes { try SnapshotFile(parsing: $0) }))
-        } catch let error as BackupError where error.isVerdict {
+        } catch let error as BackupError where error.isOfBytes {
             // Forgotten since it was listed.
             return error.code == .notFound ? .success(nil) : .failure(error)
         }

@@ -87,7 +87,7 @@ struct TreeWalk {
                     last = node.name
                 }
             }
-        } catch let error as BackupError where error.isVerdict {
+        } catch let error as BackupError where error.isOfBytes {
             part.defects.append(
                 Defect(
                     tree: id, node: nil, message: "the folder's list cannot be read: \(error.message)", isDamage: true))

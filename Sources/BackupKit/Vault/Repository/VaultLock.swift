@@ -180,7 +180,7 @@ struct LockFolder: Sendable {
         let written = items.first { $0.id == own }?.modified
         for item in items where item.id != own {
             let file: LockFile?
-            do { file = try read(item) } catch let error as BackupError where error.code == .locked {
+            do { file = try read(item) } catch let error as BackupError where [.locked, .denied].contains(error.code) {
                 // A living lock is written anew every few minutes. It stays: who knows what else it may be?
                 if own == nil ? Self.isOld(item, now: now) : !Self.isYoung(item, beside: written) { continue }
                 throw error
@@ -228,7 +228,7 @@ struct LockFolder: Sendable {
                 return try json.withUnsafeBytes { try LockFile($0) }
             } catch let error as BackupError {
                 if error.code == .notFound { return nil }
-                guard error.isVerdict else { throw error }
+                guard error.isOfBytes else { throw error }
                 tries += 1
                 guard tries < 4 else {
                     throw BackupError(
