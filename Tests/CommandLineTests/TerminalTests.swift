@@ -34,6 +34,24 @@ func displayWidth_countsColumns(text: String, expected: Int) {
     #expect(table.lines(columns: nil, style: .plain)[1].hasSuffix("a/long/path.pdf"))
 }
 
+/// No line is wider than the terminal, which would break it anywhere.
+@Test(arguments: [20, 40, 60, 80, 81, 120, 200])
+func aTable_neverExceedsItsColumns(columns: Int) {
+    var table = Table([.left("ID"), .left("TIME"), .right("SIZE"), .left("HOST"), .left("TAGS"), .left("PATHS")])
+    table.add([
+        "93eff758", "2026-11-25T10:47:35", "25 kB", "a-very-long-host-name.example.org", "nightly,before-the-move",
+        "/library",
+    ])
+    table.add(["71574d88", "2026-11-25T10:47:34", "1.5 GB", "vm", "", "/library"])
+    let lines = table.lines(columns: columns, style: .plain)
+    #expect(lines.allSatisfy { displayWidth($0) <= columns }, "\(lines)")
+    for id in ["93eff758", "71574d88"] { #expect(lines.contains { $0.contains(id) }) }
+    if columns >= 40 { #expect(lines.contains { $0.contains("2026-11-25T10:47:35") }, "\(lines)") }
+    let isBlocks = columns < 80
+    #expect(lines.count == (isBlocks ? 6 + 1 + 5 : 3), "\(lines)")
+    #expect(lines.contains { $0.contains("a-very-long-host-name.example.org") } == ![20, 80, 81].contains(columns))
+}
+
 /// On a narrow terminal the values stand below their field.
 @Test(arguments: [30, 40, 60, 80, 200])
 func sideBySide_neverExceedsItsColumns(columns: Int) {

@@ -1,6 +1,7 @@
 import BackupKit
 
-/// Rows whose columns line up. On a terminal the last column is cut to what fits; in a pipe nothing is.
+/// Rows whose columns line up. On a terminal the last column is cut to what fits, and so are others that are wide; where
+/// that is not enough, each row becomes a block with a line for each column. In a pipe nothing is cut.
 ///
 ///     var table = Table([.left("NAME"), .right("SIZE")])
 ///     table.add(["library.bib", HumanText.bytes(size)])
@@ -39,24 +40,55 @@ struct Table {
 
     /// The table for a terminal of so many columns, or of none.
     func lines(columns limit: Int?, style: Style) -> [String] {
-        [style.bold(line(columns.map(\.title), limit))] + rows.map { line($0, limit) }
+        guard let limit else { return lines(widths, last: nil, style) }
+        guard let fitted = fitted(to: limit) else { return blocks(limit, style) }
+        return lines(fitted, last: limit - fitted.dropLast().reduce(0) { $0 + $1 + 2 }, style)
     }
 
-    private func line(_ cells: [String], _ limit: Int?) -> String {
+    /// Of columns that are wider than an id or a time, the widest is narrowed first. Nil where that is not enough.
+    private func fitted(to limit: Int) -> [Int]? {
+        var fitted = widths
+        fitted[fitted.count - 1] = min(8, fitted[fitted.count - 1])
+        let (wide, narrowest) = (20, 10)
+        while case let excess = fitted.reduce(2 * (fitted.count - 1), +) - limit, excess > 0 {
+            let candidates = fitted.indices.dropLast().filter {
+                widths[$0] > wide && fitted[$0] > narrowest && !columns[$0].isRight
+            }
+            guard let widest = candidates.max(by: { fitted[$0] < fitted[$1] }) else { return nil }
+            fitted[widest] -= 1
+        }
+        return fitted
+    }
+
+    private func lines(_ widths: [Int], last: Int?, _ style: Style) -> [String] {
+        [style.bold(line(columns.map(\.title), widths, last))] + rows.map { line($0, widths, last) }
+    }
+
+    private func line(_ cells: [String], _ widths: [Int], _ last: Int?) -> String {
         var text = ""
-        var used = 0
         for (index, cell) in cells.enumerated() {
             let isLast = index == cells.count - 1
-            if !isLast {
-                text += padded(cell, to: widths[index], right: columns[index].isRight) + "  "
-                used += widths[index] + 2
-                continue
-            }
-            // A terminal too narrow for the other columns wraps them; half a word more would not help.
-            let shown = limit.map { truncated(cell, to: max($0 - used, 8)) } ?? cell
-            text += columns[index].isRight ? padded(shown, to: widths[index], right: true) : shown
+            let room = isLast ? last : widths[index]
+            let shown = room.map { truncated(cell, to: $0) } ?? cell
+            let width = isLast ? min(self.widths[index], last ?? .max) : widths[index]
+            let isPadded = !isLast || columns[index].isRight
+            text += isPadded ? padded(shown, to: width, right: columns[index].isRight) : shown
+            if !isLast { text += "  " }
         }
         while text.last == " " { text.removeLast() }
         return text
+    }
+
+    /// Each row by itself: a line with title and value for each column that is not empty.
+    private func blocks(_ limit: Int, _ style: Style) -> [String] {
+        // Some titles begin with the space of a mark.
+        let titles = columns.map { String($0.title.drop { $0 == " " }) }
+        let width = titles.map(displayWidth).max() ?? 0
+        let blocks = rows.map { row in
+            zip(titles, row).filter { !$1.isEmpty }.map { title, cell in
+                "\(style.bold(padded(title, to: width)))  \(truncated(cell, to: max(8, limit - width - 2)))"
+            }
+        }
+        return Array(blocks.joined(separator: [""]))
     }
 }
