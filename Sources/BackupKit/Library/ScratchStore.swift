@@ -72,7 +72,8 @@ extension Store {
     public static func withStore<Result>(
         _ path: String, dryRun: Bool, mayCreate: Bool = true, _ body: (Store) throws -> Result
     ) throws -> Result {
-        if try FileStatus.ofTarget(path) != nil { return try body(try Store(path, .write)) }
+        // A link whose target is away is a store that cannot be had now.
+        if try FileStatus.ofName(path) != nil { return try body(try Store(path, .write)) }
         if !mayCreate { try mustBeThere(path) }
         if dryRun { return try ScratchStore.with(standingFor: path, body) }
         let newFolders = try Directory.missing(above: path)

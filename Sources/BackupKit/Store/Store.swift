@@ -195,54 +195,9 @@ public final class Store {
         }
     }
 
-    /// Opens the store, making it first where there is none.
-    public static func openOrCreate(_ path: String, clock: Clock = .system) throws -> Store {
-        try FileStatus.ofTarget(path) == nil ? create(path, clock: clock) : Store(path, .write, clock: clock)
-    }
-
-    /// Whether `path` is a store of ours; never changes the file.
-    public static func isStore(_ path: String) -> Bool {
-        SQLite.applicationID(of: path) == StoreSchema.applicationID
-    }
-
     /// What the database takes, however much of it is in use.
     var fileSize: Int64 {
         get throws { try database.integer("PRAGMA page_count") * database.integer("PRAGMA page_size") }
-    }
-
-    private static func mustBeStore(_ path: String) throws {
-        guard try FileStatus.ofTarget(path) != nil else {
-            if let target = try Directory.target(ofLink: path) {
-                throw BackupError(
-                    .notFound, "is a link to '\(target)', which is not there", at: path,
-                    remedy: "connect the disk that it lies on, or remove the link")
-            }
-            throw BackupError(
-                .notFound, "there is no store here", at: path,
-                remedy: path.hasSuffix("/")
-                    ? "a store is a file: leave out the '/' at the end" : "make one with 'backup-tool store init'")
-        }
-        try FileHandle.checkReadable(path)
-        guard isStore(path) else { throw notStore(path) }
-    }
-
-    /// A dry run, too, takes the writer's lock and reads through the writer's log, so that it says what the run does.
-    private static func mustBeWritable(_ path: String) throws {
-        for place in [path, parent(of: path), assetFolder(of: path)] { try BackupError.mustBeWritable(place) }
-    }
-
-    static func notStore(_ path: String) -> BackupError {
-        if let status = try? FileStatus.ofTarget(path), status.isRegular, status.size == 0 {
-            return BackupError(
-                .notFound, "is an empty file, not a store", at: path,
-                remedy:
-                    "remove it; then 'backup-tool store init' makes a store there, and 'backup-tool restore BACKUP' fills it"
-            )
-        }
-        return BackupError(
-            .notFound, "is not a store of backup-tool and was not touched", at: path,
-            remedy:
-                "name the store with --store, or make one in another place with 'backup-tool store init --store NEW'")
     }
 
     private static func connect(_ path: String, _ access: Access) throws -> SQLite {

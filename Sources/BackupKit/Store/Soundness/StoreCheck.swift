@@ -277,9 +277,12 @@ public struct StoreCheck {
     private static func look(at asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
         let path = try store.foundPlace(of: asset)
         guard let status = try FileStatus.ofName(path), status.isRegular else {
+            let other = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)")?.kindName
             return Finding(
-                .entryMissing, .damage, asset.path, "its file is missing",
-                remedy: "\(repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up")
+                .entryMissing, .damage, asset.path,
+                "its file is missing" + (other.map { ": \($0) is in its place" } ?? ""),
+                remedy: (other == nil ? "" : "move that away; ")
+                    + "\(repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up")
         }
         // Rot leaves the time as it was; what an app writes does not.
         let isEdited = !Store.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)

@@ -1,0 +1,69 @@
+/// What may lie where a store is named, and beside it.
+extension Store {
+    /// Opens the store, making it first where there is none.
+    public static func openOrCreate(_ path: String, clock: Clock = .system) throws -> Store {
+        try FileStatus.ofName(path) == nil ? create(path, clock: clock) : Store(path, .write, clock: clock)
+    }
+
+    /// Whether `path` is a store of ours; never changes the file.
+    public static func isStore(_ path: String) -> Bool {
+        SQLite.applicationID(of: path) == StoreSchema.applicationID
+    }
+
+    static func mustBeStore(_ path: String) throws {
+        guard let status = try FileStatus.ofTarget(path) else {
+            if let target = try Directory.target(ofLink: path) {
+                throw BackupError(
+                    .notFound, "is a link to '\(target)', which is not there", at: path,
+                    remedy: "connect the disk that it lies on, or remove the link")
+            }
+            throw BackupError(
+                .notFound, "there is no store here", at: path,
+                remedy: path.hasSuffix("/")
+                    ? "a store is a file: leave out the '/' at the end" : "make one with 'backup-tool store init'")
+        }
+        guard status.isRegular else { throw notStore(path) }
+        try FileHandle.checkReadable(path)
+        guard isStore(path) else { throw notStore(path) }
+        for place in ["-wal", "-shm", "-journal"].map({ path + $0 }) {
+            guard let status = try FileStatus.ofName(place), !status.isRegular else { continue }
+            throw BackupError(
+                .refused, "is \(status.kindName) in the place of a file of the store", at: place,
+                remedy: "move it away, and run this again")
+        }
+    }
+
+    /// What else may lie in the place of the folder of attachments.
+    private static func mustHaveAssetFolder(_ path: String) throws {
+        let folder = assetFolder(of: path)
+        guard try FileStatus.ofTarget(folder)?.isDirectory != true, let status = try FileStatus.ofName(folder) else {
+            return
+        }
+        let what = try Directory.target(ofLink: folder).map { "a link to '\($0)', which is no folder" }
+        throw BackupError(
+            .refused, "is \(what ?? status.kindName), and not the folder of the store's attachments", at: folder,
+            remedy: "bring the folder back, or move this away; 'backup-tool store check' then names what is missing")
+    }
+
+    /// A dry run, too, takes the writer's lock and reads through the writer's log, so that it says what the run does.
+    static func mustBeWritable(_ path: String) throws {
+        try mustHaveAssetFolder(path)
+        for place in [path, parent(of: path), assetFolder(of: path)] { try BackupError.mustBeWritable(place) }
+    }
+
+    static func notStore(_ path: String) -> BackupError {
+        if let status = try? FileStatus.ofTarget(path), status.isRegular, status.size == 0 {
+            return BackupError(
+                .notFound, "is an empty file, not a store", at: path,
+                remedy:
+                    "remove it; then 'backup-tool store init' makes a store there, and 'backup-tool restore BACKUP' fills it"
+            )
+        }
+        let isFolder = (try? FileStatus.ofTarget(path))?.isDirectory == true
+        return BackupError(
+            .notFound, "\(isFolder ? "is a folder, not" : "is not") a store of backup-tool and was not touched",
+            at: path,
+            remedy:
+                "name the store with --store, or make one in another place with 'backup-tool store init --store NEW'")
+    }
+}
