@@ -53,6 +53,21 @@ import Testing
         #expect(try run(bench, exit: 10).stderr.contains("there is no store here\n  look whether"))
     }
 
+    /// The log of drills is asked at the beginning, for what may be removed, and again for what is due.
+    @Test func aStepThatFailsTwice_isNamedOnce_andSoIsTheReasonOfADrill() throws {
+        let bench = try bench()
+        _ = try run(bench, exit: 0)
+        try bench.shell("mv c/drills.jsonl keep; mkdir c/drills.jsonl; rm c/run-*.json")
+        let report = try JSON(parsing: run(bench, exit: 1, "--json").stdoutLines.last ?? "")
+        let steps = (report["notDone"]?.array ?? []).compactMap(\.string)
+        #expect(steps.contains("drill") && Set(steps).count == steps.count, "\(steps)")
+        let again = try run(bench, exit: 1).stderr
+        #expect(again.count(of: "the drill") == 1, "\(again)")
+        try bench.shell("rmdir c/drills.jsonl; chmod -R u+w v; rm v/data/*/*")
+        let failed = try run(bench, exit: 4).stderr
+        #expect(failed.count(of: "failed:") == 1 && failed.contains("drill: "), "\(failed)")
+    }
+
     @Test func aPasswordCommandThatHangsIsEndedWithTheRun() throws {
         let bench = try bench()
         try bench.write("h.toml", "store = 'store.db'\nvault = 'v'\npassword-command = 'sleep 3217; true'\n")
@@ -546,4 +561,9 @@ extension Workbench {
         #expect(result.status == code, "\(words): \(result.stderr)\(result.stdout)")
         return result
     }
+}
+
+extension String {
+    /// How often a text stands in this one.
+    fileprivate func count(of text: String) -> Int { ranges(of: text).count }
 }

@@ -21,7 +21,7 @@ extension NightlyRun {
 
         /// What stops several steps, such as a snapshot that cannot be read, is one error.
         mutating func add(_ error: BackupError, endOf step: Step) {
-            if undone.last != step { undone.append(step) }
+            if !undone.contains(step) { undone.append(step) }
             if !errors.contains(error) { errors.append(error) }
         }
 
@@ -65,6 +65,7 @@ extension NightlyRun {
 
         public var log: String {
             var texts = lines.map { "\($0.step.rawValue): \($0.text)" }
+            texts += drills.filter { !$0.isOK }.map { "error: the drill failed: \($0.problems.first ?? "")" }
             texts += findings.map { "\($0.severity.rawValue): \($0.sentence)" }
             texts += complaints.map { "error: \($0)" }
             return texts.joined(separator: "\n")
