@@ -46,6 +46,18 @@ struct CommandsOddPlaceTests {
         #expect(try bench.tool("vault", "backup").status == 3)
     }
 
+    @Test(arguments: [
+        ("rm hub.db; ln -s nowhere hub.db", "hub.db: is a link to 'nowhere'"),
+        ("mkdir hub.db-wal", "hub.db-wal: is a folder in the place of a file of hub.db"),
+        ("rm hub.db; mkfifo hub.db", "hub.db: is not a hub"), ("rm hub.db; mkdir hub.db", "hub.db: is not a hub"),
+    ])
+    func whatLiesInThePlaceOfTheHub_isNamed(make: String, message: String) throws {
+        let bench = try Self.bench()
+        try bench.shell(make)
+        let result = try bench.tool("sync", "--hub", "hub.db")
+        #expect([1, 10].contains(result.status) && result.stderr.contains(message), "\(result.stderr)")
+    }
+
     @Test(arguments: ["mkdir", "mkfifo", "ln -s nowhere"])
     func whatLiesInThePlaceOfAnAttachment_isNamed_andTheAdviceWorks(make: String) throws {
         let bench = try Self.bench()

@@ -12,11 +12,7 @@ extension Store {
 
     static func mustBeStore(_ path: String) throws {
         guard let status = try FileStatus.ofTarget(path) else {
-            if let target = try Directory.target(ofLink: path) {
-                throw BackupError(
-                    .notFound, "is a link to '\(target)', which is not there", at: path,
-                    remedy: "connect the disk that it lies on, or remove the link")
-            }
+            try DatabasePlace.refuseLostLink(path)
             throw BackupError(
                 .notFound, "there is no store here", at: path,
                 remedy: path.hasSuffix("/")
@@ -25,12 +21,7 @@ extension Store {
         guard status.isRegular else { throw notStore(path) }
         try FileHandle.checkReadable(path)
         guard isStore(path) else { throw notStore(path) }
-        for place in ["-wal", "-shm", "-journal"].map({ path + $0 }) {
-            guard let status = try FileStatus.ofName(place), !status.isRegular else { continue }
-            throw BackupError(
-                .refused, "is \(status.kindName) in the place of a file of the store", at: place,
-                remedy: "move it away, and run this again")
-        }
+        try DatabasePlace.checkCompanions(of: path)
     }
 
     /// What else may lie in the place of the folder of attachments.

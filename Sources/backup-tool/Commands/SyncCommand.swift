@@ -42,7 +42,8 @@ extension Invocation {
             try LocalPath.check(named)
             return named
         }
-        if let named = try configuration().text("hub") ?? store.syncState()?.location { return named }
+        let known = try configuration().text("hub") ?? store.syncState()?.location
+        if let known, !known.isEmpty { return known }
         throw usage("this store has no hub yet: give --hub PATH")
     }
 

@@ -90,6 +90,7 @@ public final class FileHub {
     /// `allowingNetwork`: whoever calls knows that nobody else uses the hub at the same time.
     public init(_ path: String, allowingNetwork: Bool = false) throws {
         guard try FileStatus.ofTarget(path) != nil else {
+            try DatabasePlace.refuseLostLink(path)
             let folder = parent(of: path)
             guard try FileStatus.ofTarget(folder) != nil else {
                 throw BackupError(
@@ -103,8 +104,11 @@ public final class FileHub {
         }
         try FileHandle.checkReadable(path)
         guard Self.isHub(path) else {
-            throw BackupError(.notFound, "is not a hub of backup-tool and was not touched", at: path)
+            throw BackupError(
+                .notFound, "is not a hub of backup-tool and was not touched", at: path,
+                remedy: "name the file that 'backup-tool hub init PATH' made")
         }
+        try DatabasePlace.checkCompanions(of: path)
         if !allowingNetwork { try Self.refuseNetwork(path, for: path) }
         self.path = path
         database = try SQLite(path, .readWrite)
