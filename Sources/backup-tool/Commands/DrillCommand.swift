@@ -4,12 +4,14 @@ extension Command {
     static let drill = Command(
         "drill", "Test backups by restoring them", in: .schedule,
         discussion: """
-            Of a folder or a vault with backups, the newest and one older one by chance are restored into a scratch \
-            store; without a PATH, of the snapshots that 'backup-tool run' takes with this configuration. It must arrive at the content digest of the manifest, SQLite must find it whole, every file must have its digest, \
-            and every format must read. How long it took is measured.
+            Restores a backup into a scratch store. Of a folder or a vault with several, it restores the newest and an \
+            older one, chosen at random; without PATH, of the snapshots that 'backup-tool run' takes with this \
+            configuration. A backup passes when the scratch store has the content digest of the manifest, SQLite finds \
+            it sound, every file has its digest, and every format can be read. The drill says how long the restore took.
 
-            Each drill becomes a line of drills.jsonl: where --log says, else beside the configuration file, else \
-            where programs keep their state. Every line names the SHA-256 of the line before; --history follows that chain, and ends with 4 when it is broken and with 3 when a line is no record of a drill.
+            Each drill adds a line to drills.jsonl: at the place of --log, else beside the configuration file, else in \
+            the folder where programs keep their state. Every line holds the SHA-256 of the line before. --history checks \
+            that chain: it ends with 4 when the chain is broken, and with 3 when a line is no record of a drill.
 
             The exit code is 4 when a backup did not pass.
             """,

@@ -6,15 +6,15 @@ extension Command {
         discussion: """
             PATH is a .bib file, an event log (a .jsonl file or a folder of them), an imbib backup (folder or zip), \
             an exported library, or a folder that holds such things. It may be left out when --attachments names \
-            a folder. Everything is taken in one step that 'undo' takes \
-            back. What the store has already is recognised, so importing the same thing twice writes nothing.
+            a folder. The import is one step, which 'undo' takes back. Importing the same thing twice writes nothing the \
+            second time.
 
-            Where the store has something newer, or it was deleted later, that stays: it is counted as protected, and \
-            --verbose says why. --overwrite takes what is imported all the same.
+            What the store has newer, or has deleted later, stays. It is counted as protected, and --verbose says why. \
+            --overwrite imports it all the same.
 
-            A field or an entry that a .bib file has lost since its last import stays in the store. --mirror says that \
-            the file is the library: what this file brought, and does not hold any more, goes as well. What other files \
-            brought and what was changed elsewhere stays. --dry-run shows the plan.
+            A field or an entry that was removed from a .bib file since its last import stays in the store. --mirror \
+            removes what this file brought and no longer holds. What other files brought stays, and what was changed \
+            elsewhere. --dry-run shows the plan.
 
             Settings are imported only with --only settings. A missing store is made, but one that --store names only \
             with --create.

@@ -4,25 +4,25 @@ extension Command {
     static let restore = Command(
         "restore", "Restore a backup into the store, or as plain files", in: .moveData,
         discussion: """
-            The backup is checked first; a damaged one is refused unless --allow-damage, which restores what is sound \
-            and lists the rest. Then everything happens in one step that 'undo' takes back.
+            The backup is checked first. A damaged one is refused; --allow-damage restores what is sound and lists the \
+            rest. The restore is one step, which 'undo' takes back.
 
-            merge, the usual mode, adds what is missing and never overwrites a newer field. replace makes the store what \
-            the backup says, but for what was deleted later or is kept on this device only. Settings are \
-            restored only with --only settings (or a list that names them).
+            --mode merge (default) adds what is missing and overwrites no newer field. --mode replace makes the store \
+            equal to the backup. It leaves records that were deleted later, or that are kept on this device only. \
+            Settings are restored only with --only settings (or a list that names them).
 
-            --match chooses by words that must all be found, by field=word, or by a record's name as it is printed \
-            (zone/name). A month or a day, such as 2026-03, also chooses notes that were written or changed then (UTC). A \
-            record that is chosen by --match or --only and stays deleted is named, and the run ends with 3.
+            --match chooses records by words that must all be found, by field=word, or by a record's name as it is \
+            printed (zone/name). A month or a day, such as 2026-03, also chooses notes that were written or changed then \
+            (UTC). The exit code is 3 when a chosen record stays deleted.
 
-            --sync-policy says what becomes of what was deleted after the backup was made. honor, the usual one: it stays \
-            deleted. resurrect: everything that the backup has is alive on all devices when all have synced, and newer \
-            fields stay. quarantine: what the store does not have just so is put aside on this device, touches nothing \
-            and goes nowhere, until 'store enable-cloud' gives it to everybody.
+            --sync-policy says how to treat records that were deleted after the backup was made. honor (default): they \
+            stay deleted. resurrect: once all devices have synced, all have every record of the backup; newer fields \
+            stay. quarantine: a version that the store does not have is kept apart on this device and not synced, until \
+            'store enable-cloud' releases it.
 
-            --simulate N plays the restore and all syncs after it with copies of the store as N devices and a copy of the \
-            hub, says what becomes of each record, and changes nothing. It ends with 3 when something that the \
-            restore brings back would be deleted again. Attachments are not part of it.
+            --simulate N plays the restore and the next syncs with N copies of the store and a copy of the hub. It says \
+            what becomes of each record, and changes nothing. The exit code is 3 when a restored record would be deleted \
+            again. Attachments are not simulated.
 
             A missing store is made at the usual place; one that --store names is made only with --create.
 

@@ -36,11 +36,11 @@ extension Command {
     static let storeRepair = Command(
         "repair", "Repair what 'store check' finds", in: .store,
         discussion: """
-            Makes indexes again, frees queues, and gives damaged rows back what they were: from the backup of --from, \
-            where a hash proves that it is the same row; else with the backup's version, which may be older, and the \
-            damaged values are kept in a file beside the store. All in one transaction. Then attachments whose files \
-            are missing or damaged get them from the backup, if it has the same bytes. Ends with 4 when damage is \
-            left, with 3 when something needs attention.
+            Rebuilds indexes, frees queues, and repairs damaged rows from the backup of --from. Where a hash proves that \
+            the backup has the same row, the row is again what it was. Else it gets the backup's version, which may be \
+            older, and the damaged values are kept in a file beside the store. All that is one transaction. Then missing \
+            and damaged attachments are copied from the backup, if it has the same bytes. The exit code is 4 when damage \
+            is left, and 3 when something needs attention.
 
             --accept is for what no backup has. A row that another program changed stays as it is. A row that cannot be \
             read is taken out of the store, and its values are kept in that file. A file that is lost is no longer \
