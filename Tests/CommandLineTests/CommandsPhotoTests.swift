@@ -151,4 +151,75 @@ struct CommandsPhotoTests {
         try bench.tool(exit: 3, "import", "ann")
         #expect(try shown(in: "store.db", bench) == all)
     }
+
+    /// Bob's phone has a photo of that name, and Ann's log comes without hers.
+    @Test(arguments: ["sync, hers first", "sync, his first", "import", "restore", "restore, replacing"])
+    func anEventWithoutItsPhoto_showsNobodyElses(how: String) throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.shell("mv ann/photos away")
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        let stores = how.hasPrefix("sync") ? ["a.db", "b.db"] : ["b.db"]
+        try bench.tool(exit: 3, "import", "ann", "--create", "--store", "a.db")
+        try bench.tool(exit: 0, "import", "bob", "--create", "--store", "b.db")
+        func syncAll() throws {
+            for store in (how == "sync, his first" ? ["b.db", "a.db"] : ["a.db", "b.db"]) + stores {
+                try bench.tool("sync", "--store", store, "--hub", "hub.db")
+            }
+        }
+        switch how {
+        case "import":
+            let result = try bench.tool(exit: 3, "import", "ann", "--store", "b.db")
+            #expect(result.stderr.contains("photos/IMG_1.jpg: is named by an event, but was not found"))
+        case "restore", "restore, replacing":
+            try bench.tool(exit: 0, "export", "--store", "a.db", "-o", "bk")
+            let mode = how == "restore" ? "merge" : "replace"
+            // What replaces takes his event away, and his photo with it.
+            let code: Int32 = mode == "merge" ? 3 : 0
+            try bench.tool(exit: code, "restore", "bk", "--store", "b.db", "--mode", mode)
+            if mode == "replace" { return #expect(try bench.shell("find b.db.assets -name '*.jpg' | wc -l") == "0\n") }
+        default: try syncAll()
+        }
+        for store in stores {
+            let shown = try bench.shell(
+                "sqlite3 \(store) \"SELECT sha256 FROM record LEFT JOIN asset ON path = 'Attachments/' || json_extract("
+                    + "fields, '$.photo') WHERE local_id = 'ann'\"")
+            #expect(shown == "\n", "\(store)")
+        }
+        // Her photo comes.
+        try bench.shell("mv away ann/photos")
+        try bench.tool("import", "ann", "--store", stores[0])
+        if how.hasPrefix("sync") { try syncAll() }
+        for store in stores { #expect(try self.shown(in: store, bench) == all, "\(store)") }
+    }
+
+    /// A version that waits in quarantine brings its own photo out.
+    @Test func aReleasedEvent_showsItsOwnPhoto() throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.tool(exit: 0, "import", "ann", "--create", "--store", "a.db")
+        try bench.tool(exit: 0, "export", "--store", "a.db", "-o", "bk")
+        try bench.tool(exit: 0, "import", "bob", "--create", "--store", "b.db")
+        try bench.tool(exit: 0, "restore", "bk", "--store", "b.db", "--sync-policy", "quarantine")
+        try bench.tool("store", "enable-cloud", "--store", "b.db", "ann")
+        #expect(try shown(in: "b.db", bench) == all)
+    }
+
+    /// Names that differ in case only, and the second photo comes later.
+    @Test func aLatePhotoThatGetsAnotherName_isLinked() throws {
+        let bench = try Workbench()
+        try bench.write("log/photos/a.jpg", "small")
+        try bench.write(
+            "log/l.jsonl",
+            """
+            {"id":"small","time":"2026-02-14T10:00:00+01:00","type":"moment","photo":"photos/a.jpg"}
+            {"id":"big","time":"2026-02-14T11:00:00+01:00","type":"moment","photo":"photos/A.jpg"}
+
+            """)
+        try bench.tool(exit: 3, "import", "log", "--create")
+        try bench.write("log/photos/A.jpg", "BIG")
+        try bench.tool(exit: 3, "import", "log")
+        #expect(try shown(in: "store.db", bench) == ["small": "small", "big": "BIG"])
+        #expect(try bench.json(exit: 0, "import", "log")["writes"]?.integer == 0)
+    }
 }

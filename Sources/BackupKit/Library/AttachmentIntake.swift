@@ -21,8 +21,7 @@ extension Intake {
             asset = aside
         }
         if asset.size > CloudLimits.assetBytes {
-            note(
-                Finding(.oversize, .warning, asset.path, "is larger than 250 MB: it was stored, and will never sync"))
+            note(.oversize(asset.path))
         }
         if overwrite, let existing = try store.asset(asset.path), !stays(existing, beside: asset) {
             if try store.isAsIt(existing, asset, looksInside: looksInside) {

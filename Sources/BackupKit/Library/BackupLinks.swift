@@ -20,11 +20,11 @@ struct BackupLinks {
 
     /// The links of a record whose paths have files of other works in this store.
     func strange(in record: Record) throws -> [String] {
-        guard record.type == RecordType.publication, !record.isDeleted else { return [] }
+        guard !record.isDeleted else { return [] }
         let open = try Store.links(of: record).filter { !coming.contains(ByteName($0)) }
         guard !open.isEmpty else { return [] }
         // What the store's version of the record links is its own.
-        let present = try store.livePublication(record.localID).map { try Store.links(of: $0.record) } ?? []
+        let present = try store.linksOfLiving(record)
         return try open.filter { path in
             guard !present.contains(where: { sameBytes($0, path) }),
                 let found = try store.ifSound({ try store.asset(path) }) ?? nil
@@ -48,8 +48,7 @@ extension Intake {
                         + "the store has another file of that name, so it was not linked",
                     remedy: "restore it from a backup that has it, or import it with --attachments DIR"))
         }
-        let own = try Store.links(of: record).filter { path in !strange.contains { sameBytes($0, path) } }
-        return try record.linking(own).following(moved)
+        return try record.leaving(strange).following(moved)
     }
 }
 

@@ -65,7 +65,7 @@ struct EventMedia {
             }
             for (file, place) in zip(root.files, places) {
                 let usual = RecordFiles.place(ofMedia: file.path)
-                guard let place, !sameBytes(place, usual) else { continue }
+                guard let place, !sameBytes(place, usual) || open?.hasVersion(of: usual) == true else { continue }
                 for log in file.logs { moved[log, default: [:]][ByteName(usual)] = place }
             }
         }
@@ -80,7 +80,8 @@ struct EventMedia {
             let usual = RecordFiles.place(ofMedia: path)
             if let place = places[ByteName(usual)] {
                 if !sameBytes(place, usual) { moved[log, default: [:]][ByteName(usual)] = place }
-            } else if try intake.store.asset(usual) == nil, try intake.store.asset(path) == nil {
+            } else if try intake.store.asset(usual) == nil ? intake.store.asset(path) == nil : leave(usual, log, intake)
+            {
                 intake.note(
                     Finding(
                         .linkMissing, .warning, path, "is named by an event, but was not found",
@@ -88,6 +89,22 @@ struct EventMedia {
             }
         }
         try relink(moved, intake.store)
+    }
+
+    /// New events of a log do not link a file that events of other logs brought. Returns whether there were such.
+    private func leave(_ path: String, _ log: Int, _ intake: Intake) throws -> Bool {
+        let store = intake.store
+        let mine = try localIDs(in: logs[log], naming: [ByteName(path): path])
+        guard let batch = store.currentBatch, try store.isLinked(path, byOthersThan: mine) else { return false }
+        var hasLeft = false
+        for stored in try mine.sorted().flatMap({ try store.soundRecords(localID: $0) })
+        where stored.change >= batch.firstChange && stored.record.type == RecordType.event {
+            let record = try stored.record.leaving([path])
+            guard record != stored.record else { continue }
+            try store.rewrite(stored, as: record)
+            hasLeft = true
+        }
+        return hasLeft
     }
 
     /// Takes a folder of attachments, in which are files that lines name. Must run inside the batch, after the events.
@@ -140,13 +157,37 @@ struct EventMedia {
 }
 
 extension Store {
-    /// An event that the running batch has written links its files where they lie.
+    /// An event that the running batch has written links its files where they lie; one that was here before, those that
+    /// it did not have.
     fileprivate func relinkNew(_ localID: String, _ moved: [ByteName: String]) throws {
         guard let batch = currentBatch else { return }
-        for stored in try soundRecords(localID: localID)
-        where stored.change >= batch.firstChange && stored.record.type == RecordType.event {
-            let record = try stored.record.following(moved)
+        for stored in try soundRecords(localID: localID) where stored.record.type == RecordType.event {
+            let names = stored.change >= batch.firstChange ? moved : try openNames(of: stored.record, moved)
+            // A record that is written anew says the same in other bytes.
+            let record = try stored.record.following(names.filter { !sameBytes($0.key.text, $0.value) })
             if record != stored.record { try rewrite(stored, as: record) }
         }
+    }
+
+    /// The names of an event's files that are not here, and where those lie now that its log calls so.
+    private func openNames(of record: Record, _ moved: [ByteName: String]) throws -> [ByteName: String] {
+        var names: [ByteName: String] = [:]
+        for link in try Self.links(of: record) where try asset(link) == nil {
+            let found = moved.first {
+                parent(of: $0.key.text) == parent(of: link) && Self.isVersion(link, of: $0.key.text)
+            }
+            names[ByteName(link)] = found?.value
+        }
+        return names
+    }
+
+    /// Whether living records other than those with these local ids link a path.
+    fileprivate func isLinked(_ path: String, byOthersThan localIDs: Set<String>) throws -> Bool {
+        var isLinked = false
+        try forEachLinking { stored in
+            guard !isLinked, !localIDs.contains(stored.record.localID) else { return }
+            isLinked = try Self.links(of: stored.record).contains { sameBytes($0, path) }
+        }
+        return isLinked
     }
 }

@@ -21,7 +21,7 @@ extension Intake {
             return outcome
         }
         var files: [ByteName: SHA256Digest] = [:]
-        for path in record.type == RecordType.publication ? try Store.links(of: record) : [] {
+        for path in try Store.links(of: record) {
             files[ByteName(path)] = backupLinks?.digest(of: path)
         }
         let envelope = try Quarantine.envelope(of: record, files: files)

@@ -11,10 +11,16 @@ struct ReleasedFiles {
 
     /// The record with links to its own files. Files come out of quarantine on the way. Must run inside `batch`.
     func linked(by record: Record) throws -> Record {
-        guard record.type == RecordType.publication else { return record }
-        let links = try Store.links(of: record)
-        let places = try links.compactMap { try place(of: $0, in: record) }
-        return places == links ? record : try record.linking(places)
+        var moved: [ByteName: String] = [:]
+        var strange: [String] = []
+        for link in try Store.links(of: record) {
+            guard let place = try place(of: link, in: record) else {
+                strange.append(link)
+                continue
+            }
+            if !sameBytes(place, link) { moved[ByteName(link)] = place }
+        }
+        return try record.leaving(strange).following(moved)
     }
 
     /// Where the file of a link lies now; nil where another file has its path, which is named.
@@ -48,7 +54,7 @@ struct ReleasedFiles {
 
     /// Whether a file is another work's, as far as the envelope and the store tell.
     private func isOfOthers(_ path: String, _ record: Record) throws -> Bool {
-        let own = try store.livePublication(record.localID).map { try Store.links(of: $0.record) } ?? []
+        let own = try store.linksOfLiving(record)
         if own.contains(where: { sameBytes($0, path) }) { return false }
         if digests?[ByteName(path)] != nil { return true }
         var links = LivingLinks(store)

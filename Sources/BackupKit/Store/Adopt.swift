@@ -92,10 +92,11 @@ extension Store {
                         'backup-tool store adopt PATH' keeps it as it is
                         """))
         }
+        if status.size > CloudLimits.assetBytes { result.findings.append(.oversize(asset.path)) }
         try removeAsset(asset, for: digest)
         try insert(
             Asset(
-                path: asset.path, size: status.size, digest: digest, isLocalOnly: asset.isLocalOnly,
+                path: asset.path, size: status.size, digest: digest, isLocalOnly: asset.isKeptHere,
                 modifiedNanoseconds: status.modifiedNanoseconds), from: nil)
         result.adopted.append(asset.path)
     }

@@ -9,6 +9,8 @@ public struct Asset: Sendable, Equatable {
     /// Too large for the cloud, or kept on this device by choice.
     public let isLocalOnly: Bool
     public let modifiedNanoseconds: Int64
+    /// Whether it stays here by choice, whatever its size.
+    var isKeptHere: Bool { isLocalOnly && size <= CloudLimits.assetBytes }
 
     public init(
         path: String, size: Int64, digest: SHA256Digest, isLocalOnly: Bool = false, modifiedNanoseconds: Int64 = 0
@@ -141,19 +143,35 @@ extension Store {
         return status.isRegular && status.size == asset.size
     }
 
-    /// Whether a file is called `name`, or as another version of that file is called beside it.
+    /// Whether a file is called `name`, or as a file of that name is called beside another one.
     static func isVersion(_ path: String, of name: String) -> Bool {
         let (file, name) = (lastComponent(of: path), lastComponent(of: name))
-        let (stem, ending) = conflictName(of: name)
-        return file == name || file.hasPrefix(stem) && file.hasSuffix(ending)
+        if file == name { return true }
+        // `a_2.pdf`, `a_conflict_2026-11-24.pdf`, `a_missing_0123abcd.pdf`
+        let (stem, ending) = parts(of: name, "_")
+        guard file.hasPrefix(stem), file.hasSuffix(ending), file.utf8.count > stem.utf8.count + ending.utf8.count else {
+            return false
+        }
+        let mark = file.dropFirst(stem.count).dropLast(ending.count)
+        return mark.hasPrefix("conflict_") || mark.hasPrefix("missing_") || mark.allSatisfy { ("0"..."9").contains($0) }
     }
 
-    /// `a/b.pdf` → `a/b_conflict_` and `.pdf`
+    /// What a record calls a file that it names, that is not here, and whose path has a file of others.
+    static func missingName(of path: String, for id: RecordID) -> String {
+        let (stem, ending) = parts(of: path, "_missing_")
+        return stem + SHA256Digest.of(id.description).hex.prefix(8) + ending
+    }
+
     private static func conflictName(of path: String) -> (stem: String, ending: String) {
+        parts(of: path, "_conflict_")
+    }
+
+    /// `a/b.pdf` → `a/b` with the mark, and `.pdf`
+    private static func parts(of path: String, _ mark: String) -> (stem: String, ending: String) {
         let name = lastComponent(of: path)
-        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return (path + "_conflict_", "") }
+        guard let dot = name.lastIndex(of: "."), dot != name.startIndex else { return (path + mark, "") }
         let ending = String(name[dot...])
-        return (path.dropLast(ending.count) + "_conflict_", ending)
+        return (path.dropLast(ending.count) + mark, ending)
     }
 
     /// Takes a durable file from the incoming folder into the store; must run inside `batch`. Without a file its bytes
@@ -294,7 +312,7 @@ extension Store {
             !Self.looksAsRemembered(status, asset)
         else { return nil }
         let edited = Asset(
-            path: asset.path, size: status.size, digest: kept, isLocalOnly: asset.isLocalOnly,
+            path: asset.path, size: status.size, digest: kept, isLocalOnly: asset.isKeptHere,
             modifiedNanoseconds: status.modifiedNanoseconds)
         guard let path = try keepBeside(edited) else { return nil }
         fileFindings.append(
@@ -310,5 +328,11 @@ extension Asset {
     func renamed(_ path: String) -> Asset {
         Asset(
             path: path, size: size, digest: digest, isLocalOnly: isLocalOnly, modifiedNanoseconds: modifiedNanoseconds)
+    }
+}
+
+extension Finding {
+    static func oversize(_ path: String) -> Finding {
+        Finding(.oversize, .warning, path, "is larger than 250 MB: it was stored, and will never sync")
     }
 }

@@ -26,6 +26,12 @@ extension Store {
         return try query.step() ? ifSound { try RowReader.record(query) } : nil
     }
 
+    /// What the living records link that have the local id and the type of this one.
+    func linksOfLiving(_ record: Record) throws -> [String] {
+        try soundRecords(localID: record.localID).map(\.record).filter { $0.type == record.type && !$0.isDeleted }
+            .flatMap { try Self.links(of: $0) }
+    }
+
     func hasAssets() throws -> Bool { try database.integer("SELECT EXISTS (SELECT 1 FROM asset)") != 0 }
 
     /// The fields of a record as the hub has them, as far as this store knows.
@@ -80,6 +86,17 @@ extension Store {
 }
 
 extension Record {
+    /// The record without links to these paths, which have files of others. An event goes on to name a file: one that is not
+    /// there.
+    func leaving(_ paths: [String]) throws -> Record {
+        guard !paths.isEmpty, !isDeleted else { return self }
+        if type == RecordType.publication {
+            return try linking(Store.links(of: self).filter { path in !paths.contains { sameBytes($0, path) } })
+        }
+        let names = paths.map { (ByteName($0), Store.missingName(of: $0, for: id)) }
+        return try following(Dictionary(names, uniquingKeysWith: { $1 }))
+    }
+
     /// The record where files that it names have other names.
     func following(_ moved: [ByteName: String]) throws -> Record {
         guard !moved.isEmpty, !isDeleted else { return self }

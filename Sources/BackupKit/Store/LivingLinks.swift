@@ -81,6 +81,11 @@ struct OpenLinks {
 
     var paths: Set<ByteName> { Set(owners.keys) }
 
+    /// Whether one of the paths is what a record calls a file of this name.
+    func hasVersion(of path: String) -> Bool {
+        owners.keys.contains { parent(of: $0.text) == parent(of: path) && Store.isVersion($0.text, of: path) }
+    }
+
     /// Whether records name a path of which none of these local ids is one.
     func mean(_ path: String, by claimants: () throws -> Set<String>) rethrows -> Bool {
         guard let owners = owners[ByteName(path)] else { return false }

@@ -8,7 +8,8 @@ extension Synchronizer {
     /// A file that this store means by a path, and what the hub has there.
     private struct Rival {
         let mine: Asset
-        let theirs: HubRecord
+        /// Nil where the hub has none, and a record that comes names the path all the same.
+        let theirs: HubRecord?
         /// The hub had the store's file, and its bytes did not come while it did.
         let isAwaited: Bool
     }
@@ -26,14 +27,18 @@ extension Synchronizer {
                 let still = try rivals.filter { rival in
                     try store.ifSound { try meant(by: rival.mine.path) } ?? nil == rival.mine
                 }
-                for rival in still where rival.isAwaited { try keepAwaited(rival.mine, from: rival.theirs) }
+                for rival in still where rival.isAwaited {
+                    if let theirs = rival.theirs { try keepAwaited(rival.mine, from: theirs) }
+                }
                 let own = still.filter { !$0.isAwaited }
-                let strangers = try own.filter {
-                    try isStranger($0.theirs.record, to: store.hubAsset($0.mine.path)?.base)
+                let strangers = try own.filter { rival in
+                    try rival.theirs.map { try isStranger($0.record, to: store.hubAsset(rival.mine.path)?.base) }
+                        ?? true
                 }
                 try giveWay(own.map(\.mine), strangers: Set(strangers.map { ByteName($0.mine.path) }), in: folder)
                 for rival in still {
-                    try applyAsset(rival.theirs)
+                    guard let theirs = rival.theirs else { continue }
+                    try applyAsset(theirs)
                     // A path that is empty here and not wanted would be deleted on the hub.
                     try store.leaveAsset(rival.mine.path)
                 }
@@ -45,21 +50,25 @@ extension Synchronizer {
     private func meant(by path: String) throws -> Asset? { try store.asset(path) ?? store.hubAsset(path)?.awaited }
 
     private func rivals(of incoming: [HubRecord]) throws -> [Rival] {
-        let named = try namedPaths(in: incoming)
         var found: [Rival] = []
         var asked: [ByteName: (mine: Asset, base: String?, isAwaited: Bool)] = [:]
-        for (path, linking) in named where damagedAssets[path] == nil {
+        // Files that the hub does not know, under paths that records of other devices name.
+        var unknown: Set<ByteName> = []
+        for (path, linking) in try namedPaths(in: incoming) where damagedAssets[path] == nil {
             guard let mine = try store.ifSound({ try meant(by: path.text) }) ?? nil else { continue }
             let isAwaited = try store.asset(path.text) == nil
-            let base = try isAwaited ? mine.digest.hex : store.hubAsset(path.text)?.base
+            let known = try store.hubAsset(path.text)
+            let base = isAwaited ? mine.digest.hex : known?.base
             if !isAwaited, base == mine.digest.hex { continue }
             // Whoever links a path for the first time means the hub's file, and not the version that nobody has seen yet.
             let isNew = try !isAwaited && base != nil && linking.contains { try isNewLink(path.text, in: $0) }
             asked[path] = (mine, isNew ? nil : base, isAwaited)
+            if known == nil, try linking.contains(where: { try !isOwnLink(path.text, in: $0) }) { unknown.insert(path) }
         }
-        let ids = asked.keys.map { RecordID(zone: Store.assetZone, name: $0.text) }
-        for theirs in try fetchAll(ids) {
-            guard let (mine, base, isAwaited) = asked[ByteName(theirs.record.id.name)] else { continue }
+        for theirs in try fetchAll(asked.keys.map { RecordID(zone: Store.assetZone, name: $0.text) }) {
+            let path = ByteName(theirs.record.id.name)
+            unknown.remove(path)
+            guard let (mine, base, isAwaited) = asked[path] else { continue }
             if isAwaited {
                 // A file that is a later version takes its place.
                 guard try theirs.record.isDeleted || isStranger(theirs.record, to: base) else { continue }
@@ -69,6 +78,9 @@ extension Synchronizer {
                 else { continue }
             }
             found.append(Rival(mine: mine, theirs: theirs, isAwaited: isAwaited))
+        }
+        for path in unknown {
+            if let mine = asked[path]?.mine { found.append(Rival(mine: mine, theirs: nil, isAwaited: false)) }
         }
         return found.sorted { precedesBytewise($0.mine.path, $1.mine.path) }
     }
@@ -114,6 +126,11 @@ extension Synchronizer {
             let version = try store.hubVersion(of: stored)
         else { return true }
         return try !Store.links(in: version, type: incoming.type).contains { sameBytes($0, path) }
+    }
+
+    /// Whether this store's version of a record links a path, too: then it means this store's file.
+    private func isOwnLink(_ path: String, in incoming: Record) throws -> Bool {
+        try store.linksOfLiving(incoming).contains { sameBytes($0, path) }
     }
 
     func fetchAll(_ ids: [RecordID]) throws -> [HubRecord] {
@@ -165,6 +182,25 @@ extension Synchronizer {
     func leaveBytesToUnsentLinks(_ mine: Asset, in folder: String) throws {
         guard let path = try keep(mine, from: setAside(mine, as: "ours", in: folder)) else { return }
         try store.relink([ByteName(mine.path): path]) { try meaning(of: $1, in: $0) == .ours ? .ours : .theirs }
+    }
+
+    /// Records here name a path that had no file here or on the hub when they were written: the hub's file is not theirs. Must
+    /// run inside `batch`.
+    func leaveOpenLinks(to path: String) throws {
+        var leaving: [Store.StoredRecord] = []
+        try store.forEachLinking { stored in
+            guard try Store.links(of: stored.record).contains(where: { sameBytes($0, path) }) else { return }
+            if try meaning(of: path, in: stored) == .ours { leaving.append(stored) }
+        }
+        for stored in leaving {
+            try store.rewrite(stored, as: stored.record.leaving([path]))
+            result.findings.append(
+                Finding(
+                    .linkMissing, .warning, path,
+                    "is named by \(RecordLabel.text(of: stored.record)) and was not here; "
+                        + "the hub has another file of that name, so it was not linked",
+                    remedy: "import it again with its file"))
+        }
     }
 
     /// A name for a file beside the one that has its path now; nil where it needs none.

@@ -145,7 +145,10 @@ extension Synchronizer {
         if let mine = try store.asset(wanted.path) {
             guard mine.digest != digest, mine.digest.hex == wanted.base, try unsent.contains(mine.path) else { return }
             try withStage { folder in try inBatch { try leaveBytesToUnsentLinks(mine, in: folder) } }
-        } else if try store.remembersAsset(wanted.path) {
+            return
+        }
+        if try unsent.contains(wanted.path) { try inBatch { try leaveOpenLinks(to: wanted.path) } }
+        if try store.remembersAsset(wanted.path) {
             try inBatch { try store.makeRoomInMemory(for: digest, at: wanted.path) }
         }
     }

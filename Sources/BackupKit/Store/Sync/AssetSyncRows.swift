@@ -4,10 +4,13 @@ extension Store {
     public static let assetZone = "Assets"
     static let assetType = "Asset"
 
+    /// Of what is too large for the cloud the hub hears, too. What else is kept on this device by choice it never hears of.
+    private static let sharedAssets = "(local_only = 0 OR asset.size > \(CloudLimits.assetBytes))"
+
     /// Assets that the hub does not have as they are, and paths that it has and this store has no more. A row that differs
     /// from what was noted of it, or that is gone though something is noted of it, is damage, and not for other devices.
     private static let pendingAssetRows = """
-        FROM \(StoreSchema.unchangedAssets) AS asset LEFT JOIN asset_sync USING (path) WHERE asset.local_only = 0
+        FROM \(StoreSchema.unchangedAssets) AS asset LEFT JOIN asset_sync USING (path) WHERE \(sharedAssets)
         AND (version IS NULL OR wanted = 0 AND base IS NOT asset.sha256)
         """
     static let goneAssetRows = """
@@ -18,7 +21,7 @@ extension Store {
 
     func pendingAssets(after change: Int64) throws -> Int {
         guard try hasSyncTables else {
-            return try database.integer("SELECT count(*) FROM asset WHERE NOT local_only").asInt
+            return try database.integer("SELECT count(*) FROM asset WHERE \(Self.sharedAssets)").asInt
         }
         guard try max(changeCounter, lastChange()) > change else { return 0 }
         return try database.integer("SELECT count(*) \(Self.pendingAssetRows)").asInt
