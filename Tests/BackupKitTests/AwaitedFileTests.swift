@@ -135,4 +135,21 @@ import Testing
             try papers.check("with its own file")
         }
     }
+
+    /// A restore has put the file in place that the hub has, too, and is undone after a sync.
+    @Test func anUndo_putsItsFileBesideOneThatTheHubHasToo() throws {
+        try withPapers { devices, papers in
+            try papers.add("k1", "bytes of k1", on: "C")
+            let backup = try papers.backUp("C")
+            try papers.add("k3", "bytes of k1", on: "C")
+            try devices.sync("C")
+            try papers.add("k1", "other bytes of k1", on: "A")
+            try papers.restore(backup, on: "A", replacing: true)
+            try devices.sync("A")
+            try devices.undo(on: "A")
+            #expect(try papers.linked("k3", on: "A") == ["bytes of k1"])
+            try devices.syncAll()
+            try papers.check("in the end")
+        }
+    }
 }

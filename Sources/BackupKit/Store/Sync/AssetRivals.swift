@@ -17,7 +17,8 @@ extension Synchronizer {
     /// Gives new names to the store's files whose paths the hub has other files under, as far as these records name them. Must
     /// run before the records are taken, outside of `write`.
     func makeWay(for incoming: [HubRecord]) throws {
-        let rivals = try rivals(of: incoming)
+        let (rivals, met) = try rivals(of: incoming)
+        for mine in met { try inBatch { try store.makeRoomInMemory(for: mine.digest, at: mine.path) } }
         guard !rivals.isEmpty else { return }
         defer { store.comingNames = [] }
         for rival in rivals { try noteTakenNames(for: rival.mine) }
@@ -49,8 +50,10 @@ extension Synchronizer {
     /// The file that links of this store mean: its own, or one of the hub whose bytes did not come yet.
     private func meant(by path: String) throws -> Asset? { try store.asset(path) ?? store.hubAsset(path)?.awaited }
 
-    private func rivals(of incoming: [HubRecord]) throws -> [Rival] {
+    /// `met` are files that the hub has, too, and whose paths had others here: those come back beside them when that is undone.
+    private func rivals(of incoming: [HubRecord]) throws -> (rivals: [Rival], met: [Asset]) {
         var found: [Rival] = []
+        var met: [Asset] = []
         var asked: [ByteName: (mine: Asset, base: String?, isAwaited: Bool)] = [:]
         // Files that the hub does not know, under paths that records of other devices name.
         var unknown: Set<ByteName> = []
@@ -73,16 +76,16 @@ extension Synchronizer {
                 // A file that is a later version takes its place.
                 guard try theirs.record.isDeleted || isStranger(theirs.record, to: base) else { continue }
             } else {
-                guard !theirs.record.isDeleted, let digest = try Asset(theirs.record)?.digest, digest != mine.digest,
-                    digest.hex != base
-                else { continue }
+                guard !theirs.record.isDeleted, let digest = try Asset(theirs.record)?.digest else { continue }
+                if digest == mine.digest, base == nil, try store.remembersAsset(mine.path) { met.append(mine) }
+                guard digest != mine.digest, digest.hex != base else { continue }
             }
             found.append(Rival(mine: mine, theirs: theirs, isAwaited: isAwaited))
         }
         for path in unknown {
             if let mine = asked[path]?.mine { found.append(Rival(mine: mine, theirs: nil, isAwaited: false)) }
         }
-        return found.sorted { precedesBytewise($0.mine.path, $1.mine.path) }
+        return (found.sorted { precedesBytewise($0.mine.path, $1.mine.path) }, met)
     }
 
     /// The records that link each path; none where only the hub's file itself comes.
