@@ -200,7 +200,7 @@ extension Synchronizer {
             result.findings.append(
                 Finding(
                     .linkMissing, .warning, path,
-                    "is named by \(RecordLabel.text(of: stored.record)) and was not here; "
+                    "is named by \(stored.record.id) and was not here; "
                         + "the hub has another file of that name, so it was not linked",
                     remedy: "import it again with its file"))
         }
