@@ -23,7 +23,7 @@ public enum Differ {
             try withStore(other, limits, &findings) { right, findings in
                 try left.read {
                     try right.read {
-                        try records(left, right, body)
+                        findings += try records(left, right, body)
                         var files = try (DifferFiles(left, of: one), DifferFiles(right, of: other))
                         try assets(&files.0, &files.1, body)
                         findings += files.0.findings + files.1.findings
@@ -54,25 +54,40 @@ public enum Differ {
         }
     }
 
-    private static func records(_ left: Store, _ right: Store, _ body: (Difference) throws -> Void) throws {
+    /// Returns the rows that are not what their stores have written: nothing is equal to them.
+    private static func records(
+        _ left: Store, _ right: Store, _ body: (Difference) throws -> Void
+    ) throws -> [Finding] {
+        var changed: [Finding] = []
+        func next(_ cursor: RecordCursor) throws -> Record? {
+            guard let stored = try cursor.next() else { return nil }
+            if !stored.isAsWritten {
+                changed.append(
+                    Finding(
+                        .recordChanged, .damage, "\(stored.record.id)", DamagedRow.changed,
+                        remedy: StoreCheck.repairFrom))
+            }
+            return stored.record
+        }
         let lefts = try left.recordCursor()
         let rights = try right.recordCursor()
-        var mine = try lefts.next()?.record
-        var theirs = try rights.next()?.record
+        var mine = try next(lefts)
+        var theirs = try next(rights)
         while mine != nil || theirs != nil {
             try Interrupt.check()
             if let old = mine, theirs.map({ old.id < $0.id }) ?? true {
                 if !old.isDeleted { try body(difference(.removed, old)) }
-                mine = try lefts.next()?.record
+                mine = try next(lefts)
             } else if let new = theirs, mine.map({ new.id < $0.id }) ?? true {
                 if !new.isDeleted { try body(difference(.added, new)) }
-                theirs = try rights.next()?.record
+                theirs = try next(rights)
             } else if let old = mine, let new = theirs {
                 if let found = try compare(old, new) { try body(found) }
-                mine = try lefts.next()?.record
-                theirs = try rights.next()?.record
+                mine = try next(lefts)
+                theirs = try next(rights)
             }
         }
+        return changed
     }
 
     private static func difference(_ change: Difference.Change, _ record: Record) -> Difference {

@@ -110,6 +110,9 @@ final class Intake {
     /// Records that `--mode replace` takes last: others were merged into the store's versions of them, and the backup may
     /// bring those others back.
     var postponed: [Record] = []
+    /// The store's damaged records, where a backup may have what they were, and those that were named.
+    var unsoundRows: UnsoundRows?
+    var toldUnsound: Set<Int64> = []
     /// Gives records the defaults that they lack.
     var schema: DataSchema?
     /// How many records got the default of each field, or lack what has none.
@@ -156,6 +159,7 @@ final class Intake {
         try Interrupt.check()
         if RecordType.conflict != record.type { result.read += 1 }
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
+        if policy != .quarantine, let outcome = try takeOverDamage(record) { return outcome }
         let filled = try schema.map { try fill(record, $0) } ?? record
         let record = try policy == .quarantine ? filled : linkingOwnFiles(filled)
         if record.type == RecordType.conflict { return try takeConflict(record) }
@@ -302,7 +306,7 @@ final class Intake {
     }
 
     /// Leaves a record as it is in the store, if it is there; `--mode replace` does not take it out.
-    private func refuse(_ record: Record, _ finding: Finding) throws -> Outcome {
+    func refuse(_ record: Record, _ finding: Finding) throws -> Outcome {
         reject(finding)
         for known in try store.records(localID: record.localID) where overwrite { touched.insert(known.record.id) }
         touched.insert(record.id)

@@ -35,7 +35,9 @@ extension Intake {
     /// The second half of `--mode replace`: records that the backup does not have go. Local-only records stay.
     func removeOthers(kinds: Set<Kind>) throws {
         var others: [Record] = []
-        try store.forEachRecord { record in
+        try store.forEachStored(order: .change) { stored in
+            let record = stored.record
+            if unsoundRows?.isUnsound(stored) == true { return }
             guard kinds.contains(Kind(recordType: record.type)), !record.isDeleted, !touched.contains(record.id) else {
                 return
             }

@@ -145,6 +145,7 @@ public enum Restorer {
 
     /// Inside the batch: records, settings, attachments.
     static func apply(_ prepared: Prepared, to intake: Intake, _ options: RestoreOptions) throws {
+        try intake.findUnsoundRows()
         intake.policy = options.policy
         intake.heard = options.heard
         intake.overwrite = options.mode == .replace
@@ -203,6 +204,7 @@ public enum Restorer {
         try refuseEmptyChoice(prepared.path, wanted, intake, options, listing)
         for finding in wanted.unmatched(listing) { intake.note(finding) }
         if !replaced.isEmpty { try intake.removeOthers(kinds: replaced) }
+        if options.match == nil { intake.noteUnsoundRows(of: options.kinds) }
     }
 
     /// The attachments of a backup. In a dry run its manifest tells of them.

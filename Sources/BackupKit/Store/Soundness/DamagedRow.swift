@@ -112,6 +112,9 @@ public final class DamageLog: Sendable {
 
     func note(_ row: DamagedRow) { state.withLock { $0.rows[row.line] = row } }
 
+    /// It is sound again.
+    func forget(_ row: DamagedRow) { state.withLock { _ = $0.rows.removeValue(forKey: row.line) } }
+
     /// Records that are gone from the store at `path`.
     func noteGone(_ count: Int, from path: String) {
         guard count > 0 else { return }

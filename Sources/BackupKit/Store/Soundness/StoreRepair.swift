@@ -59,11 +59,6 @@ struct StoreRepair {
         if before.contains(where: { $0.code == .storeDamaged }) { try mendDatabase() }
         hasStaleIndex = before.contains { $0.code == .indexMismatch }
         for row in try badRows() { try mend(row) }
-        for twin in try store.twinRows() {
-            replaced.append(twin.damage.line)
-            try store.removeTwin(twin)
-            note(.index, twin.damage.subject, "has one row again, the newer one")
-        }
         try mendSetAside()
         try mendSmallRows()
         let gone = try mendGone()
@@ -72,6 +67,12 @@ struct StoreRepair {
             try store.hasher.fillKeys(store.database)
             try store.putKeys(gone)
             note(.index, store.path, "the index by local id was made again")
+        }
+        // The index finds them.
+        for twin in try store.twinRows() {
+            replaced.append(twin.damage.line)
+            try store.removeTwin(twin)
+            note(.index, twin.damage.subject, "has one row again, the newer one")
         }
         try mendQueues()
         for conflict in conflicts { try mend(conflict) }
