@@ -24,7 +24,9 @@ extension Intake {
                 // The id that both go by, in capitals or not.
                 !["id", "localId"].contains(field.name) || !isOneID(own, field.value),
                 // A file that lies beside another one of its name here.
-                incoming.type != RecordType.event || !isVersion(own, of: field)
+                incoming.type != RecordType.event || !isVersion(own, of: field),
+                // The order of a file, from which entries were removed here.
+                incoming.type != RecordType.bibliographyPart || !isPart(own, of: field)
             else { return false }
             let ownTime = stored.fieldTimes[field.name] ?? stored.modifiedAt
             return (incoming.fieldTimes[field.name] ?? incoming.modifiedAt) >= ownTime
@@ -43,6 +45,12 @@ extension Intake {
             let mine = Fields.string(field.name, in: [Field(field.name, own)])
         else { return false }
         return parent(of: mine) == parent(of: path) && Store.isVersion(mine, of: path)
+    }
+
+    private func isPart(_ own: String, of field: Field) -> Bool {
+        guard field.name == "items" else { return false }
+        let mine = Fields.strings(field.name, in: [Field(field.name, own)])
+        return Set(mine).isSubset(of: Fields.strings(field.name, in: [field]))
     }
 
     private func isOneID(_ left: String, _ right: String) -> Bool {

@@ -19,6 +19,7 @@ extension Purge {
             var record = old.record
             record.fields = fields
             record.modifiedAt = store.timeAfter(record)
+            if record.fieldTimes["items"] != nil { record.fieldTimes["items"] = record.modifiedAt }
             // Still what its import has brought, so that an undo of that import finds it.
             try store.rewrite(old, as: record)
         }
