@@ -100,6 +100,8 @@ final class Intake {
     var isFromImbib = false
     /// Files of a backup that its records name which stay deleted here.
     var namedByDeleted: Set<ByteName> = []
+    /// Files of a backup that were purged here.
+    var purgedFiles: PurgedFiles?
     /// What living records name, once somebody has asked.
     var namedByLiving: LivingLinks?
     /// Where files lie, or will lie.

@@ -145,7 +145,6 @@ public enum Restorer {
 
     /// Inside the batch: records, settings, attachments.
     static func apply(_ prepared: Prepared, to intake: Intake, _ options: RestoreOptions) throws {
-        try intake.findUnsoundRows()
         intake.policy = options.policy
         intake.heard = options.heard
         intake.overwrite = options.mode == .replace
@@ -164,6 +163,8 @@ public enum Restorer {
             try intake.removeOtherAssets(than: sound, prepared.filesItLacks(unsound), replacing: replaced)
         }
         let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
+        try intake.findUnsoundRows()
+        try intake.findPurgedFiles(views)
         try intake.planPlaces(
             of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments), views)
         defer {
@@ -241,7 +242,7 @@ public enum Restorer {
         for (path, facts) in files.sorted(by: { $0.key < $1.key }) where !unsound.contains(path) {
             let name = String(path.dropFirst(prepared.layout.prefix.count))
             guard wanted.takesFile(name) else { continue }
-            if !wanted.namesFile(name), try intake.staysDeleted(name) { continue }
+            if try !wanted.namesFile(name) && intake.staysDeleted(name) || intake.staysPurged(name) { continue }
             let asset = Asset(
                 path: name, size: facts.size, digest: facts.digest,
                 isLocalOnly: prepared.layout.expected[path]?.isLocalOnly ?? false,

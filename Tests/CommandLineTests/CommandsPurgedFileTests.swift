@@ -1,0 +1,80 @@
+import TestSupport
+import Testing
+
+/// What a purge has removed stays away, with its files, and no message advises to bring it back by accident.
+@Suite struct CommandsPurgedFileTests {
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("p.bib", "@article{k,title={T},author={A}}\n@article{z,title={Z},author={A}}\n")
+        try bench.write("A/k.pdf", "scan\n")
+        try bench.write("A/z.pdf", "other\n")
+        try bench.tool(exit: 0, "import", "p.bib", "--attachments", "A")
+        return bench
+    }
+
+    private func purge(_ bench: Workbench) throws -> String {
+        let id =
+            "Library/"
+            + (try bench.shell(
+                "sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Publication' AND fields LIKE '%k.pdf%'\""))
+            .split(separator: "\n").map(String.init)[0]
+        try bench.tool(exit: 0, "store", "delete", id)
+        try bench.tool(exit: 0, "store", "purge", id, "--confirm", "--with-files")
+        return id
+    }
+
+    @Test func aPurgedFile_staysAwayByEveryRoute() throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "export", "-o", "b.zip")
+        let id = try purge(bench)
+        try bench.shell("rm store.db.assets/Attachments/z.pdf")
+        for command in [
+            "restore b.zip --only attachments --dry-run", "restore b.zip --only attachments", "restore b.zip --match k",
+            "restore b.zip --mode replace --only attachments", "restore b.zip --match k.pdf",
+            "restore b.zip --only attachments --sync-policy quarantine", "import b.zip --only attachments",
+        ] {
+            let result = try bench.tool(command.split(separator: " ").map(String.init))
+            let said = result.stdout + result.stderr
+            #expect(
+                result.status == 3 && said.contains("k.pdf: was purged with its record \(id)"), "\(command): \(said)")
+            #expect(try bench.shell("find store.db.assets -name 'k*'") == "", "\(command)")
+        }
+        for command in ["restore b.zip", "restore b.zip --mode replace", "restore b.zip --resurrect"] {
+            try bench.tool(command.split(separator: " ").map(String.init))
+            #expect(try bench.shell("find store.db.assets -name 'k*'") == "", "\(command)")
+        }
+        #expect(try bench.exists("store.db.assets/Attachments/z.pdf"))
+        try bench.tool(exit: 0, "store", "purge", "--allow-return", id)
+        try bench.tool(exit: 0, "restore", "b.zip", "--resurrect")
+        #expect(try bench.exists("store.db.assets/Attachments/k.pdf"))
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    @Test(arguments: [true, false])
+    func theOrderOfAFile_withoutPurgedEntries_isNoFinding(isOlder: Bool) throws {
+        let bench = try bench()
+        func setTime(_ time: String) throws {
+            try bench.write(
+                "set.sql",
+                "UPDATE record SET field_times = '{\"items\":' || \(time) || '}', row_hash = NULL\n"
+                    + "WHERE type = 'BibliographyPart';\n")
+            try bench.shell("sqlite3 store.db < set.sql")
+            try bench.tool(exit: 0, "store", "repair")
+        }
+        let time = try bench.shell(
+            "sqlite3 store.db \"SELECT modified_at FROM record WHERE type = 'BibliographyPart'\"")
+        try setTime(time)
+        try bench.tool(exit: 0, "export", "-o", "b.zip")
+        _ = try purge(bench)
+        // As a purge of an older version left it.
+        if isOlder { try setTime(time) }
+        let result = try bench.tool(exit: 0, "restore", "b.zip")
+        #expect(!(result.stdout + result.stderr).contains("--overwrite"), "\(result)")
+        let digest = try bench.digest()
+        try bench.tool(exit: 0, "restore", "b.zip")
+        #expect(try bench.digest() == digest)
+        // The key of what was purged is not in the list again.
+        try bench.tool(exit: 0, "export", "-o", "out")
+        #expect(try bench.shell("grep -c '\"key:k\"' out/records.jsonl || true").hasPrefix("0"))
+    }
+}
