@@ -222,12 +222,15 @@ public final class SQLite {
                 .failed, "\(text): the file could not be written", at: path,
                 remedy: "free some space, lift the limit on file sizes ('ulimit -f' shows it) or check the disk")
         default:
-            return BackupError(.failed, text, at: path)
+            return BackupError(.failed, text, at: path, remedy: text.hasPrefix(Self.lacksTable) ? Self.checkTables : nil)
         }
     }
 }
 
 extension SQLite {
+    static let lacksTable = "no such table"
+    private static let checkTables = "'backup-tool store check' says what is missing, and what mends it"
+
     /// For a store that must not be written any more.
     static let checkFirst =
         "keep it as it is; 'backup-tool store check' names the command that brings a backup into a new store"

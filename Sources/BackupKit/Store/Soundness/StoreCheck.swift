@@ -44,6 +44,11 @@ public struct StoreCheck {
             where error.code == .damaged
         {
             return StoreCheckResult(findings: [unreadable(path, error)])
+        } catch let error as BackupError where error.message.hasPrefix(SQLite.lacksTable) {
+            // Without some tables it cannot even be opened.
+            return StoreCheckResult(findings: [
+                Finding(.storeDamaged, .error, path, error.message, remedy: "keep the file; \(intoNewStore)")
+            ])
         }
     }
 
@@ -58,6 +63,12 @@ public struct StoreCheck {
     static func inTransaction(_ store: Store, files: Files, indexes: Bool = true) throws -> StoreCheckResult {
         var check = StoreCheck(store)
         do {
+            let missing = try StoreSchema.missingTables(store.database)
+            if !missing.isEmpty {
+                // Nothing else can be looked at without them.
+                check.result.findings = missing.map { $0.finding(store.path) }
+                return check.result
+            }
             try check.checkDatabase()
             try check.checkRecords(indexes)
             try check.checkWitnesses()

@@ -53,6 +53,7 @@ struct StoreRepair {
     }
 
     private mutating func mend() throws {
+        try makeMissingTables()
         let before = try StoreCheck.inTransaction(store, files: .none).findings
         let conflicts = try store.oddConflicts()
         if conflicts.contains(where: { $0.defect == .hasSeveralNumbers }) { try store.removeSurplusNumbers() }

@@ -1,0 +1,81 @@
+/// Tables that another program has dropped, or that a disk has lost.
+extension StoreSchema {
+    /// Those whose rows nothing else tells of. A store without one of them goes on in a new one.
+    private static let needed: Set<String> = [
+        "meta", "counter", "record", "asset", "setting", "batch", "batch_record", "batch_asset", "local_key", "hub_link",
+        "asset_sync", "removed", "asset_pending",
+    ]
+
+    /// What a table's rows are for, where an empty one is not as good.
+    private static let losses = [
+        "purged": "which records were purged is lost, so a restore may bring them back",
+        "witness": "settings and attachments count as sound as they are now",
+        "damaged": "rows that were set aside as damaged are lost",
+        "ancestor": "the next sync merges edits of both sides by their times",
+        "batch_setting": "an undo leaves settings as they are", "held": "the next sync names again what it cannot send",
+    ]
+
+    /// Name, table and definition of everything that a store of today has.
+    private static func definitions() throws -> [(name: String, table: String, sql: String)] {
+        let empty = try SQLite(":memory:", .create)
+        try migrate(empty)
+        let query = try empty.prepare(
+            "SELECT name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type = 'table' DESC, rowid")
+        var found: [(name: String, table: String, sql: String)] = []
+        while try query.step() { found.append((query.text(0), query.text(1), query.text(2))) }
+        return found
+    }
+
+    private static func missing(_ database: SQLite) throws -> [(name: String, table: String, sql: String)] {
+        if try isOld(database) { return [] }
+        let query = try database.prepare("SELECT name FROM sqlite_schema")
+        var known: Set<String> = []
+        while try query.step() { known.insert(query.text(0)) }
+        return try definitions().filter { !known.contains($0.name) }
+    }
+
+    static func missingTables(_ database: SQLite) throws -> [MissingTable] {
+        try missing(database).filter { $0.name == $0.table }.map {
+            MissingTable(name: $0.name, canBeMade: !needed.contains($0.name), loss: losses[$0.name])
+        }
+    }
+
+    /// Makes missing tables again, empty, with their indexes and triggers. Must run inside `write`.
+    static func makeMissing(_ database: SQLite) throws {
+        let missing = try missing(database)
+        for part in missing { try database.execute(part.sql) }
+        if missing.contains(where: { $0.name == "witness" }) { try refreshWitnesses(database) }
+    }
+}
+
+struct MissingTable {
+    let name: String
+    /// Whether an empty one takes its place.
+    let canBeMade: Bool
+    fileprivate let loss: String?
+
+    func finding(_ path: String) -> Finding {
+        Finding(
+            .storeDamaged, .error, path, "the table '\(name)' is missing",
+            remedy: canBeMade
+                ? "'backup-tool store repair' makes it again, empty" : "keep the file; \(StoreCheck.intoNewStore)")
+    }
+
+    fileprivate var message: String { "the table '\(name)' was made again\(loss.map { ": \($0)" } ?? ", empty")" }
+}
+
+extension StoreRepair {
+    /// Comes first: nothing else can be looked at before.
+    mutating func makeMissingTables() throws {
+        let missing = try StoreSchema.missingTables(store.database)
+        if let needed = missing.first(where: { !$0.canBeMade }) {
+            throw BackupError(
+                .damaged, "nothing was repaired: the table '\(needed.name)' is missing", at: store.path,
+                remedy: "keep the file; \(StoreCheck.intoNewStore)")
+        }
+        guard !missing.isEmpty else { return }
+        try StoreSchema.makeMissing(store.database)
+        for table in missing { note(.index, store.path, table.message) }
+        _ = store.nextChange()
+    }
+}

@@ -1,0 +1,63 @@
+import TestSupport
+import Testing
+
+/// `store check` names a table that is missing, and its advice ends in a sound store.
+@Suite struct CommandsMissingTableTests {
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("p.bib", "@article{k,title={T},author={A}}\n@article{z,title={Z},author={A}}\n")
+        try bench.write("A/k.pdf", "scan\n")
+        try bench.tool(exit: 0, "import", "p.bib", "--attachments", "A")
+        try bench.tool(exit: 0, "export", "-o", "b.zip")
+        return bench
+    }
+
+    @Test(arguments: [
+        "awaited_file", "purged", "batch_added", "batch_setting", "held", "conflict_number", "witness", "damaged",
+        "ancestor", "imported_file",
+    ])
+    func aMissingTable_isNamed_andMadeAgain(table: String) throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try bench.shell("sqlite3 store.db 'DROP TABLE \(table)'")
+        let check = try bench.tool(exit: 4, "store", "check")
+        #expect(check.stderr.contains("the table '\(table)' is missing"), "\(check)")
+        try bench.tool(exit: 0, "store", "repair")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+        try bench.tool(exit: 0, "store", "repair")
+        try bench.tool(exit: 0, "restore", "b.zip")
+        try bench.tool("undo")
+        try checkSound(bench.path("store.db"))
+    }
+
+    @Test(arguments: [
+        "record", "meta", "counter", "asset", "batch", "local_key", "asset_pending", "removed",
+    ])
+    func aTableThatNothingReplaces_isNamed_andTheBackupHasIt(table: String) throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try bench.shell("sqlite3 store.db 'DROP TABLE \(table)'")
+        let check = try bench.tool(exit: 4, "store", "check")
+        #expect(check.stderr.contains(table) && check.stderr.contains("--create --store NEW"), "\(check)")
+        let failed = try bench.tool(exit: 1, "restore", "b.zip")
+        #expect(failed.stderr.contains("store check"), "\(failed)")
+        try bench.tool(
+            exit: 0, "restore", "b.zip", "--create", "--store", "new.db", "--only",
+            "publications,notes,events,records,attachments,settings")
+        #expect(try bench.tool("store", "digest", "--store", "new.db").stdout.contains(digest))
+    }
+
+    @Test func aRepairSaysThatTheBackupHasNothing() throws {
+        let bench = try bench()
+        try bench.write("later.bib", "@article{late,title={Late},author={B}}\n")
+        try bench.tool(exit: 0, "import", "later.bib")
+        try bench.shell("sqlite3 store.db \"UPDATE record SET fields = replace(fields, 'Late', 'Lade')\"")
+        let told = try bench.tool(exit: 4, "store", "repair", "--from", "b.zip")
+        let said = told.stdout + told.stderr
+        #expect(said.contains("has no sound version of it") && said.contains("--accept"), "\(said)")
+        #expect(!said.contains("repair --from"), "\(said)")
+        try bench.tool(exit: 0, "store", "repair", "--accept")
+        try bench.tool(exit: 0, "store", "check")
+    }
+}
