@@ -80,7 +80,18 @@ struct StoreRepair {
         try mendBatches()
         // What counts the changes of this transaction is written at its end, and is looked at before.
         try store.saveCounter()
-        result.left = try StoreCheck.inTransaction(store, files: .sizes).findings
+        result.left = try StoreCheck.inTransaction(store, files: .sizes).findings.map(afterBackup)
+    }
+
+    /// What a backup was asked for and does not have, no second repair from it mends.
+    private func afterBackup(_ finding: Finding) -> Finding {
+        guard source != nil, [.recordDamaged, .recordChanged].contains(finding.code),
+            finding.remedy?.contains("store repair --from BACKUP'") == true
+        else { return finding }
+        let giveUp = finding.code == .recordChanged ? "keeps it as it is" : "goes on without it"
+        return Finding(
+            finding.code, finding.severity, finding.subject, "\(finding.message); this backup has no sound version of it",
+            remedy: "name another backup with --from, or 'backup-tool store repair --accept' \(giveUp)")
     }
 
     mutating func note(_ action: StoreRepairResult.Step.Action, _ subject: String, _ message: String) {
