@@ -37,7 +37,8 @@ extension Intake {
     /// record names it.
     func staysPurged(_ name: String) throws -> Bool {
         let path = moved[ByteName(name)] ?? name
-        guard let owner = purgedFiles?.owner(of: name), try store.ifSound({ try store.asset(path) }) ?? nil == nil else {
+        guard let owner = purgedFiles?.owner(of: name), try store.ifSound({ try store.asset(path) }) ?? nil == nil
+        else {
             return false
         }
         if namedByLiving == nil { namedByLiving = LivingLinks(store) }

@@ -222,7 +222,8 @@ public final class SQLite {
                 .failed, "\(text): the file could not be written", at: path,
                 remedy: "free some space, lift the limit on file sizes ('ulimit -f' shows it) or check the disk")
         default:
-            return BackupError(.failed, text, at: path, remedy: text.hasPrefix(Self.lacksTable) ? Self.checkTables : nil)
+            let remedy = text.hasPrefix(Self.lacksTable) ? Self.checkTables : nil
+            return BackupError(.failed, text, at: path, remedy: remedy)
         }
     }
 }

@@ -2,8 +2,8 @@
 extension StoreSchema {
     /// Those whose rows nothing else tells of. A store without one of them goes on in a new one.
     private static let needed: Set<String> = [
-        "meta", "counter", "record", "asset", "setting", "batch", "batch_record", "batch_asset", "local_key", "hub_link",
-        "asset_sync", "removed", "asset_pending",
+        "meta", "counter", "record", "asset", "setting", "batch", "batch_record", "batch_asset", "local_key",
+        "hub_link", "asset_sync", "removed", "asset_pending",
     ]
 
     /// What a table's rows are for, where an empty one is not as good.
