@@ -162,7 +162,7 @@ public struct Purge {
         for row in rows {
             try store.database.statement(
                 """
-                UPDATE batch_record SET change = \(Store.purgedChange), fields = '{}', field_times = NULL, device_id = NULL, local_only = 0,
+                UPDATE batch_record SET change = \(Store.purgedChange), fields = '{}', field_times = NULL, device_id = NULL, row_hash = NULL, local_only = 0,
                 deleted_at = ifnull(deleted_at, modified_at), created_at = ifnull(deleted_at, modified_at) WHERE rowid = ?
                 """
             ).bind(1, row).run()

@@ -32,7 +32,9 @@ extension Purge {
                 if let new = try withoutKeys(fields) { changed.append((fields, new)) }
             }
             for (old, new) in changed {
-                try store.database.statement("UPDATE \(table) SET fields = ? WHERE fields = ?").bind(1, new)
+                try store.database.statement(
+                    "UPDATE \(table) SET fields = ?\(table == "batch_record" ? ", row_hash = NULL" : "") WHERE fields = ?"
+                ).bind(1, new)
                     .bind(2, old)
                     .run()
             }

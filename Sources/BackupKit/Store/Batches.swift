@@ -116,7 +116,12 @@ extension Store {
         return outcome
     }
 
-    private static let nextBatch = "SELECT ifnull(max(id), 0) + 1 FROM batch"
+    private static let nextBatch =
+        "SELECT max("
+        + [("id", "batch"), ("batch", "batch_record"), ("batch", "batch_asset")].map { column, table in
+            // A damaged number is none to go on from.
+            "(SELECT ifnull(max(\(column)), 0) FROM \(table) WHERE \(column) < \(RowReader.changeLimit))"
+        }.joined(separator: ", ") + ") + 1"
 
     private func begin(_ kind: String, _ source: String) throws -> Batch {
         let id = try database.integer(Self.nextBatch)
@@ -141,11 +146,11 @@ extension Store {
         let insert = try database.statement(Self.rememberRow)
         insert.bind(1, batch.id).bind(2, change)
         Self.bind(old.record, change: old.change, to: insert, from: 3)
-        try insert.run()
+        try insert.bind(16, hasher.row(old.record, old.change)).run()
     }
 
     private static let rememberRow = Query(
-        "INSERT INTO batch_record (batch, after, \(recordColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        "INSERT INTO batch_record (batch, after, \(keptColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
 
     /// A person changes a row. When a batch added it, the undo of that batch has to say that it stays.
     func noteEdit(of old: Int64, becomes change: Int64?) throws {

@@ -136,7 +136,7 @@ extension Store {
             try database.statement("UPDATE OR REPLACE conflict_number SET record_name = ? WHERE id = ?")
                 .bind(1, shared.id.name).bind(2, conflict.id).run()
             // An undo of the decision is everybody's, too.
-            return try database.statement("UPDATE batch_record SET local_only = 0 WHERE after = ?")
+            return try database.statement("UPDATE batch_record SET local_only = 0, row_hash = NULL WHERE after = ?")
                 .bind(1, record(shared.id)?.change).run()
         }
         if known.record.isDeleted {

@@ -29,7 +29,9 @@ extension Store {
         }
         rows.reset()
         for (row, fields) in changed {
-            try database.statement("UPDATE batch_record SET fields = ? WHERE rowid = ?").bind(1, fields).bind(2, row)
+            try database.statement("UPDATE batch_record SET fields = ?, row_hash = NULL WHERE rowid = ?").bind(
+                1, fields
+            ).bind(2, row)
                 .run()
         }
     }

@@ -61,6 +61,8 @@ enum StoreSchema {
             try $0.execute("CREATE INDEX batch_asset_by_kept ON batch_asset (kept)")
             try $0.execute("CREATE INDEX batch_added_by_batch ON batch_added (batch)")
         },
+        // The hash of an older version as it was kept. NULL: nothing proves it.
+        { try $0.execute("ALTER TABLE batch_record ADD COLUMN row_hash INTEGER") },
     ]
 
     private static let first =

@@ -93,18 +93,18 @@ extension Store {
     /// Rows that the batch changed get their old content under a new number, unless somebody changed them since.
     private func revertChanged(_ batch: Batch, _ result: inout UndoResult) throws {
         let query = try database.prepare(
-            "SELECT \(Self.recordColumns), after FROM batch_record WHERE batch = ? AND after IS NOT NULL ORDER BY rowid"
+            "SELECT \(Self.recordColumns), after, row_hash FROM batch_record WHERE batch = ? AND after IS NOT NULL ORDER BY rowid"
         ).bind(1, batch.id)
         while try query.step() {
-            if isPurged(query) {
-                notePurged(query, &result)
+            let kept = try isPurged(query) ? nil : keptVersion(query, hash: 14)
+            guard let before = kept else {
+                if isPurged(query) { notePurged(query, &result) }
                 if let now = try ifSound({ try stored(change: query.integer(13)) }) ?? nil {
                     // A new number, or it would count as added by the batch.
                     try rewrite(now, as: now.record)
                 }
                 continue
             }
-            guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
             let (after, change) = (query.integer(13), nextChange())
             let now = try ifSound({ try stored(change: after) }) ?? nil
             if let now { try remember(now, becomes: change) }
@@ -128,14 +128,14 @@ extension Store {
     /// Rows that the batch took out come back, unless somebody has put another in their place.
     private func reinsertRemoved(_ batch: Batch, _ result: inout UndoResult) throws {
         let query = try database.prepare(
-            "SELECT \(Self.recordColumns) FROM batch_record WHERE batch = ? AND after IS NULL ORDER BY rowid"
+            "SELECT \(Self.keptColumns) FROM batch_record WHERE batch = ? AND after IS NULL ORDER BY rowid"
         ).bind(1, batch.id)
         while try query.step() {
             if isPurged(query) {
                 notePurged(query, &result)
                 continue
             }
-            guard let before = try ifSound({ try RowReader.record(query) }) else { continue }
+            guard let before = try keptVersion(query, hash: 13) else { continue }
             if try ifSound({ try record(before.record.id) }).map({ $0 != nil }) ?? true {
                 result.keptNewer.append(before.record.id)
                 continue
@@ -183,8 +183,8 @@ extension Store {
         if isAnyRemoved {
             try bound(
                 """
-                INSERT INTO batch_record (batch, after, \(Self.recordColumns))
-                SELECT ?4, NULL, \(Self.recordColumns) \(Self.rowsAdded)
+                INSERT INTO batch_record (batch, after, \(Self.keptColumns))
+                SELECT ?4, NULL, \(Self.keptColumns) \(Self.rowsAdded)
                 """
             ).bind(4, currentBatch?.id).run()
             try bound("DELETE FROM local_key WHERE change IN (SELECT change \(Self.rowsAdded))").run()

@@ -6,7 +6,8 @@ extension Store {
         let last = try lastChange()
         var sound = try batches()
         func isPossible(_ batch: Batch) -> Bool {
-            batch.firstChange >= 1 && batch.firstChange <= batch.lastChange && batch.lastChange <= last
+            (1..<RowReader.changeLimit).contains(batch.id) && batch.firstChange >= 1
+                && batch.firstChange <= batch.lastChange && batch.lastChange <= last
         }
         var odd = sound.filter { !isPossible($0) }
         sound.removeAll { !isPossible($0) }

@@ -78,6 +78,9 @@ public struct StoreCheck {
             if indexes {
                 check.result.findings += try store.oddConflicts().map(\.finding)
                 check.result.findings += try store.oddBatches().map(\.oddNumbers)
+                if try !StoreSchema.isOld(store.database) {
+                    check.result.findings += try store.oddVersions().map(\.finding)
+                }
             }
             try check.checkPurge()
             try check.checkAssets(files)

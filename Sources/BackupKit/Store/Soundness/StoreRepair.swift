@@ -78,6 +78,7 @@ struct StoreRepair {
         try mendQueues()
         for conflict in conflicts { try mend(conflict) }
         try mendBatches()
+        try mendVersions()
         // What counts the changes of this transaction is written at its end, and is looked at before.
         try store.saveCounter()
         result.left = try StoreCheck.inTransaction(store, files: .sizes).findings.map(afterBackup)
@@ -89,8 +90,9 @@ struct StoreRepair {
             finding.remedy?.contains("store repair --from BACKUP'") == true
         else { return finding }
         let giveUp = finding.code == .recordChanged ? "keeps it as it is" : "goes on without it"
+        let message = "\(finding.message); this backup has no sound version of it"
         return Finding(
-            finding.code, finding.severity, finding.subject, "\(finding.message); this backup has no sound version of it",
+            finding.code, finding.severity, finding.subject, message,
             remedy: "name another backup with --from, or 'backup-tool store repair --accept' \(giveUp)")
     }
 

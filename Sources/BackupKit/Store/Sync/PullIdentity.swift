@@ -191,7 +191,7 @@ extension Store {
         try database.statement("UPDATE record SET hub_version = NULL, clean_at = NULL WHERE change = ?").bind(1, next)
             .run()
         try follow(change, to: next)
-        try database.statement("UPDATE batch_record SET name = NULL, local_id = ? WHERE after = ?")
+        try database.statement("UPDATE batch_record SET name = NULL, local_id = ?, row_hash = NULL WHERE after = ?")
             .bind(1, record.localID).bind(2, next).run()
         try dropAncestor(old.id)
         if record.isDeleted, try isPurged(old) { try markPurged(record) }

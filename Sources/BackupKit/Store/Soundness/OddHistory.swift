@@ -1,0 +1,70 @@
+/// Older versions in the undo history that are not what the store has kept there.
+extension Store {
+    /// Rows of `batch_record` with their hashes: `recordColumns`, `row_hash`.
+    static let keptColumns = "\(recordColumns), row_hash"
+
+    /// An older version; nil where it is damaged: then it is named, and the undo goes on without it. Must run inside `batch`.
+    func keptVersion(_ row: Statement, hash column: Int32) throws -> StoredRecord? {
+        do {
+            return try RowReader.unchangedRecord(row, hasher, hash: row.optionalInteger(column))
+        } catch let damage as DamagedRow {
+            fileFindings.append(
+                Finding(
+                    .recordDamaged, .damage, damage.subject,
+                    "stays as it is now: its older version in the undo history is damaged",
+                    remedy: "'backup-tool restore BACKUP --match WORDS --mode replace' brings a version back"))
+            return nil
+        }
+    }
+
+    func oddVersions() throws -> [OddVersion] {
+        let query = try database.prepare("SELECT \(Self.keptColumns), batch, rowid FROM batch_record ORDER BY rowid")
+        var found: [OddVersion] = []
+        while try query.step() {
+            try Interrupt.check()
+            if query.integer(0) == Self.purgedChange { continue }
+            do {
+                _ = try RowReader.unchangedRecord(query, hasher, hash: query.optionalInteger(13))
+            } catch let damage as DamagedRow {
+                found.append(OddVersion(damage: damage, batch: query.integer(14), row: query.integer(15)))
+            }
+        }
+        return found
+    }
+}
+
+struct OddVersion {
+    let damage: DamagedRow
+    let batch: Int64
+    let row: Int64
+
+    var finding: Finding {
+        let giveUp = damage.isChanged ? "takes it as it is" : "gives up the undo of this batch"
+        return Finding(
+            damage.isChanged ? .recordChanged : .recordDamaged, .error, damage.subject,
+            "its older version in the undo history, batch \(batch), is damaged; an undo leaves it out",
+            remedy: "'backup-tool store repair --accept' \(giveUp)")
+    }
+}
+
+extension StoreRepair {
+    /// Nothing tells what an older version was: it is taken as it is, or its batch can no longer be undone.
+    mutating func mendVersions() throws {
+        guard accepts else { return }
+        var given: Set<Int64> = []
+        for version in try store.oddVersions() {
+            replaced.append(version.damage.line)
+            if version.damage.isChanged {
+                note(.accept, version.damage.subject, "its older version in the undo history was taken as it is")
+                try store.database.statement("UPDATE batch_record SET row_hash = NULL WHERE rowid = ?")
+                    .bind(1, version.row).run()
+            } else if given.insert(version.batch).inserted {
+                note(.accept, "batch \(version.batch)", "can no longer be undone")
+                for (table, column) in [("batch_record", "batch"), ("batch", "id")] {
+                    try store.database.statement("DELETE FROM \(table) WHERE \(column) = ?").bind(1, version.batch)
+                        .run()
+                }
+            }
+        }
+    }
+}
