@@ -27,9 +27,9 @@ func options_mayStandAnywhereAndBeWrittenInEveryGNUWay(words: [String]) throws {
     #expect(call.value("output") == "-" && !call.flag("force"))
 }
 
-@Test func values_areRepeatedSplitAtCommasOrReplacedAsDeclared() throws {
+@Test func values_areRepeatedOrSplitAtCommasAsDeclared() throws {
     let call = try sampleCall(
-        "export", "-o1", "-o2", "--exclude=a,b", "--exclude", "c", "--only=notes,events", "--only=settings")
+        "export", "-o2", "--output=2", "--exclude=a,b", "--exclude", "c", "--only=notes,events", "--only=settings")
     #expect(call.value("output") == "2")
     #expect(call.values("exclude") == ["a,b", "c"])
     #expect(call.values("only") == ["notes", "events", "settings"])
@@ -78,6 +78,10 @@ func options_mayStandAnywhereAndBeWrittenInEveryGNUWay(words: [String]) throws {
             + "See 'backup-tool export --help'"
     ),
     (["export", "--output="], "-o/--output must not be empty / see 'backup-tool export --help'"),
+    (
+        ["export", "-o1", "-o2"],
+        "-o/--output is given twice: '1' and '2' / give it once. See 'backup-tool export --help'"
+    ),
     (["export"], "-o/--output is missing / see 'backup-tool export --help'"),
     (
         ["export", "-ox", "-F", "zib"],

@@ -3,20 +3,22 @@ public struct EventExportOptions: Sendable {
     /// Local days, both included.
     public var from: CivilDate?
     public var to: CivilDate?
-    public var type: String?
+    /// All types where this is empty.
+    public var types: Set<String> = []
     public var replace = false
     public var progress = Progress.none
 
     public init() {}
 
     /// Whether days or a type were asked for.
-    var isChoice: Bool { from != nil || to != nil || type != nil }
+    var isChoice: Bool { from != nil || to != nil || !types.isEmpty }
 
     /// What was asked for and is not there.
     func finding(about result: EventExportResult) -> Finding? {
         guard isChoice, result.events == 0 else { return nil }
         return Finding(
-            .entryMissing, .warning, type.map { "--type \($0)" } ?? "--from and --to",
+            .entryMissing, .warning,
+            types.isEmpty ? "--from and --to" : types.sorted().map { "--type \($0)" }.joined(separator: " "),
             "no event of the store is of this choice",
             remedy: "'backup-tool events export -o - --dry-run' counts all events; without --type all types are written"
         )

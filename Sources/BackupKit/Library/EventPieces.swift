@@ -63,13 +63,13 @@ struct EventPiece {
         _ media: inout [String]
     ) throws -> LocalTime?? {
         if let event = scanner.scan(line) {
-            guard options.type == nil || options.type == event.type else { return nil }
+            guard options.types.isEmpty || options.types.contains(event.type) else { return nil }
             if !scanner.media.isEmpty { media = scanner.media }
             return event.time
         }
         let fields = try Fields.parse(line)
         let type = Fields.string("type", in: fields) ?? Fields.string("eventType", in: fields)
-        guard options.type == nil || options.type == type else { return nil }
+        guard options.types.isEmpty || type.map(options.types.contains) == true else { return nil }
         media = RecordFiles.media(in: fields)
         return .some(EventLine.time(in: fields))
     }

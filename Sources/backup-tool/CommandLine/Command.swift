@@ -91,7 +91,7 @@ struct Option: Sendable {
             name: name, short: short, placeholder: nil, values: .text, isRepeated: false, isRequired: false, help: help)
     }
 
-    /// `repeated` options collect their values; of another, the last one counts.
+    /// `repeated` options collect their values; another takes one value only.
     static func value(
         _ name: String, short: Character? = nil, _ placeholder: String, _ help: String, _ values: Values = .text,
         repeated: Bool = false, required: Bool = false

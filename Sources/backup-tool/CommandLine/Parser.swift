@@ -134,11 +134,12 @@ struct Parser {
         let value = try attached ?? nextValue(of: option)
         try check(value, option.values, for: option.spelled)
         let values = if case .listOf = option.values { value.split(separator: ",").map(String.init) } else { [value] }
-        if option.isRepeated {
-            line.options[option.name, default: []] += values
-        } else {
-            line.options[option.name] = values
+        let earlier = line.options[option.name] ?? []
+        guard option.isRepeated || earlier.isEmpty || earlier == values else {
+            let both = [earlier, values].map { "'\(printable($0.joined(separator: ",")))'" }
+            throw usage("\(option.spelled) is given twice: \(both[0]) and \(both[1])", "give it once.")
         }
+        line.options[option.name] = option.isRepeated ? earlier + values : values
     }
 
     /// Other tools take the next word whatever it is, and `-o --force` then writes to a file named "--force".

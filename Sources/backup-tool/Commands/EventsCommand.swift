@@ -59,7 +59,7 @@ extension Command {
         options: [
             .store, .output("A new folder, a .jsonl file, or - for standard output"),
             .value("from", "DAY", "The first day, such as 2026-02-14"), .value("to", "DAY", "The last day"),
-            .value("type", "TYPE", "Only events of this type"), .force, .dryRun,
+            .value("type", "TYPE", "Only events of this type", repeated: true), .force, .dryRun,
         ],
         examples: [
             Example("backup-tool events export -o ~/Ollie-export", "Everything, by day"),
@@ -79,7 +79,7 @@ extension Command {
             if let from = options.from, let to = options.to, to < from {
                 throw call.usage("--from \(from.text) is after --to \(to.text)")
             }
-            options.type = call.value("type")
+            options.types = Set(call.values("type"))
             options.replace = call.flag("force")
             options.progress = call.output.progress()
             let store = try call.store(.read)

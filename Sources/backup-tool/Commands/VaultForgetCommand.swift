@@ -13,7 +13,7 @@ extension Command {
         options: Option.vaultAccess + [.profile, .lockWait, .dryRun, .maxUnused] + keepOptions + [
             .value(
                 "group-by", "WORDS", "Apply the policy to snapshots that share these (default: host,paths)", .anyText),
-            .value("host", "NAME", "Only snapshots of this machine"),
+            .value("host", "NAME", "Only snapshots of this machine", repeated: true),
             .value("tag", "TAGS", "Only snapshots with all of these tags, separated by commas", .tags, repeated: true),
             .flag("prune", "Then delete unreferenced data"),
         ],
@@ -79,9 +79,10 @@ extension Invocation {
     }
 
     fileprivate func plan(_ policy: RetentionPolicy, _ vault: Vault) throws -> RetentionPlan {
+        let hosts = values("host")
         let tags = values("tag").map { $0.split(separator: ",").map(String.init) }
         let chosen = try vault.everySnapshot().filter { snapshot in
-            (value("host").map { $0 == snapshot.file.hostname } ?? true)
+            (hosts.isEmpty || hosts.contains(snapshot.file.hostname))
                 && (tags.isEmpty
                     || tags.contains { wanted in
                         wanted.allSatisfy(snapshot.file.tags.contains)
