@@ -59,4 +59,40 @@ private func writeTwoWorks(_ bench: Workbench, keys: (String, String)) throws {
         try bench.tool(exit: 0, "import", "--store", "A.db", "c.bib", "--attachments", "later")
         #expect(try links(bench) == ["Work one": ["one"], "Other": []])
     }
+
+    @Test(arguments: [false, true])
+    func aFileThatAnEntryNamesByItsPath_goesToNoOtherWork(_ isEarlier: Bool) throws {
+        let bench = try Workbench()
+        let one = "@article{k1, author={A, B}, title={Work one}, year={2001}, file={:P/x.pdf:PDF}}\n"
+        let two = "@article{k2, author={C, D}, title={Stranger}, year={2002}, file={:x.pdf:PDF}}\n"
+        try bench.write("s/x.pdf", "two")
+        try bench.write("s/l.bib", isEarlier ? two : one + two)
+        try bench.write("o/l.bib", one)
+        if isEarlier { try bench.tool(exit: 3, "import", "--create", "--store", "A.db", "o/l.bib") }
+        for _ in 0..<2 {
+            let result = try bench.tool(
+                exit: isEarlier ? 0 : 3, "import", "--create", "--store", "A.db", "s/l.bib", "--attachments", "s")
+            #expect(isEarlier || result.stderr.contains("P/x.pdf: is named in s/l.bib, but was not found"))
+            #expect(try links(bench) == ["Work one": [], "Stranger": ["two"]], "\(result.stderr)")
+        }
+    }
+
+    @Test func aFileThatGotANumber_isTheOneThatItsWorkNames() throws {
+        let bench = try Workbench()
+        try bench.write("a/Paper.pdf", "one")
+        try bench.write("a/x.bib", "@misc{k1, title={Work one}, file={:Paper.pdf:PDF}}\n")
+        try bench.write("b/paper.pdf", "two")
+        try bench.write("b/x.bib", "@misc{k2, title={Work two}, file={:paper.pdf:PDF}}\n")
+        try bench.tool(["import", "--create", "--store", "A.db", "a/x.bib"])
+        try bench.tool(["import", "--store", "A.db", "b/x.bib"])
+        #expect(try links(bench) == ["Work one": ["one"], "Work two": ["two"]])
+        // Another file of that name is not its file.
+        try bench.write("c/paper.pdf", "three")
+        try bench.write("c.bib", "@misc{k3, title={Work three}}\n")
+        try bench.tool(["import", "--store", "A.db", "c.bib", "--attachments", "c"])
+        #expect(try links(bench)["Work two"] == ["two"])
+        // Without the file beside it, nothing is missing.
+        try bench.shell("rm b/paper.pdf")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "b/x.bib")
+    }
 }

@@ -58,8 +58,7 @@ struct AttachmentFolder {
         guard !OwnFiles(of: store).holds(path) else {
             throw BackupError(.refused, "it is a file of the store", at: path)
         }
-        let inLayout = Layout.attachmentFolders.contains(where: relative.hasPrefix)
-        let path = inLayout ? relative : "Attachments/" + relative
+        let path = Self.path(of: relative)
         try Store.check(path)
         // What the store has already is hashed where it lies; only what is new is copied.
         let known = try store.asset(path)
@@ -76,6 +75,11 @@ struct AttachmentFolder {
                     path: path, size: status.size, digest: try digest ?? Self.hash(source),
                     modifiedNanoseconds: status.modifiedNanoseconds), staged
             ))
+    }
+
+    /// The path in the store of a file that lies so below the folder.
+    static func path(of relative: String) -> String {
+        Layout.attachmentFolders.contains(where: relative.hasPrefix) ? relative : "Attachments/" + relative
     }
 
     private static func hash(_ file: FileHandle) throws -> SHA256Digest {
@@ -113,11 +117,11 @@ struct AttachmentFolder {
         }
     }
 
-    /// `publications` are those that entries of this import went into.
-    static func link(
-        _ files: [(name: String, place: String)], with publications: Set<ByteName>, _ intake: Intake
-    ) throws {
-        for path in try AttachmentLinks(intake.store, imported: publications).link(files) {
+    /// `named` knows the publications that entries of this import went into, and what they name.
+    static func link(_ files: [(name: String, place: String)], with named: NamedFiles?, _ intake: Intake) throws {
+        let links = try AttachmentLinks(
+            intake.store, imported: named?.publications ?? [], claims: named?.claims(in: intake.store) ?? [:])
+        for path in try links.link(files) {
             intake.note(
                 Finding(
                     .unlinked, .warning, path, "belongs to no publication or event; it is kept",

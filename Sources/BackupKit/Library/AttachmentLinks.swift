@@ -10,14 +10,26 @@ struct AttachmentLinks {
     private var files: [ByteName: [Field]] = [:]
     private var linked: Set<ByteName> = []
 
+    /// Who names a file by its exact path, and how.
+    struct Claim {
+        let localID: String
+        let names: [String]
+    }
+
+    /// By the path of the file.
+    typealias Claims = [ByteName: [Claim]]
+
+    private let claims: Claims
+
     private struct Named {
         let path: String
         let localID: String
     }
 
-    /// `imported` are the local ids of the publications that came, or came again, with the files.
-    init(_ store: Store, imported: Set<ByteName>) throws {
-        (self.store, self.imported) = (store, imported)
+    /// `imported` are the local ids of the publications that came, or came again, with the files. A file that one of them
+    /// claims belongs to nobody else who names a file of its name.
+    init(_ store: Store, imported: Set<ByteName>, claims: Claims = [:]) throws {
+        (self.store, self.imported, self.claims) = (store, imported, claims)
         try store.forEachLive(type: RecordType.publication) { stored in
             try note(stored.record.localID, Fields.parse(stored.record.fields))
         }
@@ -44,6 +56,7 @@ struct AttachmentLinks {
     /// file; else one in another Unicode form will do, as macOS writes names.
     private func owners(of paths: [String]) throws -> [[String]] {
         var found = Matches(named: named, paths: paths)
+        for (place, path) in paths.enumerated() { found.give(place, to: claims[ByteName(path)] ?? []) }
         found.match(key: { ByteName($0) })
         found.match(key: { $0 })
         for (place, path) in paths.enumerated() where found.owners[place].isEmpty {
@@ -65,6 +78,16 @@ struct AttachmentLinks {
             (self.named, self.paths) = (named, paths)
             owners = paths.map { _ in [] }
             isMatched = named.map { _ in false }
+        }
+
+        mutating func give(_ place: Int, to claims: [Claim]) {
+            if claims.isEmpty { return }
+            owners[place] = Set(claims.map(\.localID)).sorted()
+            for (index, name) in named.enumerated() where !isMatched[index] {
+                isMatched[index] = claims.contains { claim in
+                    sameBytes(claim.localID, name.localID) && claim.names.contains { sameBytes($0, name.path) }
+                }
+            }
         }
 
         /// Gives paths that have no owner yet to names that have no path yet.

@@ -108,7 +108,7 @@ public enum Importer {
                 let files = try attachments.map { try events?.take($0) ?? $0.take(into: intake) } ?? []
                 try events?.claim(files)
                 if attachments != nil {
-                    try AttachmentFolder.link(files, with: named?.publications ?? [], intake)
+                    try AttachmentFolder.link(files, with: named, intake)
                 }
                 try named?.reportMissing(to: intake)
                 try intake.writeSettings()

@@ -31,6 +31,8 @@ final class NamedFiles {
     private var folders: [ByteName: RootDirectory?] = [:]
     /// Folders that a `.bib` file's JabRef settings name, relative to it.
     private var jabRefFolders: [ByteName: [String]] = [:]
+    /// Files in the folder of attachments that entries name by their exact paths: the wishes, by the files' paths.
+    private var claims: [ByteName: [Int]] = [:]
     /// The files that were found, for who counts what is left.
     private(set) var taken: Set<ByteName> = []
     /// The publications that the entries of this import went into; only where a folder of attachments is linked with them.
@@ -160,7 +162,11 @@ final class NamedFiles {
             try file.status().isRegular
         else { return false }
         // What lies in the folder of attachments is taken there, and found by its name.
-        if let attachments, let real = Directory.real(path), real.hasPrefix(attachments + "/") { return true }
+        if let attachments, let real = Directory.real(path), real.hasPrefix(attachments + "/") {
+            let name = AttachmentFolder.path(of: String(real.dropFirst(attachments.utf8.count + 1)))
+            claims[ByteName(name), default: []].append(wish)
+            return true
+        }
         placeOfFile[ByteName(path)] = files.count
         files.append(Found(bibliography: wishes[wish].bibliography, file: path, relative: relative, wishes: [wish]))
         taken.insert(ByteName(path))
@@ -175,12 +181,28 @@ final class NamedFiles {
         for (owner, wishes) in Dictionary(grouping: placed, by: { ByteName($0.owner ?? "") })
             .sorted(by: { precedesBytewise($0.key.text, $1.key.text) })
         {
-            guard let record = try publication(owner.text, in: intake.store) else { continue }
-            let named = Publication.links(in: try Fields.parse(record.fields)).map(\.path)
-            let places = wishes.filter { wish in wish.isMark || named.contains { sameBytes($0, wish.link.path) } }
-                .compactMap(\.place)
+            let places = try wishes.filter { try isNamed($0, by: owner.text, in: intake.store) }.compactMap(\.place)
             try intake.store.addToSet(
                 Publication.linkedFiles, places, localID: owner.text, type: RecordType.publication)
+        }
+    }
+
+    /// Whether the publication still names the file that its entry named.
+    private func isNamed(_ wish: Wish, by owner: String, in store: Store) throws -> Bool {
+        guard let record = try publication(owner, in: store) else { return false }
+        return try wish.isMark
+            || Publication.links(in: Fields.parse(record.fields)).contains { sameBytes($0.path, wish.link.path) }
+    }
+
+    /// Which publications name files of the folder of attachments by their exact paths, and how.
+    func claims(in store: Store) throws -> AttachmentLinks.Claims {
+        try claims.compactMapValues { wishes in
+            let owners = try wishes.compactMap { wish -> AttachmentLinks.Claim? in
+                let wish = self.wishes[wish]
+                guard let owner = wish.owner, try isNamed(wish, by: owner, in: store) else { return nil }
+                return .init(localID: owner, names: wish.link.readings)
+            }
+            return owners.isEmpty ? nil : owners
         }
     }
 
@@ -216,7 +238,19 @@ extension Store {
     /// Whether a publication links a file that the store has by one of these names, or as another version of it.
     func hasFile(for names: [String], in fields: [Field]) throws -> Bool {
         try Fields.strings(Publication.linkedFiles, in: fields).contains { path in
-            try names.contains { Self.isVersion(path, of: $0) } && ifSound { try asset(path) } ?? nil != nil
+            try names.contains { Self.isVersion(path, of: $0) || Self.isNumbered(path, of: $0, in: fields) }
+                && ifSound { try asset(path) } ?? nil != nil
         }
+    }
+
+    /// Whether a file is called `name` with a number, as one that lies beside another file of that name, and the
+    /// publication names no file of the number itself.
+    private static func isNumbered(_ path: String, of name: String, in fields: [Field]) -> Bool {
+        let (file, name) = (lastComponent(of: path), lastComponent(of: name))
+        let dot = name.lastIndex(of: ".") ?? name.endIndex
+        guard file.hasPrefix(name[..<dot] + "_"), file.hasSuffix(name[dot...]) else { return false }
+        let number = file.dropFirst(name[..<dot].count + 1).dropLast(name[dot...].count)
+        guard Int(number).map({ (2..<1000).contains($0) }) == true else { return false }
+        return !Publication.links(in: fields).flatMap(\.readings).contains { lastComponent(of: $0) == file }
     }
 }
