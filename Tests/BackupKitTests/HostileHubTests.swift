@@ -67,6 +67,30 @@ import Testing
         }
     }
 
+    /// The name of a push is part of the tokens that the hub gives.
+    @Test(arguments: ["min", "max"])
+    func whateverStandsInAPushOfAHub_noSyncBlamesOthers(_ which: String) throws {
+        let names = ["'a:b:c'", "char(0x301) || 'x'"] + (isTorture ? Self.texts : [])
+        let numbers = isTorture ? Self.integers : []
+        let lies = [("id", names), ("first", numbers), ("last", numbers)].flatMap { column, values in
+            values.map { Lie(table: "push", column: column, value: $0) }
+        }
+        for lie in lies {
+            try withDevices("A", "B") { devices in
+                for number in 0..<6 { try devices.edit("A", "r\(number)", "{\"x\":\(number)}") }
+                _ = try devices["A"].batch(kind: "import", source: "test") {
+                    try place("Attachments/a.pdf", "bytes", in: devices["A"])
+                    return ((), summary: "")
+                }
+                try devices.sync("A", user: "ann")
+                try SQLite(devices.hubPath, .readWrite).execute(
+                    "UPDATE OR IGNORE push SET \(lie.column) = \(lie.value) WHERE last = (SELECT \(which)(last) FROM push)"
+                )
+                try check(devices, try FileHub(devices.hubPath), lie)
+            }
+        }
+    }
+
     /// Both devices sync; what is not there afterwards was named.
     private func check(_ devices: Devices, _ hub: FileHub, _ lie: Lie) throws {
         let before = try devices["A"].all().filter { !$0.isDeleted }

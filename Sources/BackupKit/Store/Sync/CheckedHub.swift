@@ -98,6 +98,8 @@ final class CheckedHub {
         }
     }
 
+    var forgetsItsTokens: BackupError { damaged("it does not know the places in its history that it names itself") }
+
     private func damaged(_ what: String, at location: String? = nil) -> BackupError {
         BackupError(
             .damaged, "the hub is damaged: \(what)", at: location ?? self.location,

@@ -330,7 +330,9 @@ extension FileHub: Hub {
     }
 
     private func position(of token: String) throws -> Int64 {
-        let parts = token.split(separator: ":", omittingEmptySubsequences: false)
+        // A push may be called whatever its device liked.
+        let parts = token.utf8.split(separator: UInt8(ascii: ":"), maxSplits: 2, omittingEmptySubsequences: false)
+            .map { String(Substring($0)) }
         guard parts.count == 3, parts[0] == id, let place = Int64(parts[1]), place >= 0,
             place < HubRecord.versions.upperBound, try parts[2] == mark(at: place) ?? ""
         else { throw HubError.tokenUnknown }

@@ -56,6 +56,8 @@ public final class Synchronizer {
     /// Rounds and batches in which somebody else was faster, before we give way.
     static let roundsMax = 100
     private static let fewChanges: Int64 = 100_000
+    /// So often one sync begins from nothing: hubs are brought back from a backup once, and not all the time.
+    private static let freshStartsMax = 10
 
     let store: Store
     let hub: CheckedHub
@@ -147,6 +149,7 @@ public final class Synchronizer {
     }
 
     private func converse() throws {
+        var unknownTokens = 0
         for _ in 0..<Self.roundsMax {
             do {
                 try confirmHistory()
@@ -160,6 +163,9 @@ public final class Synchronizer {
                 guard try pushAssets() else { continue }
                 if try push() && alone { return }
             } catch HubError.tokenUnknown {
+                unknownTokens += 1
+                // After a fresh start the hub has itself given every token that it is asked about.
+                guard unknownTokens < Self.freshStartsMax else { throw hub.forgetsItsTokens }
                 result.resynced = true
                 try startAgain()
             }
