@@ -67,7 +67,10 @@ public final class Store {
                 .exists, "already exists", at: path, remedy: "choose another path, or use this store")
         }
         let store = try createAside(path, clock: clock)
-        try store.publish()
+        do { try store.publish() } catch {
+            removeEmptyAssetFolder(of: path)
+            throw error
+        }
         return store
     }
 
@@ -102,7 +105,11 @@ public final class Store {
         try FileHandle.openForReading(temporary).sync()
         try AtomicFile.publish(temporary, as: path, replace: false)
         unpublished = nil
-        database = try Store.connect(path, .write)
+        do { database = try Store.connect(path, .write) } catch {
+            // A full disk has no room for the log: who is told that it failed finds no store.
+            for file in [path, path + "-wal", path + "-shm"] { unlink(file) }
+            throw error
+        }
     }
 
     deinit { if let unpublished { unlink(unpublished) } }
