@@ -18,7 +18,7 @@ final class EventLogs {
             let scan = try EventScan(
                 paths, for: intake.store, lineBytes: options.limits.lineBytes, options.progress)
             self.scan = scan
-            try media.find(scan.media, for: intake.store, dryRun: options.dryRun)
+            try find(scan.media)
         }
     }
 
@@ -31,9 +31,15 @@ final class EventLogs {
         } else {
             let load = try EventLoad(intake, paths, lineBytes: options.limits.lineBytes, rejects: rejects)
             try load.take(options.progress)
-            try media.find(load.media, for: intake.store, dryRun: options.dryRun)
+            try find(load.media)
         }
         try media.take(into: intake)
+    }
+
+    /// In one order, however the logs were read: of two names that fall together the first one is kept.
+    private func find(_ named: [(file: Int, path: String)]) throws {
+        let sorted = named.sorted { $0.file != $1.file ? $0.file < $1.file : precedesBytewise($0.path, $1.path) }
+        try media.find(sorted, for: intake.store, dryRun: options.dryRun)
     }
 
     /// Inside the batch, after the events.

@@ -82,7 +82,7 @@ struct EventScan {
                 let file = windows[start + offset].file
                 if result.hasLinesWithID { filesWithIDs.insert(file) }
                 if result.hasLinesWithoutID { filesWithoutIDs.insert(file) }
-                for path in result.media.map(\.text).sorted(by: precedesBytewise)
+                for path in result.media.map(\.text)
                 where named.insert(ByteName("\(file)/\(path)")).inserted {
                     media.append((file, path))
                 }
