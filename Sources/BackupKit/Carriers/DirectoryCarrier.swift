@@ -30,11 +30,21 @@ public struct DirectoryReader: CarrierReader {
             // Rounds down also before 1970.
             let seconds = floorDivide(status.modifiedNanoseconds, 1_000_000_000)
             let info = EntryInfo(path: path, size: status.isDirectory ? 0 : status.size, modified: seconds)
-            try meter.admit(info, isFolder: status.isDirectory)
+            do { try meter.admit(info, isFolder: status.isDirectory) } catch let error as BackupError {
+                guard let twin = entries.first(where: { Self.folded($0.path) == Self.folded(path) }) else {
+                    throw error
+                }
+                let reason = "its name differs from \(twin.path) only in case or Unicode form"
+                if limits.leavesOutOddFiles { return leaveOut(path, reason) }
+                throw BackupError(
+                    .refused, reason, at: "\(root.path)/\(path)", remedy: "give one of the two another name")
+            }
             if status.isRegular { entries.append(info) }
         }
         return (entries, findings)
     }
+
+    private static func folded(_ path: String) -> String { path.uppercased().lowercased() }
 
     /// Why a name cannot be read as a file of a backup, or nil.
     private func oddity(_ path: String, _ status: FileStatus) -> String? {

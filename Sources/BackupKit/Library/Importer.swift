@@ -241,8 +241,10 @@ public enum Importer {
     }
 
     private static func isBackupFolder(_ path: String) throws -> Bool {
-        try FileStatus.ofTarget("\(path)/\(Manifest.fileName)")?.isRegular == true
-            || FileStatus.ofTarget("\(path)/\(Layout.records)")?.isRegular == true
+        func has(_ name: String) throws -> Bool { try FileStatus.ofTarget("\(path)/\(name)")?.isRegular == true }
+        if try has(Layout.records) { return true }
+        let manifest = "\(path)/\(Manifest.fileName)"
+        return try has(Manifest.fileName) && (has(ChecksumFile.fileName) || !LayoutManifest.isForeign(manifest))
     }
 
     private static func sourcesBelow(_ root: String, _ attachments: String?, _ own: OwnFiles?) throws -> [Source] {
@@ -272,8 +274,10 @@ public enum Importer {
                 } catch let error as BackupError where error.isVerdict { leaveOut(path, error.message) }
             } else if status.isLink {
                 sources.append(.link(path))
-            } else {
+            } else if status.isRegular {
                 leftOut.append(relative)
+            } else {
+                leaveOut(path, "it is \(status.kindText)")
             }
         }
         if !leftOut.isEmpty { sources.append(.leftOut(root, leftOut)) }

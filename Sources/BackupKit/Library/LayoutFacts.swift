@@ -13,6 +13,20 @@ enum LayoutManifest: Sendable {
         case .none: nil
         }
     }
+
+    /// Whether a `manifest.json` is that of some other program: sound JSON that says nothing of a backup. Web apps and
+    /// browser extensions have files of this name.
+    static func isForeign(_ path: String) throws -> Bool {
+        let file = try FileHandle.openForReading(path)
+        // Ours names its format first; all before imbib's list of files is short.
+        let limit = 1 << 20
+        let bytes = try file.head(limit)
+        guard bytes.count < limit else { return false }
+        return bytes.withUnsafeBytes { bytes in
+            guard let json = try? JSON(parsing: bytes) else { return false }
+            return json["format"]?.string != Manifest.format && json["fileChecksums"] == nil
+        }
+    }
 }
 
 /// A carrier whose small files were read: enough to know what it is and to judge the rest.

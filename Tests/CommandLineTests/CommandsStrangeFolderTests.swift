@@ -1,0 +1,78 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// Folders in which files have names that mean something else here.
+@Suite struct CommandsStrangeFolderTests {
+    @Test(arguments: [#"{"name": "my app"}"#, "[1, 2]", #"{"format": 3, "files": {}}"#], ["web", "."])
+    func aManifestOfAnotherProgram_isAFileThatIsLeftOut(_ text: String, _ place: String) throws {
+        let bench = try Workbench()
+        try bench.write("root/\(place)/manifest.json", text)
+        try bench.write("root/web/a.bib", "@article{a, title={A}}\n")
+        let result = try bench.tool(exit: 3, "import", "root")
+        #expect(result.stderr.contains("manifest.json") && !result.stderr.contains("damage"), "\(result.stderr)")
+        #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == 1)
+    }
+
+    @Test func aDamagedManifestOfABackup_staysDamage() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@article{a, title={A}}\n")
+        try bench.tool(exit: 0, "import", "a.bib")
+        try bench.tool(exit: 0, "export", "-o", "own", "--only", "notes")
+        try bench.tool(exit: 0, "export", "-o", "app", "--format", "imbib")
+        try bench.shell("rm -f own/records.jsonl app/records.jsonl; cp -a own renamed; cp -a own cut; cp -a app appcut")
+        try bench.shell("sed -i 's/backup-tool-library/x/' renamed/manifest.json")
+        try bench.shell("truncate -s 60 cut/manifest.json; truncate -s -3 appcut/manifest.json")
+        for folder in ["renamed", "cut", "appcut"] {
+            let result = try bench.tool(exit: 4, "import", folder)
+            #expect(result.stderr.contains("damaged"), "\(folder): \(result.stderr)")
+        }
+    }
+
+    @Test func namesOfABackupThatDifferInCaseOnly_costTheSecondOne() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@article{a, title={A}}\n")
+        try bench.tool(exit: 0, "import", "a.bib")
+        try bench.tool(exit: 0, "export", "-o", "backup", "--format", "imbib")
+        try bench.shell("mkdir backup/Attachments; cd backup/Attachments; echo 1 > x.pdf; echo 2 > X.PDF")
+        let result = try bench.tool(exit: 3, "import", "backup", "--create", "--store", "new.db")
+        #expect(result.stderr.contains("x.pdf") && result.stderr.contains("X.PDF"), "\(result.stderr)")
+        #expect(try bench.json(exit: 0, "store", "info", "--store", "new.db")["records"]?["publications"]?.integer == 1)
+        let refused = try bench.tool(["verify", "backup"])
+        #expect(refused.status != 0 && refused.stderr.contains("another name"), "\(refused.stderr)")
+        #expect(refused.stderr.contains("x.pdf") && refused.stderr.contains("X.PDF"), "\(refused.stderr)")
+    }
+
+    @Test func aPipeInAFolder_isNoFileThatAttachmentsTakes() throws {
+        let bench = try Workbench()
+        try bench.write("root/a.bib", "@article{a, title={A}}\n")
+        try bench.shell("mkfifo root/pipe")
+        let result = try bench.tool(exit: 3, "import", "root")
+        #expect(result.stderr.contains("root/pipe: was left out: it is a device or a pipe"), "\(result.stderr)")
+        #expect(!result.stderr.contains("--attachments"), "\(result.stderr)")
+    }
+
+    /// The second one gets another name, and that is said.
+    @Test func theDryRunOfAnEventImport_namesTheFilesOfTheImport() throws {
+        let bench = try Workbench()
+        try bench.shell("mkdir -p log/photos; echo a > log/photos/a.jpg; echo A > log/photos/A.jpg")
+        let lines = ["a", "A"].map {
+            "{\"time\":\"2026-02-14T16:00+01:00\",\"type\":\"x\",\"photo\":\"photos/\($0).jpg\"}"
+        }
+        try bench.write("log/x.jsonl", lines.joined(separator: "\n"))
+        let plan = try bench.tool(exit: 3, "import", "log", "--dry-run").stdout
+        try bench.tool(exit: 3, "import", "log")
+        for file in try bench.files("store.db.assets") { #expect(plan.contains(file), "\(file): \(plan)") }
+    }
+
+    @Test func aStoreThatAFullDiskHasNoRoomFor_leavesNothing() throws {
+        let bench = try Workbench()
+        try bench.shell("mkdir small")
+        // Only root may mount.
+        let mount = try runProcess(["mount", "-t", "tmpfs", "-o", "size=300k", "tmpfs", bench.path("small")])
+        guard mount.status == 0 else { return }
+        defer { _ = try? runProcess(["umount", bench.path("small")]) }
+        try bench.tool(exit: 1, "store", "init", "--store", "small/s.db")
+        #expect(try bench.files("small").isEmpty)
+    }
+}
