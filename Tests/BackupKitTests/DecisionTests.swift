@@ -65,11 +65,21 @@ final class Office {
         _ = try ConflictResolver.resolve([conflict.id], with: word, in: stores[number])
     }
 
-    func sync(_ number: Int) throws {
+    /// The cite keys of the live publications.
+    func keys(of store: Store) throws -> [String: String] {
+        var found: [String: String] = [:]
+        try store.forEachLive(type: RecordType.publication) { stored in
+            let fields = try Fields.parse(stored.record.fields)
+            found[stored.record.localID] = Fields.string(Publication.citeKey, in: fields)
+        }
+        return found
+    }
+
+    @discardableResult func sync(_ number: Int) throws -> SyncResult {
         clock.advance()
         var options = SyncOptions()
         options.sleep = { _ in }
-        _ = try Synchronizer.sync(stores[number], with: hub, options)
+        return try Synchronizer.sync(stores[number], with: hub, options)
     }
 
     func settle(from first: Int = 0) throws {
@@ -83,6 +93,24 @@ final class Office {
         let queues = try stores.map { try Set($0.conflicts().map { Set([$0.existing, $0.incoming]) }) }
         #expect(Set(queues).count == 1, "\(comment): the queues differ")
         return (try works(of: stores[0]), queues[0].count)
+    }
+}
+
+/// A decision as somebody makes it about the works `a` and `b`.
+enum Verdict: Equatable {
+    case keep(Choice)
+    case renameSecond
+
+    static let all = Choice.allCases.map { Verdict.keep($0) } + [.renameSecond]
+
+    func make(_ office: Office, on number: Int) throws {
+        guard self == .renameSecond else {
+            if case .keep(let choice) = self { try office.decide(choice, "a", "b", on: number) }
+            return
+        }
+        let conflict = try office.conflict("a", "b", on: number)
+        let word = conflict.existing == "b" ? ConflictChoice.renameExisting : .renameIncoming
+        _ = try ConflictResolver.resolve([conflict.id], with: word, in: office.stores[number])
     }
 }
 
@@ -171,6 +199,37 @@ private let skews: [Int64] = [-86_400_000, -3_600_000, -1001, -1, 0, 1, 1001, 3_
                 try office.settle(from: isSecondFirst ? 1 : 0)
                 let (works, waiting) = try office.outcome("\(earlier), \(later)")
                 #expect(Set(works.keys) == ["a", "b"] && waiting == 0, "\(earlier), \(later): \(works)")
+            }
+        }
+    }
+
+    /// The later decision counts, whichever they are: all devices show what it alone would have left. Only a work that was
+    /// merged into one that the later decision deletes keeps that one alive, and the sync names the conflict.
+    @Test(arguments: Verdict.all, Verdict.all)
+    func ofAllPairsOfDecisions_theLaterOneCounts(_ earlier: Verdict, _ later: Verdict) throws {
+        for (isSecondFirst, isSecondEarlier) in [(false, false), (false, true), (true, false), (true, true)] {
+            try withQuickFolder { folder in
+                let office = try Office(folder, skews: [0, 0])
+                try office.add("a", on: 0)
+                try office.add("b", on: 1)
+                try office.settle()
+                let devices = isSecondEarlier ? [1, 0] : [0, 1]
+                try earlier.make(office, on: devices[0])
+                office.clock.advance()
+                try later.make(office, on: devices[1])
+                let alone = try office.keys(of: office.stores[devices[1]])
+                var findings: [Finding] = []
+                for _ in 0..<4 {
+                    for number in isSecondFirst ? [1, 0] : [0, 1] { findings += try office.sync(number).findings }
+                }
+                let comment = "\(earlier), then \(later); \(isSecondFirst), \(isSecondEarlier)"
+                let (works, waiting) = try office.outcome(comment)
+                if earlier == .keep(.merge), later == .keep(.keepSecond) {
+                    #expect(works == ["a": ["a", "b"], "b": ["b"]] && waiting == 1, "\(comment): \(works)")
+                    #expect(findings.contains { $0.code == .conflict && $0.subject == "k" }, "\(comment)")
+                } else {
+                    #expect(try office.keys(of: office.stores[0]) == alone && waiting == 0, "\(comment): \(alone)")
+                }
             }
         }
     }

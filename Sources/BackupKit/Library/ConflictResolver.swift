@@ -103,8 +103,18 @@ public final class ConflictResolver {
         let time = works.reduce(Timestamp.distantPast) { max($0, store.timeAfter($1.record)) }
         for work in works {
             guard let now = try store.record(work.record.id), !now.record.isLocalOnly else { continue }
-            try store.put(now.record.keptAlive(at: time.next), replacing: now)
+            try store.put(now.record.decided(at: time).keptAlive(at: time.next), replacing: now)
         }
+    }
+}
+
+extension Record {
+    /// The record with a cite key that is as old as a decision, also where it stays as it was: a decision of another device
+    /// about the same two works gives it another key only when it is later.
+    fileprivate func decided(at time: Timestamp) -> Record {
+        var record = self
+        record.fieldTimes[Publication.citeKey] = max(time, fieldTimes[Publication.citeKey] ?? time)
+        return record
     }
 }
 
@@ -174,7 +184,7 @@ extension ConflictResolver {
         if !sameBytes(new.fields, kept.record.fields) { try buryText(of: kept.record) }
         let isForAll = !new.isLocalOnly
         if isForAll || new != kept.record {
-            try store.put(isForAll ? new.keptAlive(at: time.next) : new, replacing: kept)
+            try store.put(isForAll ? new.decided(at: time).keptAlive(at: time.next) : new, replacing: kept)
         }
         try buryText(of: other.record)
         try store.bury(other, at: time)

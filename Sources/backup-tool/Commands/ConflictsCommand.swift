@@ -61,7 +61,10 @@ extension Command {
             stays. keep-both changes neither and closes the conflict. For two versions of a file there are keep-both, \
             keep-existing and keep-incoming. --keep WORK is keep-existing or keep-incoming, whichever keeps WORK.
 
-            When two devices decide one conflict before they sync, the later decision counts on both.
+            When two devices decide one conflict before they sync, the later decision counts on both. There is one \
+            exception: when one device merges both works and the other one then deletes the work that holds both, both \
+            works stay, the conflict waits again, and 'sync' names it.
+
             'undo' takes a decision back, and the conflict waits again.
             """,
         options: [

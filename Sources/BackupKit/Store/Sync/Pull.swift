@@ -163,11 +163,13 @@ extension Synchronizer {
         try arrived(record)
     }
 
-    /// Counts the conflicts that are on the list since this sync, and names those that other devices have found.
+    /// Counts the conflicts that are on the list since this sync, and names those that are not named yet.
     func reportConflicts(knownBefore: Set<RecordID>) throws {
         for conflict in try store.conflicts() where !knownBefore.contains(conflict.recordID) {
             result.conflicts += 1
-            guard newConflicts.contains(conflict.recordID) else { continue }
+            // What this sync has found itself is named already; one of before that waits again is not.
+            let isNamed = result.findings.contains { $0.code == .conflict && $0.subject == conflict.subject }
+            if isNamed, !newConflicts.contains(conflict.recordID) { continue }
             result.findings.append(
                 Finding(
                     .conflict, .warning, conflict.subject,
