@@ -67,6 +67,12 @@ enum ArchiveMagic {
                 throw BackupError(.damaged, "is empty", at: file.path, remedy: "it was cut off, or never written")
             }
             if let format = format(head) { return format }
+            if isText(head) {
+                throw BackupError(
+                    .refused, "is a text file, not an archive", at: file.path,
+                    remedy:
+                        "'backup-tool import' takes text files by their names: .bib for BibTeX, .jsonl for event logs")
+            }
             throw BackupError(
                 .refused, "not a recognised archive\(guess(head).map { ": \($0)" } ?? "")", at: file.path,
                 remedy: head.starts(with: Array("%PDF".utf8))
@@ -88,6 +94,14 @@ enum ArchiveMagic {
         // A tar whose first header was hit: better "damaged" than "no archive".
         if head.count > 262, head[257..<262].elementsEqual("ustar".utf8) { return .tar }
         return nil
+    }
+
+    /// Whether it is text that nothing is known of.
+    private static func isText(_ head: UnsafeRawBufferPointer) -> Bool {
+        head.allSatisfy { $0 >= 0x20 && $0 != 0x7F || (0x09...0x0D).contains($0) }
+            && !["%PDF", "age-encryption.org/", "-----BEGIN", "Salted__", "070701", "!<arch>"].contains {
+                head.starts(with: $0.utf8)
+            }
     }
 
     private static func guess(_ head: UnsafeRawBufferPointer) -> String? {

@@ -183,7 +183,7 @@ final class Intake {
         if outcome.clamped {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
         }
-        if record.hubBytes > CloudLimits.recordBytes { noteOversize(outcome.id.description) }
+        if record.hubBytes > CloudLimits.recordBytes { noteOversize(RecordLabel.ofLarge(record, outcome.id)) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
         count(record, outcome)
         if record.type == RecordType.publication { try notePublication(record, outcome) }

@@ -1,5 +1,10 @@
 /// What a person would call a record.
 public enum RecordLabel {
+    /// The id of a record; of what no person knows by an id, its description.
+    static func ofLarge(_ record: Record, _ id: RecordID) -> String {
+        record.type == RecordType.bibliographyPart ? text(of: record) : id.description
+    }
+
     public static func text(of record: Record) -> String {
         guard let fields = try? Fields.parse(record.fields) else { return record.type }
         let key = Fields.string(Publication.citeKey, in: fields)
@@ -18,6 +23,10 @@ public enum RecordLabel {
         case RecordType.conflict:
             return "conflict of \(Fields.strings("works", in: fields).joined(separator: " and "))"
         case RecordType.bibliographyPart:
+            if Fields.string("kind", in: fields) == BibliographyPart.order {
+                return "the order of the entries"
+                    + (Fields.string("file", in: fields).map { " of \($0.prefix { $0 != "#" })" } ?? "")
+            }
             return "text between entries" + (Fields.string("file", in: fields).map { " (\($0))" } ?? "")
         default: return title ?? Fields.string("name", in: fields) ?? record.type
         }

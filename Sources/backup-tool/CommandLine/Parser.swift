@@ -229,6 +229,11 @@ extension Command {
     /// What somebody may have meant who typed this in the place of a subcommand: one of a like name, or one of this name
     /// that stands below another command.
     func hint(for word: String) -> String? {
+        let reader = Command.root.command(at: [word == "ls" ? "list" : word])
+        let readsBackups = reader?.arguments.contains { if case .backup = $0.values { true } else { false } } == true
+        if name == Command.vault.name, readsBackups, let reader {
+            return "did you mean '\(reader.name) vault:V@latest'?"
+        }
         let below = subcommands.filter { $0.command(at: [word]) != nil }.map { "\($0.name) \(word)" }
         return below.isEmpty ? didYouMean(word, among: subcommands.map(\.name)) : didYouMean(below)
     }

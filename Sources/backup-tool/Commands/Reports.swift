@@ -132,6 +132,9 @@ extension IntakeResult {
                 ? "attachment of deleted records left out" : "attachments of deleted records left out")
         part(attachmentsRemoved, attachmentsRemoved == 1 ? "attachment removed" : "attachments removed")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
+        if parts.isEmpty, what == "import" {
+            part(attachmentsUnchanged, attachmentsUnchanged == 1 ? "attachment unchanged" : "attachments unchanged")
+        }
         let nothing = what == "restore" ? "The backup holds nothing that the store lacks" : "Nothing to \(what)"
         if parts.isEmpty { return dryRun ? "Dry run: \(nothing); nothing written." : "\(nothing)." }
         let list = parts.joined(separator: ", ")

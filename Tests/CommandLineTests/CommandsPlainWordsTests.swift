@@ -1,0 +1,42 @@
+import TestSupport
+import Testing
+
+/// Messages that name what is there, and what to do.
+@Suite struct CommandsPlainWordsTests {
+    @Test func aConfigurationThatIsNotThere_isRefusedByAll() throws {
+        let bench = try Workbench()
+        try bench.tool(exit: 0, "store", "init", "--store", "s.db")
+        for words in [
+            ["store", "info", "--store", "s.db"], ["vault", "snapshots", "--vault", "v"], ["undo", "--list"],
+        ] {
+            let refused = try bench.tool(words + ["--config", "nosuch.toml"])
+            #expect(refused.status != 0 && refused.stderr.contains("nosuch.toml"), "\(words): \(refused.stderr)")
+        }
+    }
+
+    @Test func whatReadsASnapshot_isHintedAt() throws {
+        let bench = try Workbench()
+        for (word, command) in [("restore", "restore"), ("ls", "list"), ("list", "list"), ("show", "show")] {
+            let refused = try bench.tool(exit: 64, "vault", word)
+            #expect(refused.stderr.contains("did you mean '\(command) vault:V@latest'?"), "\(refused.stderr)")
+        }
+        #expect(try !bench.tool(exit: 64, "vault", "import").stderr.contains("vault:V"))
+    }
+
+    @Test func whatAnImportFinds_isCalledWhatItIs() throws {
+        let bench = try Workbench()
+        try bench.write("notes.txt", "some text\n")
+        let text = try bench.tool(exit: 1, "import", "notes.txt").stderr
+        #expect(text.contains("is a text file") && text.contains(".bib"), "\(text)")
+        try bench.write("files/x.pdf", "x")
+        try bench.tool(exit: 3, "import", "--attachments", "files")
+        let again = try bench.tool(exit: 3, "import", "--attachments", "files").stderr
+        #expect(again.contains("1 attachment unchanged.") && !again.contains("Nothing"), "\(again)")
+        let key = String(repeating: "k", count: 100)
+        try bench.write("large.bib", (0..<10_000).map { "@misc{\(key)\($0), title={T\($0)}}\n" }.joined())
+        try bench.tool(exit: 0, "import", "large.bib", "--create", "--store", "large.db")
+        try bench.tool(exit: 0, "export", "--store", "large.db", "-o", "out")
+        let large = try bench.tool(exit: 3, "import", "out", "--create", "--store", "new.db").stderr
+        #expect(large.contains("the order of the entries of large.bib: is larger than 1 MB"), "\(large)")
+    }
+}
