@@ -243,6 +243,15 @@ import Testing
         }
     }
 
+    @Test func aHubThatKnowsNoTokenOfItsOwn_isCalledDamaged() throws {
+        try withDevices("A") { devices in
+            try devices.edit("A", "r", "{}")
+            let hub = EndlessHub(try FileHub(devices.hubPath), forgetsTokens: true)
+            let error = #expect(throws: BackupError.self) { try devices.sync("A", with: hub) }
+            #expect(error?.code == .damaged && error?.remedy?.contains("hub init") == true)
+        }
+    }
+
     @Test func versionsThatFallBackAreAnotherHistory() throws {
         try withDevices("A", "B") { devices in
             try editTwice(devices)
@@ -255,17 +264,21 @@ import Testing
     }
 }
 
-/// A hub that always says that there is more.
+/// A hub that always says that there is more, or that it does not know a token that it has given.
 private final class EndlessHub: Hub {
     let real: any Hub
+    private let forgetsTokens: Bool
 
-    init(_ real: any Hub) { self.real = real }
+    init(_ real: any Hub, forgetsTokens: Bool = false) { (self.real, self.forgetsTokens) = (real, forgetsTokens) }
 
     func identity() throws -> HubIdentity { try real.identity() }
-    func push(_ push: HubPush, by caller: String?) throws -> HubAnswer { try real.push(push, by: caller) }
+    func push(_ push: HubPush, by caller: String?) throws -> HubAnswer {
+        if forgetsTokens { throw HubError.tokenUnknown }
+        return try real.push(push, by: caller)
+    }
     func changes(after token: String?, limit: Int, for caller: String?) throws -> HubPage {
         var page = try real.changes(after: token, limit: limit, for: caller)
-        page.more = true
+        page.more = page.more || !forgetsTokens
         return page
     }
     func fetch(_ ids: [RecordID], for caller: String?) throws -> HubFetch { try real.fetch(ids, for: caller) }

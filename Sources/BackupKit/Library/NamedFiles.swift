@@ -238,8 +238,8 @@ extension Store {
     /// Whether a publication links a file that the store has by one of these names, or as another version of it.
     func hasFile(for names: [String], in fields: [Field]) throws -> Bool {
         try Fields.strings(Publication.linkedFiles, in: fields).contains { path in
-            try names.contains { Self.isVersion(path, of: $0) || Self.isNumbered(path, of: $0, in: fields) }
-                && ifSound { try asset(path) } ?? nil != nil
+            let isNamed = names.contains { Self.isVersion(path, of: $0) || Self.isNumbered(path, of: $0, in: fields) }
+            return try isNamed && ifSound { try asset(path) } ?? nil != nil
         }
     }
 
