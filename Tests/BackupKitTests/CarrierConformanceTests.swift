@@ -194,8 +194,10 @@ import Testing
         try withScratch { folder in
             #expect(code { _ = try CarrierOpener.open("\(folder)/none") } == .notFound)
             let strangers: [(String, String)] = [
-                ("%PDF-1.7 etc", "PDF"), ("age-encryption.org/v1\n", "age"), ("7z\u{BC}", "short"), ("short", "short"),
-                (String(repeating: "text ", count: 300), "not a recognised archive; "),
+                ("%PDF-1.7 etc", "PDF"), ("age-encryption.org/v1\n", "age"), ("\u{1}\u{2}", "short"),
+                ("short", "is a text file"),
+                (String(repeating: "text ", count: 300), "is a text file"),
+                (String(repeating: "\u{1}", count: 600), "not a recognised archive; "),
             ]
             for (content, word) in strangers {
                 try writeFile("\(folder)/f", Array(content.utf8))

@@ -96,26 +96,6 @@ final class Office {
     }
 }
 
-/// A decision as somebody makes it about the works `a` and `b`.
-enum Verdict: Equatable {
-    case keep(Choice)
-    case renameSecond
-
-    static let all = Choice.allCases.map { Verdict.keep($0) } + [.renameSecond]
-
-    func make(_ office: Office, on number: Int) throws {
-        guard self == .renameSecond else {
-            if case .keep(let choice) = self { try office.decide(choice, "a", "b", on: number) }
-            return
-        }
-        let conflict = try office.conflict("a", "b", on: number)
-        let word = conflict.existing == "b" ? ConflictChoice.renameExisting : .renameIncoming
-        _ = try ConflictResolver.resolve([conflict.id], with: word, in: office.stores[number])
-    }
-}
-
-enum Choice: CaseIterable { case merge, keepFirst, keepSecond, renameFirst, keepBoth }
-
 /// Behind, a little behind, together, a little ahead, ahead.
 private let skews: [Int64] = [-86_400_000, -3_600_000, -1001, -1, 0, 1, 1001, 3_600_000, 86_400_000]
 
