@@ -55,8 +55,9 @@ import Testing
     /// The second one gets another name, and that is said.
     @Test func theDryRunOfAnEventImport_namesTheFilesOfTheImport() throws {
         let bench = try Workbench()
-        try bench.shell("mkdir -p log/photos; echo a > log/photos/a.jpg; echo A > log/photos/A.jpg")
-        let lines = ["a", "A"].map {
+        let names = "aAbBcCdDeEfF".map(String.init)
+        for name in names { try bench.write("log/photos/\(name).jpg", name) }
+        let lines = names.map {
             "{\"time\":\"2026-02-14T16:00+01:00\",\"type\":\"x\",\"photo\":\"photos/\($0).jpg\"}"
         }
         try bench.write("log/x.jsonl", lines.joined(separator: "\n"))
