@@ -99,12 +99,14 @@ enum ArchiveMagic {
     /// Whether it is text that nothing is known of.
     private static func isText(_ head: UnsafeRawBufferPointer) -> Bool {
         head.allSatisfy { $0 >= 0x20 && $0 != 0x7F || (0x09...0x0D).contains($0) }
-            && !["%PDF", "age-encryption.org/", "-----BEGIN", "Salted__", "070701", "!<arch>"].contains {
-                head.starts(with: $0.utf8)
-            }
+            && knownKind(of: head) == nil && !head.starts(with: "-----BEGIN".utf8)
     }
 
     private static func guess(_ head: UnsafeRawBufferPointer) -> String? {
+        knownKind(of: head) ?? (head.count < TarHeader.blockSize ? "the file is too short" : nil)
+    }
+
+    private static func knownKind(of head: UnsafeRawBufferPointer) -> String? {
         let known: [([UInt8], String)] = [
             (Array("%PDF".utf8), "it is a PDF"),
             (Array("age-encryption.org/".utf8), "it is encrypted with age"),
@@ -118,8 +120,7 @@ enum ArchiveMagic {
             (Array("070701".utf8), "it is a cpio archive, which is not supported"),
             (Array("!<arch>".utf8), "it is an ar archive, which is not supported"),
         ]
-        if let match = known.first(where: { head.starts(with: $0.0) }) { return match.1 }
-        return head.count < TarHeader.blockSize ? "the file is too short" : nil
+        return known.first { head.starts(with: $0.0) }?.1
     }
 }
 

@@ -67,20 +67,28 @@ extension Intake {
 extension LayoutViews {
     /// The local ids of the backup's records that link each of these paths. Nil where it has no records to say it.
     fileprivate func claims(on paths: Set<ByteName>) throws -> [ByteName: Set<String>]? {
-        guard let file = sound(Layout.records) else { return nil }
         var found: [ByteName: Set<String>] = [:]
-        var reader = LineReader(limit: limits.lineBytes)
-        func take(_ line: LineReader.Line) throws {
-            // What cannot be read is named by who takes it.
-            guard let bytes = line.bytes, RecordFiles.mayName(bytes), let record = try? Record(parsing: bytes) else {
-                return
-            }
-            for path in (try? Store.links(of: record)) ?? [] where paths.contains(ByteName(path)) {
+        let hasRecords = try forEachNaming { record, fields in
+            for path in RecordFiles.links(in: fields, type: record.type) where paths.contains(ByteName(path)) {
                 found[ByteName(path), default: []].insert(record.localID)
             }
         }
+        return hasRecords ? found : nil
+    }
+
+    /// Visits the living records of the backup that name files, also those that nobody asked for. What cannot be read is
+    /// named by who takes it. Returns whether the backup has its records.
+    func forEachNaming(_ body: (Record, [Field]) throws -> Void) throws -> Bool {
+        guard let file = sound(Layout.records) else { return false }
+        var reader = LineReader(limit: limits.lineBytes)
+        func take(_ line: LineReader.Line) throws {
+            guard let bytes = line.bytes, RecordFiles.mayName(bytes), let record = try? Record(parsing: bytes),
+                !record.isDeleted, let fields = try? Fields.parse(record.fields)
+            else { return }
+            try body(record, fields)
+        }
         try FileHandle.openText(file).forEachChunk { try reader.feed($0, take) }
         try reader.finish(take)
-        return found
+        return true
     }
 }

@@ -59,18 +59,23 @@ struct EventMedia {
         let logs = roots.flatMap(\.files).reduce(into: [ByteName: Set<Int>]()) {
             $0[ByteName($1.path), default: []].formUnion($1.logs)
         }
+        // What these logs call so is no other name of theirs.
+        let others = open?.paths.subtracting((logs.keys.map(\.text) + missing.map(\.path)).map(Self.usualPlace)) ?? []
         for root in roots {
             let places = try root.copies.places(into: intake, leavesDeleted: true) { number, path in
                 try isMeantElsewhere(path, open, than: logs[ByteName(root.files[number].path)] ?? [])
             }
             for (file, place) in zip(root.files, places) {
                 let usual = RecordFiles.place(ofMedia: file.path)
-                guard let place, !sameBytes(place, usual) || open?.hasVersion(of: usual) == true else { continue }
+                let isRenamed = others.contains { Store.isVersionBeside($0.text, of: usual) }
+                guard let place, isRenamed || !sameBytes(place, usual) else { continue }
                 for log in file.logs { moved[log, default: [:]][ByteName(usual)] = place }
             }
         }
         try relink(moved, intake.store)
     }
+
+    private static func usualPlace(_ path: String) -> ByteName { ByteName(RecordFiles.place(ofMedia: path)) }
 
     /// `files` are those of a folder of attachments, by the paths that they usually get.
     mutating func claim(_ files: [(name: String, place: String)], _ intake: Intake) throws {
@@ -173,10 +178,7 @@ extension Store {
     private func openNames(of record: Record, _ moved: [ByteName: String]) throws -> [ByteName: String] {
         var names: [ByteName: String] = [:]
         for link in try Self.links(of: record) where try asset(link) == nil {
-            let found = moved.first {
-                parent(of: $0.key.text) == parent(of: link) && Self.isVersion(link, of: $0.key.text)
-            }
-            names[ByteName(link)] = found?.value
+            names[ByteName(link)] = moved.first { Self.isVersionBeside(link, of: $0.key.text) }?.value
         }
         return names
     }

@@ -44,7 +44,7 @@ extension Intake {
         guard RecordFiles.mediaKeys.contains(field.name), let path = Fields.string(field.name, in: [field]),
             let mine = Fields.string(field.name, in: [Field(field.name, own)])
         else { return false }
-        return parent(of: mine) == parent(of: path) && Store.isVersion(mine, of: path)
+        return Store.isVersionBeside(mine, of: path)
     }
 
     private func isPart(_ own: String, of field: Field) -> Bool {

@@ -96,7 +96,8 @@ final class NamedFiles {
         // What stays deleted brings no files.
         try dropWishes(in: intake.store)
         for index in wishes.indices { try find(index) }
-        let open = try files.isEmpty ? nil : OpenLinks(intake.store)
+        let open = try OpenLinks(
+            intake.store, among: Set(files.map { ByteName(AttachmentFolder.path(of: $0.relative)) }))
         for (number, bibliography) in Set(files.map { ByteName($0.bibliography) }).map(\.text)
             .sorted(by: precedesBytewise).enumerated()
         {
@@ -107,7 +108,7 @@ final class NamedFiles {
             let mine = files.filter { sameBytes($0.bibliography, bibliography) }
             for file in mine { try staged.add(file.file, as: file.relative, for: intake.store, dryRun: dryRun) }
             let places = try staged.places(into: intake) { number, path in
-                open?.mean(path) { Set(mine[number].wishes.compactMap { wishes[$0].owner }) } ?? false
+                open.mean(path) { Set(mine[number].wishes.compactMap { wishes[$0].owner }) }
             }
             for (file, place) in zip(mine, places) {
                 for wish in file.wishes { wishes[wish].place = place }
@@ -181,16 +182,16 @@ final class NamedFiles {
         for (owner, wishes) in Dictionary(grouping: placed, by: { ByteName($0.owner ?? "") })
             .sorted(by: { precedesBytewise($0.key.text, $1.key.text) })
         {
-            let places = try wishes.filter { try isNamed($0, by: owner.text, in: intake.store) }.compactMap(\.place)
+            guard let record = try publication(owner.text, in: intake.store) else { continue }
+            let places = try wishes.filter { try isNamed($0, by: record) }.compactMap(\.place)
             try intake.store.addToSet(
                 Publication.linkedFiles, places, localID: owner.text, type: RecordType.publication)
         }
     }
 
     /// Whether the publication still names the file that its entry named.
-    private func isNamed(_ wish: Wish, by owner: String, in store: Store) throws -> Bool {
-        guard let record = try publication(owner, in: store) else { return false }
-        return try wish.isMark
+    private func isNamed(_ wish: Wish, by record: Record) throws -> Bool {
+        try wish.isMark
             || Publication.links(in: Fields.parse(record.fields)).contains { sameBytes($0.path, wish.link.path) }
     }
 
@@ -199,7 +200,9 @@ final class NamedFiles {
         try claims.compactMapValues { wishes in
             let owners = try wishes.compactMap { wish -> AttachmentLinks.Claim? in
                 let wish = self.wishes[wish]
-                guard let owner = wish.owner, try isNamed(wish, by: owner, in: store) else { return nil }
+                guard let owner = wish.owner, let record = try publication(owner, in: store),
+                    try isNamed(wish, by: record)
+                else { return nil }
                 return .init(localID: owner, names: wish.link.readings)
             }
             return owners.isEmpty ? nil : owners
@@ -237,20 +240,17 @@ final class NamedFiles {
 extension Store {
     /// Whether a publication links a file that the store has by one of these names, or as another version of it.
     func hasFile(for names: [String], in fields: [Field]) throws -> Bool {
-        try Fields.strings(Publication.linkedFiles, in: fields).contains { path in
-            let isNamed = names.contains { Self.isVersion(path, of: $0) || Self.isNumbered(path, of: $0, in: fields) }
+        func isNamedItself(_ path: String) -> Bool {
+            Publication.links(in: fields).flatMap(\.readings).contains {
+                lastComponent(of: $0) == lastComponent(of: path)
+            }
+        }
+        return try Fields.strings(Publication.linkedFiles, in: fields).contains { path in
+            let isNamed = names.contains { name in
+                // A publication may name a file with such a number itself.
+                Self.isVersion(path, of: name) && !(Self.isNumbered(path, of: name) && isNamedItself(path))
+            }
             return try isNamed && ifSound { try asset(path) } ?? nil != nil
         }
-    }
-
-    /// Whether a file is called `name` with a number, as one that lies beside another file of that name, and the
-    /// publication names no file of the number itself.
-    private static func isNumbered(_ path: String, of name: String, in fields: [Field]) -> Bool {
-        let (file, name) = (lastComponent(of: path), lastComponent(of: name))
-        let dot = name.lastIndex(of: ".") ?? name.endIndex
-        guard file.hasPrefix(name[..<dot] + "_"), file.hasSuffix(name[dot...]) else { return false }
-        let number = file.dropFirst(name[..<dot].count + 1).dropLast(name[dot...].count)
-        guard Int(number).map({ (2..<1000).contains($0) }) == true else { return false }
-        return !Publication.links(in: fields).flatMap(\.readings).contains { lastComponent(of: $0) == file }
     }
 }

@@ -3,22 +3,15 @@ struct PurgedFiles {
     /// The purged record that names a file, by the file's name in the backup.
     private var owners: [ByteName: RecordID] = [:]
 
-    /// Reads the backup's records, also those that nobody asked for: only they say whose a file is.
-    init(_ store: Store, records path: String, limits: ReadLimits) throws {
+    /// Only the backup's records say whose a file is.
+    init(_ store: Store, _ views: LayoutViews) throws {
         guard try store.hasPurged() else { return }
         var named: Set<ByteName> = []
-        var reader = LineReader(limit: limits.lineBytes)
-        func take(_ line: LineReader.Line) throws {
-            guard let bytes = line.bytes, bytes.count > 0,
-                let record = try store.ifReadable({ try Record(parsing: bytes) }), !record.isDeleted,
-                let fields = try store.ifReadable({ try Fields.parse(record.fields) })
-            else { return }
+        _ = try views.forEachNaming { record, fields in
             let paths = RecordFiles.paths(in: fields).map { ByteName($0) }
             guard try store.isPurged(record) else { return named.formUnion(paths) }
             for path in paths { owners[path] = record.id }
         }
-        try FileHandle.openText(path).forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
         for path in named { owners[path] = nil }
     }
 
@@ -28,9 +21,7 @@ struct PurgedFiles {
 extension Intake {
     /// Must run inside the batch, before files are taken.
     func findPurgedFiles(_ views: LayoutViews) throws {
-        purgedFiles = try views.sound(Layout.records).map {
-            try PurgedFiles(store, records: $0, limits: views.limits)
-        }
+        purgedFiles = try PurgedFiles(store, views)
     }
 
     /// Whether a file of a backup was purged with its record. It is left out and named, unless the store has it or a living

@@ -145,15 +145,29 @@ extension Store {
 
     /// Whether a file is called `name`, or as a file of that name is called beside another one.
     static func isVersion(_ path: String, of name: String) -> Bool {
-        let (file, name) = (lastComponent(of: path), lastComponent(of: name))
-        if file == name { return true }
-        // `a_2.pdf`, `a_conflict_2026-11-24.pdf`, `a_missing_0123abcd.pdf`
-        let (stem, ending) = parts(of: name, "_")
-        guard file.hasPrefix(stem), file.hasSuffix(ending), file.utf8.count > stem.utf8.count + ending.utf8.count else {
-            return false
-        }
-        let mark = file.dropFirst(stem.count).dropLast(ending.count)
-        return mark.hasPrefix("conflict_") || mark.hasPrefix("missing_") || mark.allSatisfy { ("0"..."9").contains($0) }
+        guard lastComponent(of: path) != lastComponent(of: name) else { return true }
+        guard let mark = mark(of: path, beside: name) else { return false }
+        return mark.hasPrefix("conflict_") || mark.hasPrefix("missing_") || isNumber(mark)
+    }
+
+    /// The same for paths in one folder.
+    static func isVersionBeside(_ path: String, of other: String) -> Bool {
+        parent(of: path) == parent(of: other) && isVersion(path, of: other)
+    }
+
+    /// Whether a file is called `name` with a number, as one whose name falls together with that of another file.
+    static func isNumbered(_ path: String, of name: String) -> Bool {
+        mark(of: path, beside: name).map(isNumber) ?? false
+    }
+
+    private static func isNumber(_ mark: Substring) -> Bool { Int(mark).map { (2..<1000).contains($0) } ?? false }
+
+    /// `2` of `a_2.pdf` beside `a.pdf`; also of `a_conflict_2026-11-24.pdf` and `a_missing_0123abcd.pdf`.
+    private static func mark(of path: String, beside name: String) -> Substring? {
+        let file = lastComponent(of: path)
+        let (stem, ending) = parts(of: lastComponent(of: name), "_")
+        guard file.hasPrefix(stem), file.hasSuffix(ending), file.count >= stem.count + ending.count else { return nil }
+        return file.dropFirst(stem.count).dropLast(ending.count)
     }
 
     /// What a record calls a file that it names, that is not here, and whose path has a file of others.

@@ -52,6 +52,11 @@ struct UnsentLinks {
 
     private func read() throws -> Set<ByteName> {
         var found: Set<ByteName> = []
+        // What the hub has as it is here links what it links there.
+        guard try store.database.integer("SELECT EXISTS (SELECT 1 FROM record WHERE clean_at IS NOT change)") != 0
+        else {
+            return found
+        }
         try store.forEachLinking { stored in
             let links = try Store.links(of: stored.record)
             guard !links.isEmpty else { return }
@@ -80,11 +85,6 @@ struct OpenLinks {
     }
 
     var paths: Set<ByteName> { Set(owners.keys) }
-
-    /// Whether one of the paths is what a record calls a file of this name.
-    func hasVersion(of path: String) -> Bool {
-        owners.keys.contains { parent(of: $0.text) == parent(of: path) && Store.isVersion($0.text, of: path) }
-    }
 
     /// Whether records name a path of which none of these local ids is one.
     func mean(_ path: String, by claimants: () throws -> Set<String>) rethrows -> Bool {

@@ -86,8 +86,9 @@ struct StoreRepair {
 
     /// What a backup was asked for and does not have, no second repair from it mends.
     private func afterBackup(_ finding: Finding) -> Finding {
-        guard source != nil, [.recordDamaged, .recordChanged].contains(finding.code),
-            finding.remedy?.contains("store repair --from BACKUP'") == true
+        let ofBackups = [StoreCheck.repairFrom, StoreCheck.repairOrGiveUp]
+        guard source != nil, [.recordDamaged, .recordChanged].contains(finding.code), let remedy = finding.remedy,
+            ofBackups.contains(remedy)
         else { return finding }
         let giveUp = finding.code == .recordChanged ? "keeps it as it is" : "goes on without it"
         let message = "\(finding.message); this backup has no sound version of it"

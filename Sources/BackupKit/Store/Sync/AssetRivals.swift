@@ -58,9 +58,11 @@ extension Synchronizer {
         // Files that the hub does not know, under paths that records of other devices name.
         var unknown: Set<ByteName> = []
         for (path, linking) in try namedPaths(in: incoming) where damagedAssets[path] == nil {
-            guard let mine = try store.ifSound({ try meant(by: path.text) }) ?? nil else { continue }
-            let isAwaited = try store.asset(path.text) == nil
             let known = try store.hubAsset(path.text)
+            guard let own = try store.ifSound({ try store.asset(path.text) }), let mine = own ?? known?.awaited else {
+                continue
+            }
+            let isAwaited = own == nil
             let base = isAwaited ? mine.digest.hex : known?.base
             if !isAwaited, base == mine.digest.hex { continue }
             // Whoever links a path for the first time means the hub's file, and not the version that nobody has seen yet.
@@ -169,7 +171,7 @@ extension Synchronizer {
         for (number, mine) in files.enumerated() {
             let copy = try setAside(mine, as: "ours-\(number)", in: folder)
             let changed = try store.removeAsset(mine)
-            if let path = try copy == nil ? changed ?? keep(mine, from: nil) : keep(mine, from: copy) {
+            if let path = try (copy == nil ? changed : nil) ?? keep(mine, from: copy) {
                 moved[ByteName(mine.path)] = path
             }
         }
@@ -217,7 +219,8 @@ extension Synchronizer {
     /// Keeps a file under a name beside the one that has its path now. Returns that name, also of a file that is not in the
     /// store's folder. Nil where it needs none.
     private func keep(_ mine: Asset, from copy: String?) throws -> String? {
-        guard let path = try nameBeside(mine), try store.asset(path) == nil else { return try nameBeside(mine) }
+        guard let path = try nameBeside(mine) else { return nil }
+        if try store.asset(path) != nil { return path }
         guard let copy else {
             try addLost(mine, as: path)
             return path
