@@ -30,15 +30,17 @@ private struct LogWorld {
         let uuid = copy.map { "A0B1C2D3-E4F5-4A6B-8C7D-0000000000\(text)\($0)" }
         let id = uuid.map { "\"id\":\"\(lower ? $0.lowercased() : $0)\"," } ?? ""
         let times = created ? ",\"created_at\":\"2026-02-14T14:00:00+01:00\"" : ""
-        return "{\(id)\"time\":\"2026-02-14T15:0\(text):00+01:00\",\"type\":\"eten\"\(times)}"
+        let photo = text == 2 ? ",\"photo\":\"p.jpg\"" : ""
+        return "{\(id)\"time\":\"2026-02-14T15:0\(text):00+01:00\",\"type\":\"eten\"\(photo)\(times)}"
     }
 
     mutating func act() throws {
         let name = devices.names[random.below(devices.names.count)]
         devices.clock.advance()
-        switch random.below(8) {
+        switch random.below(9) {
         case 0...3: try importLog(name)
         case 4: try edit(name)
+        case 5: try importStranger(name)
         default:
             story.append("\(name) syncs")
             try devices.sync(name)
@@ -62,8 +64,38 @@ private struct LogWorld {
         let path = "\(devices.folder)/\(logs).jsonl"
         logs += 1
         try writeFile(path, lines.map { $0 + "\n" }.joined())
-        story.append("\(name) imports \(lines)")
+        // A log may come without its photo.
+        let hasPhoto = random.below(3) > 0
+        if hasPhoto { try writeFile("\(devices.folder)/p.jpg", Self.photo) }
+        story.append("\(name) imports \(lines) \(hasPhoto)")
+        defer { try? Directory.removeTree("\(devices.folder)/p.jpg") }
         _ = try Importer.run([path], into: devices[name], ImportOptions())
+    }
+
+    private static let photo = "the photo of 2"
+    private static let strangersPhoto = "another photo of that name"
+
+    /// A log of something else, with a photo of the same name.
+    private mutating func importStranger(_ name: String) throws {
+        let folder = "\(devices.folder)/stranger"
+        if try FileStatus.ofName(folder) == nil { try Directory.create(folder) }
+        try writeFile("\(folder)/p.jpg", Self.strangersPhoto)
+        let line = #"{"id":"stranger","time":"2026-02-14T16:00:00+01:00","type":"eten","photo":"p.jpg"}"#
+        try writeFile("\(folder)/log.jsonl", line + "\n")
+        story.append("\(name) imports the stranger")
+        _ = try Importer.run(["\(folder)/log.jsonl"], into: devices[name], ImportOptions())
+    }
+
+    private func judgePhotos(_ live: [Record], in store: Store) throws {
+        for event in live where event.fields.contains("T15:02:00") || event.localID == "stranger" {
+            let photo = event.localID == "stranger" ? Self.strangersPhoto : Self.photo
+            for path in try Store.links(of: event) {
+                guard let found = try store.asset(path)?.digest else { continue }
+                #expect(
+                    found == SHA256Digest.of(photo),
+                    "\(event.fields)\n\(store.path)\n\(story.joined(separator: "\n"))")
+            }
+        }
     }
 
     /// A person writes a note.
@@ -103,6 +135,7 @@ private struct LogWorld {
             #expect(
                 edits == 0 || live.contains { $0.fields.contains("\"n\(edits)\"") },
                 "the last note is lost\n\(story.joined(separator: "\n"))")
+            try judgePhotos(live, in: store)
             #expect(try store.all() == first, "\(story.joined(separator: "\n"))")
             #expect(try StoreCheck.run(store).findings.isEmpty)
         }
@@ -121,6 +154,33 @@ private struct LogWorld {
             var world = LogWorld(seed, devices)
             for _ in 0...world.random.below(9) { try world.act() }
             try world.judge()
+        }
+    }
+
+    /// One device has the log with its photo, the other one has the other form of it, and no photo.
+    @Test(arguments: [true, false], [true, false])
+    func anEventThatIsJoined_keepsItsPhoto(aHasIDs: Bool, photoIsOnA: Bool) throws {
+        try withDevices("A", "B") { devices in
+            func take(on name: String, hasID: Bool, hasPhoto: Bool) throws {
+                devices.clock.advance()
+                let folder = "\(devices.folder)/\(name)"
+                try Directory.create(folder)
+                let id = hasID ? "\"id\":\"A0B1C2D3-E4F5-4A6B-8C7D-000000000001\"," : ""
+                try writeFile(
+                    "\(folder)/log.jsonl",
+                    "{\(id)\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\",\"photo\":\"p.jpg\"}\n")
+                if hasPhoto { try writeFile("\(folder)/p.jpg", "its photo") }
+                _ = try Importer.run(["\(folder)/log.jsonl"], into: devices[name], ImportOptions())
+            }
+            try take(on: "A", hasID: aHasIDs, hasPhoto: photoIsOnA)
+            try take(on: "B", hasID: !aHasIDs, hasPhoto: !photoIsOnA)
+            try devices.syncAll(rounds: 3)
+            for store in devices.stores {
+                let live = try store.all().filter { !$0.isDeleted && $0.type == RecordType.event }
+                #expect(live.count == 1, "\(live.map(\.fields))")
+                let path = try #require(try live.flatMap { try Store.links(of: $0) }.first)
+                #expect(try store.asset(path)?.digest == SHA256Digest.of("its photo"), "\(live.map(\.fields))")
+            }
         }
     }
 

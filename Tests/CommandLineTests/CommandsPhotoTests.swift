@@ -222,4 +222,23 @@ struct CommandsPhotoTests {
         #expect(try shown(in: "store.db", bench) == ["small": "small", "big": "BIG"])
         #expect(try bench.json(exit: 0, "import", "log")["writes"]?.integer == 0)
     }
+
+    /// An app gives its lines ids later, or a log comes as it was before.
+    @Test(arguments: [["plain", "ids"], ["ids", "plain"], ["plain", "plain"], ["ids", "ids"]])
+    func aLogWhosePhotoGaveWay_changesNothingWhenItComesAgain(forms: [String]) throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.write("plain/photos/IMG_1.jpg", "a photo of bob")
+        try bench.shell("sed 's/\"id\":\"bob\",//' bob/2026-02-14.jsonl > plain/2026-02-14.jsonl; mv bob ids")
+        try bench.tool(exit: 0, "import", "ann", "--create")
+        try bench.tool(exit: 3, "import", forms[0])
+        let second = try bench.tool(exit: 0, "import", forms[1]).stderr
+        #expect(second.contains(forms == ["plain", "ids"] ? "1 updated" : "1 unchanged"), "\(second)")
+        for log in forms + ["ann"] {
+            let again = try bench.tool(exit: 0, "import", log).stderr
+            #expect(again.contains("1 unchanged"), "\(again)")
+        }
+        let found = try shown(in: "store.db", bench)
+        #expect(found.count == 2 && Set(found.values) == Set(all.values), "\(found)")
+    }
 }

@@ -13,11 +13,20 @@ enum EventText {
     }
 
     static func withoutID(_ fields: [Field]) throws -> [String] {
+        try texts(fields, without: [["id", "localId"], ["id", "localId", "created_at", "modified_at"]])
+    }
+
+    /// What the line of an event that has no id said.
+    static func asWritten(_ fields: [Field]) throws -> [String] { try texts(fields, without: [[]]) }
+
+    private static func texts(_ fields: [Field], without names: [[String]]) throws -> [String] {
         var texts: [String] = []
-        for added in [["id", "localId"], ["id", "localId", "created_at", "modified_at"]] {
-            let rest = fields.filter { !added.contains($0.name) }
-            let text = String(decoding: try Fields.canonical(Fields.text(rest)), as: UTF8.self)
-            if !texts.contains(text) { texts.append(text) }
+        for spelled in [fields, RecordFiles.asInLog(fields)].compactMap(\.self) {
+            for names in names {
+                let rest = spelled.filter { !names.contains($0.name) }
+                let text = String(decoding: try Fields.canonical(Fields.text(rest)), as: UTF8.self)
+                if !texts.contains(text) { texts.append(text) }
+            }
         }
         return texts
     }

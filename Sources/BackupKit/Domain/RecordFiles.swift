@@ -44,6 +44,21 @@ enum RecordFiles {
         }
     }
 
+    /// The path that a file had before it gave way to another one: `a_conflict_2026-03-01.pdf` → `a.pdf`.
+    static func formerPath(_ path: String) -> String? {
+        let marks = ["_conflict_", "_missing_"].compactMap { path.ranges(of: $0).last }
+        guard let mark = marks.max(by: { $0.lowerBound < $1.lowerBound }), !path[mark.upperBound...].contains("/")
+        else { return nil }
+        let ending = path[mark.upperBound...].lastIndex(of: ".").map { path[$0...] } ?? ""
+        return "\(path[..<mark.lowerBound])\(ending)"
+    }
+
+    /// The fields of an event as its log spelled them, where files of it gave way to others since.
+    static func asInLog(_ fields: [Field]) -> [Field]? {
+        let former = media(in: fields).map(place).compactMap { path in formerPath(path).map { (ByteName(path), $0) } }
+        return following(Dictionary(former, uniquingKeysWith: { $1 }), in: fields, type: RecordType.event)
+    }
+
     /// The fields of a publication with these links, where it has any.
     static func linking(_ paths: [String], in fields: [Field]) -> [Field] {
         let sorted = Set(paths.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise)

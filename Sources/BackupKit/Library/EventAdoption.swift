@@ -20,12 +20,25 @@ final class EventAdoption {
 
     /// Takes the event of a line without an id, the `number`th of its log that says so. MUST come before lines with an id.
     func take(_ record: Record, number: Int) throws {
-        try intake.take(record) { try self.mayAdopt($0) ? self.takeWithoutID($0, number) : nil }
+        try intake.take(record) {
+            try (self.mayAdopt($0) ? self.takeWithoutID($0, number) : nil) ?? self.takeWithItsFiles($0)
+        }
     }
 
     /// Takes the event of a line with an id.
     func take(_ record: Record) throws {
-        try intake.take(record) { try self.mayAdopt($0) ? self.giveID($0) : nil }
+        try intake.take(record) { try (self.mayAdopt($0) ? self.giveID($0) : nil) ?? self.takeWithItsFiles($0) }
+    }
+
+    /// The line of an event whose files gave way to others goes on to mean them.
+    private func takeWithItsFiles(_ record: Record) throws -> Outcome? {
+        var fields = record.fields
+        guard intake.policy != .quarantine, fields.withUTF8({ RecordFiles.mayName(.init($0)) }) else { return nil }
+        var moved: [ByteName: String] = [:]
+        for link in try store.linksOfLiving(record) {
+            if let former = RecordFiles.formerPath(link) { moved[ByteName(former)] = link }
+        }
+        return try moved.isEmpty ? nil : intake.put(record.following(moved))
     }
 
     private func mayAdopt(_ record: Record) throws -> Bool {
@@ -184,8 +197,8 @@ struct EventsByText {
     init(_ store: Store) throws {
         try store.forEachEvent { _, bytes in
             guard let fields = try store.ifReadable({ try Fields.parse(bytes) }) else { return }
-            let texts = try EventText.withoutID(fields)
-            for text in EventText.id(in: fields) == nil ? texts.prefix(1) : texts[...] {
+            let hasID = EventText.id(in: fields) != nil
+            for text in try hasID ? EventText.withoutID(fields) : EventText.asWritten(fields) {
                 counts[store.hasher.text(text), default: 0] += 1
             }
         }

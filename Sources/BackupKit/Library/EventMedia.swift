@@ -167,11 +167,21 @@ extension Store {
     fileprivate func relinkNew(_ localID: String, _ moved: [ByteName: String]) throws {
         guard let batch = currentBatch else { return }
         for stored in try soundRecords(localID: localID) where stored.record.type == RecordType.event {
-            let names = stored.change >= batch.firstChange ? moved : try openNames(of: stored.record, moved)
+            let isNew = stored.change >= batch.firstChange
+            let names = try isNew ? newNames(of: stored.record, moved) : openNames(of: stored.record, moved)
             // A record that is written anew says the same in other bytes.
             let record = try stored.record.following(names.filter { !sameBytes($0.key.text, $0.value) })
             if record != stored.record { try rewrite(stored, as: record) }
         }
+    }
+
+    /// Also where the event links a file under the name that it got earlier.
+    private func newNames(of record: Record, _ moved: [ByteName: String]) throws -> [ByteName: String] {
+        var names = moved
+        for link in try Self.links(of: record) where moved[ByteName(link)] == nil {
+            names[ByteName(link)] = RecordFiles.formerPath(link).flatMap { moved[ByteName($0)] }
+        }
+        return names
     }
 
     /// The names of an event's files that are not here, and where those lie now that its log calls so.

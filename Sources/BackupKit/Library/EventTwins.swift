@@ -8,7 +8,7 @@ struct EventTwins {
         var taken: Set<Int64> = []
         try store.forEachEvent(after: .min) { given, _ in
             guard !DeterministicID.isMade(given.record.localID) else { return }
-            if let made = try made(of: given.record, besides: taken) {
+            if let made = try made(of: given, besides: taken) {
                 taken.insert(made.change)
                 try body(given, made)
             }
@@ -25,11 +25,11 @@ struct EventTwins {
         return count
     }
 
-    private func made(of given: Record, besides taken: Set<Int64>) throws -> Store.StoredRecord? {
-        for text in try EventText.withoutID(given) {
-            let found = try store.madeEvent(saying: text, zone: given.id.zone) {
-                $0.record.type == RecordType.event && !$0.record.isDeleted && !$0.record.isLocalOnly
-                    && !taken.contains($0.change)
+    private func made(of given: Store.StoredRecord, besides taken: Set<Int64>) throws -> Store.StoredRecord? {
+        for text in try EventText.withoutID(given.record) {
+            let found = try store.madeEvent(saying: text, zone: given.record.id.zone) {
+                try $0.record.type == RecordType.event && !$0.record.isDeleted && !$0.record.isLocalOnly
+                    && !taken.contains($0.change) && store.mayShareFiles($0, given)
             }
             if let found { return found }
         }

@@ -32,6 +32,24 @@ extension Store {
             .flatMap { try Self.links(of: $0) }
     }
 
+    /// The files that a record links, as far as they are here or awaited, by their paths. A path that no hub has heard of
+    /// from this record is not the hub's file.
+    func knownFiles(of stored: StoredRecord) throws -> [ByteName: SHA256Digest] {
+        let isUnseen = try hubVersion(stored.change) == nil
+        var found: [ByteName: SHA256Digest] = [:]
+        for path in try Self.links(of: stored.record) {
+            let here = try ifSound { try asset(path) }??.digest
+            found[ByteName(path)] = try here ?? (isUnseen ? nil : hubAsset(path)?.digest)
+        }
+        return found
+    }
+
+    /// Whether two records may be one, as far as their files tell: those of one of them are the other's, under whatever names.
+    func mayShareFiles(_ one: StoredRecord, _ other: StoredRecord) throws -> Bool {
+        let (mine, theirs) = (Set(try knownFiles(of: one).values), Set(try knownFiles(of: other).values))
+        return mine.isEmpty || theirs.isEmpty || mine == theirs
+    }
+
     func hasAssets() throws -> Bool { try database.integer("SELECT EXISTS (SELECT 1 FROM asset)") != 0 }
 
     /// The fields of a record as the hub has them, as far as this store knows.
@@ -95,6 +113,16 @@ extension Record {
         }
         let names = paths.map { (ByteName($0), Store.missingName(of: $0, for: id)) }
         return try following(Dictionary(names, uniquingKeysWith: { $1 }))
+    }
+
+    /// The record where it links a known file under the name that this has by now.
+    func linking(_ known: Set<ByteName>) throws -> Record {
+        func former(_ path: String) -> ByteName { ByteName(RecordFiles.formerPath(path) ?? path) }
+        var moved: [ByteName: String] = [:]
+        for path in try Store.links(of: self) where !known.contains(ByteName(path)) {
+            moved[ByteName(path)] = known.first { former($0.text) == former(path) }?.text
+        }
+        return try following(moved)
     }
 
     /// The record where files that it names have other names.

@@ -62,7 +62,7 @@ struct BibEntryView {
 
     /// Where the file lies that a link of the entry's means: the one whose path ends most like it.
     private static func place(of readings: [String], _ links: [Link]) -> String? {
-        place(of: readings, links) { $0 } ?? place(of: readings, links, by: FilePath.withoutConflict)
+        place(of: readings, links) { $0 } ?? place(of: readings, links, by: RecordFiles.formerPath)
     }
 
     private static func place(of readings: [String], _ links: [Link], by path: (String) -> String?) -> String? {
@@ -219,13 +219,6 @@ enum BibMark {
 
 /// Paths as names joined by `/`.
 enum FilePath {
-    /// The path that a file had before another one of its name came: `a_conflict_2026-03-01.pdf` → `a.pdf`.
-    static func withoutConflict(_ path: String) -> String? {
-        guard let mark = path.ranges(of: "_conflict_").last, !path[mark.upperBound...].contains("/") else { return nil }
-        let ending = path[mark.upperBound...].lastIndex(of: ".").map { path[$0...] } ?? ""
-        return "\(path[..<mark.lowerBound])\(ending)"
-    }
-
     /// A relative path without `.`, `..` and empty names; nil for one that leads out of its folder.
     static func below(_ path: String) -> String? {
         guard !path.hasPrefix("/") else { return nil }

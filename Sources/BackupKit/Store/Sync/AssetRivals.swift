@@ -133,9 +133,22 @@ extension Synchronizer {
         return try !Store.links(in: version, type: incoming.type).contains { sameBytes($0, path) }
     }
 
-    /// Whether this store's version of a record links a path, too: then it means this store's file.
+    /// Whether this store's version of a record links a path, too: then it means this store's file. An event may be here
+    /// with an id that the incoming one has not, or without.
     private func isOwnLink(_ path: String, in incoming: Record) throws -> Bool {
-        try store.linksOfLiving(incoming).contains { sameBytes($0, path) }
+        if try store.linksOfLiving(incoming).contains(where: { sameBytes($0, path) }) { return true }
+        guard incoming.type == RecordType.event else { return false }
+        let texts = Set(try EventText.withoutID(Fields.parse(incoming.fields)).map { ByteName($0) })
+        var isOwn = false
+        try store.forEachLinking { stored in
+            guard !isOwn, stored.record.type == RecordType.event,
+                try Store.links(of: stored.record).contains(where: { sameBytes($0, path) })
+            else { return }
+            isOwn = try EventText.withoutID(Fields.parse(stored.record.fields)).contains {
+                texts.contains(ByteName($0))
+            }
+        }
+        return isOwn
     }
 
     func fetchAll(_ ids: [RecordID]) throws -> [HubRecord] {
@@ -194,7 +207,9 @@ extension Synchronizer {
     func leaveOpenLinks(to path: String) throws {
         var leaving: [Store.StoredRecord] = []
         try store.forEachLinking { stored in
-            guard try Store.links(of: stored.record).contains(where: { sameBytes($0, path) }) else { return }
+            guard try Store.links(of: stored.record).contains(where: { sameBytes($0, path) }),
+                !linkedByJoin.contains(stored.record.id)
+            else { return }
             if try meaning(of: path, in: stored) == .ours { leaving.append(stored) }
         }
         for stored in leaving {

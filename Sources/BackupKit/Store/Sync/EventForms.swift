@@ -106,6 +106,7 @@ extension Synchronizer {
         for text in try EventText.withoutID(record) {
             let found = try store.madeEvent(saying: text, zone: record.id.zone) {
                 try sameBytes($0.record.localID, $0.record.id.name) && isOther($0)
+                    && store.mayShareFiles($0, giver)
             }
             if let found { return found }
         }
@@ -142,10 +143,11 @@ extension Synchronizer {
         guard let former = try former(of: giver, new: new, isUnseen: isUnseen) else { return }
         let record = giver.record
         var joined = record.identified(as: former.record.id.name)
-        let isEdited = try !EventText.withoutID(record).contains { text in
-            try sameBytes(text, String(decoding: Fields.canonical(former.record.fields), as: UTF8.self))
-        }
+        let written = try EventText.asWritten(Fields.parse(former.record.fields))
+        let isEdited = try !EventText.withoutID(record).contains { text in written.contains { sameBytes($0, text) } }
         if isEdited { joined = try merged(joined, former.record, base: nil) }
+        joined = try joined.linking(Set([giver, former].flatMap { try store.knownFiles(of: $0).keys }))
+        if !isUnseen { linkedByJoin.insert(joined.id) }
         joined.localID = record.localID
         if isUnseen {
             try store.takeOut(giver.change, record)

@@ -218,6 +218,7 @@ extension Synchronizer {
         if skew != .none, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
             merged = try local.keptAlive(at: store.now(), known: record.modifiedAt)
         }
+        try putAside(local, deletedBy: merged, base: base)
         let isClean = merged.isSame(as: incoming.record.withoutRemains())
         // Another device has brought the same record: it is not only ours to undo.
         let isOthersToo = row.hubVersion == nil && !merged.isDeleted

@@ -81,12 +81,16 @@ public final class Synchronizer {
     var newEvents: Set<Int64> = []
     /// Events that moved to a record of their own in this sync.
     var eventsApart: Set<RecordID> = []
+    /// Events of this store that link files of the hub since this sync has joined them with what came.
+    var linkedByJoin: Set<RecordID> = []
     /// Local ids of events that were deleted in this sync, by their keys.
     var eventsGone: Set<Int64> = []
     /// Events that have an id here and none on the hub.
     var eventsWithIDHere: [RecordID] = []
     /// Tombstones of names that other devices have folded into records, and that were edited here since.
     var foldedEdits: [HubRecord] = []
+    /// Edits that this sync has put into quarantine.
+    var overruled: [Overruled] = []
     /// Conflicts that arrived as records of others.
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
@@ -131,6 +135,7 @@ public final class Synchronizer {
         try reportConflicts(knownBefore: listed)
         try reportMissingFiles()
         reportClock()
+        reportOverruled()
         result.held = try store.held()
         try store.forgetAwaitedFiles()
         return result
@@ -157,6 +162,7 @@ public final class Synchronizer {
                 try fetchWhatWaited()
                 try carryEdits()
                 try joinEvents()
+                try releaseMerged()
                 try fetchAssets()
                 let alone = try pushShares()
                 // No record goes before the files that it links: that tells other devices which file a link means.
