@@ -122,4 +122,51 @@ extension CommandsStrangerFileTests {
         try bench.tool(exit: 0, "export", "-o", "b.zip")
         #expect(try bench.tool(exit: 0, "show", "b.zip", "Attachments/new.pdf").stdout == "new\n")
     }
+
+    /// A command was killed after its commit and before it put its file in place, or an app was faster.
+    private func writeLate(_ bench: Workbench, was: String) throws {
+        let folder = "store.db.assets"
+        let digest = try bench.shell("sha256sum < \(folder)/\(path) | cut -c1-64").prefix(64)
+        try bench.shell(
+            """
+            mkdir -p \(folder)/.blobs; cp -p \(folder)/\(path) \(folder)/.blobs/\(digest)
+            sqlite3 store.db "INSERT INTO asset_pending VALUES ('\(path)', \(was.isEmpty ? "'\(digest)'" : was), NULL)"
+            sleep 0.01; echo mine > new; mv new \(folder)/\(path)
+            """)
+    }
+
+    @Test(arguments: ["NULL", "'\(String(repeating: "0", count: 64))'"])
+    func whatAnAppWroteBeforeAKilledCommandsFile_isNamedByAll_andKeptBesideIt(was: String) throws {
+        let bench = try bench()
+        try writeLate(bench, was: was)
+        try bench.write("e.jsonl", #"{"id":"e","time":"2026-02-14T15:00:00+01:00","type":"eten"}"# + "\n")
+        for words in [
+            ["store", "check"], ["export", "-o", "a.zip"], ["import", "e.jsonl"], ["store", "check", "--quick"],
+        ] {
+            let done = try bench.tool(words)
+            #expect(
+                done.status == 3 && done.stderr.contains("\(path): was written by another program"),
+                "\(words) \(done.stderr)")
+            #expect(!done.stderr.contains("exports have it"), "\(words) \(done.stderr)")
+        }
+        let adopted = try bench.tool(exit: 3, "store", "adopt")
+        let kept = try #require(adopted.stderr.firstMatch(of: /kept as (Attachments\/k_conflict_[^\n ]+)/)).1
+        #expect(try bench.text("store.db.assets/\(path)") == "one\n")
+        #expect(try bench.text("store.db.assets/\(kept)") == "mine\n")
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool(exit: 0, "undo")
+        try bench.tool(exit: 0, "undo", "--redo")
+        #expect(try bench.text("store.db.assets/\(kept)") == "mine\n")
+    }
+
+    @Test func whatAnAppWroteOverAFileThatWasInPlace_isAnOrdinaryChange() throws {
+        let bench = try bench()
+        try writeLate(bench, was: "")
+        try bench.tool(exit: 3, "export", "-o", "a.zip")
+        let adopted = try bench.tool(exit: 0, "store", "adopt")
+        #expect(adopted.stderr.contains("adopted") || adopted.stdout.contains(path), "\(adopted.stderr)")
+        #expect(try bench.text("store.db.assets/\(path)") == "mine\n")
+        try bench.tool(exit: 0, "export", "-o", "b.zip")
+        #expect(try bench.tool(exit: 0, "show", "b.zip", path).stdout == "mine\n")
+    }
 }

@@ -193,6 +193,8 @@ public struct MergePolicy: Sendable {
     private func merge(_ existing: Record, _ local: [Field], _ incoming: Record, _ other: [Field]) throws -> Merged {
         var merged = Merged()
         let theirs = Fields.values(other)
+        let isTheirs = incoming.isRenamed(other, since: existing, local)
+        let isRenamed = isTheirs || existing.isRenamed(local, since: incoming, other)
         func settle(_ name: String, _ mine: String?, _ theirs: String?) throws {
             let myTime = time(of: name, in: existing, isThere: mine != nil)
             let theirTime = time(of: name, in: incoming, isThere: theirs != nil)
@@ -200,7 +202,7 @@ public struct MergePolicy: Sendable {
             var chosen = mine
             if try !same(mine, theirs) {
                 merged.differs = true
-                let newer = theirTime > myTime
+                let newer = name == WorkIdentity.keyField && isRenamed ? isTheirs : theirTime > myTime
                 chosen = newer ? theirs : mine
                 if Self.setFields.contains(name), let mine, let theirs {
                     let (first, second) = newer ? (theirs, mine) : (mine, theirs)

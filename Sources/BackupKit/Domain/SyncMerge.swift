@@ -42,6 +42,8 @@ struct SyncMerge {
             values = Fields.values(fields)
         }
 
+        func isRenamed(since other: Side) -> Bool { record.isRenamed(fields, since: other.record, other.fields) }
+
         /// Silence about a field is no removal, unless a time says so.
         func time(of name: String) -> Timestamp {
             record.fieldTimes[name] ?? (values[ByteName(name)] != nil ? record.modifiedAt : .distantPast)
@@ -92,6 +94,10 @@ struct SyncMerge {
         let (my, their) = (mine.values[ByteName(name)], theirs.values[ByteName(name)])
         let (myTime, theirTime) = (mine.time(of: name), theirs.time(of: name))
         if try same(my, their) { return (their, max(myTime, theirTime)) }
+        if name == WorkIdentity.keyField {
+            if mine.isRenamed(since: theirs) { return (my, max(myTime, theirTime)) }
+            if theirs.isRenamed(since: mine) { return (their, max(myTime, theirTime)) }
+        }
         if let before {
             if try before.isAsBefore(name, in: mine) { return (their, theirTime) }
             if try before.isAsBefore(name, in: theirs) { return (my, myTime) }

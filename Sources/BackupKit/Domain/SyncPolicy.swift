@@ -39,6 +39,30 @@ extension Record {
         !isDeleted && takenIn.contains { $0.value > version.fieldTimes[$0.key] ?? .distantPast }
     }
 
+    private static let renamedMark = "(renamed) "
+
+    /// Notes that a decision about a conflict gave the publication another cite key at `time`. Times only, as above.
+    mutating func noteRenamed(from key: String, at time: Timestamp) { fieldTimes[Self.renamedMark + key] = time }
+
+    func wasRenamed(from key: String) -> Bool { fieldTimes[Self.renamedMark + key] != nil }
+
+    /// Whether the cite key was set at another time than all that the entry says; an import sets them together.
+    func isKeySetAlone(_ fields: [Field]) -> Bool {
+        func time(_ name: String) -> Timestamp { fieldTimes[name] ?? modifiedAt }
+        let set = time(WorkIdentity.keyField)
+        return set > createdAt && !fields.contains { !WorkIdentity.isNoText($0.name) && time($0.name) == set }
+    }
+
+    /// Whether a decision gave this version its cite key, and the other one still has the key of before, by no decision: then
+    /// that is no newer, however late its file was saved.
+    func isRenamed(_ fields: [Field], since other: Record, _ otherFields: [Field]) -> Bool {
+        guard type == RecordType.publication, let key = Fields.string(WorkIdentity.keyField, in: fields),
+            let before = Fields.string(WorkIdentity.keyField, in: otherFields), !sameBytes(key, before)
+        else { return false }
+        return wasRenamed(from: before) && !other.wasRenamed(from: key) && !other.isKeySetAlone(otherFields)
+            && !other.hasTakenIn(unknownTo: self)
+    }
+
     /// Of two tombstones the later one, which knows what either knew.
     func joined(withTombstone other: Record) -> Record {
         var later = other.modifiedAt > modifiedAt ? other : self

@@ -48,9 +48,11 @@ public struct WorkIdentity {
         Fields.text(fields.filter { !Self.isNoText($0.name) }.sorted { precedesBytewise($0.name, $1.name) })
     }
 
+    static let keyField = "citeKey"
+
     /// The key is a label, the raw text holds it, and files are linked by whoever keeps them.
     static func isNoText(_ name: String) -> Bool {
-        name == "citeKey" || name == "rawBibTeX" || name == "rawBase64" || name == "linkedFiles"
+        name == keyField || name == "rawBibTeX" || name == "rawBase64" || name == "linkedFiles"
     }
 
     private func value(_ name: Name) -> String? {

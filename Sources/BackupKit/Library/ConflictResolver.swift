@@ -135,7 +135,11 @@ extension ConflictResolver {
         _ = try BibWriter.entry(type: "misc", key: key, fields: [])
         let before = try Fields.parse(stored.record.fields)
         let after = before.map { $0.name == Publication.citeKey ? Field($0.name, .string(key)) : $0 }
-        try edit(stored, try Publication.derive(merged: after, local: before, other: before))
+        try edit(stored, try Publication.derive(merged: after, local: before, other: before)) { record in
+            if let old = Fields.string(Publication.citeKey, in: before) {
+                record.noteRenamed(from: old, at: record.modifiedAt)
+            }
+        }
         index.take(key)
         try store.passOnConflicts(of: stored.record.localID, to: other.record.localID)
         // Who speaks of the old key cannot know that one of its two bearers has another name now.
@@ -209,7 +213,9 @@ extension ConflictResolver {
         return record
     }
 
-    private func edit(_ stored: Store.StoredRecord, _ fields: [Field]) throws {
+    private func edit(
+        _ stored: Store.StoredRecord, _ fields: [Field], _ note: (inout Record) -> Void = { _ in }
+    ) throws {
         let changes = FieldChange.list(from: try Fields.parse(stored.record.fields), to: fields)
         guard !changes.isEmpty else { return }
         if stored.record.type == RecordType.publication,
@@ -217,7 +223,8 @@ extension ConflictResolver {
         {
             try buryText(of: stored.record)
         }
-        let record = try edited(stored.record, fields, at: store.timeAfter(stored.record))
+        var record = try edited(stored.record, fields, at: store.timeAfter(stored.record))
+        note(&record)
         try store.put(record, replacing: stored)
         try plan(record, from: stored.record)
     }

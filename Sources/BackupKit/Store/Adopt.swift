@@ -29,13 +29,14 @@ extension Store {
         if paths.isEmpty { try forEachAsset { chosen.append($0) } }
         var result = Adoption()
         if paths.isEmpty || takesNew {
-            for stray in try strayFiles() {
+            for stray in try strayFiles() where try pending(stray.subject) == nil {
                 let file = try takesNew ? file(at: stray.subject) : nil
                 if let file { unknown.append(file) } else { result.findings.append(stray) }
             }
         }
         let source = paths.isEmpty ? lastComponent(of: assetFolder) : paths.joined(separator: ", ")
         let (_, batch) = try batch(kind: "adopt", source: source, dryRun: dryRun) {
+            try keepLateChanges()
             for asset in chosen { try adopt(asset, isNamed: !paths.isEmpty, &result) }
             for file in unknown {
                 try insert(file, from: nil)
@@ -54,7 +55,11 @@ extension Store {
 
     /// What lies under a path in the store's folder, as an attachment; nil where it could be none.
     func file(at path: String, isLocalOnly: Bool = false) throws -> Asset? {
-        guard try isFile(at: path), let status = try FileStatus.ofName("\(treeFolder)/\(path)") else { return nil }
+        try isFile(at: path) ? regularFile(at: path, isLocalOnly: isLocalOnly) : nil
+    }
+
+    func regularFile(at path: String, isLocalOnly: Bool = false) throws -> Asset? {
+        guard let status = try FileStatus.ofName("\(treeFolder)/\(path)"), status.isRegular else { return nil }
         return Asset(
             path: path, size: status.size, digest: try Self.digest(ofFile: "\(treeFolder)/\(path)"),
             isLocalOnly: isLocalOnly,

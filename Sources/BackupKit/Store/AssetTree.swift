@@ -54,7 +54,8 @@ extension Store {
                         return done.append(pending.path)
                     }
                     if try body() { return done.append(pending.path) }
-                    unsettled.append(unsettledFile(pending.path, "another file or folder is in its place"))
+                    let isLate = try lateChange(pending) != nil
+                    unsettled.append(isLate ? Self.unknownChange(pending.path) : unsettledFile(pending.path, Self.inTheWay))
                 } catch { unsettled.append(unsettledFile(pending.path, "\(error)")) }
             }
             // What goes makes room: a file's name may have become a folder's.
@@ -89,6 +90,8 @@ extension Store {
         return nil
     }
 
+    private static let inTheWay = "another file or folder is in its place"
+
     private func unsettledFile(_ path: String, _ reason: String) -> Finding {
         Finding(
             .skipped, .warning, path, "the store's folder does not show the new state of this file: \(reason)",
@@ -96,7 +99,7 @@ extension Store {
                 + "that writes")
     }
 
-    private func pendingPaths() throws -> [(pending: PendingPath, digest: SHA256Digest?)] {
+    func pendingPaths() throws -> [(pending: PendingPath, digest: SHA256Digest?)] {
         let query = try database.prepare(
             "SELECT path, was, place, ifnull(place, sha256) FROM asset_pending LEFT JOIN asset USING (path) ORDER BY path"
         )
@@ -138,7 +141,8 @@ extension Store {
             // Only an empty folder makes room.
             if status.isDirectory { return try rmdir(target) == 0 && fill(pending, digest, &folders) }
             guard try isKnown(status, at: target, pending) else {
-                return try status.isRegular && Self.digest(ofFile: target) == digest
+                // Where the file had its new bytes already, another one is an ordinary change of it.
+                return try status.isRegular && (digest == pending.wasDigest || Self.digest(ofFile: target) == digest)
             }
         }
         try Directory.createAll(parent(of: target))

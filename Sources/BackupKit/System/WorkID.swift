@@ -104,16 +104,11 @@ enum WorkLineage {
             if myKey == theirKey || !ids.contains(where: { mine.all.contains($0) || theirs.all.contains($0) }) {
                 return true
             }
+            if known.wasRenamed(from: theirKey) || incoming.wasRenamed(from: myKey) { return true }
             // Their files may have the same time. Only a key that was set by itself tells that one of them was renamed.
-            return try isRelated && (isRenamed(known) || isRenamed(incoming))
+            return try isRelated
+                && [known, incoming].contains { try $0.isKeySetAlone(Fields.parse($0.fields)) }
         }
-    }
-
-    /// Whether the cite key was set at another time than all that the entry says; an import sets them together.
-    private static func isRenamed(_ record: Record) throws -> Bool {
-        func time(_ name: String) -> Timestamp { record.fieldTimes[name] ?? record.modifiedAt }
-        let names = try Fields.parse(record.fields).map(\.name).filter { !WorkIdentity.isNoText($0) }
-        return time("citeKey") > record.createdAt && !names.contains { time($0) == time("citeKey") }
     }
 
     /// Two records that were made at the same moment, and at least one of which was edited since. Two that nobody edited and

@@ -14,7 +14,7 @@ extension Store {
         var known = Set(Self.ownFolders.map { ByteName($0) })
         let paths = try database.prepare("SELECT path FROM asset")
         while try paths.step() { known.insert(ByteName(paths.text(0))) }
-        var found: [Finding] = []
+        var found = try lateChanges()
         var newest: SQLite?
         try Directory.walk(
             treeFolder, skip: { known.contains(ByteName($0)) }, obstacle: { found.append(Self.outOfReach($0, $1)) }

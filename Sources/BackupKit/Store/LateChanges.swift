@@ -1,0 +1,45 @@
+/// Files that an app wrote after a commit, where the commit had still to put its own: a command was killed in between, or the
+/// app was faster. Readers mean the commit's bytes, so nothing but the folder has the app's.
+extension Store {
+    /// Names them.
+    func lateChanges() throws -> [Finding] { try lateChangedFiles().map { Self.unknownChange($0.path) } }
+
+    static func unknownChange(_ path: String) -> Finding {
+        Finding(
+            .entryUnexpected, .warning, path,
+            "was written by another program while the store had still to put a newer version there; no backup has it",
+            remedy: "'backup-tool store adopt' keeps it as a file of its own")
+    }
+
+    /// Makes each an attachment under a name of its own; what the commit meant comes under its path. Must run inside `batch`.
+    func keepLateChanges() throws {
+        for file in try lateChangedFiles() {
+            try setAside(file)
+            try database.statement("UPDATE asset_pending SET was = ? WHERE path = ?")
+                .bind(1, file.digest.hex).bind(2, file.path).run()
+        }
+    }
+
+    /// What lies under the path of a change that is not finished, where an app has written it since.
+    func lateChange(_ pending: PendingPath) throws -> Asset? {
+        guard (try? Self.check(pending.path)) != nil, let file = try regularFile(at: pending.path) else { return nil }
+        let known = [pending.was, pending.place, try ifSound { try asset(pending.path) }??.digest.hex]
+        return known.contains(file.digest.hex) ? nil : file
+    }
+
+    private func lateChangedFiles() throws -> [Asset] {
+        let before = try pendingPaths().compactMap { try lateChange($0.pending) }
+        guard !before.isEmpty, currentBatch == nil else { return before }
+        // A writer may have come by since this transaction began.
+        let newest = try Self.connectReader(self.path)
+        return try before.filter { file in
+            let query = try newest.prepare(
+                """
+                SELECT 1 FROM asset_pending LEFT JOIN asset USING (path)
+                WHERE path = ?1 AND ?2 NOT IN (ifnull(was, ''), ifnull(place, ''), ifnull(sha256, ''))
+                """
+            ).bind(1, file.path).bind(2, file.digest.hex)
+            return try query.step()
+        }
+    }
+}

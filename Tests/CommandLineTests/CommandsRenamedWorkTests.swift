@@ -1,0 +1,50 @@
+import TestSupport
+import Testing
+
+/// A decision gives one of two works another cite key. A device that has the same file and has not heard of it yet keeps the
+/// old one, and its copy of the file may have been saved later.
+struct CommandsRenamedWorkTests {
+    private static let first = "@article{k,\n author={Au, A},\n title={One},\n year={2001}\n}\n"
+    private static let second = "@article{k,\n author={Au, B},\n title={Two},\n year={2002}\n}\n"
+    private static let noted = "@article{k,\n author={Au, B},\n title={Two},\n year={2002},\n note={n}\n}\n"
+
+    private static let copies = [first + second, first + noted, second, noted]
+
+    private func keys(of store: String, _ bench: Workbench) throws -> String {
+        try bench.shell(
+            """
+            sqlite3 \(store) "SELECT json_extract(fields, '$.title') || ' ' || json_extract(fields, '$.citeKey')
+                FROM record WHERE type = 'Publication' AND deleted_at IS NULL ORDER BY 1" | tr '\\n' ' '
+            """)
+    }
+
+    @Test(arguments: ["rename-incoming", "rename-existing"], copies)
+    func aRenamedWork_isOneWorkOnADeviceWithALaterCopyOfItsFile(choice: String, copy: String) throws {
+        for way in ["sync", "restore", "late sync"] {
+            let bench = try Workbench()
+            try bench.write("r.bib", Self.first + Self.second)
+            try bench.write("o/r.bib", copy)
+            try bench.shell("touch -d '2026-03-01 12:00' r.bib; touch -d '2026-03-02 12:00' o/r.bib")
+            // A copy that was saved after the decision is no newer, either.
+            if way == "late sync" { try bench.shell("touch -d '+1 minute' o/r.bib") }
+            try bench.tool(exit: 0, "hub", "init", "hub.db")
+            try bench.tool(exit: 3, "import", "--store", "a.db", "--create", "r.bib")
+            _ = try bench.tool("import", "--store", "b.db", "--create", "o/r.bib")
+            try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", choice, "--store", "a.db")
+            let decided = try keys(of: "a.db", bench)
+            #expect(decided.contains("ka"), "\(decided)")
+            if way == "restore" {
+                try bench.tool(exit: 0, "export", "--store", "b.db", "-o", "b.zip")
+                _ = try bench.tool("restore", "b.zip", "--store", "a.db")
+            } else {
+                for store in ["a.db", "b.db", "a.db", "b.db"] {
+                    _ = try bench.tool("sync", "--store", store, "--hub", "hub.db")
+                }
+                #expect(try keys(of: "b.db", bench) == decided, "\(way)")
+                let waiting = try bench.tool(exit: 0, "conflicts", "list", "--store", "b.db").stdout
+                #expect(!waiting.contains("Two"), "\(way) \(waiting)")
+            }
+            #expect(try keys(of: "a.db", bench) == decided, "\(way)")
+        }
+    }
+}
