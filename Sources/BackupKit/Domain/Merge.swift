@@ -202,8 +202,9 @@ public struct MergePolicy: Sendable {
             var chosen = mine
             if try !same(mine, theirs) {
                 merged.differs = true
-                let newer = name == WorkIdentity.keyField && isRenamed ? isTheirs : theirTime > myTime
-                chosen = newer ? theirs : mine
+                let newer = theirTime > myTime
+                let takes = isRenamed && name == WorkIdentity.keyField ? isTheirs : newer
+                chosen = takes ? theirs : mine
                 if Self.setFields.contains(name), let mine, let theirs {
                     let (first, second) = newer ? (theirs, mine) : (mine, theirs)
                     let text = joinsKeywords ? try Keywords.union(name, first, second) : nil

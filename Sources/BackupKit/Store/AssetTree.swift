@@ -55,7 +55,8 @@ extension Store {
                     }
                     if try body() { return done.append(pending.path) }
                     let isLate = try lateChange(pending) != nil
-                    unsettled.append(isLate ? Self.unknownChange(pending.path) : unsettledFile(pending.path, Self.inTheWay))
+                    let found = isLate ? Self.unknownChange(pending.path) : inTheWay(pending.path)
+                    unsettled.append(found)
                 } catch { unsettled.append(unsettledFile(pending.path, "\(error)")) }
             }
             // What goes makes room: a file's name may have become a folder's.
@@ -90,7 +91,9 @@ extension Store {
         return nil
     }
 
-    private static let inTheWay = "another file or folder is in its place"
+    private func inTheWay(_ path: String) -> Finding {
+        unsettledFile(path, "another file or folder is in its place")
+    }
 
     private func unsettledFile(_ path: String, _ reason: String) -> Finding {
         Finding(
