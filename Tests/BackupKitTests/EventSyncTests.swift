@@ -212,6 +212,38 @@ private struct LogWorld {
         }
     }
 
+    /// Another device has given the line's event another id of the log, and has the event of this id by itself.
+    @Test func aNote_outlivesTheIDThatAnotherDeviceGaveItsEvent() throws {
+        try withDevices("A", "B") { devices in
+            func take(_ ids: [String], on name: String) throws {
+                devices.clock.advance()
+                let path = "\(devices.folder)/\(name).jsonl"
+                let lines = ids.map { id in
+                    let given = id.isEmpty ? "" : "\"id\":\"\(id)-C7D0-4A6B-8C7D-000000000001\","
+                    return "{\(given)\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\"}\n"
+                }
+                try writeFile(path, lines.joined())
+                _ = try Importer.run([path], into: devices[name], ImportOptions())
+            }
+            // Of these two the sync takes the first in the order of bytes, the import the first in the log.
+            let ids = ["b0b1c2d3", "A0B1C2D3"]
+            try take(ids, on: "A")
+            try take([""], on: "B")
+            try devices.sync("B")
+            try take(ids, on: "B")
+            devices.clock.advance()
+            var event = try #require(try devices["B"].all().first { $0.localID.hasPrefix(ids[0]) })
+            event.fields = Fields.text(try Fields.parse(event.fields) + [Field("note", "\"it\"")])
+            event.modifiedAt = devices.clock.now
+            try devices["B"].write { try devices["B"].put(event, replacing: try devices["B"].record(event.id)) }
+            try devices.syncAll(rounds: 3)
+            for store in devices.stores {
+                let live = try store.all().filter { !$0.isDeleted }
+                #expect(live.count == 2 && live.contains { $0.fields.contains("\"it\"") }, "\(live.map(\.fields))")
+            }
+        }
+    }
+
     @Test func aNote_outlivesTheJoinOfAnEvent_whoseIDCameInBothCases() throws {
         try withDevices("A", "B", "C") { devices in
             func take(_ id: String, on name: String) throws {

@@ -26,7 +26,7 @@ extension Synchronizer {
     /// Gives an event a record of its own, named after its id, or as the next of its text without one. `joinEvents` takes
     /// it out again where its id has one already, or there is another one that says the same and has no id. Must run
     /// inside `write`.
-    func keepApart(_ event: Record, from other: Record) throws {
+    func keepApart(_ event: Record, from other: Record, base: Ancestor?) throws {
         eventsWithIDHere += try store.soundRecords(localID: other.localID).map(\.record.id).filter { $0 != other.id }
         if DeterministicID.isMade(event.localID) {
             let text = String(decoding: try Fields.canonical(event.fields), as: UTF8.self)
@@ -34,7 +34,11 @@ extension Synchronizer {
             return try store.put(event.identified(as: id), replacing: nil)
         }
         let record = event.identified(as: event.localID)
-        guard try store.record(record.id) == nil else { return }
+        if let known = try store.record(record.id) {
+            // The other side has brought it already, without what was written here.
+            if !known.record.isDeleted, !known.record.isLocalOnly { try carry(event, into: known, base: base) }
+            return
+        }
         try store.put(record, replacing: nil)
         newEvents.insert(store.hasher.key(record.localID))
         eventsApart.insert(record.id)

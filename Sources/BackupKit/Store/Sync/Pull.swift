@@ -230,7 +230,7 @@ extension Synchronizer {
         }
         if isClean { try store.dropAncestor(record.id) } else { try store.setAncestor(incoming.record) }
         noteNewID(of: merged, instead: row)
-        if areTwo { try keepApart(local, from: merged) }
+        if areTwo { try keepApart(local, from: merged, base: base) }
         if merged.isSame(as: local) {
             // What came is what we sent; or ours stands, and what holds it back still does.
             if isClean { try release(record.id) }
