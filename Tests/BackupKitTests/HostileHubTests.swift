@@ -45,6 +45,7 @@ import Testing
         for lie in lies {
             countRounds()
             try withDevices("A", "B") { devices in
+                try devices.edit("A", "s", "{}", zone: "Shared")
                 try devices["A"].share("Shared", with: "ben", .read, owner: "ann")
                 for number in 0..<6 { try devices.edit("A", "r\(number)", "{\"x\":\(number)}") }
                 _ = try devices["A"].batch(kind: "import", source: "test") {

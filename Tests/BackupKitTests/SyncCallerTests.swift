@@ -104,6 +104,29 @@ import Testing
         }
     }
 
+    /// An earlier version made such shares, and one may lie on a hub.
+    @Test func aShareOfFilesOnAHub_countsForNothing() throws {
+        try withDevices("bob", "eve") { devices in
+            _ = try devices["bob"].batch(kind: "import", source: "test") {
+                try place("Attachments/a.pdf", "the bytes", in: devices["bob"])
+                return ((), summary: "")
+            }
+            func share(_ type: String) -> Record {
+                record(Share.recordName, Share(owner: "bob").fields, type: type, zone: Store.assetZone)
+            }
+            guard case .rejected(_, let refused, _) = try devices.hub.put(share(Share.recordType), by: "bob") else {
+                Issue.record("the hub took a share of files")
+                return
+            }
+            #expect(refused[0]?.contains("files go to everybody") == true)
+            try devices.hub.put(share("Item"), by: "bob")
+            try SQLite(devices.hubPath, .readWrite).execute("UPDATE record SET type = 'Share' WHERE zone = 'Assets'")
+            try devices.sync("bob", user: "bob")
+            let result = try devices.sync("eve", user: "eve")
+            #expect(result.held.isEmpty && result.assetsFetched == 1, "\(result)")
+        }
+    }
+
     /// Cut after any request: what lies on the hub was never open to others.
     @Test func aShareGoesBeforeItsZone() throws {
         var limits = HubLimits.file

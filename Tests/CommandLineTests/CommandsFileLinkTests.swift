@@ -137,10 +137,10 @@ private func checkExport(_ bench: Workbench, of store: String, sourceLocation: S
     @Test func aUser_isNamedAlikeToShareAndToUnshare() throws {
         let bench = try twoDevices()
         for words in [["ben"], ["--with", "ben"]] {
-            try bench.tool(exit: 0, "store", "share", "Z", "--with", "ben", "--owner", "ann", "--store", "A.db")
-            let done = try bench.tool(["store", "unshare", "Z", "--store", "A.db"] + words)
+            try bench.tool(exit: 0, "store", "share", "Library", "--with", "ben", "--owner", "ann", "--store", "A.db")
+            let done = try bench.tool(["store", "unshare", "Library", "--store", "A.db"] + words)
             #expect(done.status == 0 && done.stdout.contains("nobody else"), "\(done.stdout)\(done.stderr)")
         }
-        try bench.tool(exit: 64, "store", "unshare", "Z", "ben", "--with", "ben", "--store", "A.db")
+        try bench.tool(exit: 64, "store", "unshare", "Library", "ben", "--with", "ben", "--store", "A.db")
     }
 }

@@ -17,6 +17,7 @@ struct FuzzDatabase: Sendable {
         try Directory.create(folder)
         do {
             let devices = try Devices(["A", "B"], in: folder)
+            try devices.edit("A", "s", "{}", zone: "S")
             try devices["A"].share("S", with: "b", .read, owner: "a")
             for number in 0..<3 { try devices.edit("A", "r\(number)", "{\"x\":\(number)}") }
             _ = try devices["A"].batch(kind: "import", source: "fuzz") {

@@ -26,8 +26,9 @@ extension Command {
             guard let user = call.value("with"), !user.isEmpty else { throw call.usage("--with needs a name") }
             let permission = call.value("permission").flatMap(Share.Permission.init(rawValue:)) ?? .read
             let store = try call.store(.write)
-            let owner = try (call.value("owner") ?? call.user()).flatMap { $0.isEmpty ? nil : $0 }
-            call.report(try store.share(zone, with: user, permission, owner: owner), zone, "store-share")
+            let caller = try call.user().flatMap { $0.isEmpty ? nil : $0 }
+            let owner = call.value("owner").flatMap { $0.isEmpty ? nil : $0 } ?? caller
+            call.report(try store.share(zone, with: user, permission, owner: owner, by: caller), zone, "store-share")
             return .done
         })
 
@@ -35,7 +36,7 @@ extension Command {
         "unshare", "Stop sharing a zone with a user, or with all", in: .store,
         discussion:
             "Without USER the share is removed and the zone is open to every user again. The next sync sends it to the hub.",
-        options: [.store, .value("with", "USER", "The user to remove, as in 'share'")],
+        options: [.store, .value("with", "USER", "The user to remove, as in 'share'"), .user],
         arguments: [Argument("ZONE", "The zone"), Argument("USER", "The user to remove", .text, .optional)],
         examples: [Example("backup-tool store unshare OllieEvents ben", "Ben may no longer read them")],
         reports: true,
@@ -47,7 +48,9 @@ extension Command {
                 throw call.usage("name the user once: as USER or with --with")
             }
             let store = try call.store(.write)
-            call.report(try store.unshare(zone, user ?? call.arguments("USER").first), zone, "store-unshare")
+            let caller = try call.user().flatMap { $0.isEmpty ? nil : $0 }
+            let share = try store.unshare(zone, user ?? call.arguments("USER").first, by: caller)
+            call.report(share, zone, "store-unshare")
             return .done
         })
 }
@@ -66,7 +69,7 @@ extension Invocation {
             let list = users.map { "\(printable($0.key)) (\($0.value.rawValue))" }.joined(separator: ", ")
             output.print("\(printable(zone)) of \(printable(share.owner)): \(list.isEmpty ? "nobody else" : list)")
         } else {
-            output.print("\(printable(zone)) is everybody's")
+            output.print("\(printable(zone)) is open to every user of the hub")
         }
     }
 }

@@ -14,7 +14,7 @@ private struct OpenZones {
     /// Whether a file belongs to these zones: their records name it, and no record that may go to the hub does.
     mutating func covers(_ path: String) throws -> Bool {
         guard !zones.isEmpty else { return false }
-        return try zones.contains(Store.assetZone) || inside.contains(path) && !outside.contains(path)
+        return try inside.contains(path) && !outside.contains(path)
     }
 }
 

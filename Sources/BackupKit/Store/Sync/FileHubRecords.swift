@@ -171,6 +171,7 @@ extension FileHub: Hub {
 
     /// A zone whose share cannot be read is closed to everybody.
     private func share(of zone: String) throws -> Share? {
+        guard zone != Store.assetZone else { return nil }
         do {
             guard let found = try record(Share.id(of: zone))?.record, Share.isShare(found), !found.isDeleted else {
                 return nil
@@ -184,6 +185,9 @@ extension FileHub: Hub {
 
     private func refusal(of record: Record, _ share: Share?, _ caller: String?) throws -> String? {
         if Share.isShare(record) {
+            guard !Share.isOfFiles(record) || record.isDeleted else {
+                return "files go to everybody who uses the hub, so their zone is not shared"
+            }
             let new = record.isDeleted ? nil : try? Share(fields: record.fields)
             if new == nil, !record.isDeleted { return "is a share that cannot be read" }
             // Whoever owns the new share may put it in the place of one that cannot be read.
@@ -247,7 +251,8 @@ extension FileHub: Hub {
                     bytes += (row?.bytes(5).count ?? 0) + 200
                     do {
                         guard let row else { throw BackupError(.damaged, "is too large to be read") }
-                        page.records.append(try Self.hubRecord(row))
+                        let found = try Self.hubRecord(row)
+                        if !Share.isOfFiles(found.record) { page.records.append(found) }
                     } catch let error as BackupError where error.code == .damaged {
                         page.defects.append(HubDefect(id: try id ?? identity(at: place), reason: error.message))
                     }

@@ -7,17 +7,21 @@ extension Store {
         return try Share(fields: stored.record.fields)
     }
 
-    /// Lets a user into a zone. `owner` is who the zone belongs to when it is shared for the first time.
+    /// Lets a user into a zone. `owner` is who the zone belongs to when it is shared for the first time; `caller` is who
+    /// asks, where the store has no user yet.
     @discardableResult
-    public func share(_ zone: String, with user: String, _ permission: Share.Permission, owner: String?) throws -> Share
-    {
+    public func share(
+        _ zone: String, with user: String, _ permission: Share.Permission, owner: String?, by caller: String? = nil
+    ) throws -> Share {
         try curate("share", ["\(zone) with \(user)"]) {
             let known = try share(of: zone)
+            if known == nil { try checkShareable(zone) }
             guard let owner = known?.owner ?? owner else {
                 throw BackupError(
                     .usage, "has no owner yet", at: zone, remedy: "give --owner NAME, or your own name with --user NAME"
                 )
             }
+            try checkOwner(owner, of: zone, caller)
             guard user != owner else { throw BackupError(.usage, "belongs to '\(user)' already", at: zone) }
             var share = known ?? Share(owner: owner)
             share.participants[user] = permission
@@ -28,11 +32,12 @@ extension Store {
 
     /// Takes a user out of a zone, or with nil ends the sharing.
     @discardableResult
-    public func unshare(_ zone: String, _ user: String?) throws -> Share? {
+    public func unshare(_ zone: String, _ user: String?, by caller: String? = nil) throws -> Share? {
         try curate("unshare", [zone]) { () -> Share? in
             guard var share = try share(of: zone), let stored = try record(Share.id(of: zone)) else {
                 throw BackupError(.failed, "is not shared", at: zone)
             }
+            if zone != Self.assetZone { try checkOwner(share.owner, of: zone, caller) }
             guard let user else {
                 try put(stored.record.tombstone(at: timeAfter(stored.record)), replacing: stored)
                 return nil
@@ -43,6 +48,40 @@ extension Store {
             try put(share, zone)
             return share
         }.result
+    }
+
+    /// The hub takes a share from its owner only, so another user's would wait for ever.
+    private func checkOwner(_ owner: String, of zone: String, _ caller: String?) throws {
+        let synced = try hubLink()?.user
+        guard let user = synced ?? caller, user != owner else { return }
+        throw BackupError(
+            .refused,
+            "only its owner '\(owner)' may share it, and \(synced == nil ? "you are" : "this store syncs as") '\(user)'",
+            at: zone, remedy: "ask '\(owner)' to do it")
+    }
+
+    /// A share of a mistyped zone would leave the right one open to everybody. Other devices may have brought records of a
+    /// zone to the hub that wait here.
+    private func checkShareable(_ zone: String) throws {
+        guard zone != Self.assetZone else {
+            throw BackupError(
+                .usage, "cannot be shared: files go to everybody who uses the hub", at: zone,
+                remedy: "share the zone of the records that name them")
+        }
+        let query = try database.prepare(
+            """
+            SELECT zone FROM record WHERE type <> '\(Share.recordType)' AND zone <> '\(Self.assetZone)'
+            UNION SELECT zone FROM held WHERE zone <> '\(Self.assetZone)' ORDER BY zone
+            """)
+        var zones: [String] = []
+        while try query.step() { zones.append(query.text(0)) }
+        if zones.contains(zone) { return }
+        let isEmpty = zones.isEmpty
+        throw BackupError(
+            .refused, "no record is in this zone", at: zone,
+            remedy: isEmpty
+                ? "import its records first, then share it and sync"
+                : "the zones of this store are \(firstNames(zones, most: 9))")
     }
 
     /// Shares that the hub does not have as they are, deleted ones included.
@@ -72,7 +111,7 @@ extension Store {
         var broken: [RecordID] = []
         let shares = try pendingShares { broken.append($0.id) }
         // One that cannot be read may say anything.
-        let waiting = shares.map(\.record).filter { !$0.isDeleted }.map(\.id) + broken
+        let waiting = shares.map(\.record).filter { !$0.isDeleted && !Share.isOfFiles($0) }.map(\.id) + broken
         return Set(try waiting.filter { try ancestor($0)?.isDeleted ?? true }.map(\.zone))
     }
 
@@ -94,4 +133,9 @@ extension Store {
         }
         try put(record, replacing: stored)
     }
+}
+
+extension Share {
+    /// Files are for everybody who uses a hub. An earlier version made shares of their zone; they count for nothing.
+    static func isOfFiles(_ record: Record) -> Bool { isShare(record) && record.id.zone == Store.assetZone }
 }
