@@ -64,7 +64,12 @@ struct Invocation: Sendable {
 
     // MARK: Settings
 
+    /// The configuration, as it is for `--profile` where the command knows profiles.
     func configuration() throws -> Configuration {
+        try wholeConfiguration().profile(isDeclared(Option.profile.name) ? value(Option.profile.name) : nil)
+    }
+
+    func wholeConfiguration() throws -> Configuration {
         try Configuration.load(explicit: value("config"), environment: environment, read: readSmallFile)
     }
 

@@ -5,8 +5,6 @@ extension Option {
 }
 
 extension Invocation {
-    /// The configuration as it is for `--profile`.
-    func profileConfiguration() throws -> Configuration { try configuration().profile(value("profile")) }
 }
 
 extension Command {

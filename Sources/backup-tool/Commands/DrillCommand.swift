@@ -16,7 +16,7 @@ extension Command {
             The exit code is 4 when a backup did not pass.
             """,
         options: Option.vaultAccess + [
-            .profile, .lockWait, .store,
+            .lockWait, .store,
             .flag("history", "Show the drills so far, and check that nobody changed them"),
             .value("log", "FILE", "Where the drills are written down", .file),
         ],
@@ -52,12 +52,12 @@ extension Invocation {
     /// `--log`, else beside the configuration, else where programs keep what they noted.
     fileprivate func drillLogPath() throws -> String {
         if let named = value("log") { return named }
-        return DrillLog.path(in: try environment.stateFolder(profileConfiguration()))
+        return DrillLog.path(in: try environment.stateFolder(configuration()))
     }
 
     /// As a run does it, when nobody wants to wait until one is due.
     fileprivate func drillOwn(_ log: DrillLog) throws -> ExitStatus {
-        let settings = try profileConfiguration()
+        let settings = try configuration()
         guard settings.text("vault") != nil || value(Option.vault.name) != nil else {
             throw usage("name a backup, a folder of backups or vault:PATH, or a configuration with a vault")
         }

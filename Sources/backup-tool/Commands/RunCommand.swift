@@ -15,7 +15,7 @@ extension Command {
             A step that fails does not stop the others. The exit code is that of the most serious failure.
             """,
         options: [.store] + Option.vaultAccess + [
-            .profile, .lockWait,
+            .lockWait,
             .value("ack", "SNAPSHOT", "Accept the loss in SNAPSHOT ('latest' or an id), and do nothing else"),
             .dryRun,
             .value("if-older", "AGE", "Do nothing when the last good run is younger than AGE, such as 25h"),
@@ -28,7 +28,7 @@ extension Command {
         ],
         reports: true,
         run: { call in
-            let settings = try call.profileConfiguration()
+            let settings = try call.configuration()
             try call.adviseForMail(settings)
             var session = try call.nightlySession(settings)
             if let address = call.value("ping") {
@@ -84,7 +84,7 @@ extension Invocation {
             profile: value("profile"), stateFolder: try environment.stateFolder(settings)
         ) { code in code.map { ExitStatus($0, signal: Interrupt.signal ?? 0).code } ?? 0 }
         session.metricsFile = settings.text("metrics.file")
-        let all = try configuration()
+        let all = try wholeConfiguration()
         session.metricsProfiles = try ([nil] + all.profiles).filter {
             try all.profile($0).text("metrics.file") == session.metricsFile
         }

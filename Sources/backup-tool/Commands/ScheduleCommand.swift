@@ -117,7 +117,7 @@ extension Invocation {
     }
 
     fileprivate func status(_ maxAge: Int64) throws -> ExitStatus {
-        let settings = try profileConfiguration()
+        let settings = try configuration()
         let session = try nightlySession(settings)
         let state = try session.remembered()
         let now = Clock.system.now()
@@ -169,7 +169,7 @@ extension Invocation {
                 .usage, "there is no configuration file that a nightly run could read",
                 remedy: "write one (docs/nightly.md shows how), and name it with --config")
         }
-        let settings = try profileConfiguration()
+        let settings = try configuration()
         try requireWhole(settings)
         var writes = [try environment.stateFolder(settings)]
         for path in [settings.text("vault"), try? environment.store(option: nil, configuration: settings)] {

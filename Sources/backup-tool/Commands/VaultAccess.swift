@@ -9,9 +9,11 @@ extension Option {
         "lock-wait", "SECONDS", "Wait up to SECONDS for a locked vault")
     static let noLock = Option.flag("no-lock", "Do not lock the vault; for a read-only vault")
 
+    /// What every command takes that reads a vault; a profile has its own vault and password.
     static let passwords: [Option] = [
         .value("password-file", "FILE", "Read the vault's password from this file", .file),
         .value("password-command", "COMMAND", "Run this shell command and use its output as the password"),
+        profile,
     ]
 
     /// What every command takes that opens a vault.
@@ -84,11 +86,6 @@ extension Invocation {
         'backup-tool vault --help' says where the vault and its password come from.
         """
 
-    /// The configuration that names the vault and its password: that of a profile for commands that know profiles.
-    private func vaultConfiguration() throws -> Configuration {
-        try isDeclared(Option.profile.name) ? profileConfiguration() : configuration()
-    }
-
     /// `--vault`, or what the environment says.
     private func namedVault() throws -> String? {
         let option = isDeclared(Option.vault.name) ? value(Option.vault.name) : nil
@@ -101,17 +98,17 @@ extension Invocation {
     /// The vault that is named, else that of the configuration; nil where there is none.
     func usualVault() throws -> String? {
         if let named = try namedVault() { return try vaultFolder(named) }
-        return try vaultConfiguration().text("vault")
+        return try configuration().text("vault")
     }
 
     /// The same for a command that needs one.
     func vaultPath() throws -> String {
         guard let path = try usualVault() else {
-            let settings = try vaultConfiguration()
+            let settings = try configuration()
             if let file = settings.file, let profile = settings.profiles.first {
                 throw BackupError(
                     .usage, "names a vault in its profiles only", at: file,
-                    remedy: isDeclared("profile") ? "name one, such as with --profile \(profile)" : "give --vault")
+                    remedy: "name one, such as with --profile \(profile)")
             }
             throw usage("no vault is named: give --vault, or set BACKUP_TOOL_VAULT")
         }
@@ -120,7 +117,7 @@ extension Invocation {
 
     /// Whoever names a configuration means its vault, whatever restic is used for.
     private func meansConfiguration() throws -> Bool {
-        try value("config") != nil && vaultConfiguration().text("vault") != nil
+        try value("config") != nil && configuration().text("vault") != nil
     }
 
     /// The folder that a vault's name stands for.
@@ -180,7 +177,7 @@ extension Invocation {
     /// Where the password comes from, unless it is asked for. The configuration's is no other vault's.
     func passwordSource() throws -> PasswordSource? {
         guard let named = try namedVault() else {
-            return try namedPassword(configured: vaultConfiguration().passwordSource)
+            return try namedPassword(configured: configuration().passwordSource)
         }
         return try passwordSource(of: vaultFolder(named))
     }
@@ -199,7 +196,7 @@ extension Invocation {
 
     /// The configuration's password is for its own vault.
     private func configuredPassword(of path: String) throws -> PasswordSource? {
-        let settings = try vaultConfiguration()
+        let settings = try configuration()
         guard let own = try settings.text("vault").flatMap({ try FileStatus.ofTarget($0) }),
             let named = try FileStatus.ofTarget(path)
         else { return nil }

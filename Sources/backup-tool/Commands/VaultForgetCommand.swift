@@ -10,7 +10,7 @@ extension Command {
 
             \(Invocation.vaultDiscussion)
             """,
-        options: Option.vaultAccess + [.profile, .lockWait, .dryRun, .maxUnused] + keepOptions + [
+        options: Option.vaultAccess + [.lockWait, .dryRun, .maxUnused] + keepOptions + [
             .value(
                 "group-by", "WORDS", "Apply the policy to snapshots that share these (default: host,paths)", .anyText),
             .value("host", "NAME", "Only snapshots of this machine", repeated: true),
@@ -122,7 +122,7 @@ extension Invocation {
 
     /// The last that passed a drill of each profile, which its tags tell.
     private func proved(_ items: [RetentionItem], now: Timestamp) throws -> Set<String> {
-        let history = try DrillLog(DrillLog.path(in: environment.stateFolder(profileConfiguration()))).history()
+        let history = try DrillLog(DrillLog.path(in: environment.stateFolder(configuration()))).history()
         let groups = Dictionary(grouping: items, by: Self.group).values
         return groups.reduce(into: []) { $0.formUnion(history.proved(among: $1, now: now)) }
     }
