@@ -36,7 +36,7 @@ public enum Drill {
         return DrillEntry(
             time: options.clock.now(), path: target.place, snapshot: target.snapshot, madeAt: facts.madeAt,
             isOK: facts.problems.isEmpty, seconds: facts.seconds, files: facts.files, bytes: facts.bytes,
-            contentDigest: facts.contentDigest, problems: facts.problems)
+            contentDigest: facts.contentDigest, problems: facts.problems, warnings: facts.warnings)
     }
 
     /// Tries snapshots one after the other, writes down each result, and has `state` know what came of all of them: at
@@ -66,6 +66,7 @@ public enum Drill {
         var bytes: Int64 = 0
         var contentDigest: String?
         var problems: [String] = []
+        var warnings: [String] = []
 
         mutating func add(_ findings: [Finding]) {
             for finding in findings where finding.severity == .damage || finding.severity == .error {
@@ -90,6 +91,7 @@ public enum Drill {
         (facts.files, facts.bytes) = (verified.files, verified.bytes)
         facts.contentDigest = verified.contentDigest?.hex
         facts.add(verified.findings)
+        facts.warnings = verified.findings.filter { $0.severity == .warning }.map(\.advisedSentence)
     }
 
     private static func restore(

@@ -19,15 +19,20 @@ public struct DrillEntry: Sendable, Equatable {
     public let contentDigest: String?
     /// What was wrong.
     public let problems: [String]
+    /// What is no damage and yet keeps the drill from being a proof, as `verify` says it.
+    public let warnings: [String]
 
     public init(
         time: Timestamp, path: String, snapshot: String? = nil, madeAt: Timestamp?, isOK: Bool, seconds: Double,
-        files: Int, bytes: Int64, contentDigest: String?, problems: [String]
+        files: Int, bytes: Int64, contentDigest: String?, problems: [String], warnings: [String] = []
     ) {
         (self.time, self.path, self.snapshot, self.madeAt, self.isOK) = (time, path, snapshot, madeAt, isOK)
         (self.seconds, self.files, self.bytes) = (seconds, files, bytes)
-        (self.contentDigest, self.problems) = (contentDigest, problems)
+        (self.contentDigest, self.problems, self.warnings) = (contentDigest, problems, warnings)
     }
+
+    /// What came of it, in a word.
+    public var verdict: String { isOK ? warnings.isEmpty ? "passed" : "passed with warnings" : "failed" }
 
     fileprivate var names: [String] { [snapshot, original].compactMap(\.self) }
 
@@ -40,7 +45,8 @@ public struct DrillEntry: Sendable, Equatable {
             .init("seconds", .number(String((seconds * 1000).rounded() / 1000))), .init("files", JSON(files)),
             .init("bytes", JSON(bytes)), .init("contentDigest", text(contentDigest)),
             .init("problems", .array(problems.map { .string($0) })),
-        ] + (original.map { [.init("original", .string($0))] } ?? [])
+        ] + (warnings.isEmpty ? [] : [.init("warnings", .array(warnings.map { .string($0) }))])
+            + (original.map { [.init("original", .string($0))] } ?? [])
     }
 
     init?(_ json: JSON) {
@@ -52,7 +58,8 @@ public struct DrillEntry: Sendable, Equatable {
             madeAt: json["madeAt"]?.string.flatMap { Timestamp(iso8601: $0) }, isOK: isOK,
             seconds: json["seconds"]?.double ?? 0, files: Int(clamping: json["files"]?.integer ?? 0),
             bytes: json["bytes"]?.integer ?? 0, contentDigest: json["contentDigest"]?.string,
-            problems: json["problems"]?.array?.compactMap(\.string) ?? [])
+            problems: json["problems"]?.array?.compactMap(\.string) ?? [],
+            warnings: json["warnings"]?.array?.compactMap(\.string) ?? [])
         original = json["original"]?.string
     }
 }

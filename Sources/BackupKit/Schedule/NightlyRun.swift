@@ -378,7 +378,7 @@ public struct NightlyRun {
         defer { self.state = state }
         try Drill.run(chosen, in: vault, drillLog, &state) { item, entry in
             report.drills.append(entry)
-            say(.drill, "\(item.id.prefix(8)): \(entry.isOK ? "passed" : "failed")")
+            say(.drill, "\(item.id.prefix(8)): \(entry.verdict)")
         }
     }
 

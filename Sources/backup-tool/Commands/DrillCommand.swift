@@ -13,7 +13,8 @@ extension Command {
             the folder where programs keep their state. Every line holds the SHA-256 of the line before. --history checks \
             that chain: it ends with 4 when the chain is broken, and with 3 when a line is no record of a drill.
 
-            The exit code is 4 when a backup did not pass.
+            The exit code is 4 when a backup did not pass, and 3 when 'verify' warns of it: what is no damage but keeps \
+            the drill from being a proof, such as a missing manifest.
             """,
         options: Option.vaultAccess + [
             .lockWait, .store,
@@ -36,15 +37,15 @@ extension Command {
             options.limits = try call.limits()
             options.progress = call.output.progress()
             var random = SystemRandomNumberGenerator()
-            var isOK = true
+            var entries: [DrillEntry] = []
             for target in try Drill.targets(at: path, using: &random) {
                 let entry = try Drill.run(target, options)
                 try log.append(entry)
                 call.report(entry)
-                isOK = isOK && entry.isOK
+                entries.append(entry)
             }
             call.output.note("Written down in \(printable(log.path)).")
-            return isOK ? .done : .damaged
+            return .ofDrills(entries)
         })
 }
 
@@ -77,13 +78,17 @@ extension Invocation {
                 .notFound, "holds no snapshot of 'backup-tool run' yet", at: try nightlyVaultPath(settings))
         }
         let head = state.drillHead
-        try Drill.run(chosen, in: nightly, log, &state) { report($1) }
+        var entries: [DrillEntry] = []
+        try Drill.run(chosen, in: nightly, log, &state) {
+            report($1)
+            entries.append($1)
+        }
         // Of another log the state of the runs says nothing.
         if value("log") != nil { state.drillHead = head }
         try state.write(session.statePath)
         try session.writeMetrics(state)
         let isWhole = loss == nil && !history.findings.contains { $0.severity == .damage }
-        return state.lastDrill?.isOK == true && isWhole ? .done : .damaged
+        return state.lastDrill?.isOK == true && isWhole ? .ofDrills(entries) : .damaged
     }
 
     func report(_ entry: DrillEntry) {
@@ -94,9 +99,11 @@ extension Invocation {
         for problem in entry.problems {
             output.say("\(output.err.style.error("failed:")) \(what): \(printable(problem))")
         }
+        for warning in entry.warnings { output.warn("\(what): \(printable(warning))") }
         guard entry.isOK else { return }
         let size = "\(HumanText.count(entry.files, "file")), \(HumanText.bytes(Int(entry.bytes)))"
-        output.note("\(output.err.style.good("OK")): \(what): \(size), back in \(HumanText.duration(entry.seconds))")
+        let verdict = entry.warnings.isEmpty ? output.err.style.good("OK") : "Restored"
+        output.note("\(verdict): \(what): \(size), back in \(HumanText.duration(entry.seconds))")
     }
 
     fileprivate func showHistory(_ log: DrillLog) throws -> ExitStatus {
@@ -122,7 +129,7 @@ extension Invocation {
             for entry in history.entries {
                 let what = entry.snapshot.map { "\(entry.path)@\($0.prefix(8))" } ?? entry.path
                 table.add([
-                    "\(entry.time.iso8601.prefix(16))Z", entry.isOK ? "ok" : "failed",
+                    "\(entry.time.iso8601.prefix(16))Z", entry.isOK && entry.warnings.isEmpty ? "ok" : entry.verdict,
                     HumanText.duration(entry.seconds), what,
                 ])
             }
@@ -132,5 +139,12 @@ extension Invocation {
         }
         guard isWhole else { return .damaged }
         return history.findings.isEmpty ? .done : .incomplete
+    }
+}
+
+extension ExitStatus {
+    fileprivate static func ofDrills(_ entries: [DrillEntry]) -> ExitStatus {
+        guard entries.allSatisfy(\.isOK) else { return .damaged }
+        return entries.allSatisfy(\.warnings.isEmpty) ? .done : .incomplete
     }
 }
