@@ -26,6 +26,21 @@ private func links(_ field: String, _ value: String) -> [BibFileLink] { BibFileL
         #expect(links("bdsk-file-12", plain) == [BibFileLink(path: "Ærø/Müller – 2020.pdf")])
     }
 
+    @Test func aBibDeskLinkInXML_isRead() {
+        let xml = """
+            <?xml version="1.0" encoding="UTF-8"?>
+            <!DOCTYPE plist PUBLIC "-//Apple//DTD PLIST 1.0//EN" "http://www.apple.com/DTDs/PropertyList-1.0.dtd">
+            <plist version="1.0"><dict>
+                <key>bookmark</key><data>Ym9vaw==</data>
+                <key>relativePath</key>
+                <string>R&amp;D/&#xDC;ber &lt;2&gt;.pdf</string>
+            </dict></plist>
+            """
+        let value = Base64.encode(Array(xml.utf8))
+        #expect(links("Bdsk-File-1", value) == [BibFileLink(path: "R&D/Über <2>.pdf")])
+        for cut in 0..<value.utf8.count { _ = links("Bdsk-File-1", String(value.prefix(cut))) }
+    }
+
     @Test(arguments: ["x.pdf", "Papers/A long name that needs a length of its own.pdf", "Ærø/ü – 😀.pdf", ""])
     func bibDeskLinksReadBackAsWritten(path: String) {
         #expect(links("Bdsk-File-1", BibFileLinks.bibDeskValue(relativePath: path)) == [BibFileLink(path: path)])

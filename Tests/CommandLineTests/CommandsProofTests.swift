@@ -24,4 +24,27 @@ import Testing
         try bench.shell("$T -q store init; $T -q export -o e.zip")
         #expect(try bench.tool(exit: 0, "drill", "e.zip", "--log", "d.jsonl").stderr.contains("OK"))
     }
+
+    @Test func aFileFieldOfBibDeskThatNamesNoPath_isNamed() throws {
+        let bench = try Workbench()
+        let sound = BibFileLinks.bibDeskValue(relativePath: "a.pdf")
+        let xml = Base64.encode(
+            Array("<plist version=\"1.0\"><dict><key>relativePath</key><string>b.pdf</string></dict></plist>".utf8))
+        // {bookmark = <00>}
+        let bookmark = Base64.encode(
+            Array("bplist00".utf8) + [0xD1, 1, 2, 0x58] + Array("bookmark".utf8) + [0x41, 0, 8, 11, 20]
+                + [0, 0, 0, 0, 0, 0, 1, 1] + [0, 0, 0, 0, 0, 0, 0, 3] + [0, 0, 0, 0, 0, 0, 0, 0]
+                + [0, 0, 0, 0, 0, 0, 0, 22])
+        let values = [sound, xml, String(sound.prefix(20)), bookmark, ""]
+        let entries = values.enumerated().map { "@misc{k\($0), title={T \($0)}, Bdsk-File-1={\($1)}}\n" }
+        try bench.write("lib/w.bib", entries.joined())
+        for name in ["a.pdf", "b.pdf"] { try bench.write("lib/\(name)", "%PDF \(name)") }
+        let told = try bench.json(exit: 3, "import", "lib/w.bib")
+        let findings = told["findings"]?.array ?? []
+        #expect(findings.compactMap { $0["path"]?.string } == ["k2 in lib/w.bib", "k3 in lib/w.bib"], "\(told)")
+        let message = "its Bdsk-File-1 names its file by a bookmark of macOS only, not by a path"
+        #expect(findings.last?["message"]?.string == message)
+        #expect(try bench.json(exit: 0, "store", "info")["assets"]?.integer == 2)
+        try bench.tool(exit: 0, "import", "lib/w.bib", "--only", "publications")
+    }
 }

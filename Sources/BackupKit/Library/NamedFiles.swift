@@ -26,6 +26,8 @@ final class NamedFiles {
     /// What is taken whole, by itself.
     private let attachments: String?
     private var wishes: [Wish] = []
+    /// Fields that ought to name a file.
+    private var unreadable: [Finding] = []
     private var files: [Found] = []
     private var placeOfFile: [ByteName: Int] = [:]
     private var folders: [ByteName: RootDirectory?] = [:]
@@ -58,6 +60,13 @@ final class NamedFiles {
         for link in links {
             let isMark = paths.contains { isNamed($0, by: link) }
             wishes.append(Wish(bibliography: bibliography, link: link, isMark: isMark))
+        }
+        for (field, reason) in BibFileLinks.unreadable(in: block, macros: macros) {
+            let entry = block.key.isEmpty ? bibliography : "\(block.key) in \(bibliography)"
+            unreadable.append(
+                Finding(
+                    .linkMissing, .warning, entry, "its \(field) \(reason)",
+                    remedy: "name the file in a 'file' field of the entry, and import it again"))
         }
         return start..<wishes.count
     }
@@ -215,6 +224,7 @@ final class NamedFiles {
 
     /// Says which files entries name that their publications do not have.
     func reportMissing(to intake: Intake) throws {
+        for finding in unreadable.withoutRepeats { intake.note(finding) }
         // A file that is named twice on the command line says the same twice.
         var said: Set<[ByteName]> = []
         for wish in wishes where wish.place == nil {

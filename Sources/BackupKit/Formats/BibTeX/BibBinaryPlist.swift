@@ -28,6 +28,9 @@ struct BibBinaryPlist {
         (self.count, self.top, tableStart) = (count, top, table)
     }
 
+    /// Whether its outermost object is what a file link is, and can be read.
+    var isDictionary: Bool { references(top, kind: 0xD) != nil }
+
     /// The file a link names: `relativePath` of a dictionary, or of the dictionary that BibDesk archived with NSKeyedArchiver.
     var relativePath: String? {
         if let path = value("relativePath", in: top) { return string(path) }

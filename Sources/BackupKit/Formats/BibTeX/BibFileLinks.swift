@@ -33,8 +33,8 @@ public enum BibFileLinks {
     public static func links(field name: String, value: String) -> [BibFileLink] {
         let name = name.lowercased()
         if name.hasPrefix(bibDeskPrefix) {
-            let plist = BibBase64.decode(value).flatMap { BibBinaryPlist($0) }
-            return (plist?.relativePath).map { [BibFileLink(path: slashed($0))] } ?? []
+            guard case .path(let path) = BibDeskFile(value) else { return [] }
+            return [BibFileLink(path: slashed(path))]
         }
         switch name {
         case "file": return list(value)
@@ -42,6 +42,17 @@ public enum BibFileLinks {
             let path = trimmed(value)
             return path.isEmpty || isRemote(path) ? [] : [BibFileLink(path: slashed(localPath(path)))]
         default: return []
+        }
+    }
+
+    /// The `Bdsk-File-n` fields of an entry that name no path, and why.
+    static func unreadable(in block: BibBlock, macros: BibMacros = .standard) -> [(field: String, reason: String)] {
+        block.fields.compactMap { field in
+            let name = block.name(of: field)
+            guard name.lowercased().hasPrefix(bibDeskPrefix),
+                let reason = BibDeskFile(block.value(of: field, macros: macros)).problem
+            else { return nil }
+            return (name, reason)
         }
     }
 
