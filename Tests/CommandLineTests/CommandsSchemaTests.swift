@@ -122,6 +122,24 @@ private func model(_ entity: String) -> String {
     """
 }
 
+/// A project's folder may hold several schemas, and none of them is passed over.
+@Test func aFolderWithSchemas_isChecked_orRefusedWithTheirNames() throws {
+    let bench = try Workbench()
+    try bench.write("proj/App.xcdatamodeld/App.xcdatamodel/contents", model("New"))
+    try bench.tool(exit: 0, "schema", "check", "proj")
+    for other in ["proj/Old.xcdatamodel/contents", "proj/c.ckdb", "proj/More.xcdatamodeld/M.xcdatamodel/contents"] {
+        try bench.write(other, other.hasSuffix("ckdb") ? "DEFINE SCHEMA RECORD TYPE Day ( a STRING );" : model("Old"))
+        let many = try bench.tool(exit: 1, "schema", "check", "proj")
+        let name = other.split(separator: "/")[1]
+        #expect(many.stderr.contains("holds 2 schemas (") && many.stderr.contains("proj/\(name)"), "\(many.stderr)")
+        #expect(many.stderr.contains("name the schema: proj/App.xcdatamodeld or"), "\(many.stderr)")
+        try bench.shell("rm -r proj/\(name)")
+    }
+    try bench.shell("rm -r proj/App.xcdatamodeld")
+    let none = try bench.tool(exit: 10, "schema", "check", "proj")
+    #expect(none.stderr.contains("name the schema file itself"), "\(none.stderr)")
+}
+
 @Test func anXcodeFolderOfModels_isItsCurrentOne() throws {
     let bench = try Workbench()
     try bench.write("L.xcdatamodeld/L.xcdatamodel/contents", model("Old"))

@@ -6,9 +6,7 @@ public enum SchemaFile {
     ) throws -> DataSchema {
         let file = try self.file(of: path, read)
         guard let bytes = try read(file) else {
-            throw BackupError(
-                .notFound, sameBytes(file, path) ? "there is no such file" : "holds no 'contents' of a Core Data model",
-                at: path)
+            throw BackupError(.notFound, "there is no such file", at: file, remedy: "name a schema file")
         }
         guard bytes.count <= TOML.maximumBytes else {
             throw BackupError(.refused, "is larger than any schema should be", at: file)
@@ -29,17 +27,35 @@ public enum SchemaFile {
     private static func file(of path: String, _ read: (String) throws -> [UInt8]?) throws -> String {
         guard try FileStatus.ofTarget(path)?.isDirectory == true else { return path }
         if try FileStatus.ofTarget("\(path)/contents") != nil { return "\(path)/contents" }
-        let models = try Directory.names(in: path).filter { $0.hasSuffix(".xcdatamodel") }
-        // A folder of one model has no file that says which is the current one.
-        guard let current = try read("\(path)/.xccurrentversion") else {
-            if models.count == 1 { return "\(path)/\(models[0])/contents" }
-            if models.isEmpty { return "\(path)/contents" }
-            throw BackupError(
-                .failed, "holds \(models.count) models, and no .xccurrentversion says which is the current one",
-                at: path,
-                remedy: "name the model: \(path)/\(models[0])")
+        let names = try Directory.names(in: path).sorted(by: precedesBytewise)
+        if let current = try read("\(path)/.xccurrentversion") {
+            return try self.current(current, of: path, among: names.filter { $0.hasSuffix(".xcdatamodel") })
         }
-        guard let name = DataSchema.currentModel(of: current) else {
+        let isFamily = path.hasSuffix(".xcdatamodeld")
+        let kinds = [".xcdatamodel"] + (isFamily ? [] : [".xcdatamodeld", ".ckdb"])
+        let schemas = names.filter { name in kinds.contains { name.hasSuffix($0) } }
+        guard let only = schemas.first else {
+            throw BackupError(
+                .notFound, "holds no Core Data model (.xcdatamodel, .xcdatamodeld) and no .ckdb file", at: path,
+                remedy: "name the schema file itself")
+        }
+        guard schemas.count == 1 else {
+            // A folder of one model has no file that says which is the current one.
+            let what =
+                isFamily
+                ? "models, and no .xccurrentversion says which is the current one"
+                : "schemas (\(firstNames(schemas, most: 9))), and one is checked at a time"
+            throw BackupError(
+                .failed, "holds \(schemas.count) \(what)", at: path,
+                remedy: "name the schema: \(schemas.map { "\(path)/\($0)" }.joined(separator: " or "))")
+        }
+        if only.hasSuffix(".xcdatamodel") { return "\(path)/\(only)/contents" }
+        return only.hasSuffix(".ckdb") ? "\(path)/\(only)" : try file(of: "\(path)/\(only)", read)
+    }
+
+    /// What `.xccurrentversion` says.
+    private static func current(_ file: [UInt8], of path: String, among models: [String]) throws -> String {
+        guard let name = DataSchema.currentModel(of: file) else {
             throw BackupError(
                 .damaged, "does not say which model is the current one", at: "\(path)/.xccurrentversion",
                 remedy: "name the model itself")
