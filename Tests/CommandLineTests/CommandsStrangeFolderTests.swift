@@ -14,6 +14,24 @@ import Testing
         #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == 1)
     }
 
+    /// A tree with a backup, a bibliography with its files further down, and files of no kind.
+    @Test func theAdviceForFilesThatAreLeftOut_takesThese_andNoOthers() throws {
+        let bench = try Workbench()
+        try bench.shell("cp -r '\(Workbench.samples)' root; chmod -R u+w root; $T store init --store p.db")
+        let told = try bench.tool("import", "root", "--store", "p.db").stderr
+        let count = try #require(told.firstMatch(of: /holds ([0-9]+) files that import does not take/)).1
+        let advice = try #require(told.firstMatch(of: /'backup-tool (import root --attachments root [^']*)'/)).1
+        func assets() throws -> [Int] {
+            let info = try bench.json(exit: 0, "store", "info", "--store", "p.db")
+            return [info["assets"], info["records"]?["publications"]].map { Int($0?.integer ?? 0) }
+        }
+        let before = try assets()
+        let taken = try bench.shell("$T \(advice) 2>&1 || test $? = 3")
+        #expect(try assets() == [before[0] + (Int(count) ?? 0), before[1]], "\(told)\(taken)")
+        let again = try bench.tool("import", "root", "--store", "p.db", "--attachments", "root").stderr
+        #expect(!again.contains("does not take"), "\(again)")
+    }
+
     @Test func aDamagedManifestOfABackup_staysDamage() throws {
         let bench = try Workbench()
         try bench.write("a.bib", "@article{a, title={A}}\n")

@@ -1,7 +1,7 @@
 /// The files of an `--attachments` folder, copied and hashed, waiting for the batch.
 struct AttachmentFolder {
     /// In the order they were added; nil for one that could not be taken.
-    private var assets: [(asset: Asset, staged: String?)?] = []
+    private var assets: [(asset: Asset, staged: String?, source: String)?] = []
     /// What could not be taken, with the reason.
     private var skipped: [(path: String, reason: String)] = []
     private let staging: String
@@ -14,7 +14,7 @@ struct AttachmentFolder {
         target = try RootDirectory(staging)
     }
 
-    /// `taken` are the real paths of files that the same import reads: they are no attachments.
+    /// `taken` are the real paths of files and backups that the same import reads: they are no attachments.
     static func stage(
         _ root: String, besides taken: Set<ByteName>, for store: Store, in folder: String, dryRun: Bool,
         _ progress: Progress
@@ -26,9 +26,13 @@ struct AttachmentFolder {
         var done: UInt64 = 0
         var obstacles: [(path: String, reason: String)] = []
         let (own, real) = (OwnFiles(of: store), Directory.real(root) ?? root)
+        var backup: String?
         try Directory.walk(root, obstacle: { obstacles.append(("\(root)/\($0)", $1)) }) { relative, status in
-            guard !status.isDirectory, !EntryName.isClutter(relative), !own.holds(relative, below: real),
-                !taken.contains(ByteName("\(real)/\(relative)"))
+            // The walk goes through a folder at once.
+            if let backup, relative.hasPrefix(backup) { return }
+            let isTaken = taken.contains(ByteName("\(real)/\(relative)"))
+            if status.isDirectory, isTaken { backup = relative + "/" }
+            guard !status.isDirectory, !EntryName.isClutter(relative), !own.holds(relative, below: real), !isTaken
             else { return }
             guard status.isRegular else {
                 return obstacles.append(("\(root)/\(relative)", "it is \(status.kindText)"))
@@ -73,8 +77,18 @@ struct AttachmentFolder {
             (
                 Asset(
                     path: path, size: status.size, digest: try digest ?? Self.hash(source),
-                    modifiedNanoseconds: status.modifiedNanoseconds), staged
+                    modifiedNanoseconds: status.modifiedNanoseconds), staged, source.path
             ))
+    }
+
+    /// Leaves out files that the same import has taken otherwise meanwhile.
+    mutating func leaveOut(_ paths: Set<ByteName>) {
+        let real = Set(paths.compactMap { Directory.real($0.text).map { ByteName($0) } })
+        guard !real.isEmpty else { return }
+        for (number, file) in assets.enumerated() {
+            guard let file, let path = Directory.real(file.source) else { continue }
+            if real.contains(ByteName(path)) { assets[number] = nil }
+        }
     }
 
     /// The path in the store of a file that lies so below the folder.

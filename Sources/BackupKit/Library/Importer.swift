@@ -74,7 +74,7 @@ public enum Importer {
                 try Directory.create(inner)
                 backups.append((path, try Restorer.prepare(path, in: inner, restoreOptions(options))))
             }
-            let attachments = try options.attachments.map { root in
+            var attachments = try options.attachments.map { root in
                 let taken = Set(sources.compactMap { $0.file.flatMap(Directory.real).map { ByteName($0) } })
                 return try AttachmentFolder.stage(
                     root, besides: taken, for: store, in: folder, dryRun: options.dryRun, options.progress)
@@ -101,6 +101,7 @@ public enum Importer {
                 try takeFiles(sources, naming: named, intake, options)
                 try events?.take()
                 try named?.take(into: intake, in: folder, dryRun: options.dryRun)
+                attachments?.leaveOut(named?.taken ?? [])
                 noteLeftOut(
                     sources, taken: (events?.found ?? []).union(named?.taken ?? []),
                     attachments: options.attachments, intake)

@@ -171,8 +171,11 @@ final class NamedFiles {
         guard let folder = folders[ByteName(root)] ?? nil, let file = try? folder.openForReading(relative),
             try file.status().isRegular
         else { return false }
-        // What lies in the folder of attachments is taken there, and found by its name.
-        if let attachments, let real = Directory.real(path), real.hasPrefix(attachments + "/") {
+        // What lies in the folder of attachments is taken there, and found by its name; but beside a bibliography that lies
+        // deeper in it, it has the path that it has without this folder.
+        if let attachments, !isDeeper(wishes[wish].bibliography, than: attachments), let real = Directory.real(path),
+            real.hasPrefix(attachments + "/")
+        {
             let name = AttachmentFolder.path(of: String(real.dropFirst(attachments.utf8.count + 1)))
             claims[ByteName(name), default: []].append(wish)
             return true
@@ -181,6 +184,10 @@ final class NamedFiles {
         files.append(Found(bibliography: wishes[wish].bibliography, file: path, relative: relative, wishes: [wish]))
         taken.insert(ByteName(path))
         return true
+    }
+
+    private func isDeeper(_ bibliography: String, than folder: String) -> Bool {
+        Directory.real(parent(of: bibliography))?.hasPrefix(folder + "/") == true
     }
 
     // MARK: Linking them
