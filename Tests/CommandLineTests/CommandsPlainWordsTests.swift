@@ -27,7 +27,8 @@ import Testing
         let bench = try Workbench()
         try bench.write("notes.txt", "some text\n")
         let text = try bench.tool(exit: 1, "import", "notes.txt").stderr
-        #expect(text.contains("is a text file") && text.contains(".bib"), "\(text)")
+        #expect(text.contains("is a text file") && text.contains("'backup-tool import notes.bib'"), "\(text)")
+        #expect(text.contains("'backup-tool import notes.jsonl'"), "\(text)")
         try bench.write("files/x.pdf", "x")
         try bench.tool(exit: 3, "import", "--attachments", "files")
         let again = try bench.tool(exit: 3, "import", "--attachments", "files").stderr
@@ -38,5 +39,26 @@ import Testing
         try bench.tool(exit: 0, "export", "--store", "large.db", "-o", "out")
         let large = try bench.tool(exit: 3, "import", "out", "--create", "--store", "new.db").stderr
         #expect(large.contains("the order of the entries of large.bib: is larger than 1 MB"), "\(large)")
+    }
+
+    /// A placeholder stands only for what the tool does not know.
+    @Test func adviceAboutABackup_namesIt() throws {
+        let bench = try Workbench()
+        try bench.write("x.bib", "@misc{k, title={T}}\n")
+        try bench.tool(exit: 0, "import", "x.bib")
+        try bench.shell("$T -q export -o 'e x'; echo >> 'e x/records.jsonl'; zip -q plain.zip x.bib")
+        for words in [["import", "e x"], ["diff", "e x", "store.db"], ["restore", "e x"]] {
+            let told = try bench.tool(words).stderr
+            #expect(told.contains("'backup-tool verify e\\ x'"), "\(words): \(told)")
+            #expect(told.contains("restore e\\ x --allow-damage") && !told.contains("BACKUP"), "\(words): \(told)")
+        }
+        #expect(try bench.tool("import", "plain.zip").stderr.contains("'backup-tool list plain.zip'"))
+        try bench.write("ot.jsonl", "{\"id\":\"1\",\"time\":\"2026-02-14T15:00Z\",\"type\":\"a\"}\n")
+        try bench.tool(exit: 0, "import", "ot.jsonl")
+        try bench.write("ot.jsonl", "{\"id\":\"1\",\"time\":\"2026-02-14T15:00Z\",\"type\":\"b\"}\n")
+        for command in [["import"], ["events", "import"]] {
+            let told = try bench.tool(words: command + ["ot.jsonl"], exit: 3).stderr
+            #expect(told.contains("'backup-tool import --overwrite ot.jsonl'"), "\(told)")
+        }
     }
 }

@@ -69,9 +69,7 @@ enum ArchiveMagic {
             if let format = format(head) { return format }
             if isText(head) {
                 throw BackupError(
-                    .refused, "is a text file, not an archive", at: file.path,
-                    remedy:
-                        "'backup-tool import' takes text files by their names: .bib for BibTeX, .jsonl for event logs")
+                    .refused, "is a text file, not an archive", at: file.path, remedy: howToImport(file.path))
             }
             throw BackupError(
                 .refused, "not a recognised archive\(guess(head).map { ": \($0)" } ?? "")", at: file.path,
@@ -94,6 +92,15 @@ enum ArchiveMagic {
         // A tar whose first header was hit: better "damaged" than "no archive".
         if head.count > 262, head[257..<262].elementsEqual("ustar".utf8) { return .tar }
         return nil
+    }
+
+    /// An import tells text files apart by their names.
+    private static func howToImport(_ path: String) -> String {
+        let name = lastComponent(of: path)
+        let stem = String(path.dropLast(name.count)) + (name.split(separator: ".").first.map(String.init) ?? "library")
+        let commands = ["bib", "jsonl"].map { TypedCommand.quoted("import", ["\(stem).\($0)"]) }
+        return "BibTeX: rename it to end in .bib, then \(commands[0]); "
+            + "an event log: rename it to end in .jsonl, then \(commands[1])"
     }
 
     /// Whether it is text that nothing is known of.

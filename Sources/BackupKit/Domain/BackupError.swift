@@ -40,6 +40,12 @@ extension BackupError {
     /// Whether it says something of the bytes that were to be read. A missing permission does not.
     var isOfBytes: Bool { isVerdict && code != .denied }
 
+    /// The same where the caller reads several backups, so that `BACKUP` in the remedy says nothing.
+    func naming(backup path: String) -> BackupError {
+        BackupError(
+            code, message, at: subject, remedy: remedy.map { TypedCommand.naming(backup: path, in: $0) })
+    }
+
     func advising(_ remedy: String) -> BackupError { BackupError(code, message, at: subject, remedy: remedy) }
 }
 

@@ -59,6 +59,19 @@ public enum TypedCommand {
         return nil
     }
 
+    /// A message of ours whose commands say `BACKUP`, with the path of the one that is meant.
+    static func naming(backup path: String, in text: String) -> String {
+        let mark = " BACKUP"
+        var (named, rest) = ("", text[...])
+        while let place = rest.firstRange(of: mark) {
+            let isWord = rest[place.upperBound...].first.map { $0 == " " || $0 == "'" } ?? false
+            named += rest[..<place.lowerBound]
+            named += isWord ? " " + word(path.hasPrefix("-") ? "./\(path)" : path) : mark
+            rest = rest[place.upperBound...]
+        }
+        return named + rest
+    }
+
     private static func isPlain(_ scalar: Unicode.Scalar) -> Bool {
         switch scalar {
         case "a"..."z", "A"..."Z", "0"..."9", "+", "-", ".", "/", ":", "=", "@", "_", "%", ",": true

@@ -85,8 +85,8 @@ public enum Restorer {
         }
     }
 
-    static func prepare(
-        _ path: String, _ opened: OpenedLayout? = nil, in folder: String, _ options: RestoreOptions
+    static func stage(
+        _ path: String, _ opened: OpenedLayout?, in folder: String, _ options: RestoreOptions
     ) throws -> Prepared {
         try Importer.refuseSingleFile(path)
         let layout = try opened ?? OpenedLayout.open(path, limits: options.limits)

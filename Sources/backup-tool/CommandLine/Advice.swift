@@ -31,6 +31,8 @@ struct Advice: Sendable {
 
     private var options: [Carried] = []
     private var backup: String?
+    /// What this import was given, for an advice to import it otherwise.
+    private var imported: [String] = []
     private let path: [String]
     private let repetition: [(name: String, words: [String])]
 
@@ -45,6 +47,7 @@ struct Advice: Sendable {
         for name in Self.carried {
             if let value = line.options[name]?.last { carry(name, value) }
         }
+        if path.last == "import" { imported = line.arguments }
         let backups = line.command.arguments.filter { if case .backup = $0.values { true } else { false } }
         guard backups.count == 1, let word = line.words(of: backups[0]).first else { return }
         backup = word
@@ -139,7 +142,13 @@ struct Advice: Sendable {
             return known.contains(option.name) && !isThere && !isInProfile
                 && (isOfStore || option.name != Option.store.name)
         }
-        var named = words.map { $0 == "BACKUP" ? backup.map(Self.argument) ?? $0 : $0 }
+        var named = words.flatMap { word in
+            switch word {
+            case "BACKUP": [backup.map(Self.argument) ?? word]
+            case "PATH" where path.last == "import" && !imported.isEmpty: imported.map(Self.argument)
+            default: [word]
+            }
+        }
         named.insert(
             contentsOf: again.flatMap(\.words) + missing.map { TypedCommand.option($0.name, $0.value) },
             at: named.firstIndex(of: "--") ?? named.endIndex)
