@@ -239,6 +239,8 @@ import Testing
             house.clock.advance(seconds: 86_400)
             let (report, unheard) = try house.session.run(house.settings) { house.vault }
             #expect(report.worst == nil && unheard.count == 2)
+            #expect(unheard.first?.message == "the watchdog was not told that the run began: no answer")
+            #expect(unheard.last?.message == "the watchdog was not told that the run went well: no answer")
             let state = try house.state
             #expect(state.lastRun?.exitCode == 0 && state.lastSuccess == state.lastRun)
         }

@@ -65,7 +65,7 @@ private func withServer(_ body: (String) throws -> Void) throws -> [JSON] {
     @Test func aWatchdogThatAnswersBadlyIsAskedTwiceAndIsAWarning() throws {
         let asked = try withServer { address in
             let finding = try #require(Ping("\(address)/status=503")).tell(.success)
-            #expect(finding?.severity == .warning && finding?.message == "the answer was 503")
+            #expect(finding?.severity == .warning && finding?.message.hasSuffix(": the answer was 503") == true)
         }
         #expect(asked.count == 2)
     }

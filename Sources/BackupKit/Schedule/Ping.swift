@@ -1,7 +1,17 @@
 /// Tells a watchdog on the web that a run began, was fine or failed, by the addresses that healthchecks.io made common:
 /// URL/start, URL and URL/fail. The watchdog raises the alarm when nothing comes.
 public struct Ping: Sendable {
-    public enum Event: Sendable { case start, success, failure }
+    public enum Event: Sendable {
+        case start, success, failure
+
+        fileprivate var meaning: String {
+            switch self {
+            case .start: "that the run began"
+            case .success: "that the run went well"
+            case .failure: "that the run failed"
+            }
+        }
+    }
 
     private let url: String
     private let send: @Sendable (HTTPRequest) throws -> HTTPRequest.Answer
@@ -42,6 +52,8 @@ public struct Ping: Sendable {
                 problem = "the answer was \(answer.status)"
             } catch { problem = (error as? BackupError)?.message ?? "\(error)" }
         }
-        return Finding(.skipped, .warning, "ping", problem, remedy: "the backup is not affected")
+        return Finding(
+            .skipped, .warning, "ping", "the watchdog was not told \(event.meaning): \(problem)",
+            remedy: "the backup is not affected; check 'ping.url'")
     }
 }
