@@ -61,4 +61,29 @@ import Testing
             #expect(told.contains("'backup-tool import --overwrite ot.jsonl'"), "\(told)")
         }
     }
+
+    @Test func optionsThatExcludeEachOther_areRefused() throws {
+        let bench = try Workbench()
+        try bench.tool(exit: 0, "store", "init")
+        let calls = [
+            ["export", "-o", "y.tar", "--level", "5"], ["export", "-o", "y", "--level", "5"],
+            ["export", "-o", "y.zip", "--only", "notes", "--order", "source"], ["undo", "--list", "--redo"],
+            ["undo", "--list", "--dry-run"], ["undo", "--list", "--batch", "1"], ["-q", "-v", "store", "info"],
+        ]
+        for words in calls {
+            let refused = try bench.tool(words)
+            #expect(refused.status == 64 && refused.stdout == "", "\(words): \(refused.stderr)")
+        }
+        #expect(try bench.files(".").filter { $0.hasPrefix("y") } == [])
+        try bench.tool(exit: 0, "export", "-o", "y.zip", "--level", "5")
+        try bench.write("pw", "secret\n")
+        try bench.shell("chmod 600 pw")
+        for profile in ["", "[profile.p]\n"] {
+            try bench.write("n.toml", "\(profile)password-file = 'pw'\npassword-command = 'cat pw'\n")
+            let checked = try bench.tool(exit: 4, "config", "check", "--config", "n.toml")
+            #expect(checked.stderr.contains("exclude each other"), "\(checked.stderr)")
+        }
+        try bench.write("n.toml", "password-file = 'pw'\n[profile.p]\npassword-command = 'cat pw'\n")
+        try bench.tool(exit: 0, "config", "check", "--config", "n.toml")
+    }
 }

@@ -33,6 +33,16 @@ struct CommandsVaultBackupTests {
         #expect(left.isEmpty)
     }
 
+    /// Runs know by these tags which of their snapshots lack something.
+    @Test(arguments: ["suspect", "partial"]) func aTagOfRuns_isNotGivenByHand(_ tag: String) throws {
+        let bench = try CommandsVaultTests.bench()
+        try bench.tool(exit: 0, "store", "init")
+        try bench.makeCheapVault()
+        let refused = try bench.tool(exit: 64, "vault", "backup", "--vault", "v", "--tag", "mine,\(tag)")
+        #expect(refused.stderr.contains("the tag '\(tag)'") && refused.stderr.contains("another tag"))
+        try bench.tool(exit: 0, "vault", "backup", "--vault", "v", "--tag", "mine")
+    }
+
     @Test func resticRestoresWhatWeBackedUp_asPlainFiles() throws {
         let bench = try Self.bench()
         let summary = try bench.json(exit: 0, "vault", "backup", "--tag", "a,b", "--tag", "c", "--host", "h")

@@ -6,6 +6,12 @@ public struct ExportOptions: Sendable {
         /// imbib's own backup, as a folder or as a zip.
         case imbib(CarrierFormat)
 
+        public var isCompressed: Bool {
+            switch self {
+            case .layout(let format), .imbib(let format): format != .directory && format != .tar
+            }
+        }
+
         var holdsRecords: Bool { if case .layout = self { true } else { false } }
     }
 

@@ -95,7 +95,12 @@ public enum VaultBackup {
     public static func run(
         _ store: Store, into vault: Vault, _ options: VaultBackupOptions = VaultBackupOptions()
     ) throws -> VaultBackupResult {
-        try vault.locked(wait: options.lockWait) { vault in try run(store, locked: vault, options) }
+        if let tag = options.tags.first(where: { !SnapshotTag.mayBeGiven($0) }) {
+            throw BackupError(
+                .usage, "runs give the tag '\(tag)' themselves, to snapshots that lack something",
+                remedy: "choose another tag")
+        }
+        return try vault.locked(wait: options.lockWait) { vault in try run(store, locked: vault, options) }
     }
 
     private static func run(

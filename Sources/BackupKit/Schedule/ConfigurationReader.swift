@@ -65,6 +65,10 @@ extension Configuration {
         {
             mistake(first.line, "the rules of keep say nothing about what to keep")
         }
+        let passwords = own.effective.filter { ["password-file", "password-command"].contains($0.key) }
+        if passwords.count == 2, let last = passwords.max(by: { $0.line < $1.line }) {
+            mistake(last.line, "password-file and password-command exclude each other", remedy: "remove one of them")
+        }
         // A run takes what has its profile's name for its own, and thins it out.
         let others = Set(profiles + [Self.nightly]).subtracting([profile ?? Self.nightly])
         if let tags = own.effective.first(where: { $0.key == "snapshot.tags" }) {

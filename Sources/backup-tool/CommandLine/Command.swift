@@ -23,6 +23,8 @@ struct Command: Sendable {
     let arguments: [Argument]
     let examples: [Example]
     let subcommands: [Command]
+    /// Whether it reads the configuration in any case, and says in its own way what is wrong with it.
+    let readsConfiguration: Bool
     /// Nil for a command that only holds others.
     let run: (@Sendable (Invocation) throws -> ExitStatus)?
 
@@ -30,7 +32,8 @@ struct Command: Sendable {
     init(
         _ name: String, _ summary: String, in group: Group = .tool, discussion: String = "",
         options: [Option] = [], arguments: [Argument] = [], examples: [Example] = [], reports: Bool = false,
-        subcommands: [Command] = [], run: (@Sendable (Invocation) throws -> ExitStatus)? = nil
+        readsConfiguration: Bool = false, subcommands: [Command] = [],
+        run: (@Sendable (Invocation) throws -> ExitStatus)? = nil
     ) {
         self.name = name
         self.summary = summary
@@ -39,6 +42,7 @@ struct Command: Sendable {
         self.options = options + (reports ? [.json] : [])
         self.arguments = arguments
         self.examples = examples
+        self.readsConfiguration = readsConfiguration
         self.subcommands = subcommands
         self.run = run
     }

@@ -55,8 +55,10 @@ enum Tool {
             call.output.say(help.short())
             return .usage
         }
+        if call.flag("quiet"), call.flag("verbose") { throw call.usage("--quiet and --verbose exclude each other") }
         // Also a command that needs nothing of it refuses a file that is not there.
-        if let file = call.value("config"), try FileStatus.ofTarget(file) == nil { _ = try call.configuration() }
+        let file = call.line.command.readsConfiguration ? nil : call.value("config")
+        if let file, try FileStatus.ofTarget(file) == nil { _ = try call.configuration() }
         if call.isDeclared("password-file") {
             let password = { @Sendable path in try call.vaultPassword(from: call.passwordSource(of: path)) }
             VaultAddress.password.withLock { $0 = password }

@@ -4,9 +4,6 @@ extension Option {
     static let profile = Option.value("profile", "NAME", "The profile of the configuration to use")
 }
 
-extension Invocation {
-}
-
 extension Command {
     static let config = Command(
         "config", "Check the configuration", in: .schedule,

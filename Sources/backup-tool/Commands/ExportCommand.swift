@@ -104,6 +104,12 @@ private func exportOptions(_ call: Invocation, _ target: String) throws -> Expor
     }
     var options = ExportOptions(form: form)
     options.kinds = call.kinds()
+    if call.value("level") != nil, !form.isCompressed, VaultAddress(target) == nil {
+        throw call.usage("--level does not go with a folder or a .tar: they are not compressed")
+    }
+    if call.value("order") != nil, !options.kinds.contains(.publications) {
+        throw call.usage("--order is about library.bib, and --only leaves the publications out")
+    }
     options.order = call.value("order").flatMap(ExportOptions.EntryOrder.init(rawValue:)) ?? .key
     options.level = try call.integer("level", in: 1...19) ?? settings.integer("export.level")
     let oversize = call.value("oversize") ?? settings.text("export.oversize")

@@ -24,6 +24,10 @@ extension Command {
         ],
         reports: true,
         run: { call in
+            let others = ["redo", "batch", "dry-run"].filter { call.line.options[$0] != nil }
+            if call.flag("list"), let other = others.first {
+                throw call.usage("--\(other) does not go with --list, which only shows what can be undone")
+            }
             if call.flag("list") { return try printBatches(try call.store(.read), call) }
             let isRehearsal = call.flag("dry-run")
             let batch = try call.integer("batch", in: 1...Int.max).map { Int64($0) }
