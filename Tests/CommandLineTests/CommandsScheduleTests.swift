@@ -128,6 +128,8 @@ import Testing
         _ = try status(exit: 64, "--max-age", "soon")
         // What cannot be told is neither fine nor a warning.
         #expect(try status(exit: 3, "--profile", "nobody").hasPrefix("BACKUP UNKNOWN - "))
+        let lost = try bench.tool(exit: 3, "schedule", "status", "--config", "nope.toml").stdout
+        #expect(lost.hasPrefix("BACKUP UNKNOWN - nope.toml: "), "\(lost)")
         try bench.write("run-default.json", "{")
         #expect(try status(exit: 3).hasPrefix("BACKUP UNKNOWN - "))
         #expect(try JSON(parsing: status(exit: 3, "--json"))["level"]?.string == "UNKNOWN")

@@ -86,7 +86,7 @@ extension Command {
             Example("backup-tool schedule status --vault /mnt/offsite/vault", "For runs into another vault"),
             Example("backup-tool schedule status --max-age 50h --profile papers", "For a run every other day"),
         ],
-        reports: true,
+        reports: true, readsConfiguration: true,
         run: { call in
             let text = call.value("max-age") ?? "26h"
             guard let maxAge = CalendarSpan(text)?.approximateSeconds else {
