@@ -86,4 +86,37 @@ import Testing
         try bench.write("n.toml", "password-file = 'pw'\n[profile.p]\npassword-command = 'cat pw'\n")
         try bench.tool(exit: 0, "config", "check", "--config", "n.toml")
     }
+
+    @Test func aMistake_isCalledWhatItIs_andNamesTheNextCommand() throws {
+        let bench = try Workbench()
+        try bench.write("x.bib", "@misc{k, title={T}, file={:a.pdf:PDF}}\n")
+        try bench.write("a.pdf", "%PDF")
+        try bench.write("pw", "secret\n")
+        try bench.shell("chmod 600 pw; $T -q import x.bib; $T -q export -o x.zip; rm store.db.assets/Attachments/a.pdf")
+        try bench.makeCheapVault()
+        try bench.write("c.ckdb", "DEFINE SCHEMA RECORD TYPE")
+        let odd = "DEFINE SCHEMA RECORD TYPE Day ( a ASSET QUERYABLE, b STRING );"
+        try bench.write("old.ckdb", odd)
+        try bench.write("new.ckdb", odd.replacing("a ASSET QUERYABLE, b STRING", with: "a ASSET"))
+        try bench.write(
+            "old.json", "{\"format\":\"backup-tool-schema\",\"formatVersion\":1,\"version\":1,\"entities\":{\"E\":1}}")
+        let calls: [(words: [String], code: Int32, says: String)] = [
+            (["schema", "check", "c.ckdb"], 4, "expected a name or a type, found the end"),
+            (["schema", "check", "new.ckdb", "--against", "old.ckdb"], 4, "Day.b"),
+            (["schema", "check", "new.ckdb", "--against", "old.json"], 4, "'backup-tool schema check old.json'"),
+            (["restore", "x.zip", "--to", "d", "--dry-run"], 64, "--dry-run does not go with --to"),
+            (["restore", "x.zip", "--to", "d", "--resurrect"], 64, "--resurrect does not go with --to"),
+            (["events", "import", "x.bib"], 3, "it holds publications, which were not asked for"),
+            (
+                ["vault", "key", "remove", "zzz", "--vault", "v", "--password-file", "pw"], 1,
+                "'backup-tool vault key list"
+            ),
+            (["verify", "vault:"], 64, "give the vault's folder"),
+            (["export", "-o", "y.zip"], 3, "'backup-tool store check' says how to mend it"),
+        ]
+        for call in calls {
+            let told = try bench.tool(call.words)
+            #expect(told.status == call.code && told.stderr.contains(call.says), "\(call.words): \(told.stderr)")
+        }
+    }
 }

@@ -107,7 +107,7 @@ private struct CloudKitReader {
     }
 
     private mutating func advance() throws -> CloudKitToken {
-        guard let found = token else { throw problem("the end") }
+        guard let found = token else { throw problem("a name or a type") }
         token = try tokens.next()
         return found
     }

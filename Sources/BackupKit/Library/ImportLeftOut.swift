@@ -34,7 +34,7 @@ extension Importer {
             } else if isNamed {
                 intake.note(
                     Finding(
-                        .skipped, .warning, path, "was left out: --only does not name \(kind.rawValue)",
+                        .skipped, .warning, path, "was left out: it holds \(kind.rawValue), which were not asked for",
                         remedy: "\(TypedCommand.quoted("import --only \(kind.rawValue)", [path])) imports it"))
             }
         }

@@ -347,7 +347,7 @@ struct StoreLayout {
                 Finding(.willNotSync, .note, asset.path, "is larger than 250 MB: it is exported and will not sync"))
             return false
         case .skip:
-            result.omitted.append(Omission(path: asset.path, reason: "larger than 250 MB (--oversize skip)"))
+            result.omitted.append(Omission(path: asset.path, reason: Omission.oversize))
             return true
         case .fail:
             throw BackupError(

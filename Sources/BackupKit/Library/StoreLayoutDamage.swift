@@ -75,6 +75,13 @@ extension StoreLayout {
 extension Omission {
     fileprivate static let changedRow = "\(DamagedRow.changed); it was exported as it is now"
 
+    static let oversize = "larger than 250 MB (--oversize skip)"
+
+    /// What to do about a file that its store could not give.
+    public var remedy: String? {
+        sameBytes(reason, Self.oversize) ? nil : "'backup-tool store check' says how to mend it"
+    }
+
     static let rottenFile = "is damaged: its bytes changed and its time did not; it was exported as it is now"
 
     /// Of what the backup holds all the same; nil where it was left out.

@@ -95,5 +95,5 @@ extension Finding {
 }
 
 extension Omission {
-    var finding: Finding { Finding(.leftOut, .warning, path, "left out: \(reason)") }
+    var finding: Finding { Finding(.leftOut, .warning, path, "left out: \(reason)", remedy: remedy) }
 }

@@ -177,8 +177,8 @@ private func extract(
     where call.value(name) != nil {
         throw call.usage("--\(name) does not go with --to, which writes every file")
     }
-    if options.dryRun || call.flag("resurrect") {
-        throw call.usage("--dry-run and --resurrect cannot be used with --to")
+    for name in ["dry-run", "resurrect"] where call.flag(name) {
+        throw call.usage("--\(name) does not go with --to, which writes every file")
     }
     try call.checkNewFolder(
         folder, remedy: "--to writes a folder; 'backup-tool export -o ARCHIVE' writes an archive")

@@ -35,8 +35,11 @@ extension Command {
             if let path = call.value("against") {
                 var ofOld: [Finding] = []
                 let old = try readSchema(path, &ofOld)
-                if let first = ofOld.first(where: { $0.severity == .error }) {
-                    throw BackupError(.damaged, "is no sound schema: \(first.subject) \(first.message)", at: path)
+                // What CloudKit does not take can be compared all the same: the new schema may mend it.
+                if let first = ofOld.first(where: { $0.severity == .error && $0.code != .schemaCloudKit }) {
+                    throw BackupError(
+                        .damaged, "is no sound schema: \(first.subject) \(first.message)", at: path,
+                        remedy: "\(TypedCommand.quoted("schema check", [path])) lists everything")
                 }
                 if (old.form == .cloudKit) != (schema.form == .cloudKit) {
                     throw call.usage("a schema in CloudKit's language compares with another one in it only")

@@ -15,7 +15,11 @@ public final class FolderBackend: VaultBackend {
 
     /// What lies below no name lies in the root of the machine.
     private static func mustBeNamed(_ folder: String) throws {
-        if folder.isEmpty { throw BackupError(.usage, "the path of the vault is empty") }
+        if folder.isEmpty {
+            throw BackupError(
+                .usage, "the path of the vault is empty", remedy: "give the vault's folder, such as vault:/backup/vault"
+            )
+        }
         try LocalPath.check(folder)
     }
 

@@ -176,9 +176,10 @@ public final class Vault: Sendable {
         let found = try backend.list(kind).items.map(\.id).filter { $0.hex.hasPrefix(prefix) }
         guard let id = found.first, !prefix.isEmpty else {
             throw BackupError(
-                .failed, "there is no \(kind == .snapshot ? "snapshot" : "file in \(kind.rawValue)") '\(prefix)'",
-                at: backend.location,
-                remedy: kind == .snapshot ? "'backup-tool vault snapshots' lists them" : nil)
+                .failed, "there is no \(kind.noun) '\(prefix)'", at: backend.location,
+                remedy: kind == .snapshot
+                    ? "'backup-tool vault snapshots' lists them"
+                    : kind == .key ? "'backup-tool vault key list' lists them" : nil)
         }
         guard found.count == 1 else {
             throw BackupError(
@@ -186,4 +187,8 @@ public final class Vault: Sendable {
         }
         return id
     }
+}
+
+extension VaultFile.Kind {
+    fileprivate var noun: String { self == .snapshot || self == .key ? "\(self)" : "file in \(rawValue)" }
 }
