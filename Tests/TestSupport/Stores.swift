@@ -99,6 +99,16 @@ extension Store {
     /// The content digest of this moment.
     public func digest() throws -> String { try read { try contentDigest().hex } }
 
+    /// Of records and attachments, without what is in quarantine: every device has its own.
+    public func sharedDigest() throws -> String {
+        try read {
+            var digest = ContentDigest()
+            for record in try all() where record.type != Quarantine.type { try digest.add(record) }
+            try forEachAsset { digest.add($0) }
+            return digest.finish().hex
+        }
+    }
+
     /// Ingests in one transaction and returns what was decided.
     @discardableResult
     public func take(_ records: Record..., resurrect: Bool = false) throws -> [Decision] {

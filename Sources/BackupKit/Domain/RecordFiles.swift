@@ -44,13 +44,14 @@ enum RecordFiles {
         }
     }
 
-    /// The path that a file had before it gave way to another one: `a_conflict_2026-03-01.pdf` → `a.pdf`.
+    /// The path that a file had before it gave way to others: `a_conflict_2026-03-01.pdf` → `a.pdf`.
     static func formerPath(_ path: String) -> String? {
         let marks = ["_conflict_", "_missing_"].compactMap { path.ranges(of: $0).last }
         guard let mark = marks.max(by: { $0.lowerBound < $1.lowerBound }), !path[mark.upperBound...].contains("/")
         else { return nil }
         let ending = path[mark.upperBound...].lastIndex(of: ".").map { path[$0...] } ?? ""
-        return "\(path[..<mark.lowerBound])\(ending)"
+        let before = "\(path[..<mark.lowerBound])\(ending)"
+        return formerPath(before) ?? before
     }
 
     /// The fields of an event as its log spelled them, where files of it gave way to others since.
