@@ -165,7 +165,9 @@ private final class WorkWorld {
         let first = try devices[devices.names[0]].sharedDigest()
         for name in devices.names {
             let store = devices[name]
-            if try store.sharedDigest() != first { found.append("\(name) holds something else than \(devices.names[0])") }
+            if try store.sharedDigest() != first {
+                found.append("\(name) holds something else than \(devices.names[0])")
+            }
             var counts: [[String]: Int] = [:]
             for record in try publications(store) {
                 counts[try listing(of: record), default: 0] += 1
