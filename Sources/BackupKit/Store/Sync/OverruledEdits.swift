@@ -38,15 +38,14 @@ extension Synchronizer {
     }
 
     func reportOverruled() {
-        guard let first = overruled.first?.edit.id.description else { return }
-        let more = overruled.count - 1
-        let others = more == 0 ? "" : "and \(more) more "
-        result.findings.append(
-            Finding(
-                .protected, .warning, first,
-                others + "was changed here before another device deleted it: it stays deleted, "
-                    + "and what was written here is in quarantine",
-                remedy: TypedCommand.quoted("store enable-cloud", [first]) + " brings it back on all devices"))
+        for id in overruled.map(\.edit.id.description) {
+            result.findings.append(
+                Finding(
+                    .protected, .warning, id,
+                    "was changed here before another device deleted it: it stays deleted, "
+                        + "and what was written here is in quarantine",
+                    remedy: TypedCommand.quoted("store enable-cloud", [id]) + " brings it back on all devices"))
+        }
     }
 }
 
