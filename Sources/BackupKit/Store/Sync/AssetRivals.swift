@@ -55,8 +55,8 @@ extension Synchronizer {
         var found: [Rival] = []
         var met: [Asset] = []
         var asked: [ByteName: (mine: Asset, base: String?, isAwaited: Bool)] = [:]
-        // Files that the hub does not know, under paths that records of other devices name.
-        var unknown: Set<ByteName> = []
+        // Files that the hub does not know, and the records of other devices that name their paths.
+        var unknown: [ByteName: [Record]] = [:]
         for (path, linking) in try namedPaths(in: incoming) where damagedAssets[path] == nil {
             let known = try store.hubAsset(path.text)
             guard let own = try store.ifSound({ try store.asset(path.text) }), let mine = own ?? known?.awaited else {
@@ -68,11 +68,14 @@ extension Synchronizer {
             // Whoever links a path for the first time means the hub's file, and not the version that nobody has seen yet.
             let isNew = try !isAwaited && base != nil && linking.contains { try isNewLink(path.text, in: $0) }
             asked[path] = (mine, isNew ? nil : base, isAwaited)
-            if known == nil, try linking.contains(where: { try !isOwnLink(path.text, in: $0) }) { unknown.insert(path) }
+            guard known == nil else { continue }
+            let others = try linking.filter { try !isOwnLink(path.text, in: $0) }
+            if !others.isEmpty { unknown[path] = others }
         }
+        try dropOtherForms(&unknown)
         for theirs in try fetchAll(asked.keys.map { RecordID(zone: Store.assetZone, name: $0.text) }) {
             let path = ByteName(theirs.record.id.name)
-            unknown.remove(path)
+            unknown[path] = nil
             guard let (mine, base, isAwaited) = asked[path] else { continue }
             if isAwaited {
                 // A file that is a later version takes its place.
@@ -84,7 +87,7 @@ extension Synchronizer {
             }
             found.append(Rival(mine: mine, theirs: theirs, isAwaited: isAwaited))
         }
-        for path in unknown {
+        for path in unknown.keys {
             if let mine = asked[path]?.mine { found.append(Rival(mine: mine, theirs: nil, isAwaited: false)) }
         }
         return (found.sorted { precedesBytewise($0.mine.path, $1.mine.path) }, met)
@@ -133,22 +136,26 @@ extension Synchronizer {
         return try !Store.links(in: version, type: incoming.type).contains { sameBytes($0, path) }
     }
 
-    /// Whether this store's version of a record links a path, too: then it means this store's file. An event may be here
-    /// with an id that the incoming one has not, or without.
+    /// Whether this store's version of a record links a path, too: then it means this store's file.
     private func isOwnLink(_ path: String, in incoming: Record) throws -> Bool {
-        if try store.linksOfLiving(incoming).contains(where: { sameBytes($0, path) }) { return true }
-        guard incoming.type == RecordType.event else { return false }
-        let texts = Set(try EventText.withoutID(Fields.parse(incoming.fields)).map { ByteName($0) })
-        var isOwn = false
+        try store.linksOfLiving(incoming).contains { sameBytes($0, path) }
+    }
+
+    /// An event may be here with an id that the incoming one has not, or without: it means this store's file, too.
+    private func dropOtherForms(_ unknown: inout [ByteName: [Record]]) throws {
+        func texts(_ event: Record) throws -> Set<ByteName> {
+            Set(try EventText.withoutID(Fields.parse(event.fields)).map { ByteName($0) })
+        }
+        guard unknown.values.contains(where: { $0.contains { $0.type == RecordType.event } }) else { return }
         try store.forEachLinking { stored in
-            guard !isOwn, stored.record.type == RecordType.event,
-                try Store.links(of: stored.record).contains(where: { sameBytes($0, path) })
-            else { return }
-            isOwn = try EventText.withoutID(Fields.parse(stored.record.fields)).contains {
-                texts.contains(ByteName($0))
+            guard stored.record.type == RecordType.event else { return }
+            for path in try Store.links(of: stored.record).map({ ByteName($0) }) {
+                guard let others = unknown[path] else { continue }
+                let mine = try texts(stored.record)
+                let left = try others.filter { try $0.type != RecordType.event || mine.isDisjoint(with: texts($0)) }
+                unknown[path] = left.isEmpty ? nil : left
             }
         }
-        return isOwn
     }
 
     func fetchAll(_ ids: [RecordID]) throws -> [HubRecord] {
