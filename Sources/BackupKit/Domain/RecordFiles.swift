@@ -44,12 +44,16 @@ enum RecordFiles {
         }
     }
 
-    /// The path that a file had before it gave way to others: `a_conflict_2026-03-01.pdf` → `a.pdf`.
+    /// The path that a file had before it gave way to others: `a_conflict_2026-03-01.pdf` and `a_missing_0123abcd.pdf`
+    /// → `a.pdf`.
     static func formerPath(_ path: String) -> String? {
         let marks = ["_conflict_", "_missing_"].compactMap { path.ranges(of: $0).last }
         guard let mark = marks.max(by: { $0.lowerBound < $1.lowerBound }), !path[mark.upperBound...].contains("/")
         else { return nil }
         let ending = path[mark.upperBound...].lastIndex(of: ".").map { path[$0...] } ?? ""
+        let number = path[mark.upperBound...].dropLast(ending.count)
+        // `data_missing_values.pdf` is what somebody called it.
+        if path[mark] == "_missing_", number.count != 8 || !number.allSatisfy(\.isHexDigit) { return nil }
         let before = "\(path[..<mark.lowerBound])\(ending)"
         return formerPath(before) ?? before
     }
