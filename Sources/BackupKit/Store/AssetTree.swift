@@ -102,6 +102,20 @@ extension Store {
                 + "that writes")
     }
 
+    /// What lies under the path of a change that is not finished, where an app has written it since.
+    func lateChange(_ pending: PendingPath) throws -> Asset? {
+        guard (try? Self.check(pending.path)) != nil, let file = try regularFile(at: pending.path) else { return nil }
+        let known = [pending.was, pending.place, try ifSound { try asset(pending.path) }??.digest.hex]
+        return known.contains(file.digest.hex) ? nil : file
+    }
+
+    static func unknownChange(_ path: String) -> Finding {
+        Finding(
+            .entryUnexpected, .warning, path,
+            "was written by another program while the store had still to put a newer version there; no backup has it",
+            remedy: "'backup-tool store adopt' keeps it as a file of its own")
+    }
+
     func pendingPaths() throws -> [(pending: PendingPath, digest: SHA256Digest?)] {
         let query = try database.prepare(
             "SELECT path, was, place, ifnull(place, sha256) FROM asset_pending LEFT JOIN asset USING (path) ORDER BY path"

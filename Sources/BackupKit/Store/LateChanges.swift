@@ -4,13 +4,6 @@ extension Store {
     /// Names them.
     func lateChanges() throws -> [Finding] { try lateChangedFiles().map { Self.unknownChange($0.path) } }
 
-    static func unknownChange(_ path: String) -> Finding {
-        Finding(
-            .entryUnexpected, .warning, path,
-            "was written by another program while the store had still to put a newer version there; no backup has it",
-            remedy: "'backup-tool store adopt' keeps it as a file of its own")
-    }
-
     /// Makes each an attachment under a name of its own; what the commit meant comes under its path. Must run inside `batch`.
     func keepLateChanges() throws {
         for file in try lateChangedFiles() {
@@ -18,13 +11,6 @@ extension Store {
             try database.statement("UPDATE asset_pending SET was = ? WHERE path = ?")
                 .bind(1, file.digest.hex).bind(2, file.path).run()
         }
-    }
-
-    /// What lies under the path of a change that is not finished, where an app has written it since.
-    func lateChange(_ pending: PendingPath) throws -> Asset? {
-        guard (try? Self.check(pending.path)) != nil, let file = try regularFile(at: pending.path) else { return nil }
-        let known = [pending.was, pending.place, try ifSound { try asset(pending.path) }??.digest.hex]
-        return known.contains(file.digest.hex) ? nil : file
     }
 
     private func lateChangedFiles() throws -> [Asset] {
