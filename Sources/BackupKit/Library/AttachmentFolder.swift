@@ -131,10 +131,7 @@ struct AttachmentFolder {
         }
     }
 
-    /// `named` knows the publications that entries of this import went into, and what they name.
-    static func link(_ files: [(name: String, place: String)], with named: NamedFiles?, _ intake: Intake) throws {
-        let links = try AttachmentLinks(
-            intake.store, imported: named?.publications ?? [], claims: named?.claims(in: intake.store) ?? [:])
+    static func link(_ files: [(name: String, place: String)], by links: AttachmentLinks, _ intake: Intake) throws {
         for path in try links.link(files) {
             intake.note(
                 Finding(

@@ -109,7 +109,9 @@ public enum Importer {
                 let files = try attachments.map { try events?.take($0) ?? $0.take(into: intake) } ?? []
                 try events?.claim(files)
                 if attachments != nil {
-                    try AttachmentFolder.link(files, with: named, intake)
+                    let links = try AttachmentLinks(
+                        store, imported: named?.publications ?? [], claims: named?.claims(in: store) ?? [:])
+                    try AttachmentFolder.link(files, by: links, intake)
                 }
                 try named?.reportMissing(to: intake)
                 try intake.writeSettings()
