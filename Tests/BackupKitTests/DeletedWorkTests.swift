@@ -82,4 +82,25 @@ import Testing
             for name in ["A", "B"] { #expect(try living(devices[name]).count == 1, "\(name)") }
         }
     }
+
+    /// The store has a deleted listing alive, under another name than the tombstone that says so.
+    @Test func aTombstoneOfAnotherName_isTakenWhole_theFirstTime() throws {
+        try withDevices("A") { devices in
+            let store = devices["A"]
+            try take("@article{k, author={Med, Ann}, title={P}, year=2020}", devices, "A")
+            let known = try #require(living(store).first)
+            let now = devices.clock.now
+            let tombstone = Record(
+                id: RecordID(zone: "Library", name: WorkID.legacy(key: "k")), type: known.type, localID: known.localID,
+                fields: "{}", createdAt: known.createdAt, modifiedAt: now, deletedAt: now)
+            _ = try store.batch(kind: "restore", source: "backup") {
+                (try store.ingest(tombstone), summary: "")
+            }
+            let rows = try store.all()
+            #expect(Set(rows.filter(\.isDeleted).map(\.id)).isSuperset(of: [known.id, tombstone.id]))
+            let again = try store.write { try store.ingest(tombstone) }
+            #expect(again.decision == .unchanged)
+            #expect(try store.all() == rows)
+        }
+    }
 }

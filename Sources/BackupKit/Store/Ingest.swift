@@ -47,6 +47,10 @@ extension Store {
         let (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
         var outcome = try settle(taken, existing, policy(resurrect, now, existing.main?.record, taken), derive, clamped)
         if !sameBytes(taken.localID, incoming.localID) { outcome.otherWork = found.main?.record.id }
+        // It has deleted a record by its local id, and says what became of its own name, too.
+        if taken.isDeleted, outcome.wasAlive, outcome.id != taken.id, case .update = outcome.decision {
+            _ = try take(record, resurrect, keepsID, derive)
+        }
         return outcome
     }
 
