@@ -346,6 +346,7 @@ extension TestStore {
                     }
                     let both = conflicts.filter { chosen.contains($0.existing) && chosen.contains($0.incoming) }
                     #expect(try other.store.conflicts().map(\.existing) == both.map(\.existing))
+                    #expect(try other.store.all().count { $0.type == RecordType.conflict } == both.count)
                 }
             }
         }

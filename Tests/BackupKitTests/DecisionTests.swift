@@ -88,7 +88,7 @@ final class Office {
 
     /// What all devices show; fails when they do not show the same.
     func outcome(_ comment: String) throws -> (works: [String: Set<String>], waiting: Int) {
-        let digests = try stores.map { try $0.digest() }
+        let digests = try stores.map { try $0.sharedDigest() }
         #expect(Set(digests).count == 1, "\(comment): the devices differ")
         let queues = try stores.map { try Set($0.conflicts().map { Set([$0.existing, $0.incoming]) }) }
         #expect(Set(queues).count == 1, "\(comment): the queues differ")

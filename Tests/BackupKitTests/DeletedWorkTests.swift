@@ -84,7 +84,8 @@ import Testing
     }
 
     /// The store has a deleted listing alive, under another name than the tombstone that says so.
-    @Test func aTombstoneOfAnotherName_isTakenWhole_theFirstTime() throws {
+    @Test(arguments: [false, true])
+    func aTombstoneOfAnotherName_isTakenWhole_theFirstTime(replaces: Bool) throws {
         try withDevices("A") { devices in
             let store = devices["A"]
             try take("@article{k, author={Med, Ann}, title={P}, year=2020}", devices, "A")
@@ -93,13 +94,18 @@ import Testing
             let tombstone = Record(
                 id: RecordID(zone: "Library", name: WorkID.legacy(key: "k")), type: known.type, localID: known.localID,
                 fields: "{}", createdAt: known.createdAt, modifiedAt: now, deletedAt: now)
-            _ = try store.batch(kind: "restore", source: "backup") {
-                (try store.ingest(tombstone), summary: "")
+            func restore() throws -> Decision {
+                try store.batch(kind: "restore", source: "backup") {
+                    let outcome =
+                        try replaces
+                        ? store.overwrite(with: tombstone, resurrect: false) : store.ingest(tombstone)
+                    return (outcome.decision, summary: "")
+                }.result
             }
+            _ = try restore()
             let rows = try store.all()
             #expect(Set(rows.filter(\.isDeleted).map(\.id)).isSuperset(of: [known.id, tombstone.id]))
-            let again = try store.write { try store.ingest(tombstone) }
-            #expect(again.decision == .unchanged)
+            #expect(try restore() == .unchanged)
             #expect(try store.all() == rows)
         }
     }

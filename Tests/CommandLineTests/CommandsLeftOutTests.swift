@@ -21,7 +21,7 @@ private func utf16(_ text: String, bigEndian: Bool = false) -> [UInt8] {
     try bench.write("a.bib", entries.joined())
     let text = try bench.tool(exit: 3, "import", "a.bib", "--dry-run")
     #expect(text.stderr.split(separator: "\n").count { $0.contains("is named in a.bib") } == 1, "\(text.stderr)")
-    #expect(text.stderr.contains(" and 2,997 more: ") && text.stderr.contains("papers/p1.pdf, papers/p2.pdf"))
+    #expect(text.stderr.contains(" and 2,997 more, each: ") && text.stderr.contains("papers/p1.pdf, papers/p2.pdf"))
     #expect(text.stderr.contains("--verbose or --json lists each of them"))
     let every = try bench.tool(exit: 3, "import", "a.bib", "--dry-run", "-v")
     #expect(every.stderr.split(separator: "\n").count { $0.contains("is named in a.bib") } == 3000)
@@ -60,7 +60,7 @@ private func utf16(_ text: String, bigEndian: Bool = false) -> [UInt8] {
     try bench.write("a.bib", "@misc{k, title={T}}\n")
     let result = try bench.tool(exit: 3, "import", "a.bib", "--attachments", "pdfs")
     #expect(result.stderr.split(separator: "\n").count == 5, "\(result.stderr)")
-    #expect(result.stderr.contains(" and 197 more: belongs to no publication"))
+    #expect(result.stderr.contains(" and 197 more, each: belongs to no publication"))
     let report = try bench.json(exit: 3, "import", "--attachments", "pdfs")
     #expect(codes(report).count == 200)
 }

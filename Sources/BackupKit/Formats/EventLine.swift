@@ -37,6 +37,11 @@ public enum EventLine {
         (Fields.string("time", in: fields) ?? Fields.string("eventTime", in: fields)).flatMap { LocalTime($0) }
     }
 
+    /// Whether the line has a time of this name. Where it has none, the event's own time stands for it.
+    static func says(_ key: String, _ fields: [Field]) -> Bool {
+        fields.contains { $0.name == key && $0.value != "null" }
+    }
+
     private static func optionalTime(_ key: String, _ fields: [Field]) throws -> Timestamp? {
         guard let value = fields.first(where: { $0.name == key })?.value, value != "null" else { return nil }
         guard let text = Fields.string(key, in: fields), let time = Timestamp(iso8601: text) else {

@@ -238,7 +238,12 @@ final class BibliographyIntake {
         switch block.kind {
         case .entry: try takeOriginal(of: block, &state, wanted)
         case .byteOrderMark: break
-        case .text: try takeText(block.raw, &state, wanted)
+        case .text:
+            if let finding = ForeignText.zeros(in: block.raw, at: "\(state.path):\(block.line)") {
+                state.isDamaged = true
+                intake.note(finding)
+            }
+            try takeText(block.raw, &state, wanted)
         case .string:
             state.macros.define(from: block)
             try takePart(kind: .string, block.raw, &state, wanted)

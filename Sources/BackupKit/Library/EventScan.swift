@@ -166,7 +166,8 @@ final class EventReader {
             if !scanner.media.isEmpty { media = scanner.media }
             return .event(self.event(event.id, event.createdAt, event.modifiedAt, line))
         }
-        guard line.contains(where: { $0 > 0x20 }) else { return .blank }
+        // Zeros are what a file system leaves of lines that were not written before the power went.
+        guard line.contains(where: { $0 > 0x20 || $0 == 0 }) else { return .blank }
         do {
             var hasNoID = false
             let record = try EventLine.record(line) { _ in

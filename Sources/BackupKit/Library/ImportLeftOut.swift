@@ -83,9 +83,9 @@ extension Importer {
                 "was left out: settings are only imported when asked for", remedy: "name the kind: --only settings"))
     }
 
-    /// `taken` are files that were taken because lines or entries name them; `attachments` is the folder of which all are.
-    static func noteLeftOut(_ sources: [Source], taken: Set<ByteName>, attachments: String?, _ intake: Intake) {
-        let attachments = attachments.map { "\(Directory.real($0) ?? $0)/" }
+    /// `taken` are files that were taken because lines or entries name them.
+    static func noteLeftOut(_ sources: [Source], taken: Set<ByteName>, _ options: ImportOptions, _ intake: Intake) {
+        let attachments = options.attachments.map { "\(Directory.real($0) ?? $0)/" }
         for case .unreadable(let path, let reason) in sources {
             intake.note(Finding(.skipped, .warning, path, "was left out: \(reason)"))
         }
@@ -100,6 +100,8 @@ extension Importer {
                     .skipped, .warning, path, "was left out: it is a link, which import does not follow in a folder",
                     remedy: remedy))
         }
+        // What is left could only be attachments.
+        guard options.kinds.contains(.attachments) else { return }
         for case .leftOut(let path, let files) in sources {
             let folder = Directory.real(path) ?? path
             let left = files.filter { file in

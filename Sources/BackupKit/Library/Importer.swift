@@ -65,8 +65,13 @@ public enum Importer {
             try Self.sources(
                 of: path, limits: options.limits, attachments: options.attachments, own: OwnFiles(of: store))
         }
+        if options.attachments != nil, !options.kinds.contains(.attachments) {
+            throw BackupError(
+                .usage, "--attachments takes attachments, which --only leaves out",
+                remedy: "name them as well: --only attachments")
+        }
         let (sources, refused) = try readable(found)
-        if options.mirror { try checkMirror(sources) }
+        if options.mirror { try checkMirror(sources, refused) }
         return try store.withIncomingFolder { folder in
             var backups: [(path: String, prepared: Restorer.Prepared)] = []
             for case .backup(let path) in sources {
@@ -102,9 +107,7 @@ public enum Importer {
                 try events?.take()
                 try named?.take(into: intake, in: folder, dryRun: options.dryRun)
                 attachments?.leaveOut(named?.taken ?? [])
-                noteLeftOut(
-                    sources, taken: (events?.found ?? []).union(named?.taken ?? []),
-                    attachments: options.attachments, intake)
+                noteLeftOut(sources, taken: (events?.found ?? []).union(named?.taken ?? []), options, intake)
                 try noteStrayFiles(below: paths + [options.attachments].compactMap(\.self), intake)
                 let files = try attachments.map { try events?.take($0) ?? $0.take(into: intake) } ?? []
                 try events?.claim(files)
@@ -123,7 +126,8 @@ public enum Importer {
         }
     }
 
-    private static func checkMirror(_ sources: [Source]) throws {
+    private static func checkMirror(_ sources: [Source], _ refused: [(path: String, why: String)]) throws {
+        if sources.isEmpty, let file = refused.first { throw BackupError(.refused, file.why, at: file.path) }
         guard sources.count == 1, case .bibliography? = sources.first else {
             throw BackupError(.usage, "--mirror takes one .bib file", remedy: "import other files without it")
         }
@@ -197,8 +201,11 @@ public enum Importer {
             if try isBackupFolder(path) { return [.backup(path)] }
             let found = try sourcesBelow(path, attachments, own)
             guard found.contains(where: { $0.isTaken || $0.isLink }) else {
+                let unreadable = found.lazy.compactMap {
+                    if case .unreadable(let path, let why) = $0 { "; \(path): \(why)" } else { nil }
+                }.first
                 throw BackupError(
-                    .failed, "holds nothing that can be imported", at: path,
+                    .failed, "holds nothing that can be imported\(unreadable ?? "")", at: path,
                     remedy: "import takes .bib files, .jsonl event logs, imbib backups and exported libraries")
             }
             return found

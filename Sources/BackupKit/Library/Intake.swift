@@ -180,7 +180,7 @@ final class Intake {
     }
 
     func noteOutcome(_ record: Record, _ outcome: Outcome) throws {
-        if outcome.clamped {
+        if outcome.clamped, !isPlanned(record) {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
         }
         if record.hubBytes > CloudLimits.recordBytes { noteOversize(RecordLabel.ofLarge(record, outcome.id)) }

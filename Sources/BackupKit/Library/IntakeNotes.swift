@@ -4,6 +4,26 @@ extension Intake {
         note(Finding(.oversize, .warning, subject, "is larger than 1 MB: it was stored, and will never sync"))
     }
 
+    /// Whether an event lies ahead, and nothing else of its line does: that is no clock that goes wrong.
+    func isPlanned(_ record: Record) -> Bool {
+        guard record.type == RecordType.event, !takesRecords, let fields = try? Fields.parse(record.fields) else {
+            return false
+        }
+        let now = store.now()
+        return [("created_at", record.createdAt), ("modified_at", record.modifiedAt)]
+            .allSatisfy { name, time in time <= now || !EventLine.says(name, fields) }
+    }
+
+    /// Whether the line of an event does not say when it was edited last. The event's own time stands for that, and an event
+    /// that is moved to an earlier one is no older.
+    private func isUndated(_ event: Record) throws -> Bool {
+        let fields = try Fields.parse(event.fields)
+        guard event.type == RecordType.event, event.fieldTimes.isEmpty, !EventLine.says("modified_at", fields),
+            let time = EventLine.time(in: fields)
+        else { return false }
+        return event.modifiedAt <= time.instant
+    }
+
     /// Of two values with one time the store's stays. No time says which is right, so the other is not dropped silently.
     func noteLostTies(_ incoming: Record, _ outcome: Outcome) throws {
         let stored: Record
@@ -15,6 +35,7 @@ extension Intake {
         case .add, .unchanged, .protect: return
         }
         guard !incoming.isDeleted, !stored.isDeleted, !outcome.clamped else { return }
+        let areUndated = try !takesRecords && isUndated(incoming) && isUndated(stored)
         let mine = Dictionary(
             try Fields.parse(stored.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         let derived: Set<String> = [Publication.raw, Publication.rawBase64]
@@ -29,14 +50,18 @@ extension Intake {
                 incoming.type != RecordType.bibliographyPart || !isPart(own, of: field)
             else { return false }
             let ownTime = stored.fieldTimes[field.name] ?? stored.modifiedAt
-            return (incoming.fieldTimes[field.name] ?? incoming.modifiedAt) >= ownTime
+            return areUndated || (incoming.fieldTimes[field.name] ?? incoming.modifiedAt) >= ownTime
         }
         guard !lost.isEmpty else { return }
         let names = lost.map(\.name).joined(separator: ", ")
+        let reason =
+            areUndated && incoming.modifiedAt != stored.modifiedAt
+            ? "has no 'modified_at' that would show it to be newer than the store's version,"
+            : "has the same time as the store's version"
         note(
             Finding(
                 .protected, .warning, outcome.id.description,
-                "has the same time as the store's version and other values (\(names)); the store's were kept",
+                "\(reason) and other values (\(names)); the store's were kept",
                 remedy: "'backup-tool import --overwrite PATH' takes the values of the file"))
     }
 

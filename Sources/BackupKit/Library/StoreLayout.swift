@@ -172,7 +172,7 @@ struct StoreLayout {
     mutating func omitWhatImbibLacks() {
         for kind in [Kind.events, .records] {
             guard let count = result.records.removeValue(forKey: kind), count > 0 else { continue }
-            omit(kind.rawValue, "\(count) of them: an imbib backup holds publications, notes, settings and attachments")
+            omit(kind.rawValue, "\(count) of them: \(Omission.noPlaceInImbib)")
         }
     }
 

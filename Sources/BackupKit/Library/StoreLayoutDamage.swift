@@ -75,11 +75,14 @@ extension StoreLayout {
 extension Omission {
     fileprivate static let changedRow = "\(DamagedRow.changed); it was exported as it is now"
 
+    static let noPlaceInImbib = "an imbib backup holds publications, notes, settings and attachments"
+
     static let oversize = "larger than 250 MB (--oversize skip)"
 
     /// What to do about a file that its store could not give.
     public var remedy: String? {
-        sameBytes(reason, Self.oversize) ? nil : "'backup-tool store check' says how to mend it"
+        sameBytes(reason, Self.oversize) || reason.hasSuffix(Self.noPlaceInImbib)
+            ? nil : "'backup-tool store check' says how to mend it"
     }
 
     static let rottenFile = "is damaged: its bytes changed and its time did not; it was exported as it is now"

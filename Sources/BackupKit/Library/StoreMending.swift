@@ -21,6 +21,7 @@ public enum StoreMending {
             result.left += left
         }
         result.steps += try giveNames(store, dryRun: options.dryRun)
+        if !options.dryRun { result.left += try store.filesInTheWay() }
         guard options.accept else { return result }
         let lost = try store.giveUpLostFiles(dryRun: options.dryRun)
         let mended = Set(result.steps.map { ByteName($0.subject) })

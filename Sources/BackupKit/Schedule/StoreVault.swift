@@ -146,9 +146,10 @@ public final class StoreVault: NightlyVault {
         let source = sound.map { "\(VaultAddress.scheme)\(Directory.real(vaultPath) ?? vaultPath)@\($0.shortID)" }
         let repair = TypedCommand.quoted("store repair", options: ["store": realPath, "from": source ?? "BACKUP"])
         return try StoreCheck.run(store, files: .none, indexes: false).findings.filter { $0.severity != .note }.map {
-            Finding(
+            let isMended = $0.remedy?.contains("store repair --from") == true
+            return Finding(
                 $0.code, .damage, $0.subject, "\($0.message) (store)",
-                remedy: "\(checkCommand) lists all; \(repair) mends it")
+                remedy: "\(checkCommand) lists all; \(isMended ? "\(repair) mends it" : $0.remedy ?? "")")
         }
     }
 

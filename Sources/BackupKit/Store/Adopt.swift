@@ -45,7 +45,7 @@ extension Store {
             return ((), summary: JSON.object([JSON.Member("adopted", JSON(result.adopted.count))]).compact)
         }
         result.batch = batch?.id
-        result.findings += fileFindings
+        result.findings += try batch == nil ? filesInTheWay() : fileFindings
         if !result.putBack.isEmpty, !dryRun {
             try database.write { for path in result.putBack { try setPending(path, was: nil) } }
             result.findings += try settleFiles()

@@ -91,8 +91,8 @@ extension Store {
         return nil
     }
 
-    private func inTheWay(_ path: String) -> Finding {
-        unsettledFile(path, "another file or folder is in its place")
+    func inTheWay(_ path: String) -> Finding {
+        unsettledFile(path, "something else is in its place")
     }
 
     private func unsettledFile(_ path: String, _ reason: String) -> Finding {

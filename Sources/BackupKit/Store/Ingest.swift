@@ -9,6 +9,12 @@ public struct Outcome: Sendable, Equatable {
     public var wasAlive = false
     /// The record of another work that has the id which this one came with.
     public var otherWork: RecordID?
+
+    /// Whether a tombstone has deleted a record of another name, by the local id. It says what became of its own name, too.
+    fileprivate func hasDeleted(beside tombstone: Record) -> Bool {
+        guard tombstone.isDeleted, wasAlive, id != tombstone.id, case .update = decision else { return false }
+        return true
+    }
 }
 
 /// Takes records from outside into the store by the rules of identity and merging.
@@ -47,10 +53,7 @@ extension Store {
         let (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
         var outcome = try settle(taken, existing, policy(resurrect, now, existing.main?.record, taken), derive, clamped)
         if !sameBytes(taken.localID, incoming.localID) { outcome.otherWork = found.main?.record.id }
-        // It has deleted a record by its local id, and says what became of its own name, too.
-        if taken.isDeleted, outcome.wasAlive, outcome.id != taken.id, case .update = outcome.decision {
-            _ = try take(record, resurrect, keepsID, derive)
-        }
+        if outcome.hasDeleted(beside: taken) { _ = try take(record, resurrect, keepsID, derive) }
         return outcome
     }
 
@@ -232,8 +235,10 @@ extension Store {
         try put(new, replacing: existing)
         let changes = try FieldChange.list(
             from: Fields.parse(existing.record.fields), to: Fields.parse(new.fields))
-        return Outcome(
+        let outcome = Outcome(
             id: new.id, localID: new.localID, decision: .update(new, changes), wasAlive: !existing.record.isDeleted)
+        if outcome.hasDeleted(beside: record) { _ = try ingest(record, resurrect, keepsID: true) }
+        return outcome
     }
 
     /// Whether another record was merged into this one that `version` knows nothing of and that is not alive by itself.

@@ -4,6 +4,17 @@ extension Store {
     /// Names them.
     func lateChanges() throws -> [Finding] { try lateChangedFiles().map { Self.unknownChange($0.path) } }
 
+    /// Names what is no file and lies where a finished command has still to put one.
+    func filesInTheWay() throws -> [Finding] {
+        try pendingPaths().compactMap { pending, digest in
+            let path = "\(assetFolder)/\(pending.path)"
+            guard digest != nil, (try? Self.check(pending.path)) != nil, let status = try FileStatus.ofName(path),
+                !status.isRegular, try !status.isDirectory || !Directory.names(in: path).isEmpty
+            else { return nil }
+            return inTheWay(pending.path)
+        }
+    }
+
     /// Makes each an attachment under a name of its own; what the commit meant comes under its path. Must run inside `batch`.
     func keepLateChanges() throws {
         for file in try lateChangedFiles() {

@@ -74,11 +74,16 @@ private enum FindingGroup {
         return groups.flatMap { $0.count > most ? [$0] : $0.map { [$0] } }
     }
 
+    /// What comes from a hostile row may be megabytes; --json has all of it.
+    private static func name(_ subject: String) -> String {
+        subject.utf8.count > 1024 ? printable(String(subject.prefix(256))) + "…" : printable(subject)
+    }
+
     static func text(of group: [Finding]) -> String {
-        let subjects = group.prefix(most).map { printable($0.subject) }.joined(separator: ", ")
+        let subjects = group.prefix(most).map { name($0.subject) }.joined(separator: ", ")
         let message = printable(group.first?.message ?? "")
         if group.count == 1 { return "\(subjects): \(message)" }
-        return "\(subjects) and \(HumanText.count(group.count - most)) more: \(message)"
+        return "\(subjects) and \(HumanText.count(group.count - most)) more, each: \(message)"
     }
 }
 

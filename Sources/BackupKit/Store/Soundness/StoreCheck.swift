@@ -28,6 +28,10 @@ public struct StoreCheck {
         "'backup-tool restore BACKUP --create --store NEW --only publications,notes,events,records,attachments,settings' "
         + "brings the last backup into a new store"
 
+    /// For a damaged page, which may be of an index.
+    private static let repairOrNewStore =
+        "'backup-tool store repair' mends it where only indexes are damaged; else keep the file: \(intoNewStore)"
+
     let store: Store
     private var result = StoreCheckResult()
     /// What to do with a store that `store repair` refuses: one of which nobody knows the schema, for example.
@@ -109,11 +113,14 @@ public struct StoreCheck {
         let check = try store.database.prepare("PRAGMA integrity_check(100)")
         while try check.step() {
             try Interrupt.check()
-            let text = check.text(0)
+            let text = check.text(0).split(separator: "\n").filter { !$0.hasPrefix("***") }.joined(separator: "; ")
             if text == "ok" { continue }
             // Only indexes can be made again where they are.
             if text.contains("Rowid") || text.contains("value in ") { instead = Self.intoNewStore }
-            add(.storeDamaged, .damage, store.path, "SQLite's integrity check says: \(text)", Self.repairFrom)
+            let isOfIndex = text.contains(" index ")
+            add(
+                .storeDamaged, .damage, store.path, "SQLite's integrity check says: \(text)",
+                isOfIndex ? Self.repairFrom : Self.repairOrNewStore)
         }
         if try store.soundCounter() == nil {
             let said = try store.storedCounter().map { "says \($0)" } ?? "is gone"
@@ -267,6 +274,7 @@ public struct StoreCheck {
             add(.entryRefused, .warning, file.asset.path, "\(file.reason): no export can hold both", Self.repair)
         }
         result.findings += try store.strayFiles()
+        result.findings += try store.filesInTheWay()
     }
 
     /// Whether the file is there, with the bytes that the row says.

@@ -42,7 +42,7 @@ public struct KeyRing: Sendable {
             do {
                 let file = try read(id)
                 if let refusal = budget.refusal(of: file.cost) {
-                    throw BackupError(.refused, "the key is refused: \(refusal)")
+                    throw BackupError(.refused, refusal)
                 }
                 if let key = try file.open(password: password) {
                     return Opened(id: id, key: key, findings: findings)
@@ -50,7 +50,8 @@ public struct KeyRing: Sendable {
             } catch let error as BackupError where error.isVerdict {
                 // Removed since it was listed.
                 if error.code == .notFound { continue }
-                if error.code != .damaged { unreadable = unreadable ?? error }
+                // What asks for too much is no key that anybody made.
+                if ![.damaged, .refused].contains(error.code) { unreadable = unreadable ?? error }
                 findings.append(
                     Finding(.unreadable, .damage, VaultFile(.key, id).path, "cannot be used: \(error.message)"))
             }

@@ -1,0 +1,98 @@
+import TestSupport
+import Testing
+
+/// Event logs that do not say when a line was written, and files of which the end was never written.
+@Suite struct CommandsUndatedTests {
+    private static func event(_ id: String, _ time: String, _ more: String) -> String {
+        #"{"id":"\#(id)","time":"\#(time)","type":"medication",\#(more)}"# + "\n"
+    }
+
+    @Test func anEventThatIsMovedToAnEarlierTime_isNotDroppedSilently() throws {
+        let bench = try Workbench()
+        try bench.write("log.jsonl", Self.event("m", "2026-03-01T18:00:00+01:00", #""note":"10 mg""#))
+        try bench.tool(exit: 0, "import", "--create", "log.jsonl")
+        try bench.write("log.jsonl", Self.event("m", "2026-03-01T17:30:00+01:00", #""note":"20 mg""#))
+        let told = try bench.tool(exit: 3, "import", "log.jsonl").stderr
+        #expect(
+            told.contains("OllieEvents/m: has no 'modified_at'") && told.contains("(time, note)")
+                && told.contains("'backup-tool import --overwrite"), "\(told)")
+        try bench.tool(exit: 0, "import", "--overwrite", "log.jsonl")
+        try bench.tool(exit: 0, "events", "export", "-o", "out")
+        #expect(try bench.shell("cat out/*").contains("20 mg"))
+        // An edit on a device has a time, and an old log does not contradict it.
+        try bench.tool(exit: 0, "import", "log.jsonl")
+        try bench.write("log.jsonl", Self.event("m", "2026-03-01T18:00:00+01:00", #""note":"10 mg""#))
+        try bench.tool(exit: 0, "import", "log.jsonl")
+    }
+
+    @Test func anEventThatIsStillToCome_isNoWarning() throws {
+        let bench = try Workbench()
+        try bench.write(
+            "rota.jsonl",
+            Self.event("a", "2090-12-24T08:00:00Z", #""note":"late""#)
+                + Self.event("b", "2090-12-24T08:00:00Z", #""modified_at":"2026-01-01T00:00:00Z""#))
+        try bench.tool(exit: 0, "import", "--create", "rota.jsonl")
+        try bench.tool(exit: 0, "import", "rota.jsonl")
+        try bench.tool(exit: 0, "store", "check")
+        let ahead = #""modified_at":"2090-01-01T00:00:00Z""#
+        try bench.write("ahead.jsonl", Self.event("c", "2026-01-01T08:00:00Z", ahead))
+        let told = try bench.tool(exit: 3, "import", "ahead.jsonl").stderr
+        #expect(told.contains("OllieEvents/c: was dated in the future"), "\(told)")
+    }
+
+    @Test(arguments: ["log.jsonl", "lib.bib"], ["end", "middle", "all"])
+    func zerosInTheirText_areNamed(_ file: String, _ place: String) throws {
+        let bench = try Workbench()
+        func item(_ name: String) -> String {
+            file == "lib.bib"
+                ? "@misc{\(name), title={\(name)}}\n" : Self.event(name, "2026-01-01T08:00:00Z", #""note":"\#(name)""#)
+        }
+        let (first, second) = (item("a"), item("b"))
+        let zeros = String(repeating: "\0", count: 5000)
+        switch place {
+        case "end": try bench.write(file, first + zeros)
+        case "middle": try bench.write(file, first + zeros + "\n" + second)
+        default: try bench.write(file, zeros)
+        }
+        let told = try bench.tool(exit: 3, "import", "--create", file).stderr
+        #expect(told.contains(file), "\(told)")
+        // A mirror takes nothing away for a file that lost its end.
+        guard place == "end", file == "lib.bib" else { return }
+        try bench.write(file, first + second)
+        try bench.tool(exit: 0, "import", file)
+        try bench.write(file, first + zeros)
+        try bench.tool(exit: 1, "import", "--mirror", file)
+        try bench.tool(exit: 0, "export", "-o", "out")
+        #expect(try bench.text("out/library.bib").contains("@misc{b"))
+    }
+
+    @Test func whatIsNotAskedFor_isNotMissed() throws {
+        let bench = try Workbench()
+        try bench.write("in/lib.bib", "@misc{a, title={A}}\n")
+        try bench.write("in/a.pdf", "%PDF-1.4")
+        try bench.tool(exit: 0, "import", "--create", "--only", "publications", "in")
+        try bench.tool(exit: 3, "import", "in")
+        let told = try bench.tool(exit: 64, "import", "--only", "publications", "--attachments", "in", "in").stderr
+        #expect(told.contains("--attachments takes attachments, which --only leaves out"), "\(told)")
+        try bench.tool(exit: 0, "import", "--only", "publications,attachments", "--attachments", "in", "in")
+    }
+
+    @Test(arguments: ["mkfifo $F", "ln -s /etc/passwd $F", "mkdir $F; touch $F/x"])
+    func whatLiesInThePlaceOfAFile_isNamed_andTheFileComesBack(_ make: String) throws {
+        let bench = try Workbench()
+        try bench.write("in/a.bib", "@misc{a, title={A}}\n")
+        try bench.write("in/a.pdf", "%PDF-1.4")
+        try bench.tool(exit: 0, "import", "--create", "in/a.bib", "--attachments", "in")
+        try bench.tool(exit: 0, "export", "-o", "out.tar")
+        let file = "store.db.assets/Attachments/a.pdf"
+        try bench.shell("F=\(file); rm $F; \(make)")
+        for words in [["store", "repair", "--from", "out.tar"], ["store", "check"], ["store", "adopt"]] {
+            let told = try bench.tool(words: words, exit: 3).stderr
+            #expect(told.contains("Attachments/a.pdf") && told.contains("something else is in its place"), "\(told)")
+        }
+        try bench.shell("rm -r \(file)")
+        try bench.tool(exit: 0, "store", "adopt")
+        #expect(try bench.text(file) == "%PDF-1.4")
+        try bench.tool(exit: 0, "store", "check")
+    }
+}
