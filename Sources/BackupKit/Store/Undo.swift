@@ -68,11 +68,12 @@ extension Store {
             kind: kind, source: isOfWork ? "\(batch.kind) of \(batch.source)" : batch.source, dryRun: dryRun
         ) {
             let waiting = Set(try conflicts().map(\.id))
+            let letGo = try filesLetGo(by: batch)
             try revertChanged(batch, &result)
             try removeAdded(batch, &result)
             try reinsertRemoved(batch, &result)
             try revertSettings(batch, &result)
-            try revertAssets(batch, &result)
+            try revertAssets(batch, letGo, &result)
             try noteConflicts(settledBy: batch)
             result.conflicts = try Set(conflicts().map(\.id)).subtracting(waiting).count
             let rows = try revertSetAside(batch)
@@ -236,7 +237,7 @@ extension Store {
     }
 
     /// The rows are put back as they were before the batch, and what lay under their paths.
-    private func revertAssets(_ batch: Batch, _ result: inout UndoResult) throws {
+    private func revertAssets(_ batch: Batch, _ letGo: Set<ByteName>, _ result: inout UndoResult) throws {
         let query = try database.prepare(
             "SELECT path, size, sha256, local_only, modified_ns, kept FROM batch_asset WHERE batch = ? ORDER BY path DESC"
         ).bind(1, batch.id)
@@ -254,6 +255,11 @@ extension Store {
             if asset == nil, now != nil, try links.contains(path) { continue }
             // The record that it would come back with stays deleted.
             if now == nil, asset != nil, try unwanted.contains(ByteName(path)) && !links.contains(path) { continue }
+            if let now, let asset, letGo.contains(ByteName(path)), try isAnothers(now, than: asset) {
+                try comeBack(asset, kept: kept, beside: now)
+                result.assets += 1
+                continue
+            }
             if let now { try removeAsset(now, for: asset?.digest) }
             // What was set aside comes back under its own name before, so that it is not set aside twice.
             let stranger = try now == nil && asset != nil ? stranger(at: path) : nil
