@@ -47,7 +47,7 @@ extension BibliographyIntake {
             try state.deleted
             ?? store.deletedLocalIDs(type: RecordType.publication).filter {
                 !DeterministicID.isMade($0)
-                    && state.broughtBefore.contains(Brought.Record(store.hasher, $0).everBrought)
+                    && state.broughtBefore.contains(memory(of: $0).everBrought)
             }
         state.deleted = deleted
         return deleted.first { localID in
@@ -61,7 +61,7 @@ extension BibliographyIntake {
 
     /// The marks of what the entry at hand says, as said of that publication.
     private func marks(of localID: String) -> [(name: String, mark: UInt64)] {
-        let (record, bytes) = (Brought.Record(store.hasher, localID), pen.written)
+        let (record, bytes) = (memory(of: localID), pen.written)
         return pen.members.map { member in
             let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
             let value = UnsafeRawBufferPointer(rebasing: bytes[member.value])

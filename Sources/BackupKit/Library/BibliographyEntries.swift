@@ -166,7 +166,7 @@ extension BibliographyIntake {
         known.flatMap { key, candidates in
             candidates.indices.filter { index in
                 let localID = candidates[index].localID
-                return state.broughtBefore.contains(Brought.Record(store.hasher, localID).everBrought)
+                return state.broughtBefore.contains(memory(of: localID).everBrought)
                     && !said(key, of: localID, state)
             }.map { (key, $0) }
         }
@@ -175,13 +175,13 @@ extension BibliographyIntake {
     /// Whether the file said at its last import that the publication has that key.
     private func said(_ key: String, of localID: String, _ state: FileState) -> Bool {
         let field = Field(Publication.citeKey, .string(key))
-        return state.saidBefore[Brought.Record(store.hasher, localID).everBrought(field)] != nil
+        return state.saidBefore[memory(of: localID).everBrought(field)] != nil
     }
 
     /// Whether this file imported that publication before, and no other publication of the store is the entry's work. A
     /// publication of another work may have the same key and title.
     private func isOwn(_ localID: String, _ work: WorkID, _ state: FileState) throws -> Bool {
-        guard state.broughtBefore.contains(Brought.Record(store.hasher, localID).everBrought) else { return false }
+        guard state.broughtBefore.contains(memory(of: localID).everBrought) else { return false }
         return try !work.all.contains { id in
             guard !sameBytes(id, localID), let other = try live(id) else { return false }
             return try WorkIdentity(Fields.parse(other.fields)).verdict(work.identity) == .same

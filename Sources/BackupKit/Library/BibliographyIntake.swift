@@ -25,9 +25,13 @@ final class BibliographyIntake {
     /// What each file held, and in which order, when it was imported last.
     private var orders: [String: Set<String>] = [:]
 
+    /// By which ids the files remember publications that have others now.
+    let memories: [String: String]
+
     init(_ intake: Intake) throws {
         self.intake = intake
         let store = intake.store
+        memories = try store.memories()
         used = try store.localIDs(type: RecordType.publication)
         wasEmpty = used.isEmpty
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in

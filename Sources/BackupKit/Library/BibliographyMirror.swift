@@ -1,12 +1,17 @@
 /// `import --mirror`: the file is the library. What it has brought, and does not hold any more, goes; what other files
 /// hold, and what somebody has written elsewhere, stays.
 extension BibliographyIntake {
+    /// What the files remember of a publication.
+    func memory(of localID: String) -> Brought.Record {
+        Brought.Record(store.hasher, memories[localID] ?? localID)
+    }
+
     /// Notes what the entry that the pen has written brings to the publication that it is. Strangers share cite keys, so the
     /// record counts and not the key.
     func noteBrought(to localID: String, _ state: inout FileState) {
         namedFiles?.note(owner: localID, of: state.wishes)
         guard state.realPath != nil else { return }
-        let record = Brought.Record(store.hasher, localID)
+        let record = memory(of: localID)
         state.brought.append(record.everBrought)
         state.brought.append(record.held)
         let bytes = pen.written
@@ -41,7 +46,7 @@ extension BibliographyIntake {
         }
         let refused = try worksNotTaken(state)
         for stored in publications {
-            let record = Brought.Record(store.hasher, stored.record.localID)
+            let record = memory(of: stored.record.localID)
             let held = state.held[stored.record.localID]
             guard held != nil || own.contains(record.everBrought) else { continue }
             let fields = try Fields.parse(stored.record.fields)

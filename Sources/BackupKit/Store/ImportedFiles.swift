@@ -151,4 +151,34 @@ extension Store {
             hasNewMarks = true
         }
     }
+
+    private static let memory = "memory:"
+
+    /// By which id the memories of the imported files know a publication that has got another id since. Ids change where a
+    /// hub has another work under them; what a file has brought stays with the work.
+    func memories() throws -> [String: String] {
+        let query = try database.prepare("SELECT substr(key, 8), value FROM meta WHERE key >= ? AND key < 'memory;'")
+            .bind(1, Self.memory)
+        var memories: [String: String] = [:]
+        while try query.step() { memories[query.text(0)] = query.text(1) }
+        return memories
+    }
+
+    /// What the files have brought under the old id is remembered of the new one. Whatever gets the old id now is another
+    /// work.
+    func moveMemory(from old: String, to new: String) throws {
+        let known = try meta(Self.memory + old) ?? old
+        try setMeta(Self.memory + new, known)
+        try setMeta(Self.memory + old, "\(known)'")
+    }
+
+    /// Whether any file has brought that publication.
+    func isBrought(_ localID: String) throws -> Bool {
+        let mark = Brought.Record(hasher, try meta(Self.memory + localID) ?? localID).everBrought
+        let query = try database.prepare("SELECT brought FROM imported_file")
+        while try query.step() {
+            if Brought(bytes: query.bytes(0)).contains(mark) { return true }
+        }
+        return false
+    }
 }

@@ -72,7 +72,7 @@ extension Store {
         try setMeta(Self.pendingPurge, list)
     }
 
-    private func setMeta(_ key: String, _ value: String?) throws {
+    func setMeta(_ key: String, _ value: String?) throws {
         guard let value else {
             return try database.statement("DELETE FROM meta WHERE key = ?").bind(1, key).run()
         }
