@@ -99,11 +99,13 @@ extension Store {
     /// The content digest of this moment.
     public func digest() throws -> String { try read { try contentDigest().hex } }
 
-    /// Of records and attachments, without what is in quarantine: every device has its own.
+    /// Of records and attachments, without what is in quarantine or kept here only: every device has its own.
     public func sharedDigest() throws -> String {
         try read {
             var digest = ContentDigest()
-            for record in try all() where record.type != Quarantine.type { try digest.add(record) }
+            for record in try all() where record.type != Quarantine.type && !record.isLocalOnly {
+                try digest.add(record)
+            }
             try forEachAsset { digest.add($0) }
             return digest.finish().hex
         }

@@ -60,7 +60,11 @@ struct PurgeScope {
 
     /// Whether the store has the record alive under another name, as when it is kept on this device only, or had until
     /// the limit.
-    func isAlive(_ record: Record) throws -> Bool { try isAlive(Work(record.type, record.localID)) }
+    func isAlive(_ record: Record) throws -> Bool {
+        // The cloud's tombstone of what is kept on this device only may be called after the listing that it deletes.
+        try isAlive(Work(record.type, record.localID))
+            || rows(of: Work(record.type, record.id.name)).contains { $0.isLocalOnly && !isGone($0) }
+    }
 
     private func isAlive(_ work: Work) throws -> Bool { try rows(of: work).contains { !isGone($0) } }
 

@@ -95,7 +95,7 @@ extension Store {
     /// Keeps a record on this device alone, and returns its name here. Must run inside `write`.
     func keepHere(_ stored: StoredRecord) throws -> RecordID {
         let time = timeAfter(stored.record)
-        try put(stored.record.tombstone(at: time), replacing: stored)
+        try put(tombstone(of: stored.record, at: time), replacing: stored)
         var local = stored.record
         let name = RecordID(zone: local.id.zone, name: Self.localPrefix + local.localID)
         local.id = try freeName(name, type: local.type)
@@ -126,7 +126,16 @@ extension Store {
             try removeRow(stored)
         } else if record.id.name.hasPrefix(Self.localPrefix) {
             let name = RecordID(zone: record.id.zone, name: record.localID)
-            record.id = try freeName(name, type: record.type)
+            if let other = try self.record(name)?.record, record.type == RecordType.publication {
+                guard try !WorkLineage.isOneRecord(other, record) else {
+                    // Another device has brought it meanwhile.
+                    try removeRow(stored)
+                    return try ingest(record.identified(as: record.localID)).id
+                }
+                record = try freeID(of: record, beside: other)
+            } else {
+                record.id = try freeName(name, type: record.type)
+            }
         }
         try put(record, replacing: tombstone ?? stored)
         return record.id
@@ -134,9 +143,11 @@ extension Store {
 
     private static let localPrefix = "local:"
 
-    /// The newest tombstone that the cloud knows a local-only record by.
+    /// The newest tombstone that the cloud knows a local-only record by. It may be called after the listing that it deletes.
     private func cloudTombstone(of local: Record) throws -> StoredRecord? {
-        try records(localID: local.localID).filter { $0.record.isDeleted && $0.record.type == local.type }
+        let named = try record(RecordID(zone: local.id.zone, name: local.localID))
+        return try (records(localID: local.localID) + [named].compactMap(\.self))
+            .filter { try $0.record.isDeleted && WorkLineage.isOneRecord($0.record, local) }
             .max { $0.record.modifiedAt < $1.record.modifiedAt }
     }
 

@@ -134,7 +134,8 @@ extension Store {
         let same = sameType.first { $0.record.id == incoming.id }
         // A live local-only copy stands for the record, whatever arrives under its old name. Tombstones are for that
         // name alone: they are kept beside the copy, for everybody else.
-        let local = sameType.first { $0.record.isLocalOnly && !$0.record.isDeleted }
+        let copies = sameType.filter { $0.record.isLocalOnly && !$0.record.isDeleted }
+        let local = copies.first { $0.record.id == incoming.id } ?? copies.first
         if let local, same != nil || !incoming.isDeleted { return (incoming.isDeleted ? same : local, false) }
         // What is folded into a live record under another name goes on to be that record.
         let live = sameType.first { !$0.record.isDeleted }
@@ -193,10 +194,11 @@ extension Store {
             return try ingest(record, resurrect: resurrect)
         }
         if [.protect(.localOnly), .protect(.hasTakenIn)].contains(merged.decision) { return merged }
-        let known = try soundRecords(localID: record.localID)
-        guard let existing = try match(record, among: known).main else {
-            return try ingest(record, resurrect, keepsID: true)
+        let found = try match(record, among: soundRecords(localID: record.localID)).main
+        if let known = try hubListing(of: record, beside: found) {
+            return try overwrite(with: record.identified(as: known.record.localID), resurrect: resurrect)
         }
+        guard let existing = found else { return try ingest(record, resurrect, keepsID: true) }
         // Equal fields are no reason to give it back to the cloud, and another copy's fields none to change this one.
         if existing.record.isLocalOnly, !existing.record.isDeleted {
             let isEqual = merged.decision == .unchanged

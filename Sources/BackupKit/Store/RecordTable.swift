@@ -206,7 +206,7 @@ extension Store {
         try noteRemoved(stored.record.id, type: stored.record.type, localID: stored.record.localID)
     }
 
-    private func isKnownToHub(_ change: Int64) throws -> Bool {
+    func isKnownToHub(_ change: Int64) throws -> Bool {
         let query = try database.statement("SELECT hub_version FROM record WHERE change = ?").bind(1, change)
         defer { query.reset() }
         return try query.step() && !query.isNull(0)

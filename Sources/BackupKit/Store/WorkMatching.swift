@@ -20,6 +20,28 @@ extension Store {
         return (incoming, found)
     }
 
+    /// The record under the first id of its work that is free, where another work has the one that it would get.
+    func freeID(of record: Record, beside other: Record) throws -> Record {
+        for id in try WorkID(record).ids(beside: other) where id != record.localID {
+            let moved = record.identified(as: id)
+            if try soundRecords(localID: id).isEmpty, try self.record(moved.id) == nil { return moved }
+        }
+        var record = record
+        record.id = try freeName(RecordID(zone: record.id.zone, name: record.localID), type: record.type)
+        return record
+    }
+
+    /// The row of a publication that a hub knows under another id than a backup that replaces it: hubs keep their ids, and a
+    /// delete of that row would be one of the work.
+    func hubListing(of incoming: Record, beside found: StoredRecord?) throws -> StoredRecord? {
+        guard incoming.type == RecordType.publication, !incoming.isDeleted, !incoming.isLocalOnly else { return nil }
+        if let found, try !found.record.isDeleted && WorkLineage.isOneRecord(found.record, incoming) { return nil }
+        guard let known = try listing(of: incoming), !known.record.isDeleted, !aliveInBackup.contains(known.record.id),
+            try isKnownToHub(known.change)
+        else { return nil }
+        return known
+    }
+
     /// What the store had before this batch of the same work under the same key, with an id that another version of the
     /// tool, or another file, has given it.
     private func listing(of incoming: Record) throws -> StoredRecord? {

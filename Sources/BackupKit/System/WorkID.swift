@@ -154,8 +154,10 @@ enum WorkLineage {
         of record: Record, at time: Timestamp, isOnlyListing: (WorkID) throws -> Bool = { _ in false }
     ) rethrows -> Record {
         var tombstone = record.tombstone(at: time)
-        guard record.type == RecordType.publication, !record.isDeleted, record.localID == record.id.name,
-            let work = readable(record)
+        // What is kept on one device only has a name of its own; the id is that of the cloud's record, which may be another
+        // work by now.
+        guard record.type == RecordType.publication, !record.isDeleted,
+            record.localID == record.id.name || record.isLocalOnly, let work = readable(record)
         else { return tombstone }
         let saysListing = record.localID == work.legacy || work.all.contains(record.localID)
         let wasEdited = DeterministicID.isMade(record.localID) && !work.made(record.localID)

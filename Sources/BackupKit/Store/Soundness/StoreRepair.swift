@@ -183,7 +183,7 @@ struct StoreRepair {
         }
         guard let candidate else { return accepts ? try giveUp(row, damage) : () }
         if !candidate.record.isDeleted, try store.isPurged(candidate.record) {
-            let tombstone = candidate.record.tombstone(at: store.timeAfter(candidate.record))
+            let tombstone = try store.tombstone(of: candidate.record, at: store.timeAfter(candidate.record))
             note(.clear, damage.subject, Protection.purged.rawValue)
             try write(tombstone, over: row.change, as: store.nextChange())
             return try forgetHub(tombstone.id)

@@ -1,0 +1,110 @@
+import TestSupport
+import Testing
+
+/// Volumes of one set, and one work under two keys: two devices make the same first id for them, and the hub gives it to one.
+@Suite struct CommandsSharedIDTests {
+    private static let volume = "title={Collected Works}, author={Bee, Bo}, year={2010}"
+
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        return bench
+    }
+
+    private func sync(_ bench: Workbench, _ devices: String...) throws {
+        for device in devices { try bench.tool("sync", "--store", "\(device).db", "--hub", "hub.db") }
+    }
+
+    /// What is alive on a device, as "volume note", in the order of the volumes.
+    private func notes(_ bench: Workbench, _ device: String) throws -> String {
+        try bench.shell(
+            """
+            sqlite3 -separator ' ' \(device).db "SELECT json_extract(fields, '$.volume'), json_extract(fields, '$.note') \
+            FROM record WHERE type = 'Publication' AND deleted_at IS NULL ORDER BY 1, 2"
+            """)
+    }
+
+    private func take(_ bench: Workbench, _ device: String, _ key: String, _ volume: Int, _ note: String) throws {
+        try bench.write(
+            "\(device)/lib.bib", "@book{\(key), \(Self.volume), volume={\(volume)}, note={\(note)}}\n")
+        try bench.tool("import", "--create", "--store", "\(device).db", "\(device)/lib.bib")
+    }
+
+    @Test(arguments: [true, false], [true, false])
+    func keepingAVolumeToOneself_orDeletingIt_leavesTheOtherVolumes(isSyncedFirst: Bool, isDeleted: Bool) throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 2, "two")
+        try take(bench, "B", "k2", 1, "one")
+        if isSyncedFirst { try sync(bench, "B") }
+        let id = try bench.shell("sqlite3 A.db \"SELECT local_id FROM record WHERE type = 'Publication'\"")
+        try bench.tool(exit: 0, "store", "set-local", "--store", "A.db", "Library/\(id.dropLast())")
+        try sync(bench, "A", "B", "A")
+        if isDeleted {
+            try bench.tool(exit: 0, "store", "delete", "--store", "A.db", "Library/local:\(id.dropLast())")
+        } else {
+            try bench.tool(exit: 0, "store", "enable-cloud", "--store", "A.db", "Library/local:\(id.dropLast())")
+        }
+        try sync(bench, "A", "B", "A", "B")
+        for device in ["A", "B"] {
+            #expect(try notes(bench, device) == (isDeleted ? "1 one\n" : "1 one\n2 two\n"), "\(device)")
+        }
+    }
+
+    @Test func whatAReplacingRestoreBringsBack_isNotDeletedByTheNextSync() throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 2, "two")
+        try take(bench, "B", "k2", 1, "one")
+        try bench.tool(exit: 0, "export", "--store", "A.db", "-o", "a.tar")
+        try sync(bench, "B", "A")
+        for _ in 0..<2 { try bench.tool("restore", "--store", "A.db", "--mode", "replace", "a.tar") }
+        try sync(bench, "A", "B", "A")
+        for device in ["A", "B"] { #expect(try notes(bench, device) == "2 two\n", "\(device)") }
+    }
+
+    /// The file's memory of what it brought follows the work to the id that the hub gave it.
+    @Test(arguments: ["touch", "edit", "mirror"])
+    func aFileGoesOnToMeanItsOwnVolume(_ what: String) throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 2, "two")
+        try take(bench, "B", "k1", 1, "one")
+        try sync(bench, "A", "B", "A")
+        try bench.tool(exit: 0, "conflicts", "resolve", "--store", "B.db", "1", "--with", "rename-existing")
+        try sync(bench, "B", "A", "B")
+        try bench.shell("sleep 1")
+        let note = what == "touch" ? "one" : "edited"
+        try bench.write("B/lib.bib", "@book{k1, \(Self.volume), volume={1}, note={\(note)}}\n")
+        try bench.tool(["import", "--store", "B.db", "B/lib.bib"] + (what == "mirror" ? ["--mirror"] : []))
+        try sync(bench, "B", "A")
+        for device in ["A", "B"] { #expect(try notes(bench, device) == "1 \(note)\n2 two\n", "\(device)") }
+    }
+
+    @Test func anUndo_putsNoFileOverOneThatCameLater() throws {
+        let bench = try bench()
+        let two = "doi={10.1000/two}, title={Two}, author={B}, year={2002}"
+        try bench.write("b/b.bib", "@article{two, \(two)}\n")
+        try bench.write("a/a.bib", "@article{one, doi={10.1000/one}, title={One}, author={A}, file={:q.pdf:PDF}}\n")
+        try bench.write("a/q.pdf", "PDF of One")
+        try bench.write("c/c.bib", "@article{two, \(two), file={:q.pdf:PDF}}\n")
+        try bench.write("c/q.pdf", "PDF of Two")
+        try bench.tool(exit: 0, "store", "init", "--store", "B.db")
+        try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "empty")
+        try bench.tool(exit: 0, "import", "--store", "B.db", "b/b.bib")
+        try sync(bench, "B")
+        try bench.tool(exit: 0, "import", "--create", "--store", "A.db", "a/a.bib")
+        try bench.tool(exit: 0, "restore", "--store", "A.db", "--mode", "replace", "empty")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "c/c.bib")
+        try sync(bench, "A")
+        try bench.tool(exit: 3, "undo", "--store", "A.db")
+        let told = try bench.tool(exit: 3, "undo", "--store", "A.db").stderr
+        #expect(told.contains("Attachments/q.pdf: is another file by now, which stays"), "\(told)")
+        try sync(bench, "A", "B")
+        for device in ["A", "B"] {
+            #expect(try bench.text("\(device).db.assets/Attachments/q.pdf") == "PDF of Two", "\(device)")
+            #expect(try bench.text("\(device).db.assets/Attachments/q_2.pdf") == "PDF of One", "\(device)")
+            try bench.tool(exit: 0, "store", "check", "--store", "\(device).db")
+        }
+        try bench.tool("undo", "--redo", "--store", "A.db")
+        #expect(try bench.text("A.db.assets/Attachments/q.pdf") == "PDF of Two")
+        try bench.tool(exit: 0, "store", "check", "--store", "A.db")
+    }
+}
