@@ -93,6 +93,22 @@ import Testing
         }
     }
 
+    /// Another file brings the work under its old key once more, as a publication of its own.
+    @Test func aFileWhoseWorkWasRenamed_writesNotOverTheOneThatHasTheOldKeyNow() throws {
+        try withDesk { desk in
+            let entry = { (note: String) in self.editorial("k1", volume: 7, note, ", doi={10.1234/7}") }
+            try desk.take("l1.bib", editorial("k1", volume: 6, "six", ", doi={10.1234/6}"))
+            try desk.take("l2.bib", entry("old"))
+            let conflict = try #require(try desk.store.conflicts().first)
+            _ = try ConflictResolver.resolve([conflict.id], with: .renameIncoming, in: desk.store)
+            try desk.take("l3.bib", entry("new"))
+            let works = try desk.works()
+            #expect(works.contains("k1a 7 old") && works.contains("k1 7 new"), "\(works)")
+            try desk.take("l2.bib", entry("old"))
+            #expect(try desk.works() == works)
+        }
+    }
+
     @Test func anEntryThatTakesTheKeyOfAnother_isNotWrittenOverIt() throws {
         try withDesk { desk in
             let second = """

@@ -75,7 +75,10 @@ extension BibliographyIntake {
         guard wanted?(record) != false else { return }
         let incoming = try Fields.parse(record.fields)
         let work = WorkID(bibTeX(incoming), hasher)
-        if let match = try match(key, incoming, work, state) ?? renamed(key, incoming, work, &state) {
+        let namesake = try match(key, incoming, work, state)
+        // The one that this file brought, before one of that key that it did not.
+        let isOwn = namesake.map { state.broughtBefore.contains(memory(of: $0.localID).everBrought) } ?? false
+        if let match = try (isOwn ? nil : renamed(key, incoming, work, &state)) ?? namesake {
             known[match.key]?[match.index].file = state.number
             if match.key != key, Publication.withoutKey(match.fields) == Publication.withoutKey(incoming) {
                 state.renamed.insert(match.localID)

@@ -270,11 +270,14 @@ public struct StoreCheck {
         }
         for row in damaged { add(.recordDamaged, .damage, row.subject, row.reason, Self.repairOrGiveUp) }
         guard files != .none else { return }
-        for file in try store.namesApart().moving {
+        let moving = try store.namesApart().moving
+        for file in moving {
             add(.entryRefused, .warning, file.asset.path, "\(file.reason): no export can hold both", Self.repair)
         }
         result.findings += try store.strayFiles()
-        result.findings += try store.filesInTheWay()
+        result.findings += try store.filesInTheWay().filter { found in
+            !moving.contains { sameBytes($0.asset.path, found.subject) }
+        }
     }
 
     /// Whether the file is there, with the bytes that the row says.
