@@ -109,6 +109,28 @@ import Testing
         }
     }
 
+    /// The file brought the one of two that was merged into the other.
+    @Test func aFileThatIsSavedAgain_takesNothingBackFromWhatWasMerged() throws {
+        try withDesk { desk in
+            func entry(_ number: Int, _ word: String) -> String {
+                "@article{k, doi={10.1000/same.\(number)}, title={\(word)}, author={Lee, \(word)}, keywords={\(word)}}\n"
+            }
+            try desk.take("l1.bib", entry(1, "one"))
+            try desk.take("l2.bib", entry(2, "two"))
+            let conflict = try #require(try desk.store.conflicts().first)
+            _ = try ConflictResolver.resolve([conflict.id], with: .merge, in: desk.store)
+            func living() throws -> [String] {
+                try desk.store.all().filter { $0.type == RecordType.publication && !$0.isDeleted }.map(\.fields)
+            }
+            let merged = try living()
+            #expect(merged.count == 1 && merged[0].contains("one") && merged[0].contains("two"), "\(merged)")
+            for _ in 0..<2 {
+                try desk.take("l2.bib", entry(2, "two"))
+                #expect(try living() == merged)
+            }
+        }
+    }
+
     @Test func anEntryThatTakesTheKeyOfAnother_isNotWrittenOverIt() throws {
         try withDesk { desk in
             let second = """

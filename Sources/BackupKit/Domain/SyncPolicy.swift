@@ -30,7 +30,10 @@ extension Record {
         fieldTimes[Self.takenInMark + other.localID] = time
     }
 
-    /// The times of what the record has taken in.
+    /// The local ids of what the record has taken in.
+    var idsTakenIn: [String] { takenIn.keys.map { String($0.dropFirst(Self.takenInMark.count)) } }
+
+    /// The times of that.
     var takenIn: [String: Timestamp] { fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) } }
 
     /// Whether the record took in another one that `version` knows nothing of: with the older version, or with the delete

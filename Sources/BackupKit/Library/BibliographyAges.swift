@@ -1,16 +1,24 @@
 /// How old what a file says is: as old as the file was when it first said it. A file is saved again for the sake of one
 /// entry; the others are no newer for that, and overwrite nothing that another device wrote meanwhile.
 extension BibliographyIntake {
-    /// The time since which the file says a value, and goes on to say it.
-    @discardableResult func note(said mark: UInt64, _ state: inout FileState) -> Timestamp {
-        let time = time(ofSaid: mark, state)
+    /// The time since which the file says a value, and goes on to say it. `before` are the marks by which it said that of
+    /// publications that were merged into this one.
+    @discardableResult func note(said mark: UInt64, before: [UInt64] = [], _ state: inout FileState) -> Timestamp {
+        let time = time(ofSaid: mark, before, state)
         // The time of a file that is dated ahead is the time of its import.
         state.said[min(time, state.importTime), default: []].append(mark)
         return time
     }
 
-    private func time(ofSaid mark: UInt64, _ state: FileState) -> Timestamp {
-        min(state.saidBefore[mark] ?? state.time, state.time)
+    private func time(ofSaid mark: UInt64, _ before: [UInt64], _ state: FileState) -> Timestamp {
+        let known = state.saidBefore[mark] ?? before.lazy.compactMap { state.saidBefore[$0] }.min()
+        return min(known ?? state.time, state.time)
+    }
+
+    /// What the file remembers of publications that were merged into this one since.
+    func memoriesOfMerged(into localID: String, _ state: FileState) -> [Brought.Record] {
+        guard let merged = mergedInto[localID], !state.saidBefore.isEmpty else { return [] }
+        return merged.map(memory).filter { state.broughtBefore.contains($0.everBrought) }
     }
 
     /// The same of the part that the pen has written.
@@ -56,12 +64,17 @@ extension BibliographyIntake {
     }
 
     private func times(of localID: String, _ state: FileState) -> [(name: String, time: Timestamp)] {
-        marks(of: localID).map { ($0.name, time(ofSaid: $0.mark, state)) }
+        let merged = memoriesOfMerged(into: localID, state).map { marks(in: $0) }
+        return marks(of: localID).enumerated().map { place, field in
+            (field.name, time(ofSaid: field.mark, merged.map { $0[place].mark }, state))
+        }
     }
 
     /// The marks of what the entry at hand says, as said of that publication.
-    private func marks(of localID: String) -> [(name: String, mark: UInt64)] {
-        let (record, bytes) = (memory(of: localID), pen.written)
+    private func marks(of localID: String) -> [(name: String, mark: UInt64)] { marks(in: memory(of: localID)) }
+
+    private func marks(in record: Brought.Record) -> [(name: String, mark: UInt64)] {
+        let bytes = pen.written
         return pen.members.map { member in
             let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
             let value = UnsafeRawBufferPointer(rebasing: bytes[member.value])

@@ -27,6 +27,8 @@ final class BibliographyIntake {
 
     /// By which ids the files remember publications that have others now.
     let memories: [String: String]
+    /// The publications that decisions have merged into another one, by the local id of that.
+    private(set) var mergedInto: [String: [String]] = [:]
 
     init(_ intake: Intake) throws {
         self.intake = intake
@@ -48,6 +50,7 @@ final class BibliographyIntake {
             let key = Fields.string(Publication.citeKey, in: fields) ?? ""
             known[key, default: []].append(Candidate(localID: stored.record.localID, text: text(of: fields)))
             folded.insert(store.hasher.text(key.lowercased()))
+            if !stored.record.takenIn.isEmpty { mergedInto[stored.record.localID] = stored.record.idsTakenIn }
         }
     }
 
@@ -243,10 +246,7 @@ final class BibliographyIntake {
         case .entry: try takeOriginal(of: block, &state, wanted)
         case .byteOrderMark: break
         case .text:
-            if let finding = ForeignText.zeros(in: block.raw, at: "\(state.path):\(block.line)") {
-                state.isDamaged = true
-                intake.note(finding)
-            }
+            noteZeros(in: block, &state)
             try takeText(block.raw, &state, wanted)
         case .string:
             state.macros.define(from: block)

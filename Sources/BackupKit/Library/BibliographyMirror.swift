@@ -12,14 +12,16 @@ extension BibliographyIntake {
         namedFiles?.note(owner: localID, of: state.wishes)
         guard state.realPath != nil else { return }
         let record = memory(of: localID)
+        let merged = memoriesOfMerged(into: localID, state)
         state.brought.append(record.everBrought)
         state.brought.append(record.held)
         let bytes = pen.written
         for member in pen.members {
             let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
             let field = record.field(name)
-            let value = field.everBrought(UnsafeRawBufferPointer(rebasing: bytes[member.value]))
-            note(said: value, &state)
+            let bytes = UnsafeRawBufferPointer(rebasing: bytes[member.value])
+            let value = field.everBrought(bytes)
+            note(said: value, before: merged.map { $0.field(name).everBrought(bytes) }, &state)
             if Publication.isText(name) { continue }
             state.brought.append(field.held)
             state.brought.append(value)

@@ -8,16 +8,6 @@ enum ForeignText {
         return "is \(kind), not BibTeX; nothing of it was imported"
     }
 
-    /// What a file system leaves of text that was not written before the power went.
-    static func zeros(in text: UnsafeRawBufferPointer, at place: String) -> Finding? {
-        let count = text.count { $0 == 0 }
-        guard count > 0 else { return nil }
-        return Finding(
-            .malformed, .warning, place,
-            "has \(count == 1 ? "a zero byte" : "\(count) zero bytes") where text should be",
-            remedy: "an older copy of the file may have that text")
-    }
-
     private static func kind(of head: [UInt8]) -> String? {
         let text = head.starts(with: [0xEF, 0xBB, 0xBF]) ? head[3...] : head[...]
         let start = text.drop { $0 <= 0x20 && $0 != 0 }
@@ -40,5 +30,19 @@ enum ForeignText {
         try file.forEachChunk { reader.feed($0, emit: look) }
         reader.finish(emit: look)
         return found
+    }
+}
+
+extension BibliographyIntake {
+    /// Names what a file system leaves of text that was not written before the power went.
+    func noteZeros(in block: BibBlock, _ state: inout FileState) {
+        let count = block.raw.count { $0 == 0 }
+        guard count > 0 else { return }
+        state.isDamaged = true
+        intake.note(
+            Finding(
+                .malformed, .warning, "\(state.path):\(block.line)",
+                "has \(count == 1 ? "a zero byte" : "\(count) zero bytes") where text should be",
+                remedy: "an older copy of the file may have that text"))
     }
 }

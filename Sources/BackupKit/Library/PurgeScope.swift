@@ -84,7 +84,7 @@ struct PurgeScope {
     /// Takes a tombstone. Returns the tombstones of the works that were merged into it.
     mutating func add(_ tombstone: Record) throws -> [Record] {
         ids.insert(tombstone.id)
-        let merged = tombstone.takenIn.keys.map { String($0.dropFirst(Record.takenInMark.count)) }
+        let merged = tombstone.idsTakenIn
         for localID in [tombstone.localID, tombstone.id.name] + merged {
             let work = Work(tombstone.type, localID)
             if try !isAlive(work) { works.insert(work) }
