@@ -38,6 +38,11 @@ import Testing
             try open("B") { try importLibrary(folder, into: $0) }
             try sync("B")
             try sync("A")
+            // B's undo history has kept files when new ones come.
+            try writeLibrary(items, "third", in: folder)
+            try open("A") { try importLibrary(folder, into: $0) }
+            try sync("A")
+            try sync("B")
             let backup = "\(folder)/backup.tar"
             try open("A") { _ = try Exporter.export($0, to: backup, ExportOptions(form: .layout(.tar))) }
             try open("B") { store in _ = try store.delete(store.all().filter { !$0.isDeleted }.map(\.localID)) }

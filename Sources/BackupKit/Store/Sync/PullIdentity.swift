@@ -35,6 +35,7 @@ extension Synchronizer {
         let ids = try local.isDeleted ? [local.localID] : WorkID(local).ids(beside: incoming)
         for id in ids where id != local.id.name {
             var moved = local.identified(as: id)
+            if local.isDeleted { try store.moveCopies(beside: local, to: moved) }
             guard let occupant = try store.record(moved.id) else {
                 citeKeys?.note(moved)
                 return try store.reidentify(change, local, to: moved)
@@ -199,6 +200,16 @@ extension Store {
         if record.isDeleted, try isPurged(old) { try markPurged(record) }
         try release(old.id)
         try noteRemoved(old.id, type: old.type, localID: old.localID)
+    }
+
+    /// A copy that is kept on this device only goes with the tombstone that stands for it everywhere else.
+    func moveCopies(beside tombstone: Record, to moved: Record) throws {
+        for stored in try soundRecords(localID: tombstone.id.name) {
+            var copy = stored.record
+            guard copy.isLocalOnly, !copy.isDeleted, try WorkLineage.isOneRecord(tombstone, copy) else { continue }
+            copy.localID = moved.localID
+            try rewrite(stored, as: copy)
+        }
     }
 
     /// Takes a row out that another row stands for now.
