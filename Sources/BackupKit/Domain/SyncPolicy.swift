@@ -33,7 +33,7 @@ extension Record {
     /// The local ids of what the record has taken in.
     var idsTakenIn: [String] { takenIn.keys.map { String($0.dropFirst(Self.takenInMark.count)) } }
 
-    /// The times of that.
+    /// When it took each of them in, by its mark and their local id.
     var takenIn: [String: Timestamp] { fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) } }
 
     /// Whether the record took in another one that `version` knows nothing of: with the older version, or with the delete

@@ -18,7 +18,7 @@ extension BibliographyIntake {
     /// What the file remembers of publications that were merged into this one since.
     func memoriesOfMerged(into localID: String, _ state: FileState) -> [Brought.Record] {
         guard let merged = mergedInto[localID], !state.saidBefore.isEmpty else { return [] }
-        return merged.map(memory).filter { state.broughtBefore.contains($0.everBrought) }
+        return merged.filter { hasBrought($0, state) }.map(memory)
     }
 
     /// The same of the part that the pen has written.
@@ -54,8 +54,7 @@ extension BibliographyIntake {
         let deleted =
             try state.deleted
             ?? store.deletedLocalIDs(type: RecordType.publication).filter {
-                !DeterministicID.isMade($0)
-                    && state.broughtBefore.contains(memory(of: $0).everBrought)
+                !DeterministicID.isMade($0) && hasBrought($0, state)
             }
         state.deleted = deleted
         return deleted.first { localID in

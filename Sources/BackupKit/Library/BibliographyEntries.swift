@@ -77,8 +77,8 @@ extension BibliographyIntake {
         let work = WorkID(bibTeX(incoming), hasher)
         let namesake = try match(key, incoming, work, state)
         // The one that this file brought, before one of that key that it did not.
-        let isOwn = namesake.map { state.broughtBefore.contains(memory(of: $0.localID).everBrought) } ?? false
-        if let match = try (isOwn ? nil : renamed(key, incoming, work, &state)) ?? namesake {
+        let isBrought = namesake.map { hasBrought($0.localID, state) } ?? false
+        if let match = try (isBrought ? nil : renamed(key, incoming, work, &state)) ?? namesake {
             known[match.key]?[match.index].file = state.number
             if match.key != key, Publication.withoutKey(match.fields) == Publication.withoutKey(incoming) {
                 state.renamed.insert(match.localID)
@@ -169,8 +169,7 @@ extension BibliographyIntake {
         known.flatMap { key, candidates in
             candidates.indices.filter { index in
                 let localID = candidates[index].localID
-                return state.broughtBefore.contains(memory(of: localID).everBrought)
-                    && !said(key, of: localID, state)
+                return hasBrought(localID, state) && !said(key, of: localID, state)
             }.map { (key, $0) }
         }
     }
@@ -184,7 +183,7 @@ extension BibliographyIntake {
     /// Whether this file imported that publication before, and no other publication of the store is the entry's work. A
     /// publication of another work may have the same key and title.
     private func isOwn(_ localID: String, _ work: WorkID, _ state: FileState) throws -> Bool {
-        guard state.broughtBefore.contains(memory(of: localID).everBrought) else { return false }
+        guard hasBrought(localID, state) else { return false }
         return try !work.all.contains { id in
             guard !sameBytes(id, localID), let other = try live(id) else { return false }
             return try WorkIdentity(Fields.parse(other.fields)).verdict(work.identity) == .same

@@ -6,6 +6,11 @@ extension BibliographyIntake {
         Brought.Record(store.hasher, memories[localID] ?? localID)
     }
 
+    /// Whether the file brought that publication in an earlier import.
+    func hasBrought(_ localID: String, _ state: FileState) -> Bool {
+        state.broughtBefore.contains(memory(of: localID).everBrought)
+    }
+
     /// Notes what the entry that the pen has written brings to the publication that it is. Strangers share cite keys, so the
     /// record counts and not the key.
     func noteBrought(to localID: String, _ state: inout FileState) {

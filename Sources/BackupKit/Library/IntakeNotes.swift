@@ -56,12 +56,12 @@ extension Intake {
         let names = lost.map(\.name).joined(separator: ", ")
         let reason =
             areUndated && incoming.modifiedAt != stored.modifiedAt
-            ? "has no 'modified_at' that would show it to be newer than the store's version,"
-            : "has the same time as the store's version"
+            ? "has no 'modified_at' that shows it to be newer than the store's version, but it has"
+            : "has the same time as the store's version and"
         note(
             Finding(
                 .protected, .warning, outcome.id.description,
-                "\(reason) and other values (\(names)); the store's were kept",
+                "\(reason) other values (\(names)); the store's were kept",
                 remedy: "'backup-tool import --overwrite PATH' takes the values of the file"))
     }
 

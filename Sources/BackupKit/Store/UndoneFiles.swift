@@ -1,7 +1,10 @@
 /// Files that an undo brings back where records that came later have a file of that name.
 extension Store {
-    /// The files of the records that the batch took out.
+    /// The files of the records that the batch took out; none where it changed no file.
     func filesLetGo(by batch: Batch) throws -> Set<ByteName> {
+        let hasFiles = try database.prepare("SELECT 1 FROM batch_asset WHERE batch = ? AND size IS NOT NULL LIMIT 1")
+            .bind(1, batch.id)
+        guard try hasFiles.step() else { return [] }
         let query = try database.prepare("SELECT \(Self.recordColumns), after FROM batch_record WHERE batch = ?")
             .bind(1, batch.id)
         var paths: Set<ByteName> = []

@@ -31,8 +31,8 @@ extension Store {
         return record
     }
 
-    /// The row of a publication that a hub knows under another id than a backup that replaces it: hubs keep their ids, and a
-    /// delete of that row would be one of the work.
+    /// The row of a publication that a hub knows under another id than the backup which replaces it. Hubs keep their ids, and
+    /// to delete that row would delete the work everywhere.
     func hubListing(of incoming: Record, beside found: StoredRecord?) throws -> StoredRecord? {
         guard incoming.type == RecordType.publication, !incoming.isDeleted, !incoming.isLocalOnly else { return nil }
         if let found, try !found.record.isDeleted && WorkLineage.isOneRecord(found.record, incoming) { return nil }
