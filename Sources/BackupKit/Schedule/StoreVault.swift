@@ -147,9 +147,10 @@ public final class StoreVault: NightlyVault {
         let repair = TypedCommand.quoted("store repair", options: ["store": realPath, "from": source ?? "BACKUP"])
         return try StoreCheck.run(store, files: .none, indexes: false).findings.filter { $0.severity != .note }.map {
             let isMended = $0.remedy?.contains("store repair --from") == true
+            let ways = ["\(checkCommand) lists all", isMended ? "\(repair) mends it" : $0.remedy]
             return Finding(
                 $0.code, .damage, $0.subject, "\($0.message) (store)",
-                remedy: "\(checkCommand) lists all; \(isMended ? "\(repair) mends it" : $0.remedy ?? "")")
+                remedy: ways.compactMap(\.self).joined(separator: "; "))
         }
     }
 
