@@ -55,14 +55,19 @@ extension BibliographyIntake {
         for stored in publications {
             let record = memory(of: stored.record.localID)
             let held = state.held[stored.record.localID]
-            guard held != nil || own.contains(record.everBrought) else { continue }
+            guard held != nil || own.contains(record.everBrought) else {
+                noteMerged(stored.record, state)
+                continue
+            }
             let fields = try Fields.parse(stored.record.fields)
             let brought = fields.filter { own.contains(record.everBrought($0)) }
-            if held == nil, others.contains(record.held), own.contains(record.held) { noteHeldElsewhere(stored.record) }
-            if held != nil || others.contains(record.held) {
+            let merged = [record] + (mergedInto[stored.record.localID] ?? []).map(memory)
+            let isOthers = merged.contains { others.contains($0.held) }
+            if held == nil, isOthers, own.contains(record.held) { noteHeldElsewhere(stored.record) }
+            if held != nil || isOthers {
                 let gone = brought.filter { field in
                     Publication.isBibTeXField(field.name) && held?.contains { sameBytes($0.name, field.name) } != true
-                        && !others.contains(record.held(field))
+                        && !merged.contains { others.contains($0.held(field)) }
                 }
                 try drop(gone, of: stored, fields, held ?? fields)
             } else {
@@ -100,6 +105,19 @@ extension BibliographyIntake {
             Finding(
                 .leftOut, .warning, RecordLabel.text(of: record),
                 "is not in the file any more, but in another file that was imported; it stays",
+                remedy: "\(TypedCommand.quoted("store delete", [record.id.description])) removes it"))
+    }
+
+    /// An entry that the file has lost went into another publication by a merge, and that is not the file's.
+    private func noteMerged(_ record: Record, _ state: FileState) {
+        let lost = mergedInto[record.localID]?.contains { merged in
+            state.held[merged] == nil && state.broughtBefore.contains(memory(of: merged).held)
+        }
+        guard lost == true else { return }
+        intake.note(
+            Finding(
+                .leftOut, .warning, RecordLabel.text(of: record),
+                "holds an entry that is not in the file any more, and another one that it was merged with; it stays",
                 remedy: "\(TypedCommand.quoted("store delete", [record.id.description])) removes it"))
     }
 

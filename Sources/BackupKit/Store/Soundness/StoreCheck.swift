@@ -265,8 +265,10 @@ public struct StoreCheck {
         var damaged: [DamagedRow] = []
         try store.forEachAsset(damaged: { damaged.append($0) }) { asset in
             try Interrupt.check()
-            result.assets += 1
-            if let finding = try Self.judge(asset, in: store, files) { result.findings.append(finding) }
+            let finding = try Self.judge(asset, in: store, files)
+            if let finding { result.findings.append(finding) }
+            let wasRead = finding?.code != .unreadable || finding?.severity == .damage
+            result.assets += wasRead ? 1 : 0
         }
         for row in damaged { add(.recordDamaged, .damage, row.subject, row.reason, Self.repairOrGiveUp) }
         guard files != .none else { return }
