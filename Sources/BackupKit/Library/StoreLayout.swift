@@ -163,7 +163,7 @@ struct StoreLayout {
                     Finding(
                         .keptAsWritten, .note, Layout.bibliography, "lacks unreadable text, which records.jsonl has"))
             } else {
-                omit(Layout.bibliography, "text that is not BibTeX: \(text)")
+                omit(Layout.bibliography, "\(Omission.noBibTeX)\(text)")
             }
         }
     }

@@ -77,12 +77,16 @@ extension Omission {
 
     static let noPlaceInImbib = "an imbib backup holds publications, notes, settings and attachments"
 
+    /// What follows is that text.
+    static let noBibTeX = "text that is not BibTeX: "
+
     static let oversize = "larger than 250 MB (--oversize skip)"
 
     /// What to do about a file that its store could not give.
     public var remedy: String? {
-        sameBytes(reason, Self.oversize) || reason.hasSuffix(Self.noPlaceInImbib)
-            ? nil : "'backup-tool store check' says how to mend it"
+        if sameBytes(reason, Self.oversize) || reason.hasSuffix(Self.noPlaceInImbib) { return nil }
+        if reason.hasPrefix(Self.noBibTeX) { return "an export in any other format keeps it" }
+        return "'backup-tool store check' says how to mend it"
     }
 
     static let rottenFile = "is damaged: its bytes changed and its time did not; it was exported as it is now"
