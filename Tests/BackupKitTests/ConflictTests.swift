@@ -1,4 +1,3 @@
-import Glibc
 import TestSupport
 import Testing
 
@@ -27,10 +26,7 @@ extension TestStore {
     @discardableResult
     fileprivate func bring(_ text: String, at seconds: Int64 = 0) throws -> IntakeResult {
         let path = "\(folder)/refs.bib"
-        try writeFile(path, text)
-        let when = time(seconds).milliseconds / 1000
-        var times = [timespec(tv_sec: Int(when), tv_nsec: 0), timespec(tv_sec: Int(when), tv_nsec: 0)]
-        utimensat(AT_FDCWD, path, &times, 0)
+        try writeFile(path, text, modified: time(seconds).milliseconds / 1000)
         return try Importer.run([path], into: store, ImportOptions())
     }
 
@@ -298,9 +294,8 @@ extension TestStore {
             let file = (reversed ? entries.reversed() : entries).joined()
             try test.bring(file)
             let other = "\(test.folder)/other.bib"
-            try writeFile(other, entries[edited].replacing("={1}", with: "={1}, x3={1}"))
-            var times = [timespec(tv_sec: 1_600_000_000, tv_nsec: 0), timespec(tv_sec: 1_600_000_000, tv_nsec: 0)]
-            utimensat(AT_FDCWD, other, &times, 0)
+            let text = entries[edited].replacing("={1}", with: "={1}, x3={1}")
+            try writeFile(other, text, modified: 1_600_000_000)
             _ = try Importer.run([other], into: test.store, ImportOptions())
             try test.bring(file)
             let works = try test.store.all().filter { $0.type == RecordType.publication }.map(\.fields)

@@ -1,4 +1,3 @@
-import Glibc
 import TestSupport
 import Testing
 
@@ -27,10 +26,7 @@ import Testing
 
     private func take(_ entry: String, _ devices: Devices, _ name: String, file: String = "r") throws {
         let path = "\(devices.folder)/\(name)-\(file).bib"
-        try writeFile(path, entry)
-        let seconds = Int(devices.clock.now.milliseconds / 1000)
-        var times = [timespec(tv_sec: seconds, tv_nsec: 0), timespec(tv_sec: seconds, tv_nsec: 0)]
-        utimensat(AT_FDCWD, path, &times, 0)
+        try writeFile(path, entry, modified: devices.clock.now.milliseconds / 1000)
         _ = try Importer.run([path], into: devices[name], ImportOptions())
         devices.clock.advance(seconds: 2)
     }

@@ -1,4 +1,3 @@
-import Glibc
 import TestSupport
 import Testing
 
@@ -13,10 +12,7 @@ import Testing
         func take(_ name: String, _ text: String, mirror: Bool = false) throws -> IntakeResult {
             devices.clock.advance(seconds: 60)
             let path = "\(devices.folder)/\(name)/refs.bib"
-            try writeFile(path, text)
-            let now = Int(devices.clock.now.milliseconds / 1000)
-            var times = [timespec(tv_sec: now, tv_nsec: 0), timespec(tv_sec: now, tv_nsec: 0)]
-            utimensat(AT_FDCWD, path, &times, 0)
+            try writeFile(path, text, modified: devices.clock.now.milliseconds / 1000)
             devices.clock.advance(seconds: 60)
             var options = ImportOptions()
             options.mirror = mirror

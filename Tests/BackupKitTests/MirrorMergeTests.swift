@@ -1,4 +1,3 @@
-import Glibc
 import TestSupport
 import Testing
 
@@ -22,7 +21,7 @@ private final class MergedFiles {
     private var random: SeededGenerator
     private var files: [[Entry]] = [[], [], []]
     private var imported: [[Entry]] = [[], [], []]
-    /// Works of which a person made one stand for each other, also after an undo.
+    /// The works that each work was ever merged with, and itself. They stand for it, also after an undo.
     private var merged: [Set<Int>] = (0..<6).map { [$0] }
     private(set) var log: [String] = []
     private(set) var faults: [String] = []
@@ -36,7 +35,7 @@ private final class MergedFiles {
         clock.advance(seconds: 60)
         switch random.below(5) {
         case 0: try decide()
-        // A file whose import was taken back is no longer asked for what it holds.
+        // Only a decision: after the undo of an import the store need not have what the file holds.
         case 1 where try store.undoable()?.kind.hasPrefix("resolve") == true && random.chance(2):
             log.append("undoes")
             _ = try? store.undoLast()
@@ -54,7 +53,8 @@ private final class MergedFiles {
         case (1, let place?): files[file][place].note = random.below(3)
         case (2, _): break
         default:
-            let entry = Entry(work: random.below(merged.count), key: ["k", "l"][random.below(2)], note: random.below(3))
+            let key = ["k", "l"][random.below(2)]
+            let entry = Entry(work: random.below(merged.count), key: key, note: random.below(3))
             if !files[file].contains(where: { $0.key == entry.key }) { files[file].append(entry) }
         }
     }
@@ -74,10 +74,8 @@ private final class MergedFiles {
 
     private func importFile(_ file: Int) throws {
         let path = "\(folder)/f\(file).bib"
-        try writeFile(path, files[file].map(\.text).joined() + "@comment{of \(file)}\n")
-        let now = Int(clock.now.milliseconds / 1000)
-        var times = [timespec(tv_sec: now, tv_nsec: 0), timespec(tv_sec: now, tv_nsec: 0)]
-        utimensat(AT_FDCWD, path, &times, 0)
+        let text = files[file].map(\.text).joined() + "@comment{of \(file)}\n"
+        try writeFile(path, text, modified: clock.now.milliseconds / 1000)
         clock.advance(seconds: 60)
         var options = ImportOptions()
         options.mirror = !files[file].isEmpty && random.chance(2)

@@ -1,4 +1,3 @@
-import Glibc
 import TestSupport
 import Testing
 
@@ -93,10 +92,8 @@ private final class MirrorWorld {
     private func importFile(_ file: Int) throws {
         clock.advance(seconds: 60)
         let path = "\(folder)/f\(file).bib"
-        try writeFile(path, files[file].map(\.text).joined() + "@comment{of \(file)}\n")
-        let now = Int(clock.now.milliseconds / 1000)
-        var times = [timespec(tv_sec: now, tv_nsec: 0), timespec(tv_sec: now, tv_nsec: 0)]
-        utimensat(AT_FDCWD, path, &times, 0)
+        let text = files[file].map(\.text).joined() + "@comment{of \(file)}\n"
+        try writeFile(path, text, modified: clock.now.milliseconds / 1000)
         clock.advance(seconds: 60)
         var options = ImportOptions()
         options.mirror = !files[file].isEmpty && random.chance(2)

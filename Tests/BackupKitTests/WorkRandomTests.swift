@@ -73,11 +73,9 @@ private final class WorkWorld {
         files += 1
         let path = "\(devices.folder)/file\(files).bib"
         let entries = (0...random.below(3)).map { _ in pick() }
-        try writeFile(path, entries.map { entry($0.work, $0.key) }.joined())
         // Some files are as old as others.
-        let seconds = Int(devices.clock.now.milliseconds / 1000) - random.below(4)
-        var times = [timespec(tv_sec: seconds, tv_nsec: 0), timespec(tv_sec: seconds, tv_nsec: 0)]
-        utimensat(AT_FDCWD, path, &times, 0)
+        let seconds = devices.clock.now.milliseconds / 1000 - Int64(random.below(4))
+        try writeFile(path, entries.map { entry($0.work, $0.key) }.joined(), modified: seconds)
         _ = try Importer.run([path], into: devices[device], ImportOptions())
         for entry in entries { listed.insert(["\(entry.work)", entry.key]) }
         log.append("\(device) imports \(entries.map { "\($0.work) as \($0.key)" })")

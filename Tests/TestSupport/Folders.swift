@@ -22,6 +22,12 @@ public func writeFile(_ path: String, _ text: String) throws {
     try AtomicFile.write(path, replace: true) { try $0.write(text) }
 }
 
+/// The same, last changed so many seconds after 1970.
+public func writeFile(_ path: String, _ text: String, modified seconds: Int64) throws {
+    try writeFile(path, text)
+    try FileHandle.openForReading(path).setModified(seconds: seconds)
+}
+
 public func readFile(_ path: String) throws -> [UInt8] {
     var bytes: [UInt8] = []
     try FileHandle.openForReading(path).forEachChunk { bytes += $0 }
