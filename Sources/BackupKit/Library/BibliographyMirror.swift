@@ -56,14 +56,20 @@ extension BibliographyIntake {
             let record = memory(of: stored.record.localID)
             let held = state.held[stored.record.localID]
             guard held != nil || own.contains(record.everBrought) else {
-                noteMerged(stored.record, state)
+                if hasLostPart(of: stored.record, state) {
+                    noteStays(stored.record, .leftOut, "was merged with an entry that is not in the file any more")
+                }
                 continue
             }
             let fields = try Fields.parse(stored.record.fields)
             let brought = fields.filter { own.contains(record.everBrought($0)) }
             let merged = [record] + (mergedInto[stored.record.localID] ?? []).map(memory)
             let isOthers = merged.contains { others.contains($0.held) }
-            if held == nil, isOthers, own.contains(record.held) { noteHeldElsewhere(stored.record) }
+            // Told in the import in which the file loses the entry, and not again.
+            if held == nil, isOthers, own.contains(record.held) {
+                noteStays(
+                    stored.record, .leftOut, "is not in the file any more, but in another file that was imported")
+            }
             if held != nil || isOthers {
                 let gone = brought.filter { field in
                     Publication.isBibTeXField(field.name) && held?.contains { sameBytes($0.name, field.name) } != true
@@ -99,25 +105,17 @@ extension BibliographyIntake {
         )
     }
 
-    /// Told in the import in which the file loses the entry, and not again.
-    private func noteHeldElsewhere(_ record: Record) {
-        intake.note(
-            Finding(
-                .leftOut, .warning, RecordLabel.text(of: record),
-                "is not in the file any more, but in another file that was imported; it stays",
-                remedy: "\(TypedCommand.quoted("store delete", [record.id.description])) removes it"))
+    /// Whether the file has lost an entry since its last import whose publication was merged into this one.
+    private func hasLostPart(of record: Record, _ state: FileState) -> Bool {
+        let merged = mergedInto[record.localID] ?? []
+        return merged.contains { state.held[$0] == nil && state.broughtBefore.contains(memory(of: $0).held) }
     }
 
-    /// An entry that the file has lost went into another publication by a merge, and that is not the file's.
-    private func noteMerged(_ record: Record, _ state: FileState) {
-        let lost = mergedInto[record.localID]?.contains { merged in
-            state.held[merged] == nil && state.broughtBefore.contains(memory(of: merged).held)
-        }
-        guard lost == true else { return }
+    /// Names a publication that a person may want to remove.
+    private func noteStays(_ record: Record, _ code: Finding.Code, _ reason: String) {
         intake.note(
             Finding(
-                .leftOut, .warning, RecordLabel.text(of: record),
-                "holds an entry that is not in the file any more, and another one that it was merged with; it stays",
+                code, .warning, RecordLabel.text(of: record), "\(reason); it stays",
                 remedy: "\(TypedCommand.quoted("store delete", [record.id.description])) removes it"))
     }
 
@@ -157,14 +155,8 @@ extension BibliographyIntake {
         let id = stored.record.id
         guard isUntouched, !stored.record.isLocalOnly else {
             intake.result.protected += 1
-            return intake.note(
-                Finding(
-                    .skipped, .warning, RecordLabel.text(of: stored.record),
-                    stored.record.isLocalOnly
-                        ? "is not in the file any more, but is kept on this device only; it stays"
-                        : "is not in the file any more, but was changed elsewhere since; it stays",
-                    remedy: "\(TypedCommand.quoted("store delete", [stored.record.id.description])) removes it")
-            )
+            let reason = stored.record.isLocalOnly ? "is kept on this device only" : "was changed elsewhere since"
+            return noteStays(stored.record, .skipped, "is not in the file any more, but \(reason)")
         }
         intake.plan(.remove, stored.record, id: id, reason: "the file does not hold it any more")
         intake.result.removed += 1
