@@ -51,4 +51,15 @@ struct CommandsPermissionTests {
             #expect(try !bench.exists("drills.jsonl") && !bench.exists("out"))
         }
     }
+
+    @Test func aFileThatMayNotBeRead_isNotCountedAsChecked() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n")
+        for key in ["a", "b"] { try bench.write("pdfs/\(key).pdf", "%PDF \(key)") }
+        try bench.tool(exit: 0, "import", "--create", "a.bib", "--attachments", "pdfs")
+        try bench.shell("mkdir v e")
+        #expect(try Self.run(bench, "store check", hiding: "").stderr.contains(", 2 attachments checked."))
+        let told = try Self.run(bench, "store check", hiding: "ls store.db.assets/*/a.pdf").stderr
+        #expect(told.contains(", 1 attachment checked.") && told.contains("a.pdf: was not checked"), "\(told)")
+    }
 }

@@ -267,8 +267,8 @@ public struct StoreCheck {
             try Interrupt.check()
             let finding = try Self.judge(asset, in: store, files)
             if let finding { result.findings.append(finding) }
-            let wasRead = finding?.code != .unreadable || finding?.severity == .damage
-            result.assets += wasRead ? 1 : 0
+            let isDenied = finding?.code == .unreadable && finding?.severity == .warning
+            if !isDenied { result.assets += 1 }
         }
         for row in damaged { add(.recordDamaged, .damage, row.subject, row.reason, Self.repairOrGiveUp) }
         guard files != .none else { return }
