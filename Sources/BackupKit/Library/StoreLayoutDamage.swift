@@ -77,7 +77,7 @@ extension Omission {
 
     static let noPlaceInImbib = "an imbib backup holds publications, notes, settings and attachments"
 
-    /// What follows is that text.
+    /// How the reason begins; the text follows.
     static let noBibTeX = "text that is not BibTeX: "
 
     static let oversize = "larger than 250 MB (--oversize skip)"
