@@ -108,6 +108,8 @@ extension CommandsStrangerFileTests {
             ["store", "check"], ["store", "check", "--quick"], ["store", "adopt"], ["export", "-o", "a.zip"],
             ["import", "--attachments", "store.db.assets"], ["import", "--attachments", "store.db.assets/Attachments"],
             ["import", "a.bib", "--attachments", "."], ["run", "--config", "n.toml"],
+            // Nothing has changed since.
+            ["run", "--config", "n.toml"],
         ] {
             let told = try bench.tool(words)
             #expect(told.status == 3, "\(words): \(told.stderr)")

@@ -52,17 +52,20 @@ struct LayoutArchiver {
         let (store, known, assets) = (rows.layout.store, rows.state, rows.assets)
         var layout = rows.layout
         let views = known != nil && memo?.state == known ? previous.views(besides: assets, in: writer) : nil
-        let last = views == nil ? nil : lastTree(layout)
+        var last = views == nil ? nil : lastTree(layout)
         // On all cores, while this one turns records into files.
         let attachments = AttachmentArchiver(writer: writer, chunker: chunker, previous: previous, options: options)
-        let (source, time) = (try AssetFiles(of: store), layout.time)
+        let (source, time, canBeLast) = (try AssetFiles(of: store), layout.time, last != nil)
         let aside = Aside {
-            try attachments.archive(assets, from: source, time: time, unlessUnchanged: last != nil)
+            try attachments.archive(assets, from: source, time: time, unlessUnchanged: canBeLast)
         }
+        try layout.noteStrayFiles()
         let made = try views == nil ? makeViews(&layout, known) : nil
         var files: SnapshotFiles
         let found: AttachmentArchiver.Archived
         (files, found) = try aside.finish()
+        // The files that the store does not know are no part of the tree.
+        last?.layout.warnings = layout.result.warnings
         if found.isUnchanged, let last { return last }
         for (path, content) in made?.new ?? [] { files.add(path, content) }
         for (path, file) in views ?? made?.kept ?? [] { files.add(path, file) }
@@ -191,7 +194,7 @@ struct LayoutArchiver {
     }
 
     private func addManifest(_ layout: StoreLayout, _ files: inout SnapshotFiles) throws {
-        let (manifest, sums) = try manifest(layout, files.facts)
+        let (manifest, sums) = try manifest(layout, files)
         func store(_ text: [UInt8]) throws -> FileLane.Content {
             let lane = try FileLane(writer, chunker)
             lane.begin()
@@ -206,11 +209,11 @@ struct LayoutArchiver {
     /// The text of the manifest, and of the checksums of it and all other files. The manifest gives itself a name and a
     /// time: when all else in it is as it was, so are they, and the whole snapshot.
     private func manifest(
-        _ layout: StoreLayout, _ files: [String: FileFacts]
+        _ layout: StoreLayout, _ files: SnapshotFiles
     ) throws -> (manifest: [UInt8], sums: [UInt8]) {
-        var sorted = files.sorted { precedesBytewise($0.key, $1.key) }
+        var sorted = files.sorted()
         let listing = Manifest.listing(sorted)
-        let manifest = try Exporter.manifest(layout, files)
+        let manifest = try Exporter.manifest(layout, files.facts)
         var before = manifest
         let exportID = previous.manifest["exportId"]?.string
         before.exportID = exportID ?? ""

@@ -2,6 +2,8 @@
 struct SnapshotFiles {
     let time: Timestamp
     private(set) var facts: [String: FileFacts] = [:]
+    /// In the order they came, which is nearly that of their bytes.
+    private var paths: [String] = []
     private(set) var counts = VaultBackupResult.Counts()
     private let previous: ParentTree
     private var trees: TreeBuilder
@@ -30,7 +32,7 @@ struct SnapshotFiles {
 
     mutating func add(_ path: String, _ stored: Stored) {
         trees.add("\(VaultBackup.root)/\(path)", stored.node)
-        facts[path] = stored.facts
+        note(path, stored.facts)
         switch stored.change {
         case .new: counts.new += 1
         case .changed: counts.changed += 1
@@ -38,10 +40,19 @@ struct SnapshotFiles {
         }
     }
 
+    private mutating func note(_ path: String, _ new: FileFacts) {
+        if facts.updateValue(new, forKey: path) == nil { paths.append(path) }
+    }
+
+    /// By path, as lists of files are written.
+    func sorted() -> [(key: String, value: FileFacts)] {
+        paths.sorted(by: precedesBytewise).compactMap { path in facts[path].map { (path, $0) } }
+    }
+
     /// Adds a file that is what it was.
     mutating func add(_ path: String, _ known: PreviousLayout.KnownFile) {
         trees.add("\(VaultBackup.root)/\(path)", known.place, modified: known.modified)
-        facts[path] = known.facts
+        note(path, known.facts)
         counts.unmodified += 1
     }
 

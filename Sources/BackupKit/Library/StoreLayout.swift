@@ -268,7 +268,7 @@ struct StoreLayout {
             digest.add(exported)
             judge(asset, status, found: found, problem)
         }
-        for finding in try store.strayFiles() { note(finding) }
+        try noteStrayFiles()
     }
 
     /// The assets that shall be kept, for carriers that read files themselves; what is left out is noted.
@@ -290,8 +290,13 @@ struct StoreLayout {
                 chosen.append(asset)
             } catch let error as BackupError { omit(asset.path, error.message) }
         }
-        for finding in try store.strayFiles() { note(finding) }
         return chosen
+    }
+
+    /// Names the files in the store's folder that no asset stands for.
+    mutating func noteStrayFiles() throws {
+        guard options.kinds.contains(.attachments) else { return }
+        for finding in try store.strayFiles() { note(finding) }
     }
 
     mutating func omit(_ path: String, _ reason: String) {

@@ -33,7 +33,9 @@ public final class AssetFiles: Sendable {
                 inTree = nil
                 problem = error
             }
-            guard let blob = try root.openIfThere(Store.blob(asset.digest)) else {
+            let kept = Store.blob(asset.digest)
+            // Hardly ever is there one, and to ask for its status costs less than to fail at opening it.
+            guard try root.status(of: kept) != nil, let blob = try root.openIfThere(kept) else {
                 guard let inTree else { throw problem ?? BackupError(.notFound, "is not there", at: asset.path) }
                 return Opened(file: inTree, isRemoved: false)
             }
