@@ -113,7 +113,10 @@ extension CommandsStrangerFileTests {
         ] {
             let told = try bench.tool(words)
             #expect(told.status == 3, "\(words): \(told.stderr)")
-            for text in ["new.pdf: lies in", "link.pdf: lies in", "'backup-tool store adopt --new"] {
+            for text in [
+                "new.pdf: lies in", "link.pdf: lies in the store's folder, and no backup has it: it is a symbolic link",
+                "'backup-tool store adopt --new",
+            ] {
                 #expect(told.stderr.contains(text), "\(words): \(told.stderr)")
             }
         }
