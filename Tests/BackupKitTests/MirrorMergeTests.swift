@@ -3,7 +3,7 @@ import Testing
 
 @testable import BackupKit
 
-/// Three files of one store that share cite keys, and a person who merges, renames and undoes between their imports.
+/// Three files of one store that share cite keys, and a person who merges, renames, deletes and undoes between their imports.
 private final class MergedFiles {
     private struct Entry: Equatable {
         let work: Int
@@ -23,6 +23,8 @@ private final class MergedFiles {
     private var imported: [[Entry]] = [[], [], []]
     /// The works that each work was ever merged with, and itself. They stand for it, also after an undo.
     private var merged: [Set<Int>] = (0..<6).map { [$0] }
+    /// What somebody deleted by name, and nobody took back: the files' entries of it may be passed over.
+    private var deleted: [Set<Int>] = []
     private(set) var log: [String] = []
     private(set) var faults: [String] = []
 
@@ -33,8 +35,9 @@ private final class MergedFiles {
 
     func step() throws {
         clock.advance(seconds: 60)
-        switch random.below(5) {
+        switch random.below(6) {
         case 0: try decide()
+        case 5: try deleteOrUndo()
         // Only a decision: after the undo of an import the store need not have what the file holds.
         case 1 where try store.undoable()?.kind.hasPrefix("resolve") == true && random.chance(2):
             log.append("undoes")
@@ -55,8 +58,24 @@ private final class MergedFiles {
         default:
             let key = ["k", "l"][random.below(2)]
             let entry = Entry(work: random.below(merged.count), key: key, note: random.below(3))
-            if !files[file].contains(where: { $0.key == entry.key }) { files[file].append(entry) }
+            if !files[file].contains(where: { $0.work == entry.work }) { files[file].append(entry) }
         }
+    }
+
+    /// Deletes a publication by name, or takes such a delete back, whatever was imported since.
+    private func deleteOrUndo() throws {
+        if let batch = try store.undoable(), batch.kind == "delete" {
+            log.append("undoes the delete of batch \(batch.id)")
+            _ = try store.undoLast(batch.id)
+            deleted.removeLast()
+            return
+        }
+        let live = try store.all().filter { $0.type == RecordType.publication && !$0.isDeleted }
+        guard !live.isEmpty else { return }
+        let one = live[random.below(live.count)]
+        log.append("deletes w\(Self.works(of: one)) \(one.localID)")
+        deleted.append(Self.works(of: one).reduce(into: []) { $0.formUnion(merged[$1]) })
+        _ = try store.delete([one.localID])
     }
 
     private func decide() throws {
@@ -84,7 +103,7 @@ private final class MergedFiles {
         imported[file] = files[file]
         _ = try Importer.run([path], into: store, options)
         let after = try works()
-        for entry in imported.joined() {
+        for entry in imported.joined() where !deleted.contains(where: { $0.contains(entry.work) }) {
             let one = merged[entry.work]
             if !one.isDisjoint(with: before), one.isDisjoint(with: after) {
                 faults.append("w\(entry.work) is gone, and a file has it")

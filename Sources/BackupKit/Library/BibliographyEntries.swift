@@ -102,7 +102,9 @@ extension BibliographyIntake {
         let outcome = try intake.take(dated(record, as: id, state).identified(as: id))
         noteBrought(to: outcome.localID, &state)
         if mirrors { state.held[outcome.localID] = incoming }
-        if case .protect = outcome.decision { return }
+        if case .protect = outcome.decision {
+            return try noteStillHeld(work, incoming, besides: outcome.localID, &state)
+        }
         used.insert(store.hasher.key(outcome.localID))
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
     }

@@ -15,6 +15,20 @@ extension BibliographyIntake {
     /// record counts and not the key.
     func noteBrought(to localID: String, _ state: inout FileState) {
         namedFiles?.note(owner: localID, of: state.wishes)
+        noteSaid(of: localID, &state)
+    }
+
+    /// The file goes on to hold the entry that the pen has written, though it was deleted here: it may come back, with any
+    /// id by which the file knew it.
+    func noteStillHeld(_ work: WorkID, _ incoming: [Field], besides noted: String, _ state: inout FileState) throws {
+        for id in Set(work.all + work.listings + [work.legacy, work.twin()]) where id != noted {
+            guard state.broughtBefore.contains(memory(of: id).held), try live(id) == nil else { continue }
+            noteSaid(of: id, &state)
+            if mirrors { state.held[id] = incoming }
+        }
+    }
+
+    private func noteSaid(of localID: String, _ state: inout FileState) {
         guard state.realPath != nil else { return }
         let record = memory(of: localID)
         let merged = memoriesOfMerged(into: localID, state)
@@ -54,28 +68,31 @@ extension BibliographyIntake {
         let refused = try worksNotTaken(state)
         for stored in publications {
             let record = memory(of: stored.record.localID)
-            let held = state.held[stored.record.localID]
-            guard held != nil || own.contains(record.everBrought) else {
-                if hasLostPart(of: stored.record, state) {
-                    noteStays(stored.record, .leftOut, "was merged with an entry that is not in the file any more")
-                }
+            // Of the entries that are this publication, what the file has. They may have been several before a merge.
+            let ids = [stored.record.localID] + (mergedInto[stored.record.localID] ?? [])
+            let held = ids.compactMap { state.held[$0] }
+            guard !held.isEmpty || own.contains(record.everBrought) else {
+                noteLostPart(of: stored.record, ids, state)
                 continue
             }
             let fields = try Fields.parse(stored.record.fields)
             let brought = fields.filter { own.contains(record.everBrought($0)) }
-            let merged = [record] + (mergedInto[stored.record.localID] ?? []).map(memory)
+            let merged = ids.map(memory)
             let isOthers = merged.contains { others.contains($0.held) }
             // Told in the import in which the file loses the entry, and not again.
-            if held == nil, isOthers, own.contains(record.held) {
+            if !held.isEmpty {
+                noteLostPart(of: stored.record, ids, state)
+            } else if isOthers, own.contains(record.held) {
                 noteStays(
                     stored.record, .leftOut, "is not in the file any more, but in another file that was imported")
             }
-            if held != nil || isOthers {
+            if !held.isEmpty || isOthers {
                 let gone = brought.filter { field in
-                    Publication.isBibTeXField(field.name) && held?.contains { sameBytes($0.name, field.name) } != true
+                    Publication.isBibTeXField(field.name)
+                        && !held.contains { $0.contains { sameBytes($0.name, field.name) } }
                         && !merged.contains { others.contains($0.held(field)) }
                 }
-                try drop(gone, of: stored, fields, held ?? fields)
+                try drop(gone, of: stored, fields, held.first ?? fields)
             } else {
                 let work = WorkIdentity(fields)
                 if refused.contains(where: { $0.verdict(work) == .same }) {
@@ -105,10 +122,11 @@ extension BibliographyIntake {
         )
     }
 
-    /// Whether the file has lost an entry since its last import whose publication was merged into this one.
-    private func hasLostPart(of record: Record, _ state: FileState) -> Bool {
-        let merged = mergedInto[record.localID] ?? []
-        return merged.contains { state.held[$0] == nil && state.broughtBefore.contains(memory(of: $0).held) }
+    /// Names a publication that was several before a merge, where the file has lost one of them since its last import.
+    private func noteLostPart(of record: Record, _ ids: [String], _ state: FileState) {
+        guard ids.contains(where: { state.held[$0] == nil && state.broughtBefore.contains(memory(of: $0).held) })
+        else { return }
+        noteStays(record, .leftOut, "was merged with an entry that is not in the file any more")
     }
 
     /// Names a publication that a person may want to remove.
