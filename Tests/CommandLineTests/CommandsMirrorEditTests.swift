@@ -65,6 +65,58 @@ import Testing
         try bench.shell("$T \(command)")
     }
 
+    /// A file goes on to hold an entry that the store passed over, because it was deleted there or merged into another one.
+    @Test(arguments: ["delete", "merge"], ["import", "mirror"])
+    func anEntryThatWasPassedOver_isStillHeldByItsFile(what: String, how: String) throws {
+        let bench = try Workbench()
+        let again = "import\(how == "mirror" ? " --mirror" : "")".split(separator: " ").map(String.init)
+        let ours = "@article{k,title={Apples},author={Ann, A},year=2020}\n"
+        let theirs = what == "delete" ? ours : "@article{k,title={Tombs},author={Zoe, Z},year=2019}\n"
+        try bench.write("a/refs.bib", ours + Self.entry("a", ""))
+        try bench.write("b/refs.bib", theirs)
+        try bench.shell("touch -d '1 hour ago' a/refs.bib b/refs.bib")
+        try bench.tool(exit: 0, "import", "--create", "a/refs.bib")
+        try bench.tool("import", "b/refs.bib")
+        if what == "delete" {
+            let ids = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%Apples%'\"")
+            try bench.tool(exit: 0, "store", "delete", "Library/\(ids.dropLast())")
+            try bench.tool(again + ["b/refs.bib"])
+            let batch = try bench.shell("sqlite3 store.db \"SELECT max(id) FROM batch WHERE kind = 'delete'\"")
+            try bench.tool(exit: 0, "undo", "--batch", "\(batch.dropLast())")
+        } else {
+            try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge")
+            try bench.tool(again + ["b/refs.bib"])
+        }
+        try bench.write("a/refs.bib", Self.entry("a", ""))
+        let told = try bench.tool(exit: 3, "import", "--mirror", "a/refs.bib").stderr
+        #expect(told.contains("not in the file any more"), "\(told)")
+        try bench.tool(exit: 0, "export", "-o", "out")
+        #expect(try bench.text("out/library.bib").contains("@article{k,"))
+        // What the other file loses is named, too, and what it has is not.
+        let whole = try bench.tool("import", "--mirror", "b/refs.bib").stderr
+        #expect(!whole.contains("not in the file any more"), "\(whole)")
+    }
+
+    /// Whichever of two merged entries the file loses.
+    @Test(arguments: ["Apples", "Tombs"], [false, true])
+    func ofTwoMergedEntriesOfOneFile_oneKeepsTheWork(lost: String, isReadAgain: Bool) throws {
+        let bench = try Workbench()
+        let entries = [
+            "@article{k,title={Apples},author={Ann, A},year=2020}\n",
+            "@article{k,title={Tombs},author={Zoe, Z},year=2019}\n",
+        ]
+        try bench.write("refs.bib", entries.joined() + Self.entry("a", ""))
+        try bench.shell("touch -d '1 hour ago' refs.bib")
+        try bench.tool(exit: 3, "import", "--create", "refs.bib")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge")
+        if isReadAgain { try bench.tool("import", "refs.bib") }
+        try bench.write("refs.bib", entries.filter { !$0.contains(lost) }.joined() + Self.entry("a", ""))
+        let told = try bench.tool(exit: 3, "import", "--mirror", "refs.bib").stderr
+        #expect(told.contains("was merged with an entry that is not in the file any more; it stays"), "\(told)")
+        try bench.tool(exit: 0, "export", "-o", "out")
+        #expect(try bench.text("out/library.bib").contains("@article{k,"))
+    }
+
     @Test func aMirrorOfAnOlderFile_namesOverwrite() throws {
         let bench = try Workbench()
         try bench.write("a.bib", Self.entry("k", "note={new}"))
