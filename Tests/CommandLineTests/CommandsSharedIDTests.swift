@@ -78,6 +78,50 @@ import Testing
         for device in ["A", "B"] { #expect(try notes(bench, device) == "1 \(note)\n2 two\n", "\(device)") }
     }
 
+    /// The memory of what a file brought follows a copy that is kept on one device to another id, too.
+    @Test func aFileWhoseEntryIsKeptHere_leavesTheListingOfAnotherDevice() throws {
+        let bench = try bench()
+        let work = "author={Ann, A}, title={Xylo}, year={2001}"
+        let rest = "@misc{z, title={Zed}, author={Z, Z}, year={1999}}\n"
+        try bench.write("A/lib.bib", "@article{ka, \(work), note={theirs}}\n")
+        try bench.write("B/lib.bib", "@article{kb, \(work), note={mine}}\n" + rest)
+        for device in ["A", "B"] {
+            try bench.tool(exit: 0, "import", "--create", "--store", "\(device).db", "\(device)/lib.bib")
+        }
+        let id = try bench.shell("sqlite3 B.db \"SELECT local_id FROM record WHERE fields LIKE '%Xylo%'\"").dropLast()
+        try bench.tool(exit: 0, "store", "set-local", "--store", "B.db", "Library/\(id)")
+        try sync(bench, "A", "B", "A", "B")
+        try bench.tool("import", "--store", "B.db", "B/lib.bib")
+        try bench.write("B/lib.bib", rest)
+        try bench.tool(exit: 3, "import", "--mirror", "--store", "B.db", "B/lib.bib")
+        try sync(bench, "B", "A")
+        let query = """
+            SELECT json_extract(fields, '$.citeKey'), json_extract(fields, '$.note') FROM record \
+            WHERE deleted_at IS NULL AND fields LIKE '%Xylo%' AND type = 'Publication' ORDER BY 1
+            """
+        #expect(try bench.shell("sqlite3 -separator ' ' A.db \"\(query)\"") == "ka theirs\n")
+        #expect(try bench.shell("sqlite3 -separator ' ' B.db \"\(query)\"") == "ka theirs\nkb mine\n")
+    }
+
+    @Test func aSurvivorThatIsKeptHere_keepsWhatAnotherDeviceMergedIntoIt() throws {
+        let bench = try bench()
+        try bench.write("a.bib", "@article{k, author={Ann, A}, title={Xylo}, year={2001}}\n")
+        try bench.write("b.bib", "@article{k, author={Bob, B}, title={Yak}, year={2002}}\n")
+        try bench.tool(exit: 0, "import", "--create", "--store", "A.db", "a.bib")
+        try bench.tool(exit: 0, "import", "--create", "--store", "B.db", "b.bib")
+        try bench.tool(exit: 0, "store", "init", "--store", "C.db")
+        try sync(bench, "A", "B", "C", "A", "B", "C")
+        let query = "FROM record WHERE type = 'Publication' AND deleted_at IS NULL"
+        let survivor = try bench.shell("sqlite3 C.db \"SELECT min(local_id) \(query)\"").dropLast()
+        try bench.tool(exit: 0, "store", "set-local", "--store", "C.db", "Library/\(survivor)")
+        try bench.tool(exit: 0, "conflicts", "resolve", "--store", "A.db", "1", "--with", "merge")
+        try sync(bench, "A")
+        let told = try bench.tool(exit: 3, "sync", "--store", "C.db", "--hub", "hub.db").stderr
+        #expect(told.contains("stays on this device: another device merged it into"), "\(told)")
+        let titles = "SELECT json_extract(fields, '$.title') \(query) ORDER BY 1"
+        #expect(try bench.shell("sqlite3 C.db \"\(titles)\"") == "Xylo\nYak\n")
+    }
+
     @Test func anUndo_putsNoFileOverOneThatCameLater() throws {
         let bench = try bench()
         let two = "doi={10.1000/two}, title={Two}, author={B}, year={2002}"

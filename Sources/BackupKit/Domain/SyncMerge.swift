@@ -27,8 +27,19 @@ struct SyncMerge {
         case (false, true):
             if local.hasTakenIn(unknownTo: hub) { return try local.outliving(hub) }
             return hub.modifiedAt >= local.latestTime ? hub : local
-        case (false, false): return try mergeFields(local, hub, base?.isDeleted == true ? nil : base)
+        case (false, false): return try mergeFields(local, hub, base.flatMap { isOutdated($0, local, hub) ? nil : $0 })
         }
+    }
+
+    /// Whether what both sides knew tells no more what each of them changed: one side took back that a record was merged
+    /// into this one, and the other has made the same decision later. What came from that record is no removal then.
+    private func isOutdated(_ base: Ancestor, _ local: Record, _ hub: Record) -> Bool {
+        func hasAgain(_ record: Record, _ other: Record) -> Bool {
+            record.takenIn.contains { name, time in
+                other.fieldTimes[name] == nil && base.fieldTimes[name].map { time > $0 } ?? false
+            }
+        }
+        return base.isDeleted || hasAgain(local, hub) || hasAgain(hub, local)
     }
 
     private struct Side {

@@ -164,6 +164,13 @@ extension Store {
         return memories
     }
 
+    /// The same of a record that gets another local id. A tombstone may have its listing's already (`WorkID.tombstone`); then
+    /// the files know the record by its name.
+    func moveMemory(of record: Record, to localID: String) throws {
+        let known = sameBytes(record.localID, localID) && record.isDeleted ? record.id.name : record.localID
+        if !sameBytes(known, localID) { try moveMemory(from: known, to: localID) }
+    }
+
     /// What the files have brought under the old id is remembered of the new one. Whatever gets the old id now is another
     /// work.
     func moveMemory(from old: String, to new: String) throws {

@@ -44,7 +44,7 @@ extension Synchronizer {
                 continue
             }
             moved.localID = occupant.record.localID
-            if try !store.isBrought(moved.localID) { try store.moveMemory(from: local.localID, to: moved.localID) }
+            if try !store.isBrought(moved.localID) { try store.moveMemory(of: local, to: moved.localID) }
             try carry(moved, into: occupant, base: nil)
             return try store.takeOut(change, local)
         }
@@ -195,7 +195,7 @@ extension Store {
         try follow(change, to: next)
         try database.statement("UPDATE batch_record SET name = NULL, local_id = ?, row_hash = NULL WHERE after = ?")
             .bind(1, record.localID).bind(2, next).run()
-        try moveMemory(from: old.localID, to: record.localID)
+        try moveMemory(of: old, to: record.localID)
         try dropAncestor(old.id)
         if record.isDeleted, try isPurged(old) { try markPurged(record) }
         try release(old.id)

@@ -64,8 +64,11 @@ extension Store {
     func hasLocalCopy(for id: RecordID) throws -> Bool {
         // Without a row of that identity nobody can tell what it was called here.
         guard let stored = try ifSound({ try record(id) }) ?? nil else { return false }
-        return try records(localID: stored.record.localID).contains {
-            $0.record.isLocalOnly && !$0.record.isDeleted && $0.record.type == stored.record.type
+        // A tombstone may say its listing in place of the local id, which was the name.
+        return try [stored.record.localID, id.name].contains { localID in
+            try records(localID: localID).contains {
+                $0.record.isLocalOnly && !$0.record.isDeleted && $0.record.type == stored.record.type
+            }
         }
     }
 

@@ -1,0 +1,44 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+@Suite struct DecisionUndoTests {
+    /// Two devices make one decision, and one of them takes it back: both works are there afterwards, merged or not.
+    @Test(arguments: testSeeds(isTorture ? 500 : 40))
+    func twoMergesOfWhichOneIsTakenBack_loseNoWork(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        try withQuickFolder { folder in
+            let office = try Office(folder, skews: [0, 0])
+            try office.add("a", on: 0)
+            try office.add("b", on: 1)
+            try office.settle()
+            let taker = random.below(2)
+            var (own, others) = (["merge", "undo"], ["merge"])
+            var done: [String] = []
+            while !own.isEmpty || !others.isEmpty {
+                office.clock.advance()
+                let number = random.below(2)
+                if random.chance(2) {
+                    done.append("sync \(number)")
+                    _ = try office.sync(number)
+                    continue
+                }
+                let isTaker = number == taker
+                guard let act = isTaker ? own.first : others.first else { continue }
+                if isTaker { own.removeFirst() } else { others.removeFirst() }
+                done.append("\(act) on \(number)")
+                // The other device may have decided already.
+                if act == "merge" {
+                    guard try !office.stores[number].conflicts().isEmpty else { continue }
+                    try office.decide(.merge, "a", "b", on: number)
+                } else {
+                    _ = try? office.stores[number].undoLast()
+                }
+            }
+            try office.settle()
+            let works = try office.outcome("\(done)").works
+            #expect(Set(works.values.joined()) == ["a", "b"], "\(done): \(works)")
+        }
+    }
+}
