@@ -28,8 +28,8 @@ import Testing
                 guard let act = isTaker ? own.first : others.first else { continue }
                 if isTaker { own.removeFirst() } else { others.removeFirst() }
                 done.append("\(act) on \(number)")
-                // The other device may have decided already.
                 if act == "merge" {
+                    // The other device may have decided already.
                     guard try !office.stores[number].conflicts().isEmpty else { continue }
                     try office.decide(.merge, "a", "b", on: number)
                 } else {

@@ -31,15 +31,15 @@ struct SyncMerge {
         }
     }
 
-    /// Whether what both sides knew tells no more what each of them changed: one side took back that a record was merged
-    /// into this one, and the other has made the same decision later. What came from that record is no removal then.
+    /// Whether the base does not tell any more what a side removed on purpose. When one side undid a merge that the other
+    /// side has made once more since, what came with the merge is missing on the first side, and counts as not removed.
     private func isOutdated(_ base: Ancestor, _ local: Record, _ hub: Record) -> Bool {
-        func hasAgain(_ record: Record, _ other: Record) -> Bool {
+        func mergedAgain(_ record: Record, _ other: Record) -> Bool {
             record.takenIn.contains { name, time in
                 other.fieldTimes[name] == nil && base.fieldTimes[name].map { time > $0 } ?? false
             }
         }
-        return base.isDeleted || hasAgain(local, hub) || hasAgain(hub, local)
+        return base.isDeleted || mergedAgain(local, hub) || mergedAgain(hub, local)
     }
 
     private struct Side {

@@ -45,7 +45,7 @@ extension BibliographyIntake {
             return isFree(id) ? id : nil
         }
         let work = WorkID(try Fields.parse(pen.written), hasher)
-        return (work.all + work.listings + [work.legacy, work.twin()]).allSatisfy(isFree) ? work.first : nil
+        return work.made.allSatisfy(isFree) ? work.first : nil
     }
 
     /// Whether no publication has, or had, that id.

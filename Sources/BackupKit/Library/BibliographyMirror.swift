@@ -18,10 +18,10 @@ extension BibliographyIntake {
         noteSaid(of: localID, &state)
     }
 
-    /// The file goes on to hold the entry that the pen has written, though it was deleted here: it may come back, with any
-    /// id by which the file knew it.
+    /// The pen has written an entry that stays deleted here. The file still holds it, and an undo may bring it back with any
+    /// id that the file knows it by.
     func noteStillHeld(_ work: WorkID, _ incoming: [Field], besides noted: String, _ state: inout FileState) throws {
-        for id in Set(work.all + work.listings + [work.legacy, work.twin()]) where id != noted {
+        for id in work.made where id != noted {
             guard state.broughtBefore.contains(memory(of: id).held), try live(id) == nil else { continue }
             noteSaid(of: id, &state)
             if mirrors { state.held[id] = incoming }
@@ -68,7 +68,7 @@ extension BibliographyIntake {
         let refused = try worksNotTaken(state)
         for stored in publications {
             let record = memory(of: stored.record.localID)
-            // Of the entries that are this publication, what the file has. They may have been several before a merge.
+            // What the file says of this publication. After a merge several of its entries may be this one.
             let ids = [stored.record.localID] + (mergedInto[stored.record.localID] ?? [])
             let held = ids.compactMap { state.held[$0] }
             guard !held.isEmpty || own.contains(record.everBrought) else {
@@ -122,7 +122,7 @@ extension BibliographyIntake {
         )
     }
 
-    /// Names a publication that was several before a merge, where the file has lost one of them since its last import.
+    /// Names a merged publication where the file has lost one of the merged entries since its last import.
     private func noteLostPart(of record: Record, _ ids: [String], _ state: FileState) {
         guard ids.contains(where: { state.held[$0] == nil && state.broughtBefore.contains(memory(of: $0).held) })
         else { return }

@@ -52,21 +52,23 @@ struct LayoutArchiver {
         let (store, known, assets) = (rows.layout.store, rows.state, rows.assets)
         var layout = rows.layout
         let views = known != nil && memo?.state == known ? previous.views(besides: assets, in: writer) : nil
-        var last = views == nil ? nil : lastTree(layout)
+        let last = views == nil ? nil : lastTree(layout)
         // On all cores, while this one turns records into files.
         let attachments = AttachmentArchiver(writer: writer, chunker: chunker, previous: previous, options: options)
-        let (source, time, canBeLast) = (try AssetFiles(of: store), layout.time, last != nil)
+        let (source, time) = (try AssetFiles(of: store), layout.time)
         let aside = Aside {
-            try attachments.archive(assets, from: source, time: time, unlessUnchanged: canBeLast)
+            try attachments.archive(assets, from: source, time: time, unlessUnchanged: last != nil)
         }
         try layout.noteStrayFiles()
         let made = try views == nil ? makeViews(&layout, known) : nil
         var files: SnapshotFiles
         let found: AttachmentArchiver.Archived
         (files, found) = try aside.finish()
-        // The files that the store does not know are no part of the tree.
-        last?.layout.warnings = layout.result.warnings
-        if found.isUnchanged, let last { return last }
+        if found.isUnchanged, var last {
+            // Files that the store does not know were looked for meanwhile. They are no part of the tree.
+            last.layout.warnings = layout.result.warnings
+            return last
+        }
         for (path, content) in made?.new ?? [] { files.add(path, content) }
         for (path, file) in views ?? made?.kept ?? [] { files.add(path, file) }
         var digest: SHA256Digest?

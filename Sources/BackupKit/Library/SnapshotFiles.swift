@@ -2,7 +2,7 @@
 struct SnapshotFiles {
     let time: Timestamp
     private(set) var facts: [String: FileFacts] = [:]
-    /// In the order they came, which is nearly that of their bytes.
+    /// In the order in which they were added. Attachments come sorted, so sorting all takes little.
     private var paths: [String] = []
     private(set) var counts = VaultBackupResult.Counts()
     private let previous: ParentTree
@@ -40,15 +40,6 @@ struct SnapshotFiles {
         }
     }
 
-    private mutating func note(_ path: String, _ new: FileFacts) {
-        if facts.updateValue(new, forKey: path) == nil { paths.append(path) }
-    }
-
-    /// By path, as lists of files are written.
-    func sorted() -> [(key: String, value: FileFacts)] {
-        paths.sorted(by: precedesBytewise).compactMap { path in facts[path].map { (path, $0) } }
-    }
-
     /// Adds a file that is what it was.
     mutating func add(_ path: String, _ known: PreviousLayout.KnownFile) {
         trees.add("\(VaultBackup.root)/\(path)", known.place, modified: known.modified)
@@ -75,6 +66,15 @@ struct SnapshotFiles {
         } else {
             add(path, Stored(path, node, facts, before: old))
         }
+    }
+
+    private mutating func note(_ path: String, _ new: FileFacts) {
+        if facts.updateValue(new, forKey: path) == nil { paths.append(path) }
+    }
+
+    /// All files by path, as lists of files are written.
+    func sorted() -> [(key: String, value: FileFacts)] {
+        paths.sorted(by: precedesBytewise).compactMap { path in facts[path].map { (path, $0) } }
     }
 
     /// Takes out some folders, to which nothing is added any more.

@@ -34,7 +34,7 @@ public final class AssetFiles: Sendable {
                 problem = error
             }
             let kept = Store.blob(asset.digest)
-            // Hardly ever is there one, and to ask for its status costs less than to fail at opening it.
+            // There is hardly ever one, and asking for its status costs less than failing to open it.
             guard try root.status(of: kept) != nil, let blob = try root.openIfThere(kept) else {
                 guard let inTree else { throw problem ?? BackupError(.notFound, "is not there", at: asset.path) }
                 return Opened(file: inTree, isRemoved: false)

@@ -164,16 +164,12 @@ extension Store {
         return memories
     }
 
-    /// The same of a record that gets another local id. A tombstone may have its listing's already (`WorkID.tombstone`); then
-    /// the files know the record by its name.
-    func moveMemory(of record: Record, to localID: String) throws {
-        let known = sameBytes(record.localID, localID) && record.isDeleted ? record.id.name : record.localID
-        if !sameBytes(known, localID) { try moveMemory(from: known, to: localID) }
-    }
-
-    /// What the files have brought under the old id is remembered of the new one. Whatever gets the old id now is another
-    /// work.
-    func moveMemory(from old: String, to new: String) throws {
+    /// A record gets another local id. What the files have brought under the old one is remembered of the new one, and
+    /// whatever gets the old one now is another work.
+    func moveMemory(of record: Record, to new: String) throws {
+        // A tombstone may have the id of its listing already (`WorkID.tombstone`). The files know it by its name then.
+        let old = sameBytes(record.localID, new) && record.isDeleted ? record.id.name : record.localID
+        guard !sameBytes(old, new) else { return }
         let known = try meta(Self.memory + old) ?? old
         try setMeta(Self.memory + new, known)
         try setMeta(Self.memory + old, "\(known)'")

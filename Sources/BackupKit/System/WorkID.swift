@@ -63,6 +63,9 @@ final class WorkID {
 
     static func legacy(key: String) -> String { DeterministicID.make(RecordType.publication, key) }
 
+    /// All ids that an import may have made of what the entry says now, but for a further entry that is equal to it.
+    var made: [String] { all + listings + [legacy, twin()] }
+
     /// Whether an import made the id of what the entry says now, and for no second entry that is equal to it.
     func made(_ id: String) -> Bool { all.contains(id) || id == legacy || listings.contains(id) || id == twin() }
 

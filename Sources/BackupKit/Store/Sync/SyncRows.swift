@@ -64,7 +64,7 @@ extension Store {
     func hasLocalCopy(for id: RecordID) throws -> Bool {
         // Without a row of that identity nobody can tell what it was called here.
         guard let stored = try ifSound({ try record(id) }) ?? nil else { return false }
-        // A tombstone may say its listing in place of the local id, which was the name.
+        // A tombstone may have the id of its listing (`WorkID.tombstone`). The copy has the one of before, which is the name.
         return try [stored.record.localID, id.name].contains { localID in
             try records(localID: localID).contains {
                 $0.record.isLocalOnly && !$0.record.isDeleted && $0.record.type == stored.record.type
