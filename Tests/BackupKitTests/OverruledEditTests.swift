@@ -53,3 +53,129 @@ import Testing
         }
     }
 }
+
+/// Whatever one device says and another had not heard of when it deleted, decided or said something else.
+@Suite struct UnseenVersionTests {
+    private static let work = "author={Ann, A}, title={On ants}, year={2020}"
+
+    private func take(_ devices: Devices, _ name: String, _ more: String, file: String = "m") throws {
+        devices.clock.advance(seconds: 60)
+        let path = "\(devices.folder)/\(name)-\(file).bib"
+        try writeFile(
+            path, "@article{k, \(Self.work)\(more)}\n@article{k, author={Zoe, Z}, title={On zebras}, year={2021}}\n",
+            modified: devices.clock.now.milliseconds / 1000)
+        devices.clock.advance(seconds: 60)
+        _ = try Importer.run([path], into: devices[name], ImportOptions())
+    }
+
+    private func ants(_ devices: Devices, _ name: String) throws -> Record? {
+        try devices[name].all().first {
+            !$0.isDeleted && $0.type == RecordType.publication && $0.fields.contains("On ants")
+        }
+    }
+
+    private func aside(_ devices: Devices, _ name: String) throws -> [String] {
+        try devices[name].all().compactMap { try Quarantine.content(of: $0)?.fields }
+    }
+
+    private func sync(_ devices: Devices, _ name: String) throws -> SyncResult {
+        devices.clock.advance()
+        var options = SyncOptions()
+        options.sleep = { _ in }
+        return try Synchronizer.sync(devices[name], with: devices.hub, options)
+    }
+
+    /// C's version was on no hub when A's delete comes, or was on the hub and A had not heard of it.
+    @Test(arguments: [false, true], [false, true])
+    func whatADeleteHadNotHeardOf_isInQuarantine(isSent: Bool, isKnownBefore: Bool) throws {
+        try withDevices("A", "C") { devices in
+            try take(devices, "A", "")
+            _ = try sync(devices, "A")
+            if isKnownBefore { _ = try sync(devices, "C") }
+            try take(devices, "C", ", abstract={written on C}")
+            if isSent { _ = try sync(devices, "C") }
+            devices.clock.advance(seconds: 60)
+            _ = try devices["A"].delete([try #require(try ants(devices, "A")).id.description])
+            let told = try sync(devices, "A").findings + sync(devices, "C").findings
+            #expect(told.contains { $0.code == .protected && $0.message.contains("is in quarantine") })
+            let kept = try aside(devices, isSent ? "A" : "C")
+            #expect(kept.count == 1 && kept[0].contains("written on C"))
+            #expect(try ants(devices, "A") == nil && ants(devices, "C") == nil)
+        }
+    }
+
+    /// A merge takes the edit along into the work that stays.
+    @Test(arguments: [false, true])
+    func anEditOfWhatIsMergedAway_goesIntoTheSurvivor(isSent: Bool) throws {
+        try withDevices("A", "C") { devices in
+            try take(devices, "A", "")
+            _ = try sync(devices, "A")
+            _ = try sync(devices, "C")
+            try take(devices, "C", ", abstract={written on C}, keywords={onC}")
+            if isSent { _ = try sync(devices, "C") }
+            devices.clock.advance(seconds: 60)
+            let conflict = try #require(try devices["A"].conflicts().first)
+            _ = try ConflictResolver.resolve([conflict.id], with: .merge, in: devices["A"])
+            for _ in 0..<2 { for name in devices.names { _ = try sync(devices, name) } }
+            for name in devices.names {
+                let live = try devices[name].all().filter { !$0.isDeleted && $0.type == RecordType.publication }
+                #expect(live.count == 1 && live[0].fields.contains("written on C") && live[0].fields.contains("onC"))
+                #expect(try aside(devices, name).isEmpty)
+            }
+            #expect(try devices["A"].sharedDigest() == devices["C"].sharedDigest())
+        }
+    }
+
+    /// The same id, two texts, and no time that says which is right.
+    @Test func ofTwoTextsOfOneEvent_theOneThatIsNotKept_isInQuarantine() throws {
+        try withDevices("A", "B") { devices in
+            for (name, note) in [("A", "given 5 mg"), ("B", "given 50 mg")] {
+                let path = "\(devices.folder)/\(name).jsonl"
+                let line =
+                    "{\"id\":\"x\",\"time\":\"2025-01-02T03:04:05Z\",\"type\":\"medicatie\",\"note\":\"\(note)\"}\n"
+                try writeFile(path, line)
+                _ = try Importer.run([path], into: devices[name], ImportOptions())
+            }
+            _ = try sync(devices, "A")
+            let told = try sync(devices, "B").findings
+            #expect(told.contains { $0.code == .protected && $0.message.contains("no time tells which is right") })
+            _ = try sync(devices, "A")
+            let live = try #require(try devices["A"].all().first { $0.type == RecordType.event })
+            let all = try [live.fields] + aside(devices, "A") + aside(devices, "B")
+            #expect(["given 5 mg", "given 50 mg"].allSatisfy { note in all.contains { $0.contains(note) } })
+        }
+    }
+
+    /// An undo takes back what this device has brought, also when it has not heard of the other one yet.
+    @Test func anUndoThatHasNotHeardOfAnotherDevice_leavesWhatThatOneBrought() throws {
+        try withDevices("A", "C") { devices in
+            try take(devices, "A", "")
+            _ = try sync(devices, "A")
+            try take(devices, "C", ", abstract={written on C}")
+            _ = try sync(devices, "C")
+            devices.clock.advance(seconds: 60)
+            _ = try devices["A"].undoLast()
+            for _ in 0..<2 { for name in devices.names { _ = try sync(devices, name) } }
+            for name in devices.names {
+                #expect(try ants(devices, name)?.fields.contains("written on C") == true, "\(name)")
+            }
+        }
+    }
+
+    /// Devices and backups that have the delete must not delete it once more.
+    @Test func whatAnUndoBringsBack_outlivesTheDelete_onANewHubToo() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "r", "{\"x\":1}")
+            try devices.syncAll()
+            devices.clock.advance(seconds: 60)
+            _ = try devices["A"].curate(.delete, ["r"])
+            try devices.syncAll()
+            devices.clock.advance(seconds: 60)
+            _ = try devices["A"].undoLast()
+            devices.hub = try FileHub.create("\(devices.folder)/hub2.db")
+            try devices.sync("B")
+            try devices.syncAll()
+            for name in devices.names { #expect(try devices.shown(name, "r") == "{\"x\":1}", "\(name)") }
+        }
+    }
+}

@@ -189,7 +189,9 @@ func listingsOfOneIDThatTwoDevicesDeleted_areBothDeleted(aDeletesFirst: Bool, bS
         try bench.tool(exit: 0, "store", "delete", "--store", "\(name).db", try #require(ids[name]))
     }
     for name in bSyncsFirst ? ["B", "A", "B", "A"] : ["A", "B", "A", "B"] {
-        try bench.tool(exit: 0, "sync", "--store", "\(name).db")
+        // Where B's delete comes first, A has a note under that listing that no hub has seen.
+        let status = try bench.tool("sync", "--store", "\(name).db").status
+        #expect(status == 0 || status == 3 && name == "A" && bSyncsFirst)
     }
     for name in ["A", "B"] {
         #expect(try bench.publications("\(name).db") == [], "\(name)")

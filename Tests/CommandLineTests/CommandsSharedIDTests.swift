@@ -61,6 +61,37 @@ import Testing
         for device in ["A", "B"] { #expect(try notes(bench, device) == "2 two\n", "\(device)") }
     }
 
+    /// A copy that is kept here has the id that another volume has in the backup.
+    @Test func aReplacingRestore_leavesTheVolumeThatTheBackupHas_besideAKeptOne() throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 2, "two")
+        try bench.tool(exit: 0, "export", "--store", "A.db", "-o", "a.tar")
+        try take(bench, "B", "k2", 1, "one")
+        let id = try bench.shell("sqlite3 B.db \"SELECT local_id FROM record WHERE type = 'Publication'\"")
+        try bench.tool(exit: 0, "store", "set-local", "--store", "B.db", "Library/\(id.dropLast())")
+        try bench.tool("restore", "--store", "B.db", "a.tar")
+        #expect(try notes(bench, "B") == "1 one\n2 two\n")
+        for _ in 0..<2 {
+            try bench.tool("restore", "--store", "B.db", "--mode", "replace", "a.tar")
+            #expect(try notes(bench, "B") == "1 one\n2 two\n")
+        }
+    }
+
+    /// The backup has the work under one key, which was deleted since; the store has it under another one.
+    @Test func aReplacingRestore_takesNoWorkThatTheBackupHas() throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 1, "first key")
+        try bench.tool(exit: 0, "export", "--store", "A.db", "-o", "a.tar")
+        let id = try bench.shell("sqlite3 A.db \"SELECT local_id FROM record WHERE type = 'Publication'\"")
+        try bench.write("second.bib", "@book{k2, \(Self.volume), volume={1}, note={second key}}\n")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "second.bib")
+        try bench.tool(exit: 0, "store", "delete", "--store", "A.db", "Library/\(id.dropLast())")
+        #expect(try notes(bench, "A") == "1 second key\n")
+        let told = try bench.tool(exit: 3, "restore", "--store", "A.db", "--mode", "replace", "a.tar").stderr
+        #expect(told.contains("the backup's record of the same work stays deleted"), "\(told)")
+        #expect(try notes(bench, "A") == "1 second key\n")
+    }
+
     /// The file's memory of what it brought follows the work to the id that the hub gave it.
     @Test(arguments: ["touch", "edit", "mirror"])
     func aFileGoesOnToMeanItsOwnVolume(_ what: String) throws {
@@ -101,6 +132,26 @@ import Testing
             """
         #expect(try bench.shell("sqlite3 -separator ' ' A.db \"\(query)\"") == "ka theirs\n")
         #expect(try bench.shell("sqlite3 -separator ' ' B.db \"\(query)\"") == "ka theirs\nkb mine\n")
+    }
+
+    /// What an undo took out, the file has not brought: the next work of that id is another's.
+    @Test(arguments: ["import", "mirror", "redo"])
+    func aFileWhoseImportWasTakenBack_leavesTheVolumeThatGotItsID(_ what: String) throws {
+        let bench = try bench()
+        try take(bench, "B", "k1", 1, "one")
+        try take(bench, "A", "k1", 2, "two")
+        try bench.tool(exit: 0, "undo", "--store", "A.db")
+        if what == "redo" { try bench.tool(exit: 0, "undo", "--redo", "--store", "A.db") }
+        if what != "redo" { try sync(bench, "B", "A") }
+        try bench.shell("sleep 1")
+        let text = "@book{k1, \(Self.volume), volume={2}, note={edited}}\n@misc{z, title={Zed}}\n"
+        try bench.write("A/lib.bib", what == "redo" ? text.replacing("volume={2}", with: "volume={3}") : text)
+        let told = try bench.tool(["import", "--store", "A.db", "A/lib.bib"] + (what == "mirror" ? ["--mirror"] : []))
+        // The same file's entry was corrected; the other one is a stranger.
+        if what == "redo" { return #expect(try notes(bench, "A") == " \n3 edited\n") }
+        #expect(told.status == 3)
+        try sync(bench, "A", "B")
+        for device in ["A", "B"] { #expect(try notes(bench, device) == " \n1 one\n2 edited\n", "\(device)") }
     }
 
     @Test func aSurvivorThatIsKeptHere_keepsWhatAnotherDeviceMergedIntoIt() throws {

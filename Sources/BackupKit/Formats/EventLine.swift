@@ -1,6 +1,15 @@
 /// One line of an event log (Ollie's `YYYY-MM-DD.jsonl`). The line itself is the record's fields, so what the app does not
 /// know survives, and a line that nobody edited is exported as it came.
 public enum EventLine {
+    /// Whether the line of an event does not say when it was edited last. The event's own time stands for that, and an event
+    /// that is moved to an earlier one is no older.
+    static func isUndated(_ event: Record) throws -> Bool {
+        guard event.type == RecordType.event else { return false }
+        let fields = try Fields.parse(event.fields)
+        guard !says("modified_at", fields), let time = time(in: fields) else { return false }
+        return event.latestTime <= time.instant
+    }
+
     /// Reads a line. `occurrence` counts equal lines of one file, from 1: two equal lines are two events.
     public static func record(
         _ line: UnsafeRawBufferPointer, occurrence: (_ canonical: String) -> Int

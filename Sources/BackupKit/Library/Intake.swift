@@ -70,6 +70,9 @@ final class Intake {
     var isEdit = false
     /// The local ids of records that were left because the store has them newer, or deleted later.
     private(set) var passedOver: Set<ByteName> = []
+    /// The works that the backup has and that stay deleted, by each id that they may have. A replacing restore takes out no
+    /// other record of them.
+    private(set) var worksThatStayDeleted: [String: [WorkIdentity]] = [:]
     /// Whether the plan lists what is added, too, record by record.
     var keepsPlan = false
     var result = IntakeResult()
@@ -292,6 +295,9 @@ final class Intake {
             }
             guard reason == .newerTombstone else { return }
             result.stayedDeleted += 1
+            if overwrite, record.type == RecordType.publication, let work = try? WorkID(record) {
+                for id in work.all { worksThatStayDeleted[id, default: []].append(work.identity) }
+            }
             guard let resurrects else { return }
             note(
                 Finding(

@@ -14,16 +14,6 @@ extension Intake {
             .allSatisfy { name, time in time <= now || !EventLine.says(name, fields) }
     }
 
-    /// Whether the line of an event does not say when it was edited last. The event's own time stands for that, and an event
-    /// that is moved to an earlier one is no older.
-    private func isUndated(_ event: Record) throws -> Bool {
-        let fields = try Fields.parse(event.fields)
-        guard event.type == RecordType.event, event.fieldTimes.isEmpty, !EventLine.says("modified_at", fields),
-            let time = EventLine.time(in: fields)
-        else { return false }
-        return event.modifiedAt <= time.instant
-    }
-
     /// Of two values with one time the store's stays. No time says which is right, so the other is not dropped silently.
     func noteLostTies(_ incoming: Record, _ outcome: Outcome) throws {
         let stored: Record
@@ -35,7 +25,7 @@ extension Intake {
         case .add, .unchanged, .protect: return
         }
         guard !incoming.isDeleted, !stored.isDeleted, !outcome.clamped else { return }
-        let areUndated = try !takesRecords && isUndated(incoming) && isUndated(stored)
+        let areUndated = try !takesRecords && EventLine.isUndated(incoming) && EventLine.isUndated(stored)
         let mine = Dictionary(
             try Fields.parse(stored.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         let derived: Set<String> = [Publication.raw, Publication.rawBase64]

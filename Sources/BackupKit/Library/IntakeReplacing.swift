@@ -60,12 +60,31 @@ extension Intake {
                     "is not in the backup, but was left: another record that stays deleted was merged into it")
                 continue
             }
+            // The backup has the work under another id, and that one stays deleted.
+            if try isOnlyOneLeft(record) {
+                result.protected += 1
+                plan(.protect, record, id: record.id, reason: "the backup's record of the same work stays deleted")
+                note(
+                    Finding(
+                        .protected, .warning, record.id.description,
+                        "is not in the backup, but was left: the backup's record of the same work stays deleted",
+                        remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings that one back"))
+                continue
+            }
             try store.remove(record.id)
             result.removed += 1
             plan(.remove, record, id: record.id)
         }
         guard kinds.contains(.publications) else { return }
         for conflict in try store.pointlessConflicts() where !touched.contains(conflict) { try store.remove(conflict) }
+    }
+
+    private func isOnlyOneLeft(_ record: Record) throws -> Bool {
+        guard !worksThatStayDeleted.isEmpty, record.type == RecordType.publication else { return false }
+        let work = try WorkID(record)
+        return work.all.contains { id in
+            worksThatStayDeleted[id, default: []].contains { $0.verdict(work.identity) == .same }
+        }
     }
 
     /// Replaces the postponed records. Must run after all other records of the backup.

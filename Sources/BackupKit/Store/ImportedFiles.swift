@@ -78,6 +78,13 @@ struct Brought {
         Brought(hashes + (keeping ? known.hashes : known.hashes.filter { $0 & 1 == 0 }))
     }
 
+    private static let gone: UInt64 = 1 << 63
+
+    /// The same without these marks, or with them where they were there once.
+    fileprivate func with(_ marks: Set<UInt64>, areThere: Bool) -> Brought {
+        Brought(hashes.map { marks.contains(areThere ? $0 ^ Self.gone : $0) ? $0 ^ Self.gone : $0 })
+    }
+
     fileprivate static func same(_ left: Brought, _ right: Brought) -> Bool { left.hashes == right.hashes }
 
     fileprivate func write<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
@@ -149,6 +156,27 @@ extension Store {
                 try query.bind(1, path).bind(2, name).bind(3, blob: bytes).bind(4, blob: since).run()
             }
             hasNewMarks = true
+        }
+    }
+
+    /// An undo takes out what files have brought, and whatever gets such an id then is another work. A redo brings it back.
+    func noteBrought(_ localIDs: [String], areThere: Bool) throws {
+        guard !localIDs.isEmpty else { return }
+        let memories = try memories()
+        let records = localIDs.map { Brought.Record(hasher, memories[$0] ?? $0) }
+        let marks = Set(records.flatMap { [$0.everBrought, $0.held] })
+        let query = try database.prepare("SELECT path, brought FROM imported_file")
+        var files: [(path: String, brought: Brought)] = []
+        while try query.step() {
+            let known = Brought(bytes: query.bytes(1))
+            let now = known.with(marks, areThere: areThere)
+            if !Brought.same(known, now) { files.append((query.text(0), now)) }
+        }
+        for file in files {
+            try file.brought.write { bytes in
+                try database.statement("UPDATE imported_file SET brought = ? WHERE path = ?")
+                    .bind(1, blob: bytes).bind(2, file.path).run()
+            }
         }
     }
 

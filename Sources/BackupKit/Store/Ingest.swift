@@ -193,8 +193,12 @@ extension Store {
         if [.protect(.newerTombstone), .protect(.purged)].contains(merged.decision) {
             return try ingest(record, resurrect: resurrect)
         }
+        let matched = try match(record, among: soundRecords(localID: record.localID))
+        if let other = try otherWork(thatKeepsIDOf: record, matched, isKept: merged.decision == .protect(.localOnly)) {
+            return try overwrite(with: other, resurrect: resurrect)
+        }
         if [.protect(.localOnly), .protect(.hasTakenIn)].contains(merged.decision) { return merged }
-        let found = try match(record, among: soundRecords(localID: record.localID)).main
+        let found = matched.main
         if let known = try hubListing(of: record, beside: found) {
             return try overwrite(with: record.identified(as: known.record.localID), resurrect: resurrect)
         }
@@ -234,6 +238,10 @@ extension Store {
         if existing.record == new || hasOutlived {
             return Outcome(id: new.id, localID: new.localID, decision: .unchanged)
         }
+        if try !WorkLineage.isOneRecord(existing.record, new) {
+            // The files did not bring this work.
+            try noteBrought([existing.record.localID], areThere: false)
+        }
         try put(new, replacing: existing)
         let changes = try FieldChange.list(
             from: Fields.parse(existing.record.fields), to: Fields.parse(new.fields))
@@ -241,6 +249,17 @@ extension Store {
             id: new.id, localID: new.localID, decision: .update(new, changes), wasAlive: !existing.record.isDeleted)
         if outcome.hasDeleted(beside: record) { _ = try ingest(record, resurrect, keepsID: true) }
         return outcome
+    }
+
+    /// The record under the id that it gets where another work has its id for good: a copy that is kept on this device only
+    /// does not stand for it, and what a hub knows under an id stays that work on all devices.
+    private func otherWork(thatKeepsIDOf record: Record, _ matched: Match, isKept: Bool) throws -> Record? {
+        guard !record.isDeleted, let found = matched.main, !found.record.isDeleted,
+            try isKept || isKnownToHub(found.change) && !WorkLineage.isOneRecord(found.record, record)
+        else { return nil }
+        let (own, known) = try settleWork(of: record, matched)
+        let id = known.main?.record.localID ?? own.localID
+        return id == record.localID ? nil : record.identified(as: id)
     }
 
     /// Whether another record was merged into this one that `version` knows nothing of and that is not alive by itself.

@@ -109,7 +109,12 @@ extension Store {
             let (after, change) = (query.integer(13), nextChange())
             let now = try ifSound({ try stored(change: after) }) ?? nil
             if let now { try remember(now, becomes: change) }
-            if try overwrite(after, knownAs: (now ?? before).record.localID, with: before.record, change) {
+            var back = before.record
+            // Others may have heard of the delete: what comes back is newer than that.
+            if let now, now.record.isDeleted, !back.isDeleted, !back.isLocalOnly, try isKnownToHub(after) {
+                back = try back.outliving(now.record)
+            }
+            if try overwrite(after, knownAs: (now ?? before).record.localID, with: back, change) {
                 try follow(before.change, to: change)
                 if before.record.type != RecordType.conflict { result.reverted += 1 }
             } else if before.record.type != RecordType.conflict {
@@ -131,6 +136,7 @@ extension Store {
         let query = try database.prepare(
             "SELECT \(Self.keptColumns) FROM batch_record WHERE batch = ? AND after IS NULL ORDER BY rowid"
         ).bind(1, batch.id)
+        var back: [String] = []
         while try query.step() {
             if isPurged(query) {
                 notePurged(query, &result)
@@ -143,8 +149,10 @@ extension Store {
             }
             try put(before.record, replacing: nil)
             try follow(before.change, to: changeCounter)
+            if before.record.type == RecordType.publication { back.append(before.record.localID) }
             if before.record.type != RecordType.conflict { result.reverted += 1 }
         }
+        try noteBrought(back, areThere: true)
     }
 
     /// An earlier batch may have written what this undo has just brought back: its own undo must find it.
@@ -174,9 +182,10 @@ extension Store {
             try database.prepare(sql).bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
         }
         let added = try bound("SELECT zone, ifnull(name, local_id), type, local_id \(Self.rowsAdded)")
-        var isAnyRemoved = false
+        var (isAnyRemoved, gone) = (false, [String]())
         while try added.step() {
             isAnyRemoved = true
+            if added.text(2) == RecordType.publication { gone.append(added.text(3)) }
             let id = RecordID(zone: added.text(0), name: added.text(1))
             try noteRemoved(id, type: added.text(2), localID: added.text(3))
             if added.text(2) != RecordType.conflict { result.removed += 1 }
@@ -190,6 +199,7 @@ extension Store {
             ).bind(4, currentBatch?.id).run()
             try bound("DELETE FROM local_key WHERE change IN (SELECT change \(Self.rowsAdded))").run()
             try bound("DELETE \(Self.rowsAdded)").run()
+            try noteBrought(gone, areThere: false)
         }
         let edited = try database.prepare(
             """

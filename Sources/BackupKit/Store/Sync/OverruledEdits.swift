@@ -1,19 +1,64 @@
-/// What was written here, no hub has seen, and another device's later delete takes away. The delete stands; only this device
-/// has the text, so it goes into quarantine, and the sync names it.
+/// What one device has written and the other had not heard of, and what a merge with the hub's version drops all the same: by a
+/// later delete, or because no time says which of two values is right. The outcome stands; what was dropped goes into
+/// quarantine where the two met, and the sync names it.
 extension Synchronizer {
     struct Overruled {
+        enum Reason { case deletedByOthers, deletedHere, asOld }
+
         let edit: Record
         let envelope: RecordID
+        let base: Ancestor?
+        let reason: Reason
     }
 
-    /// Must run inside the `write` that takes the record away.
-    func putAside(_ edit: Record, deletedBy merged: Record, base: Ancestor?) throws {
-        guard merged.isDeleted, !edit.isDeleted, RecordType.isCounted(edit.type), !Share.isShare(edit),
-            let base, try !Fields.same(base.fields, edit.fields)
-        else { return }
-        let changes = FieldChange.list(from: try Fields.parse(base.fields), to: try Fields.parse(edit.fields))
-        // A new cite key may come of a decision about a conflict, and another device has decided otherwise since.
-        if edit.type == RecordType.publication, changes.allSatisfy({ WorkIdentity.isNoText($0.name) }) { return }
+    /// Must run inside the `write` that takes the merged version.
+    func putAside(
+        _ local: Record, _ row: Store.SyncRow, _ hub: Record, mergedTo merged: Record, base: Ancestor?
+    ) throws {
+        if merged.isDeleted {
+            let isSeen = try base == nil && (!row.isUnseen || store.isOfBatch(row.change, kind: "restore"))
+            if !local.isDeleted, !isSeen { try putAside(local, base, .deletedByOthers) }
+            if !hub.isDeleted, base != nil || row.isUnseen { try putAside(hub, base, .deletedHere) }
+            return
+        }
+        guard base == nil, !local.isDeleted, !hub.isDeleted else { return }
+        for (loser, other) in [(local, hub), (hub, local)] where try hasLostTie(loser, other, merged) {
+            try putAside(loser, nil, .asOld)
+        }
+    }
+
+    /// Whether a merge has dropped a value of one side though no time says that the other side's is newer. Of a note that two
+    /// devices began each for itself, neither is a newer version.
+    private func hasLostTie(_ loser: Record, _ other: Record, _ merged: Record) throws -> Bool {
+        let (theirs, kept) = (
+            Fields.values(try Fields.parse(other.fields)), Fields.values(try Fields.parse(merged.fields))
+        )
+        let isUntimed =
+            try loser.type == RecordType.note || EventLine.isUndated(loser) && EventLine.isUndated(other)
+        return try Fields.parse(loser.fields).contains { field in
+            guard !Self.isNoTie(field.name), let their = theirs[ByteName(field.name)],
+                let now = kept[ByteName(field.name)],
+                try !Fields.same(field.value, their) && !Fields.same(field.value, now)
+            else { return false }
+            let time = { (record: Record) in record.fieldTimes[field.name] ?? record.modifiedAt }
+            return isUntimed || time(loser) == time(other)
+        }
+    }
+
+    /// What follows from other fields, is joined, is one id in capitals or not, or names a file, of which each version is kept.
+    private static func isNoTie(_ field: String) -> Bool {
+        Publication.isText(field) || MergePolicy.setFields.contains(field) || ["id", "localId"].contains(field)
+            || RecordFiles.mediaKeys.contains(field)
+    }
+
+    private func putAside(_ edit: Record, _ base: Ancestor?, _ reason: Overruled.Reason) throws {
+        guard RecordType.isCounted(edit.type), !Share.isShare(edit) else { return }
+        if let base {
+            if try Fields.same(base.fields, edit.fields) { return }
+            let changes = FieldChange.list(from: try Fields.parse(base.fields), to: try Fields.parse(edit.fields))
+            // A new cite key may come of a decision about a conflict, and another device has decided otherwise since.
+            if edit.type == RecordType.publication, changes.allSatisfy({ Self.isName($0.name) }) { return }
+        }
         var files: [ByteName: SHA256Digest] = [:]
         for path in try Store.links(of: edit) {
             files[ByteName(path)] = try store.ifSound { try store.asset(path) }??.digest
@@ -21,37 +66,76 @@ extension Synchronizer {
         let envelope = try Quarantine.envelope(of: edit, files: files)
         guard try store.record(envelope.id) == nil else { return }
         try store.put(envelope, replacing: nil)
-        overruled.append(Overruled(edit: edit, envelope: envelope.id))
+        overruled.append(Overruled(edit: edit, envelope: envelope.id, base: base, reason: reason))
     }
 
-    /// Where a decision or `dedup` has put the record into another one, nothing was deleted. Must run outside of `write`,
+    /// Where a decision or `dedup` has put the record into another one, that one gets the edit. Must run outside of `write`,
     /// when all that the hub has is here.
-    func releaseMerged() throws {
-        guard !overruled.isEmpty else { return }
+    func carryOverruled() throws {
+        guard overruled.contains(where: { $0.reason != .asOld }) else { return }
         try store.write {
             try overruled.removeAll { overruled in
-                guard try store.isTakenIn(overruled.edit) else { return false }
+                guard overruled.reason != .asOld, let survivor = try store.taker(of: overruled.edit),
+                    try carry(overruled, into: survivor)
+                else { return false }
                 if let envelope = try store.record(overruled.envelope) { try store.removeRow(envelope) }
                 return true
             }
         }
     }
 
+    /// Without a base nobody can tell what was edited: then it stays in quarantine, unless the survivor says it all.
+    private func carry(_ overruled: Overruled, into survivor: Store.StoredRecord) throws -> Bool {
+        let theirs = try Fields.parse(survivor.record.fields)
+        var fields = try Fields.parse(overruled.edit.fields).filter { !Self.isName($0.name) }
+        guard let base = overruled.base else {
+            let values = Fields.values(theirs)
+            return try fields.allSatisfy { field in
+                try values[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
+            }
+        }
+        fields += theirs.filter { Self.isName($0.name) }
+        var edit = overruled.edit
+        edit.fields = Fields.text(fields)
+        edit.localID = survivor.record.localID
+        try carry(edit, into: survivor, base: base)
+        return true
+    }
+
+    private static func isName(_ field: String) -> Bool { field == WorkIdentity.keyField || Publication.isText(field) }
+
     func reportOverruled() {
-        for id in overruled.map(\.edit.id.description) {
+        for overruled in overruled {
+            let id = overruled.edit.id.description
+            let (message, back) =
+                switch overruled.reason {
+                case .deletedByOthers:
+                    (
+                        "was written here before another device deleted it: it stays deleted, "
+                            + "and what was written here is in quarantine", "brings it back on all devices"
+                    )
+                case .deletedHere:
+                    (
+                        "was written on another device before it was deleted here: it stays deleted, "
+                            + "and what was written there is in quarantine", "brings it back on all devices"
+                    )
+                case .asOld:
+                    (
+                        "says one thing here and another on another device, and no time tells which is right: "
+                            + "one version is kept, the other is in quarantine", "takes that one on all devices"
+                    )
+                }
             result.findings.append(
                 Finding(
-                    .protected, .warning, id,
-                    "was changed here before another device deleted it: it stays deleted, "
-                        + "and what was written here is in quarantine",
-                    remedy: TypedCommand.quoted("store enable-cloud", [id]) + " brings it back on all devices"))
+                    .protected, .warning, id, message,
+                    remedy: TypedCommand.quoted("store enable-cloud", [id]) + " \(back)"))
         }
     }
 }
 
 extension Store {
-    /// Whether a living record has taken in this one.
-    fileprivate func isTakenIn(_ record: Record) throws -> Bool {
+    /// The living record that has taken in this one.
+    fileprivate func taker(of record: Record) throws -> StoredRecord? {
         let query = try database.prepare(
             """
             SELECT \(Self.recordColumns) FROM record
@@ -59,9 +143,18 @@ extension Store {
             """
         ).bind(1, record.type).bind(2, Record.takenInMark)
         while try query.step() {
-            guard let taker = try ifSound({ try RowReader.record(query) })?.record else { continue }
-            if taker.takenIn[Record.takenInMark + record.localID] != nil { return true }
+            guard let taker = try ifSound({ try RowReader.record(query) }) else { continue }
+            if taker.record.takenIn[Record.takenInMark + record.localID] != nil { return taker }
         }
-        return false
+        return nil
+    }
+
+    /// Whether a batch of that kind has written the change.
+    func isOfBatch(_ change: Int64, kind: String) throws -> Bool {
+        let query = try database.statement(
+            "SELECT 1 FROM batch WHERE kind = ? AND ? BETWEEN first_change AND last_change"
+        ).bind(1, kind).bind(2, change)
+        defer { query.reset() }
+        return try query.step()
     }
 }

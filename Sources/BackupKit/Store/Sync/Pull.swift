@@ -218,7 +218,13 @@ extension Synchronizer {
         if skew != .none, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
             merged = try local.keptAlive(at: store.now(), known: record.modifiedAt)
         }
-        try putAside(local, deletedBy: merged, base: base)
+        // An undo takes back what was brought here, and nothing that another device has brought or written since.
+        if local.isDeleted, !record.isDeleted, row.hubVersion ?? 0 > 0,
+            try store.isOfBatch(row.change, kind: Store.undoBatch)
+        {
+            merged = record
+        }
+        try putAside(local, row, record, mergedTo: merged, base: base)
         let isClean = merged.isSame(as: incoming.record.withoutRemains())
         // Another device has brought the same record: it is not only ours to undo.
         let isOthersToo = row.hubVersion == nil && !merged.isDeleted

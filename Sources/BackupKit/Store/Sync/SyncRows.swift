@@ -8,6 +8,8 @@ extension Store {
         let localID: String
         let hubVersion: Int64?
         let isClean: Bool
+        /// No hub has seen what it says, neither this one nor one of before (`forgetHub`).
+        let isUnseen: Bool
         let isDeleted: Bool
         /// Kept on this device only, and alive.
         let isLocal: Bool
@@ -24,7 +26,8 @@ extension Store {
         let isDeleted = !row.isNull(6)
         return SyncRow(
             change: row.integer(0), localID: row.text(4), hubVersion: row.optionalInteger(7),
-            isClean: !row.isNull(8) && row.integer(8) == row.integer(0), isDeleted: isDeleted,
+            isClean: !row.isNull(8) && row.integer(8) == row.integer(0),
+            isUnseen: row.isNull(7) || row.integer(7) == 0 && !row.isNull(8), isDeleted: isDeleted,
             isLocal: row.integer(5) != 0 && !isDeleted, isSameType: row.equals(3, type))
     }
 

@@ -89,7 +89,7 @@ public final class Synchronizer {
     var eventsWithIDHere: [RecordID] = []
     /// Tombstones of names that other devices have folded into records, and that were edited here since.
     var foldedEdits: [HubRecord] = []
-    /// Edits that this sync has put into quarantine.
+    /// What this sync has put into quarantine.
     var overruled: [Overruled] = []
     /// Conflicts that arrived as records of others.
     var newConflicts: Set<RecordID> = []
@@ -162,7 +162,7 @@ public final class Synchronizer {
                 try fetchWhatWaited()
                 try carryEdits()
                 try joinEvents()
-                try releaseMerged()
+                try carryOverruled()
                 try fetchAssets()
                 let alone = try pushShares()
                 // No record goes before the files that it links: that tells other devices which file a link means.
