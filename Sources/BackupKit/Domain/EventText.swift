@@ -1,5 +1,24 @@
 /// What the line of an event says without the id that its app gave it later: events whose lines say the same may be one.
 enum EventText {
+    /// When the event was, by its own clock; the day decides which file it stands in.
+    static func time(in fields: [Field]) -> LocalTime? {
+        (Fields.string("time", in: fields) ?? Fields.string("eventTime", in: fields)).flatMap { LocalTime($0) }
+    }
+
+    /// Whether the line has a time of this name. Where it has none, the event's own time stands for it.
+    static func says(_ key: String, _ fields: [Field]) -> Bool {
+        fields.contains { $0.name == key && $0.value != "null" }
+    }
+
+    /// Whether the line of an event does not say when it was edited last. The event's own time stands for that, and an event
+    /// that is moved to an earlier one is no older.
+    static func isUndated(_ event: Record) throws -> Bool {
+        guard event.type == RecordType.event else { return false }
+        let fields = try Fields.parse(event.fields)
+        guard !says("modified_at", fields), let time = time(in: fields) else { return false }
+        return event.latestTime <= time.instant
+    }
+
     static func id(in fields: [Field]) -> String? {
         Fields.string("id", in: fields) ?? Fields.string("localId", in: fields)
     }

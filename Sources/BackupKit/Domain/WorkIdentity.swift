@@ -52,8 +52,10 @@ public struct WorkIdentity {
 
     /// The key is a label, the raw text holds it, and files are linked by whoever keeps them.
     static func isNoText(_ name: String) -> Bool {
-        name == keyField || name == "rawBibTeX" || name == "rawBase64" || name == "linkedFiles"
+        name == keyField || isRawText(name) || name == "linkedFiles"
     }
+
+    static func isRawText(_ name: String) -> Bool { name == "rawBibTeX" || name == "rawBase64" }
 
     private func value(_ name: Name) -> String? {
         guard let value = values[name.rawValue], !value.isEmpty else { return nil }

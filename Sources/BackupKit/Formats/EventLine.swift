@@ -1,21 +1,12 @@
 /// One line of an event log (Ollie's `YYYY-MM-DD.jsonl`). The line itself is the record's fields, so what the app does not
 /// know survives, and a line that nobody edited is exported as it came.
 public enum EventLine {
-    /// Whether the line of an event does not say when it was edited last. The event's own time stands for that, and an event
-    /// that is moved to an earlier one is no older.
-    static func isUndated(_ event: Record) throws -> Bool {
-        guard event.type == RecordType.event else { return false }
-        let fields = try Fields.parse(event.fields)
-        guard !says("modified_at", fields), let time = time(in: fields) else { return false }
-        return event.latestTime <= time.instant
-    }
-
     /// Reads a line. `occurrence` counts equal lines of one file, from 1: two equal lines are two events.
     public static func record(
         _ line: UnsafeRawBufferPointer, occurrence: (_ canonical: String) -> Int
     ) throws -> Record {
         let fields = try Fields.parse(line)
-        guard let time = time(in: fields) else {
+        guard let time = EventText.time(in: fields) else {
             throw BackupError(.damaged, "has no 'time' that is a time", remedy: "a time is 2026-02-14T15:00+01:00")
         }
         guard let type = Fields.string("type", in: fields) ?? Fields.string("eventType", in: fields), !type.isEmpty
@@ -39,16 +30,6 @@ public enum EventLine {
         try CanonicalJSON.append(line, to: &canonical)
         let text = String(decoding: canonical, as: UTF8.self)
         return DeterministicID.make(RecordType.event, text, String(occurrence(text)))
-    }
-
-    /// When the event was, by its own clock; the day decides which file it stands in.
-    public static func time(in fields: [Field]) -> LocalTime? {
-        (Fields.string("time", in: fields) ?? Fields.string("eventTime", in: fields)).flatMap { LocalTime($0) }
-    }
-
-    /// Whether the line has a time of this name. Where it has none, the event's own time stands for it.
-    static func says(_ key: String, _ fields: [Field]) -> Bool {
-        fields.contains { $0.name == key && $0.value != "null" }
     }
 
     private static func optionalTime(_ key: String, _ fields: [Field]) throws -> Timestamp? {

@@ -71,7 +71,7 @@ struct EventPiece {
         let type = Fields.string("type", in: fields) ?? Fields.string("eventType", in: fields)
         guard options.types.isEmpty || type.map(options.types.contains) == true else { return nil }
         media = RecordFiles.media(in: fields)
-        return .some(EventLine.time(in: fields))
+        return .some(EventText.time(in: fields))
     }
 }
 

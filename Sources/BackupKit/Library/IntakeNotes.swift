@@ -11,7 +11,7 @@ extension Intake {
         }
         let now = store.now()
         return [("created_at", record.createdAt), ("modified_at", record.modifiedAt)]
-            .allSatisfy { name, time in time <= now || !EventLine.says(name, fields) }
+            .allSatisfy { name, time in time <= now || !EventText.says(name, fields) }
     }
 
     /// Of two values with one time the store's stays. No time says which is right, so the other is not dropped silently.
@@ -25,7 +25,7 @@ extension Intake {
         case .add, .unchanged, .protect: return
         }
         guard !incoming.isDeleted, !stored.isDeleted, !outcome.clamped else { return }
-        let areUndated = try !takesRecords && EventLine.isUndated(incoming) && EventLine.isUndated(stored)
+        let areUndated = try !takesRecords && EventText.isUndated(incoming) && EventText.isUndated(stored)
         let mine = Dictionary(
             try Fields.parse(stored.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
         let derived: Set<String> = [Publication.raw, Publication.rawBase64]

@@ -126,7 +126,7 @@ struct StoreLayout {
             notes.append(
                 (Fields.string(Publication.citeKey, in: fields) ?? "", stored.record.localID, stored.change))
         case .events:
-            guard let time = EventLine.time(in: try Fields.parse(stored.record.fields)) else {
+            guard let time = EventText.time(in: try Fields.parse(stored.record.fields)) else {
                 result.warnings.append(
                     Finding(
                         .malformed, .warning, stored.record.id.description,

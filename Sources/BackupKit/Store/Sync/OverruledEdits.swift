@@ -34,7 +34,7 @@ extension Synchronizer {
             Fields.values(try Fields.parse(other.fields)), Fields.values(try Fields.parse(merged.fields))
         )
         let isUntimed =
-            try loser.type == RecordType.note || EventLine.isUndated(loser) && EventLine.isUndated(other)
+            try loser.type == RecordType.note || EventText.isUndated(loser) && EventText.isUndated(other)
         return try Fields.parse(loser.fields).contains { field in
             guard !Self.isNoTie(field.name), let their = theirs[ByteName(field.name)],
                 let now = kept[ByteName(field.name)],
@@ -47,7 +47,7 @@ extension Synchronizer {
 
     /// What follows from other fields, is joined, is one id in capitals or not, or names a file, of which each version is kept.
     private static func isNoTie(_ field: String) -> Bool {
-        Publication.isText(field) || MergePolicy.setFields.contains(field) || ["id", "localId"].contains(field)
+        WorkIdentity.isRawText(field) || MergePolicy.setFields.contains(field) || ["id", "localId"].contains(field)
             || RecordFiles.mediaKeys.contains(field)
     }
 
@@ -102,7 +102,9 @@ extension Synchronizer {
         return true
     }
 
-    private static func isName(_ field: String) -> Bool { field == WorkIdentity.keyField || Publication.isText(field) }
+    private static func isName(_ field: String) -> Bool {
+        field == WorkIdentity.keyField || WorkIdentity.isRawText(field)
+    }
 
     func reportOverruled() {
         for overruled in overruled {
