@@ -58,9 +58,9 @@ import Testing
 @Suite struct UnseenVersionTests {
     private static let work = "author={Ann, A}, title={On ants}, year={2020}"
 
-    private func take(_ devices: Devices, _ name: String, _ more: String, file: String = "m") throws {
+    private func take(_ devices: Devices, _ name: String, _ more: String) throws {
         devices.clock.advance(seconds: 60)
-        let path = "\(devices.folder)/\(name)-\(file).bib"
+        let path = "\(devices.folder)/\(name).bib"
         try writeFile(
             path, "@article{k, \(Self.work)\(more)}\n@article{k, author={Zoe, Z}, title={On zebras}, year={2021}}\n",
             modified: devices.clock.now.milliseconds / 1000)
@@ -78,25 +78,18 @@ import Testing
         try devices[name].all().compactMap { try Quarantine.content(of: $0)?.fields }
     }
 
-    private func sync(_ devices: Devices, _ name: String) throws -> SyncResult {
-        devices.clock.advance()
-        var options = SyncOptions()
-        options.sleep = { _ in }
-        return try Synchronizer.sync(devices[name], with: devices.hub, options)
-    }
-
     /// C's version was on no hub when A's delete comes, or was on the hub and A had not heard of it.
     @Test(arguments: [false, true], [false, true])
     func whatADeleteHadNotHeardOf_isInQuarantine(isSent: Bool, isKnownBefore: Bool) throws {
         try withDevices("A", "C") { devices in
             try take(devices, "A", "")
-            _ = try sync(devices, "A")
-            if isKnownBefore { _ = try sync(devices, "C") }
+            try devices.syncLibrary("A")
+            if isKnownBefore { try devices.syncLibrary("C") }
             try take(devices, "C", ", abstract={written on C}")
-            if isSent { _ = try sync(devices, "C") }
+            if isSent { try devices.syncLibrary("C") }
             devices.clock.advance(seconds: 60)
             _ = try devices["A"].delete([try #require(try ants(devices, "A")).id.description])
-            let told = try sync(devices, "A").findings + sync(devices, "C").findings
+            let told = try devices.syncLibrary("A").findings + devices.syncLibrary("C").findings
             #expect(told.contains { $0.code == .protected && $0.message.contains("is in quarantine") })
             let kept = try aside(devices, isSent ? "A" : "C")
             #expect(kept.count == 1 && kept[0].contains("written on C"))
@@ -109,14 +102,14 @@ import Testing
     func anEditOfWhatIsMergedAway_goesIntoTheSurvivor(isSent: Bool) throws {
         try withDevices("A", "C") { devices in
             try take(devices, "A", "")
-            _ = try sync(devices, "A")
-            _ = try sync(devices, "C")
+            try devices.syncLibrary("A")
+            try devices.syncLibrary("C")
             try take(devices, "C", ", abstract={written on C}, keywords={onC}")
-            if isSent { _ = try sync(devices, "C") }
+            if isSent { try devices.syncLibrary("C") }
             devices.clock.advance(seconds: 60)
             let conflict = try #require(try devices["A"].conflicts().first)
             _ = try ConflictResolver.resolve([conflict.id], with: .merge, in: devices["A"])
-            for _ in 0..<2 { for name in devices.names { _ = try sync(devices, name) } }
+            for _ in 0..<2 { for name in devices.names { try devices.syncLibrary(name) } }
             for name in devices.names {
                 let live = try devices[name].all().filter { !$0.isDeleted && $0.type == RecordType.publication }
                 #expect(live.count == 1 && live[0].fields.contains("written on C") && live[0].fields.contains("onC"))
@@ -136,10 +129,10 @@ import Testing
                 try writeFile(path, line)
                 _ = try Importer.run([path], into: devices[name], ImportOptions())
             }
-            _ = try sync(devices, "A")
-            let told = try sync(devices, "B").findings
+            try devices.syncLibrary("A")
+            let told = try devices.syncLibrary("B").findings
             #expect(told.contains { $0.code == .protected && $0.message.contains("no time tells which is right") })
-            _ = try sync(devices, "A")
+            try devices.syncLibrary("A")
             let live = try #require(try devices["A"].all().first { $0.type == RecordType.event })
             let all = try [live.fields] + aside(devices, "A") + aside(devices, "B")
             #expect(["given 5 mg", "given 50 mg"].allSatisfy { note in all.contains { $0.contains(note) } })
@@ -150,12 +143,12 @@ import Testing
     @Test func anUndoThatHasNotHeardOfAnotherDevice_leavesWhatThatOneBrought() throws {
         try withDevices("A", "C") { devices in
             try take(devices, "A", "")
-            _ = try sync(devices, "A")
+            try devices.syncLibrary("A")
             try take(devices, "C", ", abstract={written on C}")
-            _ = try sync(devices, "C")
+            try devices.syncLibrary("C")
             devices.clock.advance(seconds: 60)
             _ = try devices["A"].undoLast()
-            for _ in 0..<2 { for name in devices.names { _ = try sync(devices, name) } }
+            for _ in 0..<2 { for name in devices.names { try devices.syncLibrary(name) } }
             for name in devices.names {
                 #expect(try ants(devices, name)?.fields.contains("written on C") == true, "\(name)")
             }

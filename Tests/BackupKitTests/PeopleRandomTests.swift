@@ -78,16 +78,9 @@ private final class People {
         case 10: return try restore(name, store)
         default:
             let kept = try Set(publications(store).filter(\.isLocalOnly).flatMap(Self.works))
-            try sync(name)
+            try devices.syncLibrary(name)
             return ("syncs", all(removed).subtracting(kept))
         }
-    }
-
-    private func sync(_ name: String) throws {
-        devices.clock.advance()
-        var options = SyncOptions()
-        options.sleep = { _ in }
-        _ = try Synchronizer.sync(devices[name], with: devices.hub, options)
     }
 
     private func importFile(_ name: String, _ store: Store) throws -> (String, Set<Int>) {
@@ -230,7 +223,7 @@ private final class People {
             _ = try devices[name].enableCloud(
                 publications(devices[name]).filter(\.isLocalOnly).map { $0.id.description })
         }
-        for _ in 0..<4 { for name in devices.names { try sync(name) } }
+        for _ in 0..<4 { for name in devices.names { try devices.syncLibrary(name) } }
         let first = try devices[devices.names[0]].sharedDigest()
         for name in devices.names {
             if try devices[name].sharedDigest() != first { faults.append("\(name) holds something else") }

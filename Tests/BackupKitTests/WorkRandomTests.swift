@@ -57,16 +57,9 @@ private final class WorkWorld {
         case 5: try delete(device)
         case 6: try exportOrRestore(device)
         default:
-            try sync(device)
+            try devices.syncLibrary(device)
             log.append("\(device) syncs")
         }
-    }
-
-    private func sync(_ device: String) throws {
-        devices.clock.advance()
-        var options = SyncOptions()
-        options.sleep = { _ in }
-        _ = try Synchronizer.sync(devices[device], with: devices.hub, options)
     }
 
     private func importFile(_ device: String) throws {
@@ -178,7 +171,7 @@ private final class WorkWorld {
             _ = try devices[name].enableCloud(
                 publications(devices[name]).filter(\.isLocalOnly).map { $0.id.description })
         }
-        for _ in 0..<4 { for name in devices.names { try sync(name) } }
+        for _ in 0..<4 { for name in devices.names { try devices.syncLibrary(name) } }
     }
 
     func defects() throws -> [String] {

@@ -1,4 +1,5 @@
-/// What the line of an event says without the id that its app gave it later: events whose lines say the same may be one.
+/// What the line of an event says: when it was, and what it said before its app gave it an id. Events whose lines say the same
+/// may be one.
 enum EventText {
     /// When the event was, by its own clock; the day decides which file it stands in.
     static func time(in fields: [Field]) -> LocalTime? {

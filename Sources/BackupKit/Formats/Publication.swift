@@ -12,7 +12,7 @@ public enum Publication {
     static func isBibTeXField(_ name: String) -> Bool { !own.contains(name) }
 
     /// Whether a field is the entry's own text, which all its other fields are made of.
-    static func isText(_ name: String) -> Bool { name == raw || name == rawBase64 }
+    static func isText(_ name: String) -> Bool { WorkIdentity.isRawText(name) }
 
     static func isText(_ name: UnsafeRawBufferPointer) -> Bool {
         name.count == 9 && (name.elementsEqual(raw.utf8) || name.elementsEqual(rawBase64.utf8))

@@ -185,7 +185,7 @@ extension BibliographyIntake {
     /// Whether this file held that publication when it was imported last, and no other publication of the store is the
     /// entry's work. A publication of another work may have the same key and title.
     private func isOwn(_ localID: String, _ work: WorkID, _ state: FileState) throws -> Bool {
-        guard state.broughtBefore.contains(memory(of: localID).held) else { return false }
+        guard hasHeld(localID, state) else { return false }
         return try !work.all.contains { id in
             guard !sameBytes(id, localID), let other = try live(id) else { return false }
             return try WorkIdentity(Fields.parse(other.fields)).verdict(work.identity) == .same

@@ -11,6 +11,11 @@ extension BibliographyIntake {
         state.broughtBefore.contains(memory(of: localID).everBrought)
     }
 
+    /// Whether the file held that publication when it was imported last.
+    func hasHeld(_ localID: String, _ state: FileState) -> Bool {
+        state.broughtBefore.contains(memory(of: localID).held)
+    }
+
     /// Notes what the entry that the pen has written brings to the publication that it is. Strangers share cite keys, so the
     /// record counts and not the key.
     func noteBrought(to localID: String, _ state: inout FileState) {
@@ -22,7 +27,7 @@ extension BibliographyIntake {
     /// id that the file knows it by.
     func noteStillHeld(_ work: WorkID, _ incoming: [Field], besides noted: String, _ state: inout FileState) throws {
         for id in work.made where id != noted {
-            guard state.broughtBefore.contains(memory(of: id).held), try live(id) == nil else { continue }
+            guard hasHeld(id, state), try live(id) == nil else { continue }
             noteSaid(of: id, &state)
             if mirrors { state.held[id] = incoming }
         }
@@ -124,7 +129,7 @@ extension BibliographyIntake {
 
     /// Names a merged publication where the file has lost one of the merged entries since its last import.
     private func noteLostPart(of record: Record, _ ids: [String], _ state: FileState) {
-        guard ids.contains(where: { state.held[$0] == nil && state.broughtBefore.contains(memory(of: $0).held) })
+        guard ids.contains(where: { state.held[$0] == nil && hasHeld($0, state) })
         else { return }
         noteStays(record, .leftOut, "was merged with an entry that is not in the file any more")
     }

@@ -28,9 +28,8 @@ extension Intake {
         let areUndated = try !takesRecords && EventText.isUndated(incoming) && EventText.isUndated(stored)
         let mine = Dictionary(
             try Fields.parse(stored.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        let derived: Set<String> = [Publication.raw, Publication.rawBase64]
         let lost = try Fields.parse(incoming.fields).filter { field in
-            guard let own = mine[field.name], !derived.contains(field.name),
+            guard let own = mine[field.name], !Publication.isText(field.name),
                 !MergePolicy.setFields.contains(field.name), try !Fields.same(own, field.value),
                 // The id that both go by, in capitals or not.
                 !["id", "localId"].contains(field.name) || !isOneID(own, field.value),

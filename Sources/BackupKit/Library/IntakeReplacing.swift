@@ -55,7 +55,7 @@ extension Intake {
             if result.stayedDeleted > 0, try store.holdsAlone(record) {
                 result.protected += 1
                 plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
-                noteTakenIn(
+                noteLeft(
                     record.id,
                     "is not in the backup, but was left: another record that stays deleted was merged into it")
                 continue
@@ -64,11 +64,9 @@ extension Intake {
             if try isOnlyOneLeft(record) {
                 result.protected += 1
                 plan(.protect, record, id: record.id, reason: "the backup's record of the same work stays deleted")
-                note(
-                    Finding(
-                        .protected, .warning, record.id.description,
-                        "is not in the backup, but was left: the backup's record of the same work stays deleted",
-                        remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings that one back"))
+                noteLeft(
+                    record.id, "is not in the backup, but was left: the backup's record of the same work stays deleted",
+                    resurrected: "that one")
                 continue
             }
             try store.remove(record.id)
@@ -96,9 +94,9 @@ extension Intake {
                 if let known, record.hasTakenIn(unknownTo: known) {
                     // Either version alone would lose a record that was merged into the other.
                     outcome = try store.ingest(record, keepsID: true, derive: Intake.derive)
-                    noteTakenIn(outcome.id, "was merged with the backup's version: each has taken in another record")
+                    noteLeft(outcome.id, "was merged with the backup's version: each has taken in another record")
                 } else {
-                    noteTakenIn(
+                    noteLeft(
                         outcome.id,
                         "was left as it is: another record was merged into it, and the backup's version would lose that one"
                     )
@@ -109,10 +107,10 @@ extension Intake {
         postponed = []
     }
 
-    private func noteTakenIn(_ id: RecordID, _ message: String) {
+    private func noteLeft(_ id: RecordID, _ message: String, resurrected: String = "both") {
         note(
             Finding(
                 .protected, .warning, id.description, message,
-                remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings both back"))
+                remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings \(resurrected) back"))
     }
 }

@@ -194,12 +194,16 @@ extension Store {
             return try ingest(record, resurrect: resurrect)
         }
         let matched = try match(record, among: soundRecords(localID: record.localID))
-        if let other = try otherWork(thatKeepsIDOf: record, matched, isKept: merged.decision == .protect(.localOnly)) {
-            return try overwrite(with: other, resurrect: resurrect)
+        let found = matched.main
+        let isOneRecord = try found.map { try WorkLineage.isOneRecord($0.record, record) } ?? false
+        if let found, !found.record.isDeleted, !record.isDeleted,
+            try merged.decision == .protect(.localOnly) || !isOneRecord && isKnownToHub(found.change),
+            let moved = try besideAnotherWork(record, matched)
+        {
+            return try overwrite(with: moved, resurrect: resurrect)
         }
         if [.protect(.localOnly), .protect(.hasTakenIn)].contains(merged.decision) { return merged }
-        let found = matched.main
-        if let known = try hubListing(of: record, beside: found) {
+        if found?.record.isDeleted != false || !isOneRecord, let known = try hubListing(of: record) {
             return try overwrite(with: record.identified(as: known.record.localID), resurrect: resurrect)
         }
         guard let existing = found else { return try ingest(record, resurrect, keepsID: true) }
@@ -216,7 +220,7 @@ extension Store {
                 id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.hasTakenIn))
         }
         // Of two deletes the later one counts: it says which versions stay dead.
-        if existing.record.isDeleted, try record.isDeleted || WorkLineage.isOneRecord(existing.record, record) {
+        if existing.record.isDeleted, record.isDeleted || isOneRecord {
             return try ingest(record, resurrect, keepsID: true)
         }
         var new = record
@@ -238,10 +242,8 @@ extension Store {
         if existing.record == new || hasOutlived {
             return Outcome(id: new.id, localID: new.localID, decision: .unchanged)
         }
-        if try !WorkLineage.isOneRecord(existing.record, new) {
-            // The files did not bring this work.
-            try noteBrought([existing.record.localID], areThere: false)
-        }
+        // The files did not bring this work.
+        if !isOneRecord { try noteBrought([existing.record.localID], areThere: false) }
         try put(new, replacing: existing)
         let changes = try FieldChange.list(
             from: Fields.parse(existing.record.fields), to: Fields.parse(new.fields))
@@ -253,10 +255,7 @@ extension Store {
 
     /// The record under the id that it gets where another work has its id for good: a copy that is kept on this device only
     /// does not stand for it, and what a hub knows under an id stays that work on all devices.
-    private func otherWork(thatKeepsIDOf record: Record, _ matched: Match, isKept: Bool) throws -> Record? {
-        guard !record.isDeleted, let found = matched.main, !found.record.isDeleted,
-            try isKept || isKnownToHub(found.change) && !WorkLineage.isOneRecord(found.record, record)
-        else { return nil }
+    private func besideAnotherWork(_ record: Record, _ matched: Match) throws -> Record? {
         let (own, known) = try settleWork(of: record, matched)
         let id = known.main?.record.localID ?? own.localID
         return id == record.localID ? nil : record.identified(as: id)

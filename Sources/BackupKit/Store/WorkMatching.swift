@@ -33,9 +33,8 @@ extension Store {
 
     /// The row of a publication that a hub knows under another id than the backup which replaces it. Hubs keep their ids, and
     /// to delete that row would delete the work everywhere.
-    func hubListing(of incoming: Record, beside found: StoredRecord?) throws -> StoredRecord? {
+    func hubListing(of incoming: Record) throws -> StoredRecord? {
         guard incoming.type == RecordType.publication, !incoming.isDeleted, !incoming.isLocalOnly else { return nil }
-        if let found, try !found.record.isDeleted && WorkLineage.isOneRecord(found.record, incoming) { return nil }
         guard let known = try listing(of: incoming), !known.record.isDeleted, !aliveInBackup.contains(known.record.id),
             try isKnownToHub(known.change)
         else { return nil }

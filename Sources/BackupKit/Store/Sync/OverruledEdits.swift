@@ -21,7 +21,7 @@ extension Synchronizer {
             if !hub.isDeleted, base != nil || row.isUnseen { try putAside(hub, base, .deletedHere) }
             return
         }
-        guard base == nil, !local.isDeleted, !hub.isDeleted else { return }
+        guard base == nil, !local.isDeleted, !hub.isDeleted, !sameBytes(local.fields, hub.fields) else { return }
         for (loser, other) in [(local, hub), (hub, local)] where try hasLostTie(loser, other, merged) {
             try putAside(loser, nil, .asOld)
         }
@@ -109,28 +109,27 @@ extension Synchronizer {
     func reportOverruled() {
         for overruled in overruled {
             let id = overruled.edit.id.description
-            let (message, back) =
-                switch overruled.reason {
-                case .deletedByOthers:
-                    (
-                        "was written here before another device deleted it: it stays deleted, "
-                            + "and what was written here is in quarantine", "brings it back on all devices"
-                    )
-                case .deletedHere:
-                    (
-                        "was written on another device before it was deleted here: it stays deleted, "
-                            + "and what was written there is in quarantine", "brings it back on all devices"
-                    )
-                case .asOld:
-                    (
-                        "says one thing here and another on another device, and no time tells which is right: "
-                            + "one version is kept, the other is in quarantine", "takes that one on all devices"
-                    )
-                }
+            let way = overruled.reason == .asOld ? "takes the one in quarantine" : "brings it back"
             result.findings.append(
                 Finding(
-                    .protected, .warning, id, message,
-                    remedy: TypedCommand.quoted("store enable-cloud", [id]) + " \(back)"))
+                    .protected, .warning, id, overruled.reason.message,
+                    remedy: TypedCommand.quoted("store enable-cloud", [id]) + " \(way) on all devices"))
+        }
+    }
+}
+
+extension Synchronizer.Overruled.Reason {
+    fileprivate var message: String {
+        switch self {
+        case .deletedByOthers:
+            "was written here before another device deleted it: it stays deleted, "
+                + "and what was written here is in quarantine"
+        case .deletedHere:
+            "was written on another device before it was deleted here: it stays deleted, "
+                + "and what was written there is in quarantine"
+        case .asOld:
+            "says one thing here and another on another device, and no time tells which is right: "
+                + "one version is kept, the other is in quarantine"
         }
     }
 }
