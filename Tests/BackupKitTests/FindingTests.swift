@@ -10,6 +10,7 @@ import Testing
         .notAskedFor: "the default of --only is documented to leave it out",
         .keptAsWritten: "every byte of it is there",
         .entryUnexpected: "there is more than expected, not less",
+        .clockSkew: "a sync kept a time that is ahead, and follows it",
         .untidy: "something is left over, and nothing needs it",
         .defaultFilled: "--schema asks for it",
         .schemaInvalid: "a schema file was read, and this is how",

@@ -13,7 +13,7 @@ import Testing
         var description: String { "\(table).\(column) = \(value)" }
     }
 
-    private static let integers = [Int64.min, -1, 0, 1, 1 << 61, .max].map { "\($0)" }
+    private static let integers = [Int64.min, -1, 0, 1, 1000, 1 << 61, .max].map { "\($0)" }
     private static let texts = [
         "''", "'x'", "'manifest.json'", "'../../up'", "CAST(x'ff00fe' AS TEXT)", "'\u{1B}[31mred'", "'{\"x\":'",
         "CAST(x'61006200' AS TEXT)", "printf('%.*c', 300, 'n')", "printf('%.*c', 20000, 'n')",
@@ -112,6 +112,24 @@ import Testing
         #expect(here.count > before.count || isNamed, "\(lie): \(missing.map(\.id)) is missing, and nobody said so")
         #expect(here.contains { $0.id.name == "later" }, "\(lie)")
         if try devices["B"].asset("Attachments/a.pdf") == nil { #expect(isNamed, "\(lie)") }
+        if !isNamed { try checkLaterEdits(devices, hub, lie) }
+    }
+
+    /// What was believed of a row must not keep away what is written afterwards.
+    private func checkLaterEdits(_ devices: Devices, _ hub: FileHub, _ lie: Lie) throws {
+        let names = try devices["A"].all().filter { !$0.isDeleted && $0.id.zone == "Z" }.map(\.id.name)
+        for name in names { try devices.edit("A", name, "{\"x\":\"later\"}") }
+        var isNamed = false
+        for name in ["A", "B", "A", "B"] {
+            do {
+                isNamed = try devices.sync(name, user: "ann", with: hub).needsAttention || isNamed
+            } catch let error as BackupError {
+                return #expect([.damaged, .refused].contains(error.code), "\(lie): \(error)")
+            }
+        }
+        let here = try devices["B"].all()
+        let stale = names.filter { name in !here.contains { $0.id.name == name && $0.fields.contains("later") } }
+        #expect(stale.isEmpty || isNamed, "\(lie): the edit of \(stale) never came, and nobody said so")
     }
 
     @Test(arguments: ["records_per_push", "records_per_page", "record_bytes", "asset_bytes", "requests_per_second"])

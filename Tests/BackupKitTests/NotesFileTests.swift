@@ -7,7 +7,7 @@ import Testing
     private func read(_ text: String) throws -> (notes: [Record], problems: [String]) {
         var problems: [String] = []
         let notes = try Array(text.utf8).withUnsafeBytes { bytes in
-            try NotesFile.read(bytes, time: time(0)) { problems.append($0.message) }
+            try NotesFile.read(bytes, time: time(0)) { problems.append($0.message) }.map(\.note)
         }
         return (notes, problems)
     }

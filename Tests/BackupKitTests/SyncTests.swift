@@ -213,6 +213,7 @@ import Testing
             try devices.hub.put(wrong)
             let result = try devices.sync("A")
             #expect(result.clamped == 1 && result.findings.map(\.code) == [.clockSkew])
+            #expect(result.needsAttention)
             #expect(try devices.sync("B").clamped == 0)
             #expect(try devices["A"].digest() == devices["B"].digest())
             #expect(try #require(devices["B"].all().first).modifiedAt <= devices.clock.now)

@@ -85,4 +85,23 @@ import Testing
         for _ in 0..<2 { try bench.tool(exit: 0, "vault", "backup", "--vault", "v") }
         #expect(try Set(["store", "new-zip", "new-dir"].map { try bench.digest("\($0).db") }).count == 1)
     }
+
+    /// The number of the next conflict is no disk that is full.
+    @Test(arguments: [
+        "UPDATE sqlite_sequence SET seq = 9223372036854775807", "UPDATE sqlite_sequence SET seq = -5",
+        "DELETE FROM sqlite_sequence", "UPDATE conflict_number SET id = 9223372036854775807 WHERE id = 1",
+    ])
+    func whateverTheStoreSaysOfItsLastConflict_theNextOneGetsANumber(_ lie: String) throws {
+        let bench = try Workbench()
+        func book(_ key: String, _ title: String) -> String { "@book{\(key), title={\(title)}, author={\(title) A}}\n" }
+        try bench.write("a.bib", book("k", "Ants") + book("l", "Bees"))
+        try bench.write("b.bib", book("k", "Wasps"))
+        try bench.write("c.bib", book("l", "Flies"))
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.tool(exit: 3, "import", "b.bib")
+        try bench.shell("sqlite3 store.db \"\(lie)\"")
+        try bench.tool(exit: 3, "import", "c.bib")
+        let listed = try bench.json(exit: 0, "conflicts", "list")
+        #expect(listed["conflicts"]?.array?.count == 2, "\(listed)")
+    }
 }

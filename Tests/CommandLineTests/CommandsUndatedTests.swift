@@ -40,6 +40,35 @@ import Testing
         #expect(told.contains("OllieEvents/c: was dated in the future"), "\(told)")
     }
 
+    /// It was written by now, whenever it will be, and what is written after it is not as late as it is.
+    @Test(arguments: [2, 40_000])
+    func anEventThatIsStillToCome_comesBackAsItWas(_ days: Int) throws {
+        let bench = try Workbench()
+        let day = try bench.shell("date -u -d '+\(days) days' +%Y-%m-%dT10:00:00Z").dropLast()
+        try bench.write("rota.jsonl", Self.event("a", String(day), #""note":"late""#))
+        try bench.tool(exit: 0, "import", "--create", "rota.jsonl")
+        let times = try bench.shell("sqlite3 store.db 'SELECT max(created_at, modified_at) FROM record'")
+        let now = try bench.shell("date +%s000")
+        #expect(try #require(Int(times.dropLast())) < #require(Int(now.dropLast())) + 2000, "\(times)")
+        try bench.write("l.bib", "@misc{k, title={T}}\n")
+        try bench.tool(exit: 0, "import", "l.bib")
+        try bench.tool(exit: 0, "export", "-o", "b")
+        for mode in ["merge", "replace"] {
+            let restored = try bench.tool(exit: 0, "restore", "--create", "--store", "\(mode).db", "b", "--mode", mode)
+            #expect(!restored.stderr.contains("warning"), "\(restored.stderr)")
+            #expect(try bench.digest("\(mode).db") == bench.digest())
+        }
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.tool(exit: 0, "sync", "--hub", "hub.db")
+        try bench.tool(exit: 0, "store", "init", "--store", "c.db")
+        #expect(try !bench.tool(exit: 0, "sync", "--store", "c.db", "--hub", "hub.db").stderr.contains("ahead"))
+        // An edit of now wins over it, also on the device that has it from the hub.
+        try bench.write("rota.jsonl", Self.event("a", String(day), #""note":"early""#))
+        try bench.tool(exit: 0, "import", "rota.jsonl")
+        try bench.tool(exit: 0, "events", "export", "-o", "days")
+        #expect(try bench.shell("cat days/*").contains("early"))
+    }
+
     @Test(arguments: ["log.jsonl", "lib.bib"], ["end", "middle", "all"])
     func zerosInTheirText_areNamed(_ file: String, _ place: String) throws {
         let bench = try Workbench()

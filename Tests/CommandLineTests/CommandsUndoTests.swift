@@ -144,3 +144,34 @@ private func undoBench() throws -> Workbench {
         #expect(try bench.digest(store) == digest)
     }
 }
+
+/// What an undo takes out waits for no hub any more.
+@Test func aRecordThatWasTakenBack_isNotHeld() throws {
+    let bench = try Workbench()
+    try bench.write("big.bib", "@misc{big, title={Big}, note={\(String(repeating: "x", count: 1_100_000))}}\n")
+    try bench.tool(exit: 3, "import", "--create", "big.bib")
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.tool(exit: 3, "sync", "--hub", "hub.db")
+    try bench.tool(exit: 0, "undo")
+    try bench.tool(exit: 0, "store", "check")
+    try bench.tool(exit: 0, "sync")
+    try bench.tool(exit: 0, "undo", "--redo")
+    try bench.tool(exit: 3, "sync")
+}
+
+/// Half an answer is no success.
+@Test(arguments: [
+    ["events", "export", "-o", "-"], ["show", "b.tar", "records.jsonl"], ["export", "--format", "tar", "-o", "-"],
+])
+func aReaderThatGoesAwayEarly_isNoSuccess(_ words: [String]) throws {
+    let bench = try Workbench()
+    let event = #"{"time":"2026-01-01T08:00:00Z","type":"tuin","note":"\#(String(repeating: "x", count: 900))"}"#
+    try bench.write("e.jsonl", String(repeating: event + "\n", count: 2000))
+    try bench.tool(exit: 0, "import", "--create", "e.jsonl")
+    try bench.tool(exit: 0, "export", "-o", "b.tar")
+    let line = words.joined(separator: " ")
+    for (reader, status) in [("head -c 10", "1"), ("cat", "0")] {
+        let said = try bench.shell("{ $T \(line) && echo 0 >said || echo $? >said; } | \(reader) >/dev/null; cat said")
+        #expect(said == "\(status)\n", "\(reader)")
+    }
+}

@@ -107,6 +107,8 @@ public struct Finding: Sendable, Equatable, Hashable {
             .keptAsWritten, .entryUnexpected, .untidy,
             // --schema asks for it.
             .defaultFilled,
+            // A sync keeps times that are ahead as they are, and goes on after them.
+            .clockSkew,
             // What a comparison of schemas found to be in order.
             .schemaInvalid, .schemaVersion,
         ]

@@ -1,7 +1,7 @@
 /// Keywords in the text of a BibTeX field: "tombstones, {backup, restore}; sync" separates them by commas, or by semicolons
 /// where there is one. Braces keep what is in them together.
 struct Keywords {
-    private static let field = "keywords"
+    static let field = "keywords"
 
     let items: [String]
     /// What stands between the first two; nil where there is one keyword only.

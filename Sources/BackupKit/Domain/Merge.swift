@@ -43,7 +43,7 @@ public struct MergePolicy: Sendable {
     public var now: Timestamp
     /// With `resurrect`: the latest time that is known of the record apart from the two versions.
     public var known = Timestamp.distantPast
-    /// Keywords in BibTeX text merge by union, too. An import does not say so: there a keyword that is missing was removed.
+    /// Keywords in BibTeX text merge by union, too. Where a file is imported again, a keyword that is missing was removed.
     public var joinsKeywords = false
     /// With `resurrect`: what is alive and has nothing to gain outlives them too.
     public var keepsAlive = false

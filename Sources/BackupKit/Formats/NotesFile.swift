@@ -1,10 +1,16 @@
 /// `notes.json`: imbib's array of `{"citeKey", "note"}`, with our `localId` and times beside them.
 public enum NotesFile {
+    public struct Entry {
+        public let note: Record
+        /// Whether the file says which note it is. Without that it goes by its cite key, which strangers share.
+        public let hasID: Bool
+    }
+
     /// Reads the file; `time` stands in where a note has none. What is no note is reported with its place.
     public static func read(
         _ bytes: UnsafeRawBufferPointer, time: Timestamp, problem: (BackupError) -> Void
-    ) throws -> [Record] {
-        var records: [Record] = []
+    ) throws -> [Entry] {
+        var entries: [Entry] = []
         var number = 0
         var scanner = JSONScanner(bytes)
         try scanner.forEachElement { _, range in
@@ -26,16 +32,17 @@ public enum NotesFile {
                 field.value.hasPrefix("\"") ? field : Field(field.name, try JSON(parsing: field.value))
             }
             let modified = text("modifiedAt").flatMap { Timestamp(iso8601: $0) } ?? time
-            records.append(
-                Record(
-                    id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.note, localID: "",
-                    fields: Fields.text(fields),
-                    createdAt: text("createdAt").flatMap { Timestamp(iso8601: $0) } ?? modified,
-                    modifiedAt: modified
-                ).identified(as: text("localId") ?? DeterministicID.make(RecordType.note, key)))
+            let note = Record(
+                id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.note, localID: "",
+                fields: Fields.text(fields),
+                createdAt: text("createdAt").flatMap { Timestamp(iso8601: $0) } ?? modified, modifiedAt: modified)
+            let id = text("localId")
+            entries.append(
+                Entry(
+                    note: note.identified(as: id ?? DeterministicID.make(RecordType.note, key)), hasID: id != nil))
         }
         try scanner.expectEnd()
-        return records
+        return entries
     }
 
     /// One note as it stands in the file, without the comma after it.

@@ -2,7 +2,7 @@
 extension BibliographyIntake {
     func takeEntry(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         let key = block.key
-        state.items.append("key:" + key)
+        state.items.append(BibliographyPart.keyItem + key)
         let text = store.hasher.text(block.raw)
         state.entries[text, default: 0] += 1
         pen.clear()
@@ -88,6 +88,8 @@ extension BibliographyIntake {
             if mirrors { state.held[match.localID] = incoming }
             let version = dated(carryLinks(from: match.fields, to: record, incoming), over: match.record, state)
             try flush()
+            store.joinsKeywords = mayLackKeywords(match, incoming, state)
+            defer { store.joinsKeywords = false }
             // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
             let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
             return noteBrought(to: outcome.localID, &state)
@@ -107,6 +109,18 @@ extension BibliographyIntake {
         }
         used.insert(store.hasher.key(outcome.localID))
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
+    }
+
+    /// Whether a keyword that is not in the file may be one that somebody else has added: the store's keywords are none
+    /// that this file has brought, and what it says now it has not said before.
+    private func mayLackKeywords(_ match: Match, _ incoming: [Field], _ state: FileState) -> Bool {
+        guard state.realPath != nil, !state.isExport,
+            let stored = match.fields.first(where: { $0.name == Keywords.field }),
+            let said = incoming.first(where: { $0.name == Keywords.field })
+        else { return false }
+        let memory = memory(of: match.localID)
+        return state.saidBefore[memory.everBrought(said)] == nil
+            && !state.broughtBefore.contains(memory.everBrought(stored))
     }
 
     struct Match {

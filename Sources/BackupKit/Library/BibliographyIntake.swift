@@ -20,6 +20,8 @@ final class BibliographyIntake {
     private var partIDs = BibliographyPartIDs()
     /// Told of the files that entries name; nil when nobody wants to know.
     var namedFiles: NamedFiles?
+    /// The publications of the file at hand, by the keys that it gives them; nil when nobody wants to know.
+    var worksByKey: [String: [String]]?
     /// Whether what a file does not hold any more goes.
     var mirrors = false
     /// What each file held, and in which order, when it was imported last.
@@ -269,28 +271,6 @@ final class BibliographyIntake {
             try BibParser.parse(raw) { block in
                 if block.kind == .entry { try takeEntry(block, &state, wanted) }
             }
-        }
-    }
-
-    private func report(_ problem: BibProblem, _ block: BibBlock, _ state: FileState) {
-        let place = "\(state.path):\(problem.line):\(problem.column)"
-        if block.kind == .unreadable {
-            intake.reject(place, problem.message)
-        } else {
-            intake.note(
-                Finding(.malformed, .warning, place, problem.message, remedy: "what could be read was imported"))
-        }
-    }
-
-    private func reportLongMacros(_ block: BibBlock, _ state: FileState) {
-        guard block.kind == .entry || block.kind == .string else { return }
-        for field in block.fields where field.style == .bare || field.style == .joined {
-            guard state.macros.isTooLong(block.rawValue(of: field)) else { continue }
-            intake.note(
-                Finding(
-                    .malformed, .error, "\(state.path):\(block.line)",
-                    "the macros in '\(block.name(of: field))' say more than \(BibMacros.mostBytes) bytes; it keeps their names",
-                    remedy: "the entry's own text is kept as it was written"))
         }
     }
 

@@ -20,6 +20,9 @@ extension BibliographyIntake {
     /// record counts and not the key.
     func noteBrought(to localID: String, _ state: inout FileState) {
         namedFiles?.note(owner: localID, of: state.wishes)
+        if worksByKey != nil, let item = state.items.last {
+            worksByKey?[String(item.dropFirst(BibliographyPart.keyItem.count)), default: []].append(localID)
+        }
         noteSaid(of: localID, &state)
     }
 

@@ -108,7 +108,7 @@ final class EventAdoption {
         var new = known.record
         new.localID = record.localID
         let isNewer = record.modifiedAt >= known.record.latestTime
-        if isNewer { (new.fields, new.modifiedAt) = (record.fields, record.modifiedAt) }
+        if isNewer { (new.fields, new.modifiedAt) = (record.fields, min(record.modifiedAt, store.now())) }
         try store.put(new, replacing: known)
         let outcome = try intake.put(record)
         guard isNewer, case .unchanged = outcome.decision else { return outcome }

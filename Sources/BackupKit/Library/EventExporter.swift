@@ -68,7 +68,10 @@ public enum EventExporter {
     {
         try store.read {
             let days = try EventDays(store, options)
-            try days.forEachDay { _, lines in try file.write(lines) }
+            // Half an export is none.
+            do { try days.forEachDay { _, lines in try file.write(lines) } } catch let error as ClosedPipe {
+                throw error.asFailure
+            }
             return noted(days.result, options)
         }
     }

@@ -195,8 +195,9 @@ final class EventReader {
     private func event(
         _ id: UnsafeRawBufferPointer, _ created: Timestamp, _ modified: Timestamp, _ line: UnsafeRawBufferPointer
     ) -> Event {
+        // An event that is still to come was written by now, and nothing that is written after it is as late as it is.
         Event(
-            id: id, createdAt: created, modifiedAt: modified, key: hasher.key(id),
+            id: id, createdAt: min(created, now), modifiedAt: min(modified, now), key: hasher.key(id),
             content: hasher.content(kind, name: id, fields: line),
             isOdd: created > now || modified > now || Self.hasReturn(line), text: line)
     }

@@ -162,6 +162,10 @@ public enum Importer {
             let logs = sources.compactMap { if case .events(let path) = $0 { path } else { nil } }
             try files.takeEvents(logs.map { ($0, $0) }, rejects: options.rejected.map(RejectedLines.init))
         }
+        /// By the folder that a bibliography lies in: notes that lie beside it are on its publications.
+        var works: [String: [String: [String]]] = [:]
+        let hasNotes =
+            options.kinds.contains(.notes) && sources.contains { if case .notes = $0 { true } else { false } }
         for source in sources {
             switch source {
             case .bibliography(let path) where options.kinds.contains(.publications):
@@ -169,15 +173,19 @@ public enum Importer {
                 bibliography = reader
                 reader.namedFiles = namedFiles
                 reader.mirrors = options.mirror
+                reader.worksByKey = hasNotes ? [:] : nil
                 try reader.take(path: path, name: lastComponent(of: path), time: try time(of: path))
+                if let found = reader.worksByKey { works[parent(of: path), default: [:]].merge(found) { $0 + $1 } }
             case .records(let path):
                 try files.takeRecords(path: path, name: path) { options.kinds.contains(Kind(recordType: $0.type)) }
-            case .notes(let path) where options.kinds.contains(.notes):
-                try files.takeNotes(path: path, name: path, time: try time(of: path))
             case .settings(let path) where options.kinds.contains(.settings):
                 try files.takeSettings(path: path, name: path, time: try time(of: path))
             default: break
             }
+        }
+        guard hasNotes else { return }
+        for case .notes(let path) in sources {
+            try files.takeNotes(path: path, name: path, time: try time(of: path), works: works[parent(of: path)])
         }
     }
 

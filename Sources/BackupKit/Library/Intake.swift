@@ -79,6 +79,8 @@ final class Intake {
     /// Cite keys of publications that came or changed, and which of these were here before.
     var citeKeys: Set<String> = []
     private var changed: Set<RecordID> = []
+    /// The local ids that publications have here, by those that they came with.
+    private(set) var newIDs: [String: String] = [:]
     /// Whether whole records come from a backup, where they have been side by side before.
     var takesRecords = false
     /// Identities that the source named; only kept where replace needs them.
@@ -189,7 +191,10 @@ final class Intake {
         if record.hubBytes > CloudLimits.recordBytes { noteOversize(RecordLabel.ofLarge(record, outcome.id)) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
         count(record, outcome)
-        if record.type == RecordType.publication { try notePublication(record, outcome) }
+        if record.type == RecordType.publication {
+            if !sameBytes(outcome.localID, record.localID) { newIDs[record.localID] = outcome.localID }
+            try notePublication(record, outcome)
+        }
         try heard(record, outcome)
     }
 

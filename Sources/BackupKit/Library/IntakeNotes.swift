@@ -6,7 +6,7 @@ extension Intake {
 
     /// Whether an event lies ahead, and nothing else of its line does: that is no clock that goes wrong.
     func isPlanned(_ record: Record) -> Bool {
-        guard record.type == RecordType.event, !takesRecords, let fields = try? Fields.parse(record.fields) else {
+        guard record.type == RecordType.event, let fields = try? Fields.parse(record.fields) else {
             return false
         }
         let now = store.now()

@@ -23,10 +23,10 @@ struct LayoutViews {
                     "is missing or damaged: publications, notes and events were rebuilt from their own files",
                     remedy: "records of other kinds, tombstones and sync times could not be restored"))
         }
-        let publications = try takePublications(into: intake, wanted)
+        let (publications, works) = try takePublications(into: intake, wanted)
         if kinds.contains(.notes), let file = sound(Layout.notes) {
             try FileIntake(intake, limits).takeNotes(
-                path: file, name: Layout.notes, time: prepared.time, wanted: wanted)
+                path: file, name: Layout.notes, time: prepared.time, works: works, wanted: wanted)
         }
         guard kinds.contains(.events) else { return publications }
         let days = prepared.staged.files.keys.filter {
@@ -37,8 +37,11 @@ struct LayoutViews {
         return publications
     }
 
-    private func takePublications(into intake: Intake, _ wanted: (Record) -> Bool) throws -> [String] {
-        guard kinds.contains(.publications), let file = sound(Layout.bibliography) else { return [] }
+    /// Also the local ids of all publications, by their keys, where there are notes on them.
+    private func takePublications(
+        into intake: Intake, _ wanted: (Record) -> Bool
+    ) throws -> ([String], works: [String: [String]]?) {
+        guard kinds.contains(.publications), let file = sound(Layout.bibliography) else { return ([], nil) }
         var taken: [String] = []
         let heard = intake.heard
         intake.heard = { record, outcome in
@@ -48,12 +51,14 @@ struct LayoutViews {
             try heard(record, outcome)
         }
         defer { intake.heard = heard }
+        let bibliography = try BibliographyIntake(intake)
+        if kinds.contains(.notes), sound(Layout.notes) != nil { bibliography.worksByKey = [:] }
         try withoutActuallyEscaping(wanted) { wanted in
-            try BibliographyIntake(intake).take(
+            try bibliography.take(
                 path: file, name: Layout.bibliography, time: prepared.time, isBackup: true, wanted: wanted)
         }
         // What is in quarantine links nothing.
-        return intake.policy == .quarantine ? [] : taken
+        return (intake.policy == .quarantine ? [] : taken, bibliography.worksByKey)
     }
 
     /// Links the files of a backup with the publications of its `library.bib` that name them; `places` are where they lie in
@@ -179,15 +184,56 @@ struct FileIntake {
             if !names.isEmpty, names.contains(ByteName(record.localID)) { store.aliveInBackup.insert(record.id) }
             try intake.take(record)
         }
+        var notes = try SpoolFile()
         for wantsTombstones in [true, false] {
-            var reader = LineReader(limit: limits.lineBytes)
-            func takeLine(_ line: LineReader.Line) throws {
-                if let record = try record(line, name, tombstones: wantsTombstones), wanted(record) { try take(record) }
+            try forEachLine(of: path) { line in
+                guard let record = try record(line, name, tombstones: wantsTombstones), wanted(record) else { return }
+                guard record.type == RecordType.note, !record.isDeleted, let bytes = line.bytes else {
+                    return try take(record)
+                }
+                try notes.append { $0 += bytes }
+                try notes.append { $0.append(0x0A) }
             }
-            try FileHandle.openText(path).forEachChunk { try reader.feed($0, takeLine) }
-            try reader.finish(takeLine)
         }
+        try notes.flush()
+        try takeNotes(in: notes, ofRecords: path)
         for tombstone in doubtful { try intake.take(tombstone) }
+    }
+
+    private func forEachLine(of path: String, _ body: (LineReader.Line) throws -> Void) throws {
+        var reader = LineReader(limit: limits.lineBytes)
+        try FileHandle.openText(path).forEachChunk { try reader.feed($0, body) }
+        try reader.finish(body)
+    }
+
+    /// Notes come when it is known which publications their works are here.
+    private func takeNotes(in spool: SpoolFile, ofRecords path: String) throws {
+        guard spool.size > 0 else { return }
+        var works: [String: [String]]?
+        func take(_ line: LineReader.Line) throws {
+            guard let bytes = line.bytes, bytes.count > 0 else { return }
+            try notes.take(Record(parsing: bytes), hasID: true)
+        }
+        let notes = NoteIntake(intake) { key in
+            let found = try works ?? self.works(ofRecords: path)
+            works = found
+            return found[key] ?? []
+        }
+        var reader = LineReader(limit: limits.lineBytes)
+        try spool.forEachChunk { try reader.feed($0, take) }
+        try reader.finish(take)
+    }
+
+    /// The publications of a backup by their keys, as the store calls them.
+    private func works(ofRecords path: String) throws -> [String: [String]] {
+        var works: [String: [String]] = [:]
+        try forEachLine(of: path) { line in
+            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes), !record.isDeleted,
+                record.type == RecordType.publication, let key = CiteKeys.key(of: record)
+            else { return }
+            works[key, default: []].append(intake.newIDs[record.localID] ?? record.localID)
+        }
+        return works
     }
 
     /// The record of a line if it is of the wanted sort; what is wrong with it is said once, in the second pass.
@@ -265,14 +311,19 @@ struct FileIntake {
         return forms
     }
 
-    func takeNotes(path: String, name: String, time: Timestamp, wanted: (Record) -> Bool = { _ in true }) throws {
-        let notes: [Record]
+    /// `works`: the publications of the same source, by their keys.
+    func takeNotes(
+        path: String, name: String, time: Timestamp, works: [String: [String]]? = nil,
+        wanted: (Record) -> Bool = { _ in true }
+    ) throws {
+        let entries: [NotesFile.Entry]
         do {
-            notes = try document(path).withUnsafeBytes { bytes in
+            entries = try document(path).withUnsafeBytes { bytes in
                 try NotesFile.read(bytes, time: time) { intake.reject(name, $0.message) }
             }
         } catch let error as BackupError where error.code == .damaged { return intake.reject(name, error.message) }
-        for note in notes where wanted(note) { try intake.take(note) }
+        let notes = NoteIntake(intake) { key in works.map { Array(Set($0[key] ?? [])) } }
+        for entry in entries where wanted(entry.note) { try notes.take(entry.note, hasID: entry.hasID) }
     }
 
     func takeSettings(path: String, name: String, of backup: String? = nil, time: Timestamp) throws {

@@ -11,8 +11,9 @@ final class LibraryIndex {
     init(_ store: Store) throws {
         try store.forEachLive(type: RecordType.publication) { try note($0.record) }
         try store.forEachLive(type: RecordType.note) { stored in
-            let key = try Fields.strings(named: [Publication.citeKey], of: stored.record.fields)[0]
-            if let key { mentions[key.lowercased(), default: []].append("a note") }
+            let found = try Fields.strings(named: [Publication.citeKey, Note.publication], of: stored.record.fields)
+            // One that knows its publication follows the key.
+            if found[1] == nil, let key = found[0] { mentions[key.lowercased(), default: []].append("a note") }
         }
     }
 

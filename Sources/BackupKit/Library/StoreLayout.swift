@@ -12,7 +12,7 @@ struct StoreLayout {
     var imbibNames: ImbibNames?
     /// Where the files lie that entries of `library.bib` name, of those that imbib has to find.
     private(set) var namedFiles: Set<String> = []
-    private var notes: [(key: String, localID: String, change: Int64)] = []
+    var notes: [(key: String, localID: String, change: Int64)] = []
     let damaged: DamagedRows
     /// Rows that are not as the store has written them, or are gone.
     var changed: [Omission] = []
@@ -122,9 +122,7 @@ struct StoreLayout {
         switch kind {
         case .publications where stored.record.type == RecordType.publication: try bibliography?.note(stored.record)
         case .notes:
-            let fields = try Fields.parse(stored.record.fields)
-            notes.append(
-                (Fields.string(Publication.citeKey, in: fields) ?? "", stored.record.localID, stored.change))
+            try notes.append((currentKey(of: stored.record), stored.record.localID, stored.change))
         case .events:
             guard let time = EventText.time(in: try Fields.parse(stored.record.fields)) else {
                 result.warnings.append(
@@ -174,18 +172,6 @@ struct StoreLayout {
             guard let count = result.records.removeValue(forKey: kind), count > 0 else { continue }
             omit(kind.rawValue, "\(count) of them: \(Omission.noPlaceInImbib)")
         }
-    }
-
-    /// `notes.json`, by cite key; `text` writes one note.
-    func writeNotes(to sink: TextSink, text: (Record) throws -> String = NotesFile.text) throws {
-        var separator = "[\n  "
-        for note in notes.sorted(by: { ($0.key, $0.localID) < ($1.key, $1.localID) }) {
-            guard let record = try store.ifSound({ try store.record(change: note.change) }) else { continue }
-            let line = try text(record)
-            try sink { $0 += (separator + line).utf8 }
-            separator = ",\n  "
-        }
-        try sink { $0 += (separator == "[\n  " ? "[]\n" : "\n]\n").utf8 }
     }
 
     /// `settings.json`

@@ -149,7 +149,7 @@ final class VaultDamage {
     private func notes(of snapshot: Snapshot) -> [AffectedRecord] {
         let text = reader.text(of: content(Layout.notes, of: snapshot) ?? [], in: index)
         let notes = text?.withUnsafeBytes { try? NotesFile.read($0, time: snapshot.time.timestamp) { _ in } }
-        return (notes ?? []).map(AffectedRecord.init)
+        return (notes ?? []).map { AffectedRecord($0.note) }
     }
 
     private func events(of snapshot: Snapshot) -> [AffectedRecord] {

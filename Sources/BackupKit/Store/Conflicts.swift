@@ -285,11 +285,18 @@ extension Store {
         }
     }
 
-    /// Gives a conflict a number for people to type.
+    /// Gives a conflict a number for people to type: the next one, whatever a damaged row says of the last.
     func number(_ id: RecordID) throws {
-        try database.statement("INSERT OR IGNORE INTO conflict_number (record_zone, record_name) VALUES (?, ?)")
-            .bind(1, id.zone).bind(2, id.name).run()
+        try database.statement(
+            """
+            INSERT OR IGNORE INTO conflict_number SELECT max(last) + 1, ?, ? FROM (SELECT 0 AS last
+            UNION ALL SELECT seq FROM sqlite_sequence WHERE name = 'conflict_number'
+            UNION ALL SELECT max(id) FROM conflict_number WHERE id < ?3) WHERE last BETWEEN 0 AND ?3
+            """
+        ).bind(1, id.zone).bind(2, id.name).bind(3, Self.highestConflictNumber).run()
     }
+
+    private static let highestConflictNumber: Int64 = 1 << 40
 
     /// Conflicts of two versions of a file, decided or not, with their paths.
     func conflictsOfFiles() throws -> [(id: RecordID, paths: [String])] {

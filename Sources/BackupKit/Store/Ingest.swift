@@ -88,6 +88,7 @@ extension Store {
         _ resurrect: Bool, _ now: Timestamp, _ existing: Record?, _ incoming: Record
     ) throws -> MergePolicy {
         var policy = MergePolicy(resurrect: resurrect, now: now)
+        policy.joinsKeywords = joinsKeywords
         if !incoming.isDeleted, existing?.isDeleted != false {
             policy.isPurged = try existing.map(isPurged) ?? false || isPurged(incoming)
         }

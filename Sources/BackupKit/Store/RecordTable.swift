@@ -215,7 +215,13 @@ extension Store {
     func noteRemoved(_ id: RecordID, type: String, localID: String) throws {
         try database.statement("INSERT INTO removed VALUES (?, ?, ?, ?, ?)")
             .bind(1, nextChange()).bind(2, id.zone).bind(3, id.name).bind(4, type).bind(5, localID).run()
+        // What is not there waits for no hub.
+        guard try hasSyncTables else { return }
+        try database.statement(Self.releaseGone).bind(1, id.zone).bind(2, id.name).run()
     }
+
+    private static let releaseGone = Query(
+        "DELETE FROM held WHERE zone = ? AND name = ? AND kind IN ('size', 'permission')")
 
     public enum Order { case identity, change }
 

@@ -43,6 +43,8 @@ public final class Store {
     var fileFindings: [Finding] = []
     /// Whether records of one backup come in: each is a record of its own, though several have one local id.
     var takesBackup = false
+    /// Whether keywords that come in stand beside those that are there.
+    var joinsKeywords = false
     /// Records of that backup that are alive in it, and not to be taken for others of their local id.
     var aliveInBackup: Set<RecordID> = []
     /// The names of that backup's files, and those that were chosen for some of them.

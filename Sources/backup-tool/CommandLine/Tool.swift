@@ -32,7 +32,7 @@ enum Tool {
             try output.finish()
             return status.code
         } catch is ClosedPipe {
-            return ExitStatus.done.code
+            return ExitStatus.failed.code
         } catch {
             return fail(error, output, environment, asJSON: output.isJSON)
         }

@@ -115,6 +115,7 @@ extension HubRecord {
     func problem(_ limits: HubLimits) -> String? {
         guard Self.versions.contains(version) else { return "has the version \(version), which no hub gives" }
         if let reason = record.nameProblem { return reason }
+        if record.isLocalOnly { return "is marked as kept on one device only" }
         let most = max(limits.recordBytes, HubLimits.largestRecord)
         guard record.hubBytes <= most else { return "has \(record.hubBytes) bytes; \(most) are the most" }
         return record.id.zone == Store.assetZone ? Asset.problem(record) : nil

@@ -29,9 +29,11 @@ extension FileHub: Hub {
     /// The last number that was given out. The counter is not believed alone: a number that is given out twice would be a
     /// version that nobody notices.
     private func last() throws -> Int64 {
-        try Self.numbers.map { try database.integer($0) }.filter { 0...HubRecord.versions.upperBound / 2 ~= $0 }.max()
-            ?? 0
+        try Self.numbers.map { try database.integer($0) }.filter { 0...Self.highest ~= $0 }.max() ?? 0
     }
+
+    /// Numbers above this one are not believed, and not given out.
+    private static let highest = HubRecord.versions.upperBound / 2
 
     private static let numbers = [
         "SELECT value FROM counter", "SELECT max(last) FROM push", "SELECT max(change) FROM record",
@@ -90,6 +92,11 @@ extension FileHub: Hub {
             try notePlace(of: item.record.id, last)
         }
         for zone in opened { last = try bringForward(zone, after: last) }
+        guard last <= Self.highest else {
+            throw BackupError(
+                .damaged, "the hub is damaged: it has no numbers left for new records", at: path,
+                remedy: "make a new hub with 'backup-tool hub init PATH' and sync every store with it")
+        }
         try settlePlaces()
         return last
     }
@@ -131,7 +138,13 @@ extension FileHub: Hub {
     /// Throws `.damaged` when the row cannot be read as it is.
     private static func hubRecord(_ row: Statement) throws -> HubRecord {
         guard [1, 2, 3, 4, 5, 6, 9].allSatisfy(row.isUTF8) else { throw BackupError(.damaged, "is not UTF-8") }
-        return HubRecord(try Store.storedRecord(row).record, version: row.integer(13))
+        // A row is written at the place that is its version, and only ever moves behind that. Who believed a version from
+        // ahead would take no later one.
+        let (place, version) = (row.integer(0), row.integer(13))
+        guard version <= place else {
+            throw BackupError(.damaged, "has the version \(version), which this hub has not given yet")
+        }
+        return HubRecord(try Store.storedRecord(row).record, version: version)
     }
 
     private func find<Result>(_ id: RecordID, _ query: Query, _ read: (Statement) throws -> Result) throws -> Result? {

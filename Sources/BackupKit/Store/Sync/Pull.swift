@@ -144,7 +144,7 @@ extension Synchronizer {
         let minutes = (latestAhead.milliseconds - store.clock.now().milliseconds) / 60_000
         result.findings.append(
             Finding(
-                .clockSkew, .warning, "\(latestAheadID)",
+                .clockSkew, .note, "\(latestAheadID)",
                 "is dated \(minutes) minutes ahead of this device's clock; its time was kept",
                 remedy: "check the clocks of this device and of the one that wrote it"))
     }

@@ -45,6 +45,7 @@ extension Synchronizer {
             }
             moved.localID = occupant.record.localID
             if try !store.isBrought(moved.localID) { try store.moveMemory(of: local, to: moved.localID) }
+            try store.moveNotes(of: local.localID, to: moved.localID)
             try carry(moved, into: occupant, base: nil)
             return try store.takeOut(change, local)
         }
@@ -73,6 +74,7 @@ extension Synchronizer {
         unseenListings = nil
         let tombstone = Store.StoredRecord(change: change, record: try store.record(change: change))
         try store.put(local.identified(as: incoming.id.name), replacing: tombstone)
+        try store.moveNotes(of: local.localID, to: incoming.id.name)
         try store.takeOut(new, local)
         return true
     }
@@ -196,6 +198,7 @@ extension Store {
         try database.statement("UPDATE batch_record SET name = NULL, local_id = ?, row_hash = NULL WHERE after = ?")
             .bind(1, record.localID).bind(2, next).run()
         try moveMemory(of: old, to: record.localID)
+        if record.type == RecordType.publication { try moveNotes(of: old.localID, to: record.localID) }
         try dropAncestor(old.id)
         if record.isDeleted, try isPurged(old) { try markPurged(record) }
         try release(old.id)

@@ -44,7 +44,7 @@ public struct SyncResult: Sendable {
     /// A hub's version of a record that is kept on this device only needs none: its user chose that.
     public var needsAttention: Bool {
         held.contains { $0.kind != .local } || conflicts > 0
-            || findings.contains { $0.severity != .note && $0.code != .clockSkew }
+            || findings.contains { $0.severity != .note }
     }
 }
 

@@ -317,7 +317,8 @@ extension BackupError {
     }
 }
 
-/// Whoever read what was written has gone away. That is no failure for a command that only prints, as in `show … | head`.
+/// Whoever read what was written has gone away. A command that only prints, as in `show … | head`, says nothing of it, and
+/// ends with 1: it cannot know whether the rest was wanted.
 public struct ClosedPipe: Error {
     let path: String
 

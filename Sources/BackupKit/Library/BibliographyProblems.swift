@@ -1,0 +1,24 @@
+/// What an import says of a file that cannot be read as it stands.
+extension BibliographyIntake {
+    func report(_ problem: BibProblem, _ block: BibBlock, _ state: FileState) {
+        let place = "\(state.path):\(problem.line):\(problem.column)"
+        if block.kind == .unreadable {
+            intake.reject(place, problem.message)
+        } else {
+            intake.note(
+                Finding(.malformed, .warning, place, problem.message, remedy: "what could be read was imported"))
+        }
+    }
+
+    func reportLongMacros(_ block: BibBlock, _ state: FileState) {
+        guard block.kind == .entry || block.kind == .string else { return }
+        for field in block.fields where field.style == .bare || field.style == .joined {
+            guard state.macros.isTooLong(block.rawValue(of: field)) else { continue }
+            intake.note(
+                Finding(
+                    .malformed, .error, "\(state.path):\(block.line)",
+                    "the macros in '\(block.name(of: field))' say more than \(BibMacros.mostBytes) bytes; it keeps their names",
+                    remedy: "the entry's own text is kept as it was written"))
+        }
+    }
+}

@@ -1,0 +1,78 @@
+/// A note on a publication. It belongs to the work, whatever its cite key: strangers share keys, and keys change.
+enum Note {
+    /// The local id of its publication. Notes of older versions, and of other apps, name a cite key alone.
+    static let publication = "publication"
+
+    static func id(byKey key: String) -> String { DeterministicID.make(RecordType.note, key) }
+
+    /// The ids that a note on a publication may have, best first: two devices may know a work by two ids, and one work may
+    /// stand in a library twice.
+    static func ids(on publication: Record) throws -> [String] {
+        let work = try WorkID(publication)
+        let names = publication.localID == work.legacy ? [work.first, publication.localID] : [publication.localID]
+        return names.map { DeterministicID.make(RecordType.note, publication.type, $0) }
+    }
+}
+
+extension Store {
+    /// The note under a local id, be it deleted.
+    func note(_ localID: String) throws -> Record? {
+        try soundRecords(localID: localID).map(\.record).first { $0.type == RecordType.note }
+    }
+
+    func publication(_ localID: String) throws -> StoredRecord? {
+        try soundRecords(localID: localID).first { $0.record.type == RecordType.publication && !$0.record.isDeleted }
+    }
+
+    /// Local ids of the live publications with that very cite key; `before`: of those that the batch has not brought.
+    func publications(withKey key: String, among keys: CiteKeys, before: Bool = false) throws -> [String] {
+        try keys.holders(of: key).sorted().compactMap { id in
+            guard let stored = try ifSound({ try record(id) }) ?? nil, !stored.record.isDeleted,
+                CiteKeys.key(of: stored.record).map({ sameBytes($0, key) }) == true,
+                try !before || wasHere(stored)
+            else { return nil }
+            return stored.record.localID
+        }
+    }
+
+    /// Whether a record was here before the batch that is running, be it with other words.
+    func wasHere(_ stored: StoredRecord) throws -> Bool {
+        guard let batch = currentBatch, stored.change >= batch.firstChange else { return true }
+        let query = try database.statement("SELECT 1 FROM batch_record WHERE batch = ? AND after = ?")
+            .bind(1, batch.id).bind(2, stored.change)
+        defer { query.reset() }
+        return try query.step()
+    }
+
+    /// A publication gets another local id. The notes on it that no hub has seen follow; whatever has the old id now is
+    /// another work.
+    func moveNotes(of old: String, to new: String) throws {
+        guard !sameBytes(old, new) else { return }
+        let query = try database.prepare(
+            "SELECT change FROM record WHERE type = ? AND deleted_at IS NULL AND hub_version IS NULL AND instr(fields, ?) > 0"
+        ).bind(1, RecordType.note).bind(2, old)
+        var changes: [Int64] = []
+        while try query.step() { changes.append(query.integer(0)) }
+        for change in changes {
+            guard let note = try ifSound({ try record(change: change) }),
+                let fields = try ifReadable({ try Fields.parse(note.fields) }),
+                Fields.string(Note.publication, in: fields) == old
+            else { continue }
+            let moved = note.setting(Note.publication, to: new, in: fields)
+            try rewrite(StoredRecord(change: change, record: note), as: moved)
+        }
+    }
+}
+
+extension Record {
+    /// The record with a text in one of its fields, in its place or at their end.
+    func setting(_ name: String, to text: String, in fields: [Field]) -> Record {
+        var record = self
+        let field = Field(name, .string(text))
+        let place = fields.firstIndex { $0.name == name }
+        var fields = fields
+        if let place { fields[place] = field } else { fields.append(field) }
+        record.fields = Fields.text(fields)
+        return record
+    }
+}

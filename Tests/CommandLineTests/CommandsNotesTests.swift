@@ -1,0 +1,154 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// A note belongs to its work. Notes came without an id, and their cite keys are shared by strangers.
+@Suite struct CommandsNotesTests {
+    private func library(_ bench: Workbench, _ name: String, title: String, note: String, key: String = "smith") throws
+    {
+        try bench.write(
+            "\(name)/library.bib", "@article{\(key), title={\(title)}, author={\(name) Smith}, year={2020}}\n")
+        try bench.write("\(name)/notes.json", "[{\"citeKey\":\"\(key)\",\"note\":\"\(note)\"}]")
+    }
+
+    private func notes(_ bench: Workbench, _ store: String) throws -> String {
+        try bench.shell("rm -rf out")
+        try bench.tool(["export", "--store", store, "-o", "out"])
+        return try bench.text("out/notes.json")
+    }
+
+    @Test(arguments: ["import", "restore", "older backup", "sync"])
+    func notesOfTwoWorksWithOneKey_areTwoNotes(_ way: String) throws {
+        let bench = try Workbench()
+        try library(bench, "ann", title: "On ants", note: "of ann")
+        try library(bench, "zoe", title: "A study of whales", note: "of zoe")
+        try bench.shell("touch -d 2026-01-01 ann/*; touch -d 2026-02-01 zoe/*")
+        try bench.tool(exit: 0, "import", "--create", "--store", "a.db", "ann")
+        try bench.tool(exit: 0, "import", "--create", "--store", "b.db", "zoe")
+        if way == "older backup" { try forgetWorks(bench, ["a.db", "b.db"]) }
+        switch way {
+        case "import": try bench.tool(exit: 3, "import", "--store", "a.db", "zoe")
+        case "sync":
+            try bench.tool(exit: 0, "hub", "init", "hub.db")
+            for store in ["a.db", "b.db", "a.db"] { try bench.tool(["sync", "--store", store, "--hub", "hub.db"]) }
+            #expect(try notes(bench, "b.db").contains("of ann"))
+        default:
+            try bench.tool(exit: 0, "export", "--store", "b.db", "-o", "b.zip")
+            try bench.tool(exit: 3, "restore", "--store", "a.db", "b.zip")
+        }
+        let both = try notes(bench, "a.db")
+        #expect(both.contains("of ann") && both.contains("of zoe"), "\(both)")
+        // Whatever comes once more says nothing new.
+        let digest = try bench.digest("a.db")
+        if way == "import" { try bench.tool(exit: 0, "import", "--store", "a.db", "ann", "zoe") }
+        if way == "restore" || way == "older backup" { try bench.tool(exit: 0, "restore", "--store", "a.db", "b.zip") }
+        #expect(try bench.digest("a.db") == digest)
+    }
+
+    /// What version 0.1.0 made of notes: an id of their key, and no word of their work.
+    private func forgetWorks(_ bench: Workbench, _ stores: [String]) throws {
+        for store in stores {
+            try bench.tool(exit: 0, "export", "--store", store, "-o", "old")
+            try bench.python(
+                """
+                import json, sys
+                id = sys.argv[1]
+                lines = [json.loads(line) for line in open('old/records.jsonl')]
+                for line in lines:
+                    if line['recordType'] == 'Note':
+                        line['fields'].pop('publication')
+                        line['localId'] = line['recordName'] = id
+                open('old/records.jsonl', 'w').write(''.join(json.dumps(line) + '\\n' for line in lines))
+                """, DeterministicID.make(RecordType.note, "smith"))
+            try bench.shell("rm \(store) old/SHA256SUMS old/manifest.json")
+            try bench.tool(["restore", "--create", "--store", store, "--allow-damage", "old"])
+            try bench.shell("rm -r old")
+        }
+    }
+
+    @Test func notesOfAnOlderVersion_areKnownAgain() throws {
+        let bench = try Workbench()
+        try library(bench, "ann", title: "On ants", note: "of ann")
+        try bench.tool(exit: 0, "import", "--create", "--store", "a.db", "ann")
+        try forgetWorks(bench, ["a.db"])
+        let before = try bench.digest("a.db")
+        try bench.tool(exit: 0, "import", "--store", "a.db", "ann")
+        #expect(try bench.digest("a.db") == before)
+        // What it says now is the same note's.
+        try library(bench, "ann", title: "On ants", note: "of ann, later")
+        try bench.tool(exit: 0, "import", "--store", "a.db", "ann")
+        let note = try notes(bench, "a.db")
+        #expect(note.contains("later") && note.split(separator: "\n").count == 3, "\(note)")
+    }
+
+    @Test func aNoteGoesWithItsWork_whenThatGetsAnotherKey() throws {
+        let bench = try Workbench()
+        try library(bench, "ann", title: "On ants", note: "of ann")
+        try bench.tool(exit: 0, "import", "--create", "ann")
+        try library(bench, "zoe", title: "A study of whales", note: "of zoe")
+        try bench.tool(exit: 3, "import", "zoe")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "rename-incoming")
+        let named = try notes(bench, "store.db")
+        #expect(named.contains("\"citeKey\":\"smith\",\"note\":\"of ann\""), "\(named)")
+        #expect(!named.contains("\"citeKey\":\"smith\",\"note\":\"of zoe\""), "\(named)")
+        // imbib reads the note under the key that its publication has there.
+        try bench.tool(exit: 0, "export", "--format", "imbib", "-o", "imbib")
+        try bench.tool(exit: 0, "restore", "--create", "--store", "b.db", "imbib")
+        let again = try notes(bench, "b.db")
+        #expect(again.contains("of ann") && again.contains("of zoe"), "\(again)")
+    }
+
+    /// Nobody can tell which of the two it is about.
+    @Test func twoNotesOfOneKeyInOneFile_areBothKept() throws {
+        let bench = try Workbench()
+        try bench.write(
+            "all/library.bib",
+            "@article{k, title={On ants}, author={A}, year={2020}}\n@book{k, title={Whales}, author={B}, year={1990}}\n"
+        )
+        try bench.write("all/notes.json", #"[{"citeKey":"k","note":"one"},{"citeKey":"k","note":"two"}]"#)
+        try bench.tool(exit: 3, "import", "--create", "all")
+        let both = try notes(bench, "store.db")
+        #expect(both.contains("\"one\"") && both.contains("\"two\""), "\(both)")
+        let digest = try bench.digest()
+        try bench.tool(exit: 0, "import", "all")
+        #expect(try bench.digest() == digest)
+    }
+
+    /// A list that is a set: another file's silence takes nothing away.
+    @Test(arguments: [[], ["--mirror"]])
+    func keywordsOfAnotherFile_standBesideThoseThatAreThere(_ how: [String]) throws {
+        let bench = try Workbench()
+        func entry(_ keywords: String, _ more: String = "") -> String {
+            "@article{k, title={On ants}, author={A}, year={2020}, keywords={\(keywords)}\(more)}\n"
+        }
+        try bench.write("mine.bib", entry("ants, nests"))
+        try bench.write("theirs.bib", entry("ants, field work"))
+        try bench.shell("touch -d 2026-01-01 mine.bib; touch -d 2026-02-01 theirs.bib")
+        try bench.tool(exit: 0, "import", "--create", "mine.bib")
+        try bench.tool(["import"] + how + ["theirs.bib"])
+        func exported() throws -> String {
+            try bench.shell("rm -rf out")
+            try bench.tool(exit: 0, "export", "-o", "out")
+            return try bench.text("out/library.bib")
+        }
+        let joined = try exported()
+        #expect(joined.contains("{ants, field work, nests}"), "\(joined)")
+        // A file that says what it said before adds nothing, and a keyword that it loses is not another file's.
+        try bench.tool(["import"] + how + ["theirs.bib"])
+        try bench.write("mine.bib", entry("ants, nests", ", note={seen}"))
+        try bench.tool(["import"] + how + ["mine.bib"])
+        let still = try exported()
+        #expect(still.contains("field work"), "\(still)")
+    }
+
+    @Test func aKeywordThatAFileLoses_isGone() throws {
+        let bench = try Workbench()
+        try bench.write("mine.bib", "@article{k, title={On ants}, keywords={ants, nests}}\n")
+        try bench.shell("touch -d 2026-01-01 mine.bib")
+        try bench.tool(exit: 0, "import", "--create", "mine.bib")
+        try bench.write("mine.bib", "@article{k, title={On ants}, keywords={ants}}\n")
+        try bench.tool(exit: 0, "import", "mine.bib")
+        try bench.tool(exit: 0, "export", "-o", "out")
+        #expect(try !bench.text("out/library.bib").contains("nests"))
+    }
+}
