@@ -74,7 +74,8 @@ public enum Exporter {
     private static func write(
         _ store: Store, _ options: ExportOptions, into carrier: any CarrierWriter
     ) throws -> Written {
-        try store.read {
+        try store.leaveOutUnreadableTables()
+        return try store.read {
             var layout = try StoreLayout(store, options)
             let total = try store.info().assetBytes
             let writer = LayoutWriter(carrier, time: layout.time, total: total, progress: options.progress)

@@ -14,7 +14,9 @@ final class NoteIntake {
     func take(_ note: Record, hasID: Bool) throws {
         // What is in quarantine stays as it came, and what replaces the store's records is what the backup has.
         let isPlain = note.isDeleted || intake.policy == .quarantine || intake.overwrite && hasID
-        try intake.take(isPlain ? note : placed(note, hasID: hasID))
+        do { try intake.take(isPlain ? note : placed(note, hasID: hasID)) } catch let row as DamagedRow {
+            _ = try intake.refuse(note, row.inTheWay)
+        }
     }
 
     private func placed(_ note: Record, hasID: Bool) throws -> Record {

@@ -26,6 +26,7 @@ struct StoreLayout {
         self.store = store
         self.options = options
         time = options.clock.now()
+        result.warnings += store.tablesLeftOut
         damaged = try DamagedRows(store, options.kinds)
         try noteChangedSmallRows()
     }

@@ -108,6 +108,7 @@ public enum VaultBackup {
     ) throws -> VaultBackupResult {
         var result = VaultBackupResult()
         result.begin = options.clock.now()
+        try store.leaveOutUnreadableTables()
         let parent = try parent(in: vault, options, now: result.begin)
         let memo = BackupMemo(parent?.file, options)
         let (writer, archived) = try store.read {

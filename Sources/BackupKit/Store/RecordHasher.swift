@@ -160,11 +160,22 @@ extension RecordHasher {
     /// The values that `meta` and what was noted of it have for a key: one, where they agree.
     private static func told(_ key: String, in database: SQLite) throws -> [String] {
         let isNoted = try database.integer("SELECT EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'witness')") != 0
-        let note = isNoted ? "UNION ALL SELECT row FROM witness WHERE place = 'meta' AND key = ?1" : ""
-        let query = try database.prepare("SELECT value FROM meta WHERE key = ?1 \(note)").bind(1, key)
-        var values: [String] = []
-        while try query.step() { if !values.contains(query.text(0)) { values.append(query.text(0)) } }
+        var values = try texts("SELECT value FROM meta WHERE key = ?", key, in: database)
+        guard isNoted else { return values }
+        do {
+            let noted = try texts("SELECT row FROM witness WHERE place = 'meta' AND key = ?", key, in: database)
+            values += noted.filter { !values.contains($0) }
+        } catch let error as BackupError where error.code == .damaged && !values.isEmpty {
+            // What says it twice is on a bad page; `store check` names that.
+        }
         return values
+    }
+
+    private static func texts(_ sql: String, _ key: String, in database: SQLite) throws -> [String] {
+        let query = try database.prepare(sql).bind(1, key)
+        var found: [String] = []
+        while try query.step() { found.append(query.text(0)) }
+        return found
     }
 
     private static func firstThatFits(_ hashers: [RecordHasher], _ database: SQLite) throws -> RecordHasher? {

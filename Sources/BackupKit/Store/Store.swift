@@ -16,7 +16,7 @@ public final class Store {
     /// The latest time that the database knows.
     private(set) var savedTime: Timestamp?
     /// Held by a writer as long as it lives: the kernel lets go of it when the process ends, however it ends.
-    private let writerLock: FileHandle?
+    let writerLock: FileHandle?
     /// Where the database of a new store lies until its first transaction is done.
     private var unpublished: String?
     /// The keys of records that are gone, where the current transaction has looked for them.
@@ -43,6 +43,8 @@ public final class Store {
     var fileFindings: [Finding] = []
     /// Whether records of one backup come in: each is a record of its own, though several have one local id.
     var takesBackup = false
+    /// Tables that cannot be read, of which empty ones have the place.
+    var tablesLeftOut: [Finding] = []
     /// Whether keywords that come in stand beside those that are there.
     var joinsKeywords = false
     /// Records of that backup that are alive in it, and not to be taken for others of their local id.
@@ -237,7 +239,7 @@ public final class Store {
     static func connectReader(_ path: String) throws -> SQLite {
         do {
             let database = try SQLite(path, .readOnly)
-            _ = try database.integer("SELECT value FROM counter")
+            _ = try database.integer("SELECT count(*) FROM sqlite_schema")
             return database
         } catch {
             // On a medium that cannot be written SQLite cannot make its shared memory; without a log beside the

@@ -48,6 +48,50 @@ extension StoreSchema {
     }
 }
 
+// MARK: Tables that cannot be read
+
+extension StoreSchema {
+    /// What an export asks, and what holds nothing of what people have.
+    private static let bookkeeping = [
+        "counter", "removed", "local_key", "asset_sync", "asset_pending", "witness", "awaited_file", "damaged",
+    ]
+
+    fileprivate static func unreadableBookkeeping(_ database: SQLite) throws -> [String] {
+        try bookkeeping.filter { table in
+            do { _ = try database.integer("SELECT count(*) FROM \(table) NOT INDEXED") } catch let error as BackupError
+                where error.code == .damaged
+            { return true }
+            return false
+        }
+    }
+
+    /// Puts empty tables in the place of others, for this connection only.
+    fileprivate static func standIn(for tables: [String], _ database: SQLite) throws {
+        try database.execute("PRAGMA query_only = OFF")
+        for part in try definitions() where part.name == part.table && tables.contains(part.name) {
+            try database.execute("CREATE TEMP TABLE" + part.sql.dropFirst("CREATE TABLE".count))
+        }
+        if tables.contains("witness") { try refreshWitnesses(database) }
+        try database.execute("PRAGMA query_only = ON")
+    }
+}
+
+extension Store {
+    /// One bad page of bookkeeping must not keep people from their data. For readers, before `read`.
+    func leaveOutUnreadableTables() throws {
+        guard writerLock == nil else { return }
+        // A connection that has met a bad page makes no tables any more.
+        let unreadable = try StoreSchema.unreadableBookkeeping(Store.connectReader(path))
+        guard !unreadable.isEmpty else { return }
+        try StoreSchema.standIn(for: unreadable, database)
+        tablesLeftOut = unreadable.map { table in
+            Finding(
+                .storeDamaged, .damage, path, "the table '\(table)' cannot be read; what it says is left out",
+                remedy: "keep the file; \(StoreCheck.intoNewStore)")
+        }
+    }
+}
+
 struct MissingTable {
     let name: String
     /// Whether an empty one takes its place.
