@@ -158,20 +158,3 @@ private func undoBench() throws -> Workbench {
     try bench.tool(exit: 0, "undo", "--redo")
     try bench.tool(exit: 3, "sync")
 }
-
-/// Half an answer is no success.
-@Test(arguments: [
-    ["events", "export", "-o", "-"], ["show", "b.tar", "records.jsonl"], ["export", "--format", "tar", "-o", "-"],
-])
-func aReaderThatGoesAwayEarly_isNoSuccess(_ words: [String]) throws {
-    let bench = try Workbench()
-    let event = #"{"time":"2026-01-01T08:00:00Z","type":"tuin","note":"\#(String(repeating: "x", count: 900))"}"#
-    try bench.write("e.jsonl", String(repeating: event + "\n", count: 2000))
-    try bench.tool(exit: 0, "import", "--create", "e.jsonl")
-    try bench.tool(exit: 0, "export", "-o", "b.tar")
-    let line = words.joined(separator: " ")
-    for (reader, status) in [("head -c 10", "1"), ("cat", "0")] {
-        let said = try bench.shell("{ $T \(line) && echo 0 >said || echo $? >said; } | \(reader) >/dev/null; cat said")
-        #expect(said == "\(status)\n", "\(reader)")
-    }
-}

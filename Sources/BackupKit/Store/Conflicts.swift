@@ -289,9 +289,9 @@ extension Store {
     func number(_ id: RecordID) throws {
         try database.statement(
             """
-            INSERT OR IGNORE INTO conflict_number SELECT max(last) + 1, ?, ? FROM (SELECT 0 AS last
-            UNION ALL SELECT seq FROM sqlite_sequence WHERE name = 'conflict_number'
-            UNION ALL SELECT max(id) FROM conflict_number WHERE id < ?3) WHERE last BETWEEN 0 AND ?3
+            INSERT OR IGNORE INTO conflict_number SELECT 1 + max(0,
+            ifnull((SELECT seq FROM sqlite_sequence WHERE name = 'conflict_number' AND seq BETWEEN 0 AND ?3), 0),
+            ifnull((SELECT id FROM conflict_number WHERE id <= ?3 ORDER BY id DESC LIMIT 1), 0)), ?1, ?2
             """
         ).bind(1, id.zone).bind(2, id.name).bind(3, Self.highestConflictNumber).run()
     }

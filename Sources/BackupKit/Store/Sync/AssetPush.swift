@@ -74,11 +74,17 @@ extension Synchronizer {
 
     private func send(_ asset: Asset, isOnHub: Bool) throws {
         let id = RecordID(zone: Store.assetZone, name: asset.path)
-        if try isOnHub || store.isInPlace(asset) && sendBytes(of: asset) {
-            if heldIDs.contains(id) { try store.write { try release(id) } }
-            return
+        let reason: String
+        do {
+            if try isOnHub || store.isInPlace(asset) && sendBytes(of: asset) {
+                if heldIDs.contains(id) { try store.write { try release(id) } }
+                return
+            }
+            reason = try store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder"
+        } catch let error as BackupError where error.code == .destinationFull {
+            // Records are small: they may still have room.
+            reason = "the hub has no room for its \(asset.size) bytes"
         }
-        let reason = try store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder"
         try store.write { try hold(id, .missing, reason, size: Int(clamping: asset.size)) }
     }
 

@@ -126,7 +126,9 @@ extension FileHub: Hub {
 
     private func place(of id: RecordID) throws -> (change: Int64, version: Int64)? {
         // A row whose name is too large to be read is not this one.
-        do { return try find(id, Self.place) { ($0.integer(0), $0.integer(1)) } } catch let error as BackupError
+        do {
+            return try find(id, Self.place) { ($0.integer(0), Self.version($0.integer(1), at: $0.integer(0))) }
+        } catch let error as BackupError
             where error.isTooLarge
         { return nil }
     }
@@ -135,16 +137,14 @@ extension FileHub: Hub {
         try find(id, Self.record, Self.hubRecord)
     }
 
+    /// A row is written at the place that is its version, and only ever moves behind that. Whoever believed a version from
+    /// ahead would take no later one.
+    private static func version(_ told: Int64, at place: Int64) -> Int64 { 1...max(1, place) ~= told ? told : place }
+
     /// Throws `.damaged` when the row cannot be read as it is.
     private static func hubRecord(_ row: Statement) throws -> HubRecord {
         guard [1, 2, 3, 4, 5, 6, 9].allSatisfy(row.isUTF8) else { throw BackupError(.damaged, "is not UTF-8") }
-        // A row is written at the place that is its version, and only ever moves behind that. Who believed a version from
-        // ahead would take no later one.
-        let (place, version) = (row.integer(0), row.integer(13))
-        guard version <= place else {
-            throw BackupError(.damaged, "has the version \(version), which this hub has not given yet")
-        }
-        return HubRecord(try Store.storedRecord(row).record, version: version)
+        return HubRecord(try Store.storedRecord(row).record, version: version(row.integer(13), at: row.integer(0)))
     }
 
     private func find<Result>(_ id: RecordID, _ query: Query, _ read: (Statement) throws -> Result) throws -> Result? {
