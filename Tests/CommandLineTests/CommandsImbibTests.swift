@@ -124,3 +124,28 @@ func ourOwnImbibBackup_addsNothingToTheStoreThatItCameFrom(folder: String, comma
     #expect(try JSON(parsing: again.stdoutLines.last ?? "")["writes"]?.integer == 0, "\(again.stdout)\(again.stderr)")
     #expect(try bench.tool(exit: 0, "store", "digest").stdout == before)
 }
+
+/// Its sums prove nothing of an entry that is gone.
+@Test(arguments: ["restore", "import"], [[], ["--mode", "replace"]])
+func whatAnImbibBackupHasLost_isNoReasonToRemoveIt(_ command: String, _ how: [String]) throws {
+    guard command == "restore" || how.isEmpty else { return }
+    let bench = try Workbench()
+    try bench.shell("cp -a $SAMPLES/imbib-backup-2026-03-08 whole; cp -a whole lost")
+    try bench.tool(["import", "--create", "--store", "store.db", "whole"])
+    try bench.python(
+        """
+        import json
+        text = open('lost/library.bib').read()
+        text = text[:text.rfind('@')]
+        open('lost/library.bib', 'w').write(text)
+        fold = bytearray(32)
+        for index, byte in enumerate(text.encode()): fold[index % 32] ^= byte
+        manifest = json.load(open('lost/manifest.json'))
+        manifest['fileChecksums']['library.bib'] = fold.hex()
+        json.dump(manifest, open('lost/manifest.json', 'w'))
+        """)
+    let before = try bench.digest()
+    let refused = try bench.tool([command] + how + ["lost"])
+    #expect(refused.status == 4 && refused.stderr.contains("publications instead of"), "\(refused)")
+    #expect(try bench.digest() == before)
+}

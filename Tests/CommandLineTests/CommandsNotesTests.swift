@@ -98,6 +98,61 @@ import Testing
         #expect(again.contains("of ann") && again.contains("of zoe"), "\(again)")
     }
 
+    private func texts(_ bench: Workbench, _ store: String) throws -> [String] {
+        try notes(bench, store).matches(of: /"note":"([^"]*)"/).map { String($0.1) }.sorted()
+    }
+
+    /// A note of a stranger that has only the key is nobody else's, in whatever way one of them comes again.
+    @Test(arguments: [
+        "restore zip", "restore --mode replace zip", "restore imbib", "import imbib", "import ann",
+        "import zoe/notes.json",
+        "import --only notes ann", "import --only notes zoe",
+    ])
+    func noNoteTakesThePlaceOfAnother(_ way: String) throws {
+        let bench = try Workbench()
+        try library(bench, "ann", title: "On ants", note: "of ann")
+        try library(bench, "zoe", title: "A study of whales", note: "of zoe")
+        try bench.shell("touch -d 2026-01-01 ann/*; touch -d 2026-02-01 zoe/*")
+        for order in [["zoe/notes.json", "ann"], ["ann", "zoe/notes.json"]] {
+            try bench.shell("rm -rf store.db* zip imbib")
+            for path in order { try bench.tool(["import", "--create", "--store", "store.db", path]) }
+            #expect(try texts(bench, "store.db") == ["of ann", "of zoe"], "\(order)")
+            try bench.tool(exit: 0, "export", "-o", "zip")
+            try bench.tool(["export", "--format", "imbib", "-o", "imbib"])
+            try bench.tool(way.split(separator: " ").map(String.init))
+            #expect(try texts(bench, "store.db") == ["of ann", "of zoe"], "\(order)")
+            try bench.tool(exit: 0, "restore", "--create", "--store", "n.db", "zip")
+            #expect(try texts(bench, "n.db") == ["of ann", "of zoe"], "\(order)")
+            try bench.tool(exit: 0, "verify", "zip", "--level", "deep")
+            try bench.shell("rm -rf n.db*")
+        }
+    }
+
+    @Test(arguments: [true, false])
+    func aNoteThatWasDeleted_staysSo(withItsWork: Bool) throws {
+        let bench = try Workbench()
+        try library(bench, "ann", title: "On ants", note: "of ann")
+        try bench.tool(exit: 0, "import", "--create", "ann")
+        let kinds = withItsWork ? "'Note', 'Publication'" : "'Note'"
+        let ids = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type IN (\(kinds))\"")
+        try bench.tool(["store", "delete"] + ids.split(separator: "\n").map(String.init))
+        try bench.tool("import", "ann")
+        #expect(try texts(bench, "store.db").isEmpty)
+    }
+
+    @Test func oneWorkUnderTwoKeys_hasTwoNotes_onTwoDevices() throws {
+        let bench = try Workbench()
+        try library(bench, "ann", title: "On ants", note: "first", key: "e1")
+        try bench.write("zoe/library.bib", try bench.text("ann/library.bib").replacing("{e1", with: "{e2"))
+        try bench.write("zoe/notes.json", #"[{"citeKey":"e2","note":"second"}]"#)
+        try bench.shell("touch -d 2026-01-01 ann/* zoe/*")
+        try bench.tool(exit: 0, "import", "--create", "--store", "a.db", "ann")
+        try bench.tool(exit: 0, "import", "--create", "--store", "b.db", "zoe")
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        for store in ["a.db", "b.db", "a.db"] { try bench.tool(exit: 0, "sync", "--store", store, "--hub", "hub.db") }
+        for store in ["a.db", "b.db"] { #expect(try texts(bench, store) == ["first", "second"]) }
+    }
+
     /// Nobody can tell which of the two it is about.
     @Test func twoNotesOfOneKeyInOneFile_areBothKept() throws {
         let bench = try Workbench()

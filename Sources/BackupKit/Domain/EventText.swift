@@ -20,6 +20,28 @@ enum EventText {
         return event.latestTime <= time.instant
     }
 
+    /// Two versions of an event as they are compared. A line that does not say when it was written is older than one that
+    /// does, whenever the event is. Two such lines about one time are of one age.
+    static func comparable(_ one: Record, _ other: Record) throws -> (Record, Record) {
+        guard one.type == RecordType.event, other.type == RecordType.event, !one.isDeleted, !other.isDeleted else {
+            return (one, other)
+        }
+        var (one, other) = (one, other)
+        switch (try isUndated(one), try isUndated(other)) {
+        case (true, false): one.modifiedAt = min(one.modifiedAt, other.latestTime.previous)
+        case (false, true): other.modifiedAt = min(other.modifiedAt, one.latestTime.previous)
+        case (true, true):
+            guard try time(in: Fields.parse(one.fields))?.instant == time(in: Fields.parse(other.fields))?.instant
+            else {
+                break
+            }
+            let both = min(one.modifiedAt, other.modifiedAt)
+            (one.modifiedAt, other.modifiedAt) = (both, both)
+        case (false, false): break
+        }
+        return (one, other)
+    }
+
     static func id(in fields: [Field]) -> String? {
         Fields.string("id", in: fields) ?? Fields.string("localId", in: fields)
     }

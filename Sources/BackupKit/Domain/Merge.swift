@@ -154,6 +154,7 @@ public struct MergePolicy: Sendable {
         _ existing: Record, _ incoming: Record, _ derive: ([Field], [Field], [Field]) throws -> [Field]
     ) throws -> Decision {
         if sameBytes(existing.fields, incoming.fields) { return try decideLifetime(existing, incoming) }
+        let (existing, incoming) = try EventText.comparable(existing, incoming)
         let local = try Fields.parse(existing.fields)
         let other = try Fields.parse(incoming.fields)
         let merged = try merge(existing, local, incoming, other)

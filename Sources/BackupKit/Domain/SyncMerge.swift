@@ -77,6 +77,7 @@ struct SyncMerge {
     }
 
     private func mergeFields(_ local: Record, _ hub: Record, _ base: Ancestor?) throws -> Record {
+        let (local, hub) = try EventText.comparable(local, hub)
         let (mine, theirs) = (try Side(local), try Side(hub))
         let before = try base.map { base in
             Before(values: Fields.values(try Fields.parse(base.fields)), base: base)

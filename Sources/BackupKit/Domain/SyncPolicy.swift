@@ -102,4 +102,5 @@ extension Record {
 
 extension Timestamp {
     var next: Timestamp { Timestamp(milliseconds: milliseconds + 1) }
+    var previous: Timestamp { Timestamp(milliseconds: max(milliseconds, .min + 1) - 1) }
 }

@@ -7,6 +7,8 @@ public struct IntakeResult: Sendable {
     public var protected = 0
     /// Of these, what stays deleted because it was deleted later than it was written.
     public var stayedDeleted = 0
+    /// Of the updated ones, those of which the store keeps some values that are newer.
+    public var keptNewer = 0
     /// Of the updated ones, those that were deleted.
     public var broughtBack = 0
     public var conflicts = 0
@@ -288,7 +290,10 @@ final class Intake {
             result.updated += 1
             if !outcome.wasAlive, !new.isDeleted { result.broughtBack += 1 }
             let isBack = policy == .resurrect && changes.allSatisfy { $0.before == nil } && !new.isDeleted && !overwrite
-            plan(.update, record, id: outcome.id, changes: changes, reason: isBack ? "comes back" : nil)
+            let newer = outcome.wasAlive ? namesOfNewer(in: new, than: record) : []
+            if !newer.isEmpty { result.keptNewer += 1 }
+            let keeps = newer.isEmpty ? nil : "the store keeps its newer \(newer.joined(separator: ", "))"
+            plan(.update, record, id: outcome.id, changes: changes, reason: isBack ? "comes back" : keeps)
         case .unchanged: result.unchanged += 1
         case .protect(let reason):
             result.protected += 1

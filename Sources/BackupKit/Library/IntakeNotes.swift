@@ -14,6 +14,19 @@ extension Intake {
             .allSatisfy { name, time in time <= now || !EventText.says(name, fields) }
     }
 
+    /// The fields that a record keeps although another version of it says something else.
+    func namesOfNewer(in merged: Record, than incoming: Record) -> [String] {
+        guard !overwrite, !isEdit, !merged.isDeleted, !incoming.isDeleted,
+            let mine = try? Fields.values(Fields.parse(merged.fields)), let theirs = try? Fields.parse(incoming.fields)
+        else { return [] }
+        return theirs.filter { field in
+            guard let own = mine[ByteName(field.name)], !Publication.isText(field.name),
+                !MergePolicy.setFields.contains(field.name)
+            else { return false }
+            return (try? Fields.same(own, field.value)) == false
+        }.map(\.name)
+    }
+
     /// Of two values with one time the store's stays. No time says which is right, so the other is not dropped silently.
     func noteLostTies(_ incoming: Record, _ outcome: Outcome) throws {
         let stored: Record
@@ -24,7 +37,8 @@ extension Intake {
             stored = known
         case .add, .unchanged, .protect: return
         }
-        guard !incoming.isDeleted, !stored.isDeleted, !outcome.clamped else { return }
+        guard !incoming.isDeleted, !stored.isDeleted, !outcome.clamped || isPlanned(incoming) else { return }
+        let incoming = try EventText.comparable(stored, incoming).1
         let areUndated = try !takesRecords && EventText.isUndated(incoming) && EventText.isUndated(stored)
         let mine = Dictionary(
             try Fields.parse(stored.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
@@ -51,7 +65,9 @@ extension Intake {
             Finding(
                 .protected, .warning, outcome.id.description,
                 "\(reason) other values (\(names)); the store's were kept",
-                remedy: "'backup-tool import --overwrite PATH' takes the values of the file"))
+                remedy: takesRecords || isFromImbib
+                    ? "'backup-tool restore BACKUP --match WORDS --mode replace' takes the values of the backup"
+                    : "'backup-tool import --overwrite PATH' takes the values of the file"))
     }
 
     private func isVersion(_ own: String, of field: Field) -> Bool {

@@ -323,7 +323,12 @@ struct FileIntake {
             }
         } catch let error as BackupError where error.code == .damaged { return intake.reject(name, error.message) }
         let notes = NoteIntake(intake) { key in works.map { Array(Set($0[key] ?? [])) } }
-        for entry in entries where wanted(entry.note) { try notes.take(entry.note, hasID: entry.hasID) }
+        var count: [String: Int] = [:]
+        for entry in entries where !entry.hasID { count[entry.note.localID, default: 0] += 1 }
+        for entry in entries where wanted(entry.note) {
+            let isAmongSeveral = count[entry.note.localID, default: 0] > 1
+            try notes.take(entry.note, hasID: entry.hasID, isAmongSeveral: isAmongSeveral)
+        }
     }
 
     func takeSettings(path: String, name: String, of backup: String? = nil, time: Timestamp) throws {

@@ -5,74 +5,95 @@ final class NoteIntake {
     /// Local ids, in the store, of the source's publications with a key; nil where the source has none to tell.
     private let works: (String) throws -> [String]?
     private var keys: CiteKeys?
+    private var notes: NotesOfStore?
     private var store: Store { intake.store }
 
     init(_ intake: Intake, works: @escaping (String) throws -> [String]?) {
         (self.intake, self.works) = (intake, works)
     }
 
-    func take(_ note: Record, hasID: Bool) throws {
+    /// `isAmongSeveral`: the source has other notes with that key, and does not say which is about what.
+    func take(_ note: Record, hasID: Bool, isAmongSeveral: Bool = false) throws {
         // What is in quarantine stays as it came, and what replaces the store's records is what the backup has.
         let isPlain = note.isDeleted || intake.policy == .quarantine || intake.overwrite && hasID
-        do { try intake.take(isPlain ? note : placed(note, hasID: hasID)) } catch let row as DamagedRow {
+        do { try intake.take(isPlain ? note : placed(note, hasID, isAmongSeveral)) } catch let row as DamagedRow {
             _ = try intake.refuse(note, row.inTheWay)
         }
     }
 
-    private func placed(_ note: Record, hasID: Bool) throws -> Record {
+    private func placed(_ note: Record, _ hasID: Bool, _ isAmongSeveral: Bool) throws -> Record {
         let fields = try Fields.parse(note.fields)
         guard let key = Fields.string(Store.citeKeyField, in: fields) else { return note }
-        if let named = Fields.string(Note.publication, in: fields) {
-            guard let moved = intake.newIDs[named], let work = try store.publication(moved)?.record else { return note }
-            return note.about(work, fields, id: try Note.ids(on: work)[0])
-        }
+        if let named = Fields.string(Note.publication, in: fields) { return try following(note, fields, named) }
         guard sameBytes(note.localID, Note.id(byKey: key)) else { return note }
-        let known = try works(key)
-        let named = try known ?? publications(withKey: key)
+        let said = try works(key)
+        let named = try said ?? publications(withKey: key)
+        if let known = try notesOfStore().saying(fields, of: named) { return known }
         // Notes that come alone may come before their publications: what they are called must not depend on that.
-        let isNamed = hasID || known == nil
-        guard named.count == 1, let work = try store.publication(named[0]) else {
-            return try named.count > 1 && !isNamed ? oneOfSeveral(note, fields, key) : note
-        }
-        return try placed(note, fields, on: work, isNamed: isNamed)
+        if hasID || said?.isEmpty != false { return try byKey(note, fields, named) }
+        guard named.count == 1, !isAmongSeveral else { return oneOfSeveral(note, fields, key) }
+        return try placed(note, fields, on: named[0])
     }
 
-    /// The note as the one that the store has on that publication, or as a new one.
-    private func placed(
-        _ note: Record, _ fields: [Field], on work: Store.StoredRecord, isNamed: Bool
-    ) throws -> Record {
-        var free: String?
-        for id in try Note.ids(on: work.record) {
-            guard let known = try store.note(id) else {
-                free = free ?? id
-                continue
-            }
-            if try known.isDeleted || isAbout(work.record.localID, known) {
-                return note.about(work.record, fields, id: id)
-            }
+    /// A note that knows its publication, which may have another id here.
+    private func following(_ note: Record, _ fields: [Field], _ named: String) throws -> Record {
+        guard let moved = intake.newIDs[named] else { return note }
+        let moving = note.setting(Note.publication, to: moved, in: fields)
+        // An id that an app has given says nothing of the work.
+        guard DeterministicID.isMade(note.localID), let work = try store.publication(moved) else { return moving }
+        return try moving.identified(as: knownID(on: work) ?? Note.ids(on: work.record)[0])
+    }
+
+    /// A note that keeps the id of its key, unless the store has somebody else's note under that.
+    private func byKey(_ note: Record, _ fields: [Field], _ named: [String]) throws -> Record {
+        guard let known = try store.note(note.localID), !known.isDeleted, !named.isEmpty else { return note }
+        let work = named.count == 1 ? try store.publication(named[0]) : nil
+        if try work.map({ try mayBe(known, on: $0) }) ?? false { return note }
+        let free = try work.flatMap { work in try Note.ids(on: work.record).first { try store.note($0) == nil } }
+        guard let work, let free else {
+            return oneOfSeveral(note, fields, Fields.string(Store.citeKeyField, in: fields) ?? "")
         }
+        return note.setting(Note.publication, to: work.record.localID, in: fields).identified(as: free)
+    }
+
+    /// A note beside its only publication: the one that the store has on that, or a new one.
+    private func placed(_ note: Record, _ fields: [Field], on localID: String) throws -> Record {
+        let about = note.setting(Note.publication, to: localID, in: fields)
         let known = try store.note(note.localID)
-        if try known.map({ try mayBe($0, on: work) }) ?? isNamed { return note }
-        return free.map { note.about(work.record, fields, id: $0) } ?? note
+        guard let work = try store.publication(localID) else {
+            // The publication stays deleted, and so does its note. A tombstone may say its listing in place of its local id.
+            let buried = try store.soundRecords(localID: localID).map(\.record.id.name)
+            let ids = (buried + [localID]).map { Note.id(on: $0) }
+            return known == nil ? about.identified(as: try ids.first { try store.note($0) != nil } ?? ids[0]) : note
+        }
+        if let known = try knownID(on: work) { return about.identified(as: known) }
+        if try known.map({ try mayBe($0, on: work) }) ?? false { return note }
+        let free = try Note.ids(on: work.record).first { try store.note($0) == nil }
+        return free.map { about.identified(as: $0) } ?? note
     }
 
-    private func isAbout(_ work: String, _ note: Record) throws -> Bool {
-        try Fields.string(Note.publication, in: Fields.parse(note.fields)) == work
+    /// The id of the note that an import has made on that publication, also of one that was deleted since.
+    private func knownID(on work: Store.StoredRecord) throws -> String? {
+        if let id = try notesOfStore().ids[work.record.localID] { return id }
+        return try Note.ids(on: work.record).first { try store.note($0)?.isDeleted == true }
     }
 
     /// Whether a note that goes by its key may be one on that publication: nobody else had the key here.
     private func mayBe(_ note: Record, on work: Store.StoredRecord) throws -> Bool {
         if note.isDeleted { return try store.wasHere(work) }
         guard let key = Fields.string(Store.citeKeyField, in: try Fields.parse(note.fields)) else { return true }
-        let holders = try publications(withKey: key, before: true)
-        return holders.isEmpty || holders.contains(work.record.localID)
+        return try publications(withKey: key, before: true) == [work.record.localID]
     }
 
     /// Of several publications with its key a note may be about any. It is told from another one by what it says.
-    private func oneOfSeveral(_ note: Record, _ fields: [Field], _ key: String) throws -> Record {
-        if let known = try store.note(note.localID), try Fields.same(known.fields, note.fields) { return note }
-        let text = Fields.string("note", in: fields) ?? ""
-        return note.identified(as: DeterministicID.make(RecordType.note, key, text))
+    private func oneOfSeveral(_ note: Record, _ fields: [Field], _ key: String) -> Record {
+        note.identified(as: DeterministicID.make(RecordType.note, key, Fields.string("note", in: fields) ?? ""))
+    }
+
+    private func notesOfStore() throws -> NotesOfStore {
+        let known = try notes ?? NotesOfStore(store)
+        notes = known
+        return known
     }
 
     private func publications(withKey key: String, before: Bool = false) throws -> [String] {
@@ -82,9 +103,48 @@ final class NoteIntake {
     }
 }
 
-extension Record {
-    /// A note, as one on that publication.
-    fileprivate func about(_ work: Record, _ fields: [Field], id: String) -> Record {
-        setting(Note.publication, to: work.localID, in: fields).identified(as: id)
+/// What the living notes of a store are about, as it was when somebody asked first.
+private struct NotesOfStore {
+    private struct Known {
+        let localID: String
+        let key: String?
+        let publication: String?
+    }
+
+    /// Ids of the notes that imports have made, by the local ids of their publications.
+    private(set) var ids: [String: String] = [:]
+    private var byText: [UInt64: [Known]] = [:]
+    private let store: Store
+
+    init(_ store: Store) throws {
+        self.store = store
+        var (ids, byText) = ([String: String](), [UInt64: [Known]]())
+        try store.forEachLive(type: RecordType.note) { stored in
+            let localID = stored.record.localID
+            guard let fields = try store.ifReadable({ try Fields.parse(stored.record.fields) }) else { return }
+            let publication = Fields.string(Note.publication, in: fields)
+            if let publication, DeterministicID.isMade(localID) {
+                ids[publication] = min(ids[publication] ?? localID, localID)
+            }
+            let key = Fields.string(Store.citeKeyField, in: fields)
+            byText[Self.text(fields, store), default: []].append(
+                Known(localID: localID, key: key, publication: publication))
+        }
+        (self.ids, self.byText) = (ids, byText)
+    }
+
+    private static func text(_ fields: [Field], _ store: Store) -> UInt64 {
+        store.hasher.text(Fields.string("note", in: fields) ?? "")
+    }
+
+    /// The store's note that says the same of one of these works, or under the same key.
+    func saying(_ fields: [Field], of works: [String]) throws -> Record? {
+        let key = Fields.string(Store.citeKeyField, in: fields)
+        let found = byText[Self.text(fields, store), default: []].first { known in
+            known.publication.map(works.contains) ?? false || known.key == key
+        }
+        guard let found, let note = try store.note(found.localID), !note.isDeleted else { return nil }
+        return try Fields.string("note", in: Fields.parse(note.fields)) == Fields.string("note", in: fields)
+            ? note : nil
     }
 }

@@ -105,7 +105,8 @@ public enum Restorer {
         ) { entry in
             layout.role(of: entry.path) != .attachment || wantsAssets
         }
-        let findings = (layout.findings + layout.gaps(options.kinds) + judge(layout, staged)).withoutRepeats
+        let findings = try (layout.findings + layout.gaps(options.kinds) + judge(layout, staged, in: folder))
+            .withoutRepeats
         let damage = findings.filter { $0.severity == .damage }
         if !damage.isEmpty, !options.allowDamage {
             let more = damage.count > 1 ? " (and \(damage.count - 1) more)" : ""
@@ -118,21 +119,6 @@ public enum Restorer {
         return Prepared(
             path: path, layout: layout, folder: folder, staged: staged, findings: findings,
             time: time(of: layout, staged))
-    }
-
-    private static func judge(_ layout: OpenedLayout, _ staged: Staging.Result) -> [Finding] {
-        var findings = staged.findings
-        if case .imbib(let manifest) = layout.manifest {
-            return findings
-                + ContentCheck.compare(manifest, staged.folds, layout).filter { !staged.damaged.contains($0.subject) }
-        }
-        guard !layout.expected.isEmpty else { return findings }
-        let tally = CarrierCheck.Tally(expected: layout.expected, progress: .none)
-        for entry in layout.entries where !staged.damaged.contains(entry.path) {
-            tally.seen(entry, staged.files[entry.path]?.digest)
-        }
-        findings += tally.finish().filter { !staged.damaged.contains($0.subject) }
-        return findings
     }
 
     private static func time(of layout: OpenedLayout, _ staged: Staging.Result) -> Timestamp {
@@ -306,7 +292,7 @@ public enum Restorer {
             let staged = try Staging.extract(
                 layout, into: folder, progress: options.progress, folding: layout.isImbib)
             let gaps = layout.gaps(Set(Kind.allCases))
-            var findings = (layout.findings + gaps + judge(layout, staged)).withoutRepeats
+            var findings = try (layout.findings + gaps + judge(layout, staged, in: folder)).withoutRepeats
             if case .none = layout.manifest, findings.isEmpty { findings = [OpenedLayout.withoutManifest(path)] }
             let damage = findings.filter { $0.severity == .damage }
             if let first = damage.first, !options.allowDamage {

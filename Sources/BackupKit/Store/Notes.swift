@@ -5,12 +5,16 @@ enum Note {
 
     static func id(byKey key: String) -> String { DeterministicID.make(RecordType.note, key) }
 
+    static func id(on publication: String) -> String {
+        DeterministicID.make(RecordType.note, RecordType.publication, publication)
+    }
+
     /// The ids that a note on a publication may have, best first: two devices may know a work by two ids, and one work may
     /// stand in a library twice.
     static func ids(on publication: Record) throws -> [String] {
         let work = try WorkID(publication)
         let names = publication.localID == work.legacy ? [work.first, publication.localID] : [publication.localID]
-        return names.map { DeterministicID.make(RecordType.note, publication.type, $0) }
+        return names.map { id(on: $0) }
     }
 }
 
@@ -59,7 +63,12 @@ extension Store {
                 Fields.string(Note.publication, in: fields) == old
             else { continue }
             let moved = note.setting(Note.publication, to: new, in: fields)
-            try rewrite(StoredRecord(change: change, record: note), as: moved)
+            let id = Note.id(on: new)
+            if sameBytes(note.localID, Note.id(on: old)), try self.note(id) == nil {
+                try reidentify(change, note, to: moved.identified(as: id))
+            } else {
+                try rewrite(StoredRecord(change: change, record: note), as: moved)
+            }
         }
     }
 }

@@ -371,6 +371,7 @@ public final class Statement {
         return bytes.isEmpty ? "" : String(validating: bytes, as: UTF8.self)
     }
 
+    func isInteger(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_INTEGER }
     public func isNull(_ column: Int32) -> Bool { sqlite3_column_type(handle, column) == SQLITE_NULL }
     public func integer(_ column: Int32) -> Int64 { sqlite3_column_int64(handle, column) }
     public func optionalInteger(_ column: Int32) -> Int64? { isNull(column) ? nil : integer(column) }

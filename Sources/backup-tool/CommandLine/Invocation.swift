@@ -79,7 +79,12 @@ struct Invocation: Sendable {
             try LocalPath.check(named)
             return named
         }
-        return try environment.store(option: nil, configuration: configuration())
+        let path = try environment.store(option: nil, configuration: configuration())
+        // Commands that know no profiles would reach another store.
+        if isDeclared(Option.profile.name), value(Option.profile.name) != nil {
+            output.advice.carry(Option.store.name, path, isOfProfile: true)
+        }
+        return path
     }
 
     /// Refuses to make a folder whose name ends like a file's. What lies there already is judged elsewhere.

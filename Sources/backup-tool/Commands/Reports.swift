@@ -40,13 +40,14 @@ extension Invocation {
                 output.say("  'backup-tool conflicts list' lists the conflicts")
             }
             output.note(result.sentence(of: what, dryRun: dryRun))
-            if result.protected > 0, !dryRun, !output.isVerbose {
+            if result.protected + result.keptNewer > 0, !dryRun, !output.isVerbose {
                 var advice = "--verbose says why"
                 if what == "import" { advice += ", --overwrite takes it all the same" }
                 if what == "restore", result.stayedDeleted > 0 {
                     advice += ", --resurrect brings back what was deleted"
                 }
-                output.note("What is protected stays as the store has it: \(advice).")
+                let which = result.protected > 0 ? "is protected" : "is newer"
+                output.note("What \(which) stays as the store has it: \(advice).")
             }
             if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
         }
@@ -115,6 +116,7 @@ extension IntakeResult {
         part(added, "added")
         part(broughtBack, "brought back")
         part(updated - broughtBack, "updated")
+        part(keptNewer, keptNewer == 1 ? "keeps newer values" : "keep newer values")
         part(kept, "also restored on other devices")
         part(quarantined, "put in quarantine")
         part(removed, "removed")
@@ -145,6 +147,7 @@ extension IntakeResult {
         [
             "message_type": .string(what), "dryRun": .bool(dryRun), "read": .int(read), "added": .int(added),
             "updated": .int(updated), "unchanged": .int(unchanged), "protected": .int(protected),
+            "keptNewer": .int(keptNewer),
             "conflicts": .int(conflicts), "rejected": .int(rejected), "removed": .int(removed), "kept": .int(kept),
             "quarantined": .int(quarantined),
             "attachments": [

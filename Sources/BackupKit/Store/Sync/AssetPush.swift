@@ -187,6 +187,10 @@ extension Synchronizer {
                         try hold(items[index].record.id, .permission, reason)
                     }
                     for conflict in conflicts { try apply(conflict) }
+                    let bases = Dictionary(left.map { ($0.path, $0.base) }, uniquingKeysWith: { first, _ in first })
+                    // A hub's numbers grow: one that is behind what it gave out has another history.
+                    let isBehind = conflicts.contains { $0.version < (bases[$0.record.id.name] ?? nil) ?? 0 }
+                    if isBehind { throw HubError.tokenUnknown }
                     try hear(of: head)
                 }
                 let settled = Set(conflicts.map(\.record.id.name))

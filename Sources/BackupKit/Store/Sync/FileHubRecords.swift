@@ -144,6 +144,8 @@ extension FileHub: Hub {
     /// Throws `.damaged` when the row cannot be read as it is.
     private static func hubRecord(_ row: Statement) throws -> HubRecord {
         guard [1, 2, 3, 4, 5, 6, 9].allSatisfy(row.isUTF8) else { throw BackupError(.damaged, "is not UTF-8") }
+        let numbers = [0, 7, 8, 10, 11].allSatisfy(row.isInteger) && (row.isNull(12) || row.isInteger(12))
+        guard numbers else { throw BackupError(.damaged, "has a text where a number belongs") }
         return HubRecord(try Store.storedRecord(row).record, version: version(row.integer(13), at: row.integer(0)))
     }
 

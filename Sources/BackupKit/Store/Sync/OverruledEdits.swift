@@ -109,11 +109,12 @@ extension Synchronizer {
     func reportOverruled() {
         for overruled in overruled {
             let id = overruled.edit.id.description
+            let named = overruled.reason == .asOld ? overruled.envelope.description : id
             let way = overruled.reason == .asOld ? "takes the one in quarantine" : "brings it back"
             result.findings.append(
                 Finding(
                     .protected, .warning, id, overruled.reason.message,
-                    remedy: TypedCommand.quoted("store enable-cloud", [id]) + " \(way) on all devices"))
+                    remedy: TypedCommand.quoted("store enable-cloud", [named]) + " \(way) on all devices"))
         }
     }
 }

@@ -197,8 +197,10 @@ extension Store {
         try follow(change, to: next)
         try database.statement("UPDATE batch_record SET name = NULL, local_id = ?, row_hash = NULL WHERE after = ?")
             .bind(1, record.localID).bind(2, next).run()
-        try moveMemory(of: old, to: record.localID)
-        if record.type == RecordType.publication { try moveNotes(of: old.localID, to: record.localID) }
+        if record.type == RecordType.publication {
+            try moveMemory(of: old, to: record.localID)
+            try moveNotes(of: old.localID, to: record.localID)
+        }
         try dropAncestor(old.id)
         if record.isDeleted, try isPurged(old) { try markPurged(record) }
         try release(old.id)
