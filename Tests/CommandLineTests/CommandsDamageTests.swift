@@ -216,3 +216,28 @@ func aSmallArchiveThatIsCutOff_givesWhatIsInFrontOfTheCut(_ format: String) thro
     #expect(restored.stderr.contains("no file of it can be read"), "\(restored.stderr)")
     #expect(try !bench.exists("new.db"))
 }
+
+/// A zip that is cut off in any of its files gives back those in front of it, the empty ones and the stored ones, too.
+@Test(arguments: [true, false])
+func aZipThatIsCutOff_givesBackWhatLiesInFrontOfTheCut(hasRecords: Bool) throws {
+    let bench = try Workbench()
+    if hasRecords { try bench.importSamples() } else { try bench.tool("store", "init") }
+    try bench.shell("mkdir a && for i in 1 2 3; do head -c 90000 /dev/urandom > a/f$i.pdf; done")
+    try bench.tool("import", "--attachments", "a")
+    try bench.tool("export", "-o", "whole.zip")
+    let entries = try bench.shell(
+        """
+        python3 -c "import zipfile
+        for entry in zipfile.ZipFile('whole.zip').infolist(): print(entry.header_offset, entry.filename)"
+        """
+    ).split(separator: "\n").map { $0.split(separator: " ", maxSplits: 1) }
+    for (number, entry) in entries.enumerated().dropFirst() {
+        let cut = try #require(Int(entry[0])) + 60
+        try bench.shell("rm -rf out; head -c \(cut) whole.zip > cut.zip")
+        let told = try bench.tool("restore", "cut.zip", "--to", "out", "--allow-damage")
+        #expect(told.status == 3, "\(entry): \(told)")
+        let back = Set(try bench.files("out"))
+        let missing = entries[..<number].map { String($0[1]) }.filter { !back.contains($0) }
+        #expect(missing.isEmpty, "\(entry): \(missing)")
+    }
+}

@@ -82,4 +82,24 @@ import Testing
             try bench.tool(words: words + Self.which, exit: 0)
         }
     }
+
+    @Test func whatAMessagePrints_reachesTheStoreOfTheProfile() throws {
+        let bench = try Workbench()
+        try bench.write("c.toml", "store = 'main.db'\n[profile.papers]\nstore = 'papers.db'\n")
+        try bench.write("main.bib", "@misc{m, title={Main}}\n")
+        try bench.write("papers.bib", "@misc{p, title={Paper}}\n")
+        for name in ["main", "papers"] {
+            try bench.tool(exit: 0, "import", "--create", "--store", "\(name).db", "\(name).bib")
+        }
+        let digest = try bench.digest("main.db")
+        try bench.tool(exit: 0, "export", "--store", "papers.db", "-o", "p.zip")
+        try bench.shell("rm -r papers.db*")
+        let words = ["restore", "-v", "p.zip", "--config", "c.toml", "--profile", "papers"]
+        let told = try runProcess(
+            [try productsDirectory() + "/backup-tool"] + words, environment: testEnvironment([:]), in: bench.folder)
+        #expect(told.status == 0, "\(told)")
+        try bench.shell(try Self.typed("undo", in: told.stderr, folder: bench.folder))
+        #expect(try bench.digest("main.db") == digest)
+        #expect(try bench.shell("sqlite3 papers.db 'SELECT count(*) FROM record'") == "0\n")
+    }
 }

@@ -57,9 +57,8 @@ struct CutZip: CarrierReader {
         mutating func next() throws -> Entry? {
             guard try unpacker.next() else { return nil }
             let stored = try StoredName(unpacker.name)
-            guard let size = stored.isFolder ? 0 : unpacker.size else {
-                throw BackupError(.damaged, "its size was in the part that is lost", at: stored.path)
-            }
+            // An empty file has no size in front of it. One whose size is in the part that is lost is longer than that.
+            let size = stored.isFolder ? 0 : unpacker.size ?? 0
             let info = EntryInfo(path: stored.path, size: size, modified: unpacker.modified)
             if stored.path != "." { try meter.admit(info, isFolder: stored.isFolder) }
             try limits.checkRatio(unpacked: meter.totalBytes, packed: fileSize, at: stored.path)

@@ -145,7 +145,10 @@ struct OpenedLayout: Sendable {
         guard let entry = entries.first(where: { $0.path == path }) else {
             return [Finding(.entryMissing, .damage, path, "is missing")]
         }
-        let bytes = try contents(of: path, size: entry.size, reader)
+        let bytes: [UInt8]
+        do { bytes = try contents(of: path, size: entry.size, reader) } catch let error as BackupError
+            where error.code == .damaged
+        { return [Finding(.entryDamaged, .damage, path, error.message)] }
         expected[ChecksumFile.fileName] = FileFacts(size: entry.size, digest: bytes.withUnsafeBytes(SHA256Digest.of))
         guard let sums = ChecksumFile.parse(bytes) else {
             return [Finding(.malformed, .damage, path, "is not a list of checksums")]
@@ -166,7 +169,11 @@ struct OpenedLayout: Sendable {
         _ prefix: String, _ entries: [EntryInfo], _ reader: any CarrierReader
     ) throws -> [String: FileFacts] {
         guard let entry = entries.first(where: { $0.path == prefix + ChecksumFile.fileName }) else { return [:] }
-        let bytes = try contents(of: entry.path, size: entry.size, reader)
+        let bytes: [UInt8]
+        // Whoever reads the files names it.
+        do { bytes = try contents(of: entry.path, size: entry.size, reader) } catch let error as BackupError
+            where error.code == .damaged
+        { return [:] }
         guard let sums = ChecksumFile.parse(bytes) else { return [:] }
         let sizes = Dictionary(entries.map { ($0.path, $0.size) }, uniquingKeysWith: { first, _ in first })
         var expected = Dictionary(
