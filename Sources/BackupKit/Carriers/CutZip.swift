@@ -57,7 +57,7 @@ struct CutZip: CarrierReader {
         mutating func next() throws -> Entry? {
             guard try unpacker.next() else { return nil }
             let stored = try StoredName(unpacker.name)
-            // An empty file has no size in front of it. One whose size is in the part that is lost is longer than that.
+            // The header of an empty file has no size. A longer file whose size is lost is reported when it is read.
             let size = stored.isFolder ? 0 : unpacker.size ?? 0
             let info = EntryInfo(path: stored.path, size: size, modified: unpacker.modified)
             if stored.path != "." { try meter.admit(info, isFolder: stored.isFolder) }

@@ -13,11 +13,14 @@ enum EventText {
 
     /// Whether the line of an event does not say when it was edited last. The event's own time stands for that, and an event
     /// that is moved to an earlier one is no older.
-    static func isUndated(_ event: Record) throws -> Bool {
-        guard event.type == RecordType.event else { return false }
+    static func isUndated(_ event: Record) throws -> Bool { try undatedTime(of: event) != nil }
+
+    /// When an event was whose line is undated; nil of all others.
+    private static func undatedTime(of event: Record) throws -> Timestamp? {
+        guard event.type == RecordType.event else { return nil }
         let fields = try Fields.parse(event.fields)
-        guard !says("modified_at", fields), let time = time(in: fields) else { return false }
-        return event.latestTime <= time.instant
+        guard !says("modified_at", fields), let time = time(in: fields) else { return nil }
+        return event.latestTime <= time.instant ? time.instant : nil
     }
 
     /// Two versions of an event as they are compared. A line that does not say when it was written is older than one that
@@ -27,17 +30,13 @@ enum EventText {
             return (one, other)
         }
         var (one, other) = (one, other)
-        switch (try isUndated(one), try isUndated(other)) {
-        case (true, false): one.modifiedAt = min(one.modifiedAt, other.latestTime.previous)
-        case (false, true): other.modifiedAt = min(other.modifiedAt, one.latestTime.previous)
-        case (true, true):
-            guard try time(in: Fields.parse(one.fields))?.instant == time(in: Fields.parse(other.fields))?.instant
-            else {
-                break
-            }
+        switch (try undatedTime(of: one), try undatedTime(of: other)) {
+        case (_?, nil): one.modifiedAt = min(one.modifiedAt, other.latestTime.previous)
+        case (nil, _?): other.modifiedAt = min(other.modifiedAt, one.latestTime.previous)
+        case (let mine?, let theirs?) where mine == theirs:
             let both = min(one.modifiedAt, other.modifiedAt)
             (one.modifiedAt, other.modifiedAt) = (both, both)
-        case (false, false): break
+        default: break
         }
         return (one, other)
     }

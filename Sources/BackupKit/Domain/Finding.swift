@@ -107,7 +107,7 @@ public struct Finding: Sendable, Equatable, Hashable {
             .keptAsWritten, .entryUnexpected, .untidy,
             // --schema asks for it.
             .defaultFilled,
-            // A sync keeps times that are ahead as they are, and goes on after them.
+            // A sync keeps a time that is ahead of this device's clock.
             .clockSkew,
             // What a comparison of schemas found to be in order.
             .schemaInvalid, .schemaVersion,

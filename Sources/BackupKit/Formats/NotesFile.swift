@@ -37,9 +37,7 @@ public enum NotesFile {
                 fields: Fields.text(fields),
                 createdAt: text("createdAt").flatMap { Timestamp(iso8601: $0) } ?? modified, modifiedAt: modified)
             let id = text("localId")
-            entries.append(
-                Entry(
-                    note: note.identified(as: id ?? DeterministicID.make(RecordType.note, key)), hasID: id != nil))
+            entries.append(Entry(note: note.identified(as: id ?? Note.id(byKey: key)), hasID: id != nil))
         }
         try scanner.expectEnd()
         return entries

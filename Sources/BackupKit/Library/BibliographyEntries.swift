@@ -111,8 +111,8 @@ extension BibliographyIntake {
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
     }
 
-    /// Whether a keyword that is not in the file may be one that somebody else has added: the store's keywords are none
-    /// that this file has brought, and what it says now it has not said before.
+    /// Whether the stored keywords may hold some that came from elsewhere: this file has not brought the stored value, and
+    /// its own value is new.
     private func mayLackKeywords(_ match: Match, _ incoming: [Field], _ state: FileState) -> Bool {
         guard state.realPath != nil, !state.isExport,
             let stored = match.fields.first(where: { $0.name == Keywords.field }),

@@ -195,7 +195,7 @@ final class EventReader {
     private func event(
         _ id: UnsafeRawBufferPointer, _ created: Timestamp, _ modified: Timestamp, _ line: UnsafeRawBufferPointer
     ) -> Event {
-        // An event that is still to come was written by now, and nothing that is written after it is as late as it is.
+        // A future event was written by now. Its own time must not move the store's clock ahead.
         Event(
             id: id, createdAt: min(created, now), modifiedAt: min(modified, now), key: hasher.key(id),
             content: hasher.content(kind, name: id, fields: line),

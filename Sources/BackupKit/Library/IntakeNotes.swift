@@ -14,17 +14,21 @@ extension Intake {
             .allSatisfy { name, time in time <= now || !EventText.says(name, fields) }
     }
 
-    /// The fields that a record keeps although another version of it says something else.
+    /// The names of the fields in which the store keeps its own value over a different incoming one.
     func namesOfNewer(in merged: Record, than incoming: Record) -> [String] {
-        guard !overwrite, !isEdit, !merged.isDeleted, !incoming.isDeleted,
-            let mine = try? Fields.values(Fields.parse(merged.fields)), let theirs = try? Fields.parse(incoming.fields)
-        else { return [] }
-        return theirs.filter { field in
+        guard !overwrite, !isEdit, !merged.isDeleted, !incoming.isDeleted else { return [] }
+        return (try? differing(incoming, from: merged).map(\.field.name)) ?? []
+    }
+
+    /// The fields of which two versions hold different values, with the stored value. What is derived or joined is left out.
+    private func differing(_ incoming: Record, from stored: Record) throws -> [(field: Field, own: String)] {
+        let mine = Fields.values(try Fields.parse(stored.fields))
+        return try Fields.parse(incoming.fields).compactMap { field in
             guard let own = mine[ByteName(field.name)], !Publication.isText(field.name),
-                !MergePolicy.setFields.contains(field.name)
-            else { return false }
-            return (try? Fields.same(own, field.value)) == false
-        }.map(\.name)
+                !MergePolicy.setFields.contains(field.name), try !Fields.same(own, field.value)
+            else { return nil }
+            return (field, own)
+        }
     }
 
     /// Of two values with one time the store's stays. No time says which is right, so the other is not dropped silently.
@@ -40,11 +44,8 @@ extension Intake {
         guard !incoming.isDeleted, !stored.isDeleted, !outcome.clamped || isPlanned(incoming) else { return }
         let incoming = try EventText.comparable(stored, incoming).1
         let areUndated = try !takesRecords && EventText.isUndated(incoming) && EventText.isUndated(stored)
-        let mine = Dictionary(
-            try Fields.parse(stored.fields).map { ($0.name, $0.value) }, uniquingKeysWith: { first, _ in first })
-        let lost = try Fields.parse(incoming.fields).filter { field in
-            guard let own = mine[field.name], !Publication.isText(field.name),
-                !MergePolicy.setFields.contains(field.name), try !Fields.same(own, field.value),
+        let lost = try differing(incoming, from: stored).filter { field, own in
+            guard
                 // The id that both go by, in capitals or not.
                 !["id", "localId"].contains(field.name) || !isOneID(own, field.value),
                 // A file that lies beside another one of its name here.
@@ -56,7 +57,7 @@ extension Intake {
             return areUndated || (incoming.fieldTimes[field.name] ?? incoming.modifiedAt) >= ownTime
         }
         guard !lost.isEmpty else { return }
-        let names = lost.map(\.name).joined(separator: ", ")
+        let names = lost.map(\.field.name).joined(separator: ", ")
         let reason =
             areUndated && incoming.modifiedAt != stored.modifiedAt
             ? "has no 'modified_at' that shows it to be newer than the store's version, but it has"

@@ -170,7 +170,7 @@ struct OpenedLayout: Sendable {
     ) throws -> [String: FileFacts] {
         guard let entry = entries.first(where: { $0.path == prefix + ChecksumFile.fileName }) else { return [:] }
         let bytes: [UInt8]
-        // Whoever reads the files names it.
+        // The damage is reported when the files are read.
         do { bytes = try contents(of: entry.path, size: entry.size, reader) } catch let error as BackupError
             where error.code == .damaged
         { return [:] }

@@ -16,12 +16,14 @@ final class NoteIntake {
     func take(_ note: Record, hasID: Bool, isAmongSeveral: Bool = false) throws {
         // What is in quarantine stays as it came, and what replaces the store's records is what the backup has.
         let isPlain = note.isDeleted || intake.policy == .quarantine || intake.overwrite && hasID
-        do { try intake.take(isPlain ? note : placed(note, hasID, isAmongSeveral)) } catch let row as DamagedRow {
+        do { try intake.take(isPlain ? note : placed(note, hasID: hasID, isAmongSeveral: isAmongSeveral)) } catch let
+            row as DamagedRow
+        {
             _ = try intake.refuse(note, row.inTheWay)
         }
     }
 
-    private func placed(_ note: Record, _ hasID: Bool, _ isAmongSeveral: Bool) throws -> Record {
+    private func placed(_ note: Record, hasID: Bool, isAmongSeveral: Bool) throws -> Record {
         let fields = try Fields.parse(note.fields)
         guard let key = Fields.string(Store.citeKeyField, in: fields) else { return note }
         if let named = Fields.string(Note.publication, in: fields) { return try following(note, fields, named) }
@@ -31,7 +33,7 @@ final class NoteIntake {
         if let known = try notesOfStore().saying(fields, of: named) { return known }
         // Notes that come alone may come before their publications: what they are called must not depend on that.
         if hasID || said?.isEmpty != false { return try byKey(note, fields, named) }
-        guard named.count == 1, !isAmongSeveral else { return oneOfSeveral(note, fields, key) }
+        guard named.count == 1, !isAmongSeveral else { return oneOfSeveral(note, fields) }
         return try placed(note, fields, on: named[0])
     }
 
@@ -50,9 +52,7 @@ final class NoteIntake {
         let work = named.count == 1 ? try store.publication(named[0]) : nil
         if try work.map({ try mayBe(known, on: $0) }) ?? false { return note }
         let free = try work.flatMap { work in try Note.ids(on: work.record).first { try store.note($0) == nil } }
-        guard let work, let free else {
-            return oneOfSeveral(note, fields, Fields.string(Store.citeKeyField, in: fields) ?? "")
-        }
+        guard let work, let free else { return oneOfSeveral(note, fields) }
         return note.setting(Note.publication, to: work.record.localID, in: fields).identified(as: free)
     }
 
@@ -85,9 +85,10 @@ final class NoteIntake {
         return try publications(withKey: key, before: true) == [work.record.localID]
     }
 
-    /// Of several publications with its key a note may be about any. It is told from another one by what it says.
-    private func oneOfSeveral(_ note: Record, _ fields: [Field], _ key: String) -> Record {
-        note.identified(as: DeterministicID.make(RecordType.note, key, Fields.string("note", in: fields) ?? ""))
+    /// A note may belong to any of several publications with its key. Its text tells it from other notes.
+    private func oneOfSeveral(_ note: Record, _ fields: [Field]) -> Record {
+        let (key, text) = (Fields.string(Store.citeKeyField, in: fields), Fields.string("note", in: fields))
+        return note.identified(as: DeterministicID.make(RecordType.note, key ?? "", text ?? ""))
     }
 
     private func notesOfStore() throws -> NotesOfStore {

@@ -63,10 +63,11 @@ final class CiteKeys {
         let arrival: Arrival
     }
 
-    private func live(_ key: String) throws -> [Store.StoredRecord] {
-        try holders[key, default: []].compactMap { id in
+    /// Live publications with that key, whatever its case.
+    func live(_ key: String) throws -> [Store.StoredRecord] {
+        try holders(of: key).compactMap { id in
             guard let stored = try store.ifSound({ try store.record(id) }) ?? nil, !stored.record.isDeleted,
-                Self.key(of: stored.record)?.lowercased() == key
+                Self.key(of: stored.record)?.lowercased() == key.lowercased()
             else { return nil }
             return stored
         }

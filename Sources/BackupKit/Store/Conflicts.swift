@@ -285,7 +285,7 @@ extension Store {
         }
     }
 
-    /// Gives a conflict a number for people to type: the next one, whatever a damaged row says of the last.
+    /// Gives a conflict the next number, for people to type. A number that a damaged row has made too large is ignored.
     func number(_ id: RecordID) throws {
         try database.statement(
             """

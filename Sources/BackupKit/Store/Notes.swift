@@ -1,23 +1,4 @@
-/// A note on a publication. It belongs to the work, whatever its cite key: strangers share keys, and keys change.
-enum Note {
-    /// The local id of its publication. Notes of older versions, and of other apps, name a cite key alone.
-    static let publication = "publication"
-
-    static func id(byKey key: String) -> String { DeterministicID.make(RecordType.note, key) }
-
-    static func id(on publication: String) -> String {
-        DeterministicID.make(RecordType.note, RecordType.publication, publication)
-    }
-
-    /// The ids that a note on a publication may have, best first: two devices may know a work by two ids, and one work may
-    /// stand in a library twice.
-    static func ids(on publication: Record) throws -> [String] {
-        let work = try WorkID(publication)
-        let names = publication.localID == work.legacy ? [work.first, publication.localID] : [publication.localID]
-        return names.map { id(on: $0) }
-    }
-}
-
+/// The notes of a store, and the publications that they belong to.
 extension Store {
     /// The note under a local id, be it deleted.
     func note(_ localID: String) throws -> Record? {
@@ -28,15 +9,12 @@ extension Store {
         try soundRecords(localID: localID).first { $0.record.type == RecordType.publication && !$0.record.isDeleted }
     }
 
-    /// Local ids of the live publications with that very cite key; `before`: of those that the batch has not brought.
+    /// Local ids of the live publications with that very cite key; `before`: without those that the running batch has added.
     func publications(withKey key: String, among keys: CiteKeys, before: Bool = false) throws -> [String] {
-        try keys.holders(of: key).sorted().compactMap { id in
-            guard let stored = try ifSound({ try record(id) }) ?? nil, !stored.record.isDeleted,
-                CiteKeys.key(of: stored.record).map({ sameBytes($0, key) }) == true,
-                try !before || wasHere(stored)
-            else { return nil }
-            return stored.record.localID
-        }
+        try keys.live(key).filter { stored in
+            guard let own = CiteKeys.key(of: stored.record), sameBytes(own, key) else { return false }
+            return try !before || wasHere(stored)
+        }.map(\.record.localID)
     }
 
     /// Whether a record was here before the batch that is running, be it with other words.

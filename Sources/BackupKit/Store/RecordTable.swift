@@ -215,8 +215,7 @@ extension Store {
     func noteRemoved(_ id: RecordID, type: String, localID: String) throws {
         try database.statement("INSERT INTO removed VALUES (?, ?, ?, ?, ?)")
             .bind(1, nextChange()).bind(2, id.zone).bind(3, id.name).bind(4, type).bind(5, localID).run()
-        // What is not there waits for no hub.
-        guard try hasSyncTables else { return }
+        // A record that is gone does not wait for the hub.
         try database.statement(Self.releaseGone).bind(1, id.zone).bind(2, id.name).run()
     }
 

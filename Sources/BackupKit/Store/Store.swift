@@ -41,12 +41,12 @@ public final class Store {
     /// What the running batch, or the last one, has to tell of files: versions of apps that it replaced and kept, and files
     /// that wait for room in the folder.
     var fileFindings: [Finding] = []
+    /// Tables that cannot be read, and that were replaced by empty ones.
+    var tablesLeftOut: [Finding] = []
+    /// Whether incoming keywords are added to the stored ones instead of replacing them.
+    var joinsKeywords = false
     /// Whether records of one backup come in: each is a record of its own, though several have one local id.
     var takesBackup = false
-    /// Tables that cannot be read, of which empty ones have the place.
-    var tablesLeftOut: [Finding] = []
-    /// Whether keywords that come in stand beside those that are there.
-    var joinsKeywords = false
     /// Records of that backup that are alive in it, and not to be taken for others of their local id.
     var aliveInBackup: Set<RecordID> = []
     /// The names of that backup's files, and those that were chosen for some of them.

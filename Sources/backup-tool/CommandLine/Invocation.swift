@@ -80,7 +80,7 @@ struct Invocation: Sendable {
             return named
         }
         let path = try environment.store(option: nil, configuration: configuration())
-        // Commands that know no profiles would reach another store.
+        // A printed command without --profile would use another store.
         if isDeclared(Option.profile.name), value(Option.profile.name) != nil {
             output.advice.carry(Option.store.name, path, isOfProfile: true)
         }

@@ -51,7 +51,7 @@ extension StoreSchema {
 // MARK: Tables that cannot be read
 
 extension StoreSchema {
-    /// What an export asks, and what holds nothing of what people have.
+    /// Tables that an export reads and that hold no user data.
     private static let bookkeeping = [
         "counter", "removed", "local_key", "asset_sync", "asset_pending", "witness", "awaited_file", "damaged",
     ]
@@ -65,7 +65,7 @@ extension StoreSchema {
         }
     }
 
-    /// Puts empty tables in the place of others, for this connection only.
+    /// Replaces tables by empty ones, for this connection only.
     fileprivate static func standIn(for tables: [String], _ database: SQLite) throws {
         try database.execute("PRAGMA query_only = OFF")
         for part in try definitions() where part.name == part.table && tables.contains(part.name) {
@@ -77,16 +77,16 @@ extension StoreSchema {
 }
 
 extension Store {
-    /// One bad page of bookkeeping must not keep people from their data. For readers, before `read`.
+    /// Lets an export go on without bookkeeping tables that cannot be read. Call it on a reader, before `read`.
     func leaveOutUnreadableTables() throws {
         guard writerLock == nil else { return }
-        // A connection that has met a bad page makes no tables any more.
+        // After reading a bad page in a transaction a connection cannot create tables.
         let unreadable = try StoreSchema.unreadableBookkeeping(Store.connectReader(path))
         guard !unreadable.isEmpty else { return }
         try StoreSchema.standIn(for: unreadable, database)
         tablesLeftOut = unreadable.map { table in
             Finding(
-                .storeDamaged, .damage, path, "the table '\(table)' cannot be read; what it says is left out",
+                .storeDamaged, .damage, path, "the table '\(table)' cannot be read and was left out",
                 remedy: "keep the file; \(StoreCheck.intoNewStore)")
         }
     }

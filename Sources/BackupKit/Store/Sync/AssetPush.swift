@@ -82,7 +82,7 @@ extension Synchronizer {
             }
             reason = try store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder"
         } catch let error as BackupError where error.code == .destinationFull {
-            // Records are small: they may still have room.
+            // Records are small and may still fit.
             reason = "the hub has no room for its \(asset.size) bytes"
         }
         try store.write { try hold(id, .missing, reason, size: Int(clamping: asset.size)) }
@@ -187,10 +187,6 @@ extension Synchronizer {
                         try hold(items[index].record.id, .permission, reason)
                     }
                     for conflict in conflicts { try apply(conflict) }
-                    let bases = Dictionary(left.map { ($0.path, $0.base) }, uniquingKeysWith: { first, _ in first })
-                    // A hub's numbers grow: one that is behind what it gave out has another history.
-                    let isBehind = conflicts.contains { $0.version < (bases[$0.record.id.name] ?? nil) ?? 0 }
-                    if isBehind { throw HubError.tokenUnknown }
                     try hear(of: head)
                 }
                 let settled = Set(conflicts.map(\.record.id.name))

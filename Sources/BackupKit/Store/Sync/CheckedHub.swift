@@ -44,6 +44,12 @@ final class CheckedHub {
             try check(head)
             var defects: [HubDefect] = []
             let sound = sound(conflicts, &defects)
+            let versions = Dictionary(sound.map { ($0.record.id, $0.version) }, uniquingKeysWith: max)
+            // A hub's numbers grow: one that is behind what it gave out has another history.
+            for item in push.items {
+                guard let base = item.base, let version = versions[item.record.id] else { continue }
+                if version < base { throw HubError.tokenUnknown }
+            }
             for defect in defects {
                 guard let index = push.items.firstIndex(where: { $0.record.id == defect.id }) else { continue }
                 refused[index] = "the hub's version of it \(defect.reason)"

@@ -128,24 +128,22 @@ extension FileHub: Hub {
         // A row whose name is too large to be read is not this one.
         do {
             return try find(id, Self.place) { ($0.integer(0), Self.version($0.integer(1), at: $0.integer(0))) }
-        } catch let error as BackupError
-            where error.isTooLarge
-        { return nil }
+        } catch let error as BackupError where error.isTooLarge { return nil }
     }
 
     private func record(_ id: RecordID) throws -> HubRecord? {
         try find(id, Self.record, Self.hubRecord)
     }
 
-    /// A row is written at the place that is its version, and only ever moves behind that. Whoever believed a version from
-    /// ahead would take no later one.
+    /// A row's place is its version when it is written, and grows when the row moves. A store that took a higher version from
+    /// a damaged row would ignore all later edits.
     private static func version(_ told: Int64, at place: Int64) -> Int64 { 1...max(1, place) ~= told ? told : place }
 
     /// Throws `.damaged` when the row cannot be read as it is.
     private static func hubRecord(_ row: Statement) throws -> HubRecord {
         guard [1, 2, 3, 4, 5, 6, 9].allSatisfy(row.isUTF8) else { throw BackupError(.damaged, "is not UTF-8") }
         let numbers = [0, 7, 8, 10, 11].allSatisfy(row.isInteger) && (row.isNull(12) || row.isInteger(12))
-        guard numbers else { throw BackupError(.damaged, "has a text where a number belongs") }
+        guard numbers else { throw BackupError(.damaged, "has no number where one belongs") }
         return HubRecord(try Store.storedRecord(row).record, version: version(row.integer(13), at: row.integer(0)))
     }
 

@@ -85,7 +85,7 @@ extension Synchronizer {
         _ conflicts: [HubRecord], _ reasons: [Int: String], _ head: String, of batch: [PendingRow]
     ) throws -> Set<Int64> {
         var refused: Set<Int64> = []
-        let versions = Dictionary(conflicts.map { ($0.record.id, $0.version) }, uniquingKeysWith: max)
+        let conflicting = Set(conflicts.map(\.record.id))
         try makeWay(for: conflicts)
         try store.write {
             for (index, reason) in reasons where batch.indices.contains(index) {
@@ -99,9 +99,7 @@ extension Synchronizer {
             try notePublications(conflicts)
             try hear(of: head)
             for row in batch {
-                guard let version = versions[row.record.id] else { continue }
-                // A hub's numbers grow: one that is behind what it gave out has another history.
-                if let base = row.base, version < base { throw HubError.tokenUnknown }
+                guard conflicting.contains(row.record.id) else { continue }
                 // One that could not be taken in keeps its record here, and the others go on.
                 if try store.isStill(row.change, onVersion: row.base) { refused.insert(row.change) }
             }

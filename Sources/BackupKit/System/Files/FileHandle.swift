@@ -317,8 +317,8 @@ extension BackupError {
     }
 }
 
-/// Whoever read what was written has gone away. A command that only prints, as in `show … | head`, says nothing of it, and
-/// ends with 1: it cannot know whether the rest was wanted.
+/// The program that reads the output has closed it. A command that only prints (`show … | head`) then ends with 1, without
+/// a message: it cannot know whether the rest was wanted.
 public struct ClosedPipe: Error {
     let path: String
 
