@@ -148,6 +148,22 @@ struct StoreCheckTests {
         }
     }
 
+    /// Readers take the hash of a row for proof that its fields were read before.
+    @Test func aRowThatCannotBeReadGetsNoHash_andIsNotExported() throws {
+        try withTemporaryFolder { folder in
+            try fill(folder)
+            try execute(folder, "UPDATE record SET row_hash = NULL")
+            try execute(folder, "UPDATE record SET fields = '{' WHERE local_id = 'R8'")
+            let database = try SQLite("\(folder)/store.db", .readWrite)
+            try RecordHasher(database).sealRows(database)
+            #expect(try database.integer("SELECT count(*) FROM record WHERE row_hash IS NULL") == 1)
+            let store = try Store("\(folder)/store.db", .read)
+            let exported = try Exporter.export(store, to: "\(folder)/again", ExportOptions(form: .layout(.directory)))
+            #expect(!exported.isComplete)
+            #expect(try !String(decoding: readFile("\(folder)/again/records.jsonl"), as: UTF8.self).contains("\"R8\""))
+        }
+    }
+
     @Test func tombstonesWithData_queuesIndexesAndCountersAreMended() throws {
         for (code, sql) in [
             (
@@ -158,8 +174,8 @@ struct StoreCheckTests {
             (.indexMismatch, "UPDATE local_key SET content = 5"),
             (.storeDamaged, "UPDATE counter SET value = 3"),
             (.storeDamaged, "UPDATE counter SET value = 9223372036854775807"),
-            (.queueStuck, "INSERT INTO hub_link VALUES (1, 'h', 'l', NULL, NULL, 10, NULL, NULL)"),
-            (.queueStuck, "INSERT INTO hub_link VALUES (1, 'h', 'l', NULL, NULL, 2147483648, NULL, NULL)"),
+            (.queueStuck, "INSERT INTO hub_link VALUES (1, 'h', 'l', NULL, NULL, 10, NULL, NULL, NULL)"),
+            (.queueStuck, "INSERT INTO hub_link VALUES (1, 'h', 'l', NULL, NULL, 2147483648, NULL, NULL, NULL)"),
             (.queueStuck, "INSERT INTO held VALUES ('Z', 'nobody', 'size', 'r', 1, 1)"),
             (.recordChanged, "UPDATE record SET row_hash = NULL WHERE local_id = 'R3'"),
         ] {

@@ -208,6 +208,18 @@ func aSmallArchiveThatIsCutOff_givesWhatIsInFrontOfTheCut(_ format: String) thro
     #expect(sizes.count == (format == "tar" ? 1 : 0), "\(restored)")
 }
 
+/// What packs the files is whole but for the number at its end that proves it.
+@Test(arguments: ["tar.gz", "tar.xz"], [1, 4, 8, 9, 13])
+func anArchiveThatLacksItsLastBytes_givesAllItsFiles(_ format: String, lacking count: Int) throws {
+    let bench = try damageBench(format)
+    let all = try bench.json(exit: 3, "restore", "good", "--create", "--store", "all.db")["added"]?.integer
+    try bench.shell("head -c -\(count) good > cut")
+    try bench.tool(exit: 4, "verify", "cut")
+    try bench.tool(exit: 4, "restore", "cut", "--create", "--store", "new.db")
+    let restored = try bench.json(exit: 3, "restore", "cut", "--create", "--store", "new.db", "--allow-damage")
+    #expect(restored["added"]?.integer == all, "\(restored)")
+}
+
 /// One block of zstd is whole or nothing.
 @Test func anArchiveOfWhichNothingCanBeRead_saysSo() throws {
     let bench = try damageBench("tar.zst")

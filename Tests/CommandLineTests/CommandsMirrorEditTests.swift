@@ -167,4 +167,25 @@ import Testing
         #expect(told.contains("k1: One: is not in the file any more, but in another file"), "\(told)")
         try bench.tool(exit: 0, "import", "--mirror", "a.bib")
     }
+
+    /// It is in no file's import any more, and the second file holds it.
+    @Test func anEntryThatMovesToAnotherFile_isNamedWhereItStaysDeleted_once() throws {
+        let bench = try Workbench()
+        let moved = Self.entry("moved", "doi={10.1000/9}")
+        try bench.write("x.bib", Self.entry("x", "doi={10.1000/1}") + moved)
+        try bench.write("y.bib", Self.entry("y", "doi={10.1000/2}"))
+        try bench.tool(exit: 0, "import", "--create", "x.bib")
+        try bench.tool(exit: 0, "import", "y.bib")
+        try bench.write("x.bib", Self.entry("x", "doi={10.1000/1}"))
+        try bench.write("y.bib", Self.entry("y", "doi={10.1000/2}") + moved)
+        try bench.shell("touch -d '1 minute ago' y.bib")
+        try bench.tool(exit: 0, "import", "--mirror", "x.bib")
+        let told = try bench.tool(exit: 3, "import", "y.bib").stderr
+        #expect(told.contains("'moved' was deleted in this store after the file was changed"), "\(told)")
+        try bench.tool(exit: 0, "import", "y.bib")
+        let advice = try #require(told.firstMatch(of: /'backup-tool (import --overwrite [^']*)'/)).1
+        try bench.tool(advice.split(separator: " ").map(String.init))
+        try bench.tool(exit: 0, "export", "-o", "out")
+        #expect(try bench.text("out/library.bib").contains("{moved,"))
+    }
 }

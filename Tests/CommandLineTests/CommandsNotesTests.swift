@@ -140,6 +140,29 @@ import Testing
         #expect(try texts(bench, "store.db").isEmpty)
     }
 
+    /// The key of a work that was merged, or deleted, may be somebody else's by now.
+    @Test func aNoteOfAWorkThatIsGone_isNoNoteOnAnotherWork() throws {
+        let bench = try Workbench()
+        try library(bench, "ann", title: "On ants", note: "of ann", key: "k")
+        try library(bench, "zoe", title: "On zebras", note: "of zoe", key: "k")
+        try bench.shell("touch -d '1 hour ago' ann/*")
+        try bench.tool(exit: 0, "import", "--create", "ann")
+        try bench.tool(exit: 3, "import", "zoe")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge")
+        try bench.tool(exit: 0, "export", "-o", "merged")
+        #expect(try notes(bench, "store.db").matches(of: /"citeKey": *"k"/).count == 2)
+        try library(bench, "bob", title: "On bees", note: "of bob", key: "k")
+        try bench.tool(exit: 3, "import", "bob")
+        let merged = try bench.shell(
+            "sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Publication' AND field_times LIKE '%merged%'\""
+        )
+        try bench.tool(exit: 0, "store", "delete", String(merged.dropLast()))
+        let told = try bench.tool(exit: 3, "export", "--format", "imbib", "-o", "imbib").stderr
+        #expect(told.contains("a note on a publication that is gone; another one has its cite key, 'k'"), "\(told)")
+        let kept = try bench.text("imbib/notes.json")
+        #expect(kept.contains("of bob") && !kept.contains("of ann") && !kept.contains("of zoe"), "\(kept)")
+    }
+
     @Test func oneWorkUnderTwoKeys_hasTwoNotes_onTwoDevices() throws {
         let bench = try Workbench()
         try library(bench, "ann", title: "On ants", note: "first", key: "e1")

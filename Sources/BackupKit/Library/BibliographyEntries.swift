@@ -104,11 +104,27 @@ extension BibliographyIntake {
         let outcome = try intake.take(dated(record, as: id, state).identified(as: id))
         noteBrought(to: outcome.localID, &state)
         if mirrors { state.held[outcome.localID] = incoming }
-        if case .protect = outcome.decision {
+        if case .protect(let reason) = outcome.decision {
+            let isTold = state.realPath == nil || (work.made + [outcome.localID]).contains { hasHeld($0, state) }
+            if reason == .newerTombstone, !isTold { state.stayDeleted.append(key) }
             return try noteStillHeld(work, incoming, besides: outcome.localID, &state)
         }
         used.insert(store.hasher.key(outcome.localID))
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
+    }
+
+    /// What somebody has written into a file since, be it moved there from another file, was left out. Told once: the file
+    /// holds it from now on.
+    func noteStayDeleted(_ state: FileState) {
+        let keys = state.stayDeleted
+        guard let first = keys.first else { return }
+        let what = keys.count == 1 ? "'\(first)' was" : "'\(first)' and \(keys.count - 1) more entries were"
+        intake.note(
+            Finding(
+                .protected, .warning, state.path,
+                "\(what) deleted in this store after the file was changed, and \(keys.count == 1 ? "stays" : "stay") deleted",
+                remedy: "\(TypedCommand.quoted("import --overwrite", [state.path])) brings "
+                    + "\(keys.count == 1 ? "it" : "them") back, and makes the store say what the file says"))
     }
 
     /// Whether the stored keywords may hold some that came from elsewhere: this file has not brought the stored value, and

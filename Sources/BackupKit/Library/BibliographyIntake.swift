@@ -112,6 +112,8 @@ final class BibliographyIntake {
         /// Deleted publications that the file brought under an app's id; nil until an entry may be one.
         var deleted: [String]?
         var isDamaged = false
+        /// Keys of entries that the file did not hold when it was imported last, and that stay deleted.
+        var stayDeleted: [String] = []
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
     }
@@ -147,7 +149,7 @@ final class BibliographyIntake {
         if state.hasStrayText, !state.hasBlocks {
             intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
         }
-        if mirrors { try mirror(state) }
+        if mirrors { try mirror(state) } else { noteStayDeleted(state) }
         if let realPath {
             try store.noteImported(
                 path: realPath, name: state.name, brought: state.brought, since: state.said,

@@ -20,6 +20,7 @@ enum ImbibExport {
         layout.omitWhatImbibLacks()
         if kinds.contains(.publications) { try add(Layout.bibliography) { try layout.writeBibliography(to: $0) } }
         if kinds.contains(.notes) {
+            try layout.omitNotesOfGoneWorks()
             try add(Layout.notes) { sink in
                 try layout.writeNotes(to: sink) { note in
                     let fields = try Fields.parse(note.fields)

@@ -13,6 +13,8 @@ struct StoreLayout {
     /// Where the files lie that entries of `library.bib` name, of those that imbib has to find.
     private(set) var namedFiles: Set<String> = []
     var notes: [(key: String, localID: String, change: Int64)] = []
+    /// Publications that decisions have merged into others; read when the first note names one that is gone.
+    var takers: [String: String]?
     let damaged: DamagedRows
     /// Rows that are not as the store has written them, or are gone.
     var changed: [Omission] = []

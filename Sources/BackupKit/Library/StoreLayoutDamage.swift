@@ -80,12 +80,17 @@ extension Omission {
     /// How the reason begins; the text follows.
     static let noBibTeX = "text that is not BibTeX: "
 
+    /// How the reason begins; the cite key follows.
+    static let noteOfGoneWork = "a note on a publication that is gone; another one has its cite key, "
+
     static let oversize = "larger than 250 MB (--oversize skip)"
 
     /// What to do about a file that its store could not give.
     public var remedy: String? {
         if sameBytes(reason, Self.oversize) || reason.hasSuffix(Self.noPlaceInImbib) { return nil }
-        if reason.hasPrefix(Self.noBibTeX) { return "an export in any other format keeps it" }
+        if [Self.noBibTeX, Self.noteOfGoneWork].contains(where: reason.hasPrefix) {
+            return "an export in any other format keeps it"
+        }
         return "'backup-tool store check' says how to mend it"
     }
 

@@ -63,6 +63,13 @@ enum StoreSchema {
         },
         // The hash of an older version as it was kept. NULL: nothing proves it.
         { try $0.execute("ALTER TABLE batch_record ADD COLUMN row_hash INTEGER") },
+        // A hash of what the store knows of its hub. NULL: nothing proves it.
+        { database in
+            for table in SyncSeal.all {
+                try database.execute("ALTER TABLE \(table.name) ADD COLUMN seal INTEGER")
+                try table.sealAll(RecordHasher(database), database)
+            }
+        },
     ]
 
     private static let first =

@@ -6,13 +6,16 @@ enum RowReader {
 
     private struct Problem: Error { let reason: String }
 
-    /// A row of `Store.recordColumns`; `anyChange` takes any change number.
-    static func record(_ row: Statement, anyChange: Bool = false) throws -> Store.StoredRecord {
+    /// A row of `Store.recordColumns`; `anyChange` takes any change number. The fields of a row that is proven were read
+    /// before it got its hash.
+    static func record(
+        _ row: Statement, anyChange: Bool = false, isProven: Bool = false
+    ) throws -> Store.StoredRecord {
         do {
             let localID = try text(row, 4, "local_id")
             let name = row.type(2) == .null ? localID : try text(row, 2, "name")
             let fields = try text(row, 5, "fields")
-            try checkFields(fields)
+            if !isProven { try checkFields(fields) }
             let record = Record(
                 id: RecordID(zone: try text(row, 1, "zone"), name: name), type: try text(row, 3, "type"),
                 localID: localID, fields: fields, fieldTimes: try fieldTimes(row, 6),
@@ -150,8 +153,9 @@ extension RowReader {
 extension Store.StoredRecord {
     /// A row of `Store.recordColumns` and its hash.
     init(judging row: Statement, _ hasher: RecordHasher) throws {
-        self = try RowReader.record(row)
-        isAsWritten = row.optionalInteger(13).map { $0 == hasher.row(of: row) } ?? true
+        let isProven = row.optionalInteger(13).map { $0 == hasher.row(of: row) }
+        self = try RowReader.record(row, isProven: isProven == true)
+        isAsWritten = isProven ?? true
     }
 }
 

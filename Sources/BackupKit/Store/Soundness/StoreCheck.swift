@@ -221,6 +221,14 @@ public struct StoreCheck {
         for row in try store.changedSmallRows() {
             add(.recordChanged, .damage, row.subject, row.reason, Self.repairFrom)
         }
+        for table in SyncSeal.all {
+            for row in try table.broken(in: store) {
+                add(
+                    .recordChanged, .warning, "\(table.name) \(row)",
+                    "what the store knows of its hub \(DamagedRow.changed)",
+                    "the next 'backup-tool sync' asks the hub again")
+            }
+        }
         for row in try store.setAside() {
             add(.recordDamaged, .warning, row.subject, "was set aside as damaged: \(row.reason)", Self.repairOrGiveUp)
         }

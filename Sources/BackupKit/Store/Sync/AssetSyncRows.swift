@@ -114,10 +114,13 @@ extension Store {
     }
 
     func setHubAsset(_ asset: HubAsset) throws {
-        try database.statement("INSERT OR REPLACE INTO asset_sync VALUES (?, ?, ?, ?, ?, ?, ?)")
-            .bind(1, asset.path).bind(2, asset.version).bind(3, asset.size).bind(4, asset.digest?.hex)
-            .bind(5, asset.modifiedNanoseconds).bind(6, asset.base)
-            .bind(7, asset.isWanted ? asset.isStranger ? Int64(2) : 1 : 0).run()
+        try database.statement(
+            "INSERT OR REPLACE INTO asset_sync (\(Self.hubAssetColumns)) VALUES (?, ?, ?, ?, ?, ?, ?)"
+        )
+        .bind(1, asset.path).bind(2, asset.version).bind(3, asset.size).bind(4, asset.digest?.hex)
+        .bind(5, asset.modifiedNanoseconds).bind(6, asset.base)
+        .bind(7, asset.isWanted ? asset.isStranger ? Int64(2) : 1 : 0).run()
+        try SyncSeal.asset.seal(asset.path, self)
     }
 
     /// Where neither side has a file any more, not even its name is kept. Returns whether no delete waits for the hub. Must
@@ -135,16 +138,19 @@ extension Store {
     func settleAsset(_ path: String, _ digest: SHA256Digest?) throws {
         try database.statement("UPDATE asset_sync SET base = ?, wanted = 0 WHERE path = ?")
             .bind(1, digest?.hex).bind(2, path).run()
+        try SyncSeal.asset.seal(path, self)
     }
 
     /// The hub's file is to be fetched. Must run inside `write`.
     func wantAsset(_ path: String) throws {
         try database.statement("UPDATE asset_sync SET wanted = max(wanted, 1) WHERE path = ?").bind(1, path).run()
+        try SyncSeal.asset.seal(path, self)
     }
 
     /// This side's file has left the path, and the hub's is to be fetched. Must run inside `write`.
     func leaveAsset(_ path: String) throws {
         try database.statement("UPDATE asset_sync SET base = NULL, wanted = 1 WHERE path = ?").bind(1, path).run()
+        try SyncSeal.asset.seal(path, self)
     }
 
     /// A file that did not take the place of another one in this batch is no version of what the hub has under its path.
@@ -155,6 +161,7 @@ extension Store {
             AND NOT EXISTS (SELECT 1 FROM batch_asset WHERE batch = ?3 AND path = ?1 AND sha256 IS NOT NULL)
             """
         ).bind(1, asset.path).bind(2, asset.digest.hex).bind(3, currentBatch?.id).run()
+        try SyncSeal.asset.seal(asset.path, self)
     }
 
     /// Forgets the batches that put a sync's files in place: a sync is not undone.

@@ -82,9 +82,15 @@ extension Store {
 
     /// Must run inside `write`.
     func setHubLink(_ link: HubLink) throws {
-        try database.statement("INSERT OR REPLACE INTO hub_link VALUES (1, ?, ?, ?, ?, ?, ?, ?)")
-            .bind(1, link.hubID).bind(2, link.location).bind(3, link.user).bind(4, link.token)
-            .bind(5, link.pushedThrough).bind(6, link.syncedAt?.milliseconds).bind(7, link.head).run()
+        try database.statement(
+            """
+            INSERT OR REPLACE INTO hub_link (id, hub_id, location, user, token, pushed_through, synced_at, head)
+            VALUES (1, ?, ?, ?, ?, ?, ?, ?)
+            """
+        )
+        .bind(1, link.hubID).bind(2, link.location).bind(3, link.user).bind(4, link.token)
+        .bind(5, link.pushedThrough).bind(6, link.syncedAt?.milliseconds).bind(7, link.head).run()
+        try SyncSeal.link.seal("1", self)
     }
 
     /// Nil for a store that never synced.
@@ -100,7 +106,8 @@ extension Store {
     var hasSyncTables: Bool { get throws { try database.integer("PRAGMA user_version") > 1 } }
 
     /// Rows that the hub does not have as they are. What is kept on this device is not for the hub.
-    static let isPending = "clean_at IS NOT change AND NOT (local_only AND deleted_at IS NULL)"
+    static let isPending = "\(isUnsaid) AND NOT (local_only AND deleted_at IS NULL)"
+    static let isUnsaid = "(clean_at IS NOT change OR hub_version IS NULL)"
 
     func pendingRecords(after change: Int64) throws -> Int {
         guard try hasSyncTables else {

@@ -138,17 +138,24 @@ extension Synchronizer.Overruled.Reason {
 extension Store {
     /// The living record that has taken in this one.
     fileprivate func taker(of record: Record) throws -> StoredRecord? {
+        guard let id = try takers(type: record.type)[record.localID] else { return nil }
+        return try soundRecords(localID: id).first { $0.record.type == record.type && !$0.record.isDeleted }
+    }
+
+    /// Local ids of living records, by those of the records that they have taken in.
+    func takers(type: String) throws -> [String: String] {
         let query = try database.prepare(
             """
             SELECT \(Self.recordColumns) FROM record
             WHERE type = ?1 AND deleted_at IS NULL AND instr(field_times, ?2) > 0
             """
-        ).bind(1, record.type).bind(2, Record.takenInMark)
+        ).bind(1, type).bind(2, Record.takenInMark)
+        var takers: [String: String] = [:]
         while try query.step() {
-            guard let taker = try ifSound({ try RowReader.record(query) }) else { continue }
-            if taker.record.takenIn[Record.takenInMark + record.localID] != nil { return taker }
+            guard let taker = try ifSound({ try RowReader.record(query) })?.record else { continue }
+            for id in taker.idsTakenIn { takers[id] = taker.localID }
         }
-        return nil
+        return takers
     }
 
     /// Whether a batch of that kind has written the change.

@@ -130,9 +130,10 @@ extension Synchronizer {
         }
     }
 
+    /// Also those that say that they are kept on this device: a damaged row may say so, too.
     private static let nextRows = Query(
         """
-        SELECT \(Store.recordColumns), hub_version, row_hash FROM record WHERE change > ? AND \(Store.isPending)
+        SELECT \(Store.recordColumns), hub_version, row_hash FROM record WHERE change > ? AND \(Store.isUnsaid)
         ORDER BY change LIMIT ?
         """)
 
@@ -158,7 +159,7 @@ extension Synchronizer {
                 continue
             }
             last = row.change
-            if refused.contains(row.change) { continue }
+            if refused.contains(row.change) || row.record.isLocalOnly && !row.record.isDeleted { continue }
             if let (kind, reason) = problem(with: row.record, open) {
                 kept.append((row, kind, reason))
             } else {

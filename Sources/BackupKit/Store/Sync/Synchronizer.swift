@@ -119,6 +119,7 @@ public final class Synchronizer {
             for row in try store.changedSmallRows(of: "asset") {
                 damagedAssets[ByteName(row.key)] = DamagedRow(changed: row)
             }
+            try mendMemory()
             try store.write { try store.shareConflicts() }
             try converse()
             // Counting the rows of a large store takes longer than a sync that moves nothing.

@@ -1,0 +1,49 @@
+/// What a store knows of its hub, with a hash of each row as the tool wrote it: a number that a disk or another program has
+/// changed would keep newer files from coming, and edits from going.
+struct SyncSeal {
+    let name: String
+    private let key: String
+    private let text: String
+
+    static let asset = SyncSeal(
+        name: "asset_sync", key: "path",
+        text: "path || ' ' || version || ' ' || size || ' ' || ifnull(sha256, '-') || ' ' || modified_ns || ' ' "
+            + "|| ifnull(base, '-') || ' ' || wanted")
+    static let link = SyncSeal(
+        name: "hub_link", key: "id",
+        text: "hub_id || ' ' || location || ' ' || ifnull(user, '-') || ' ' || ifnull(token, '-') || ' ' "
+            + "|| ifnull(head, '-') || ' ' || pushed_through || ' ' || ifnull(synced_at, '-')")
+    static let all = [asset, link]
+
+    /// Must run inside `write`, after whatever changes a row.
+    func seal(_ row: String, _ store: Store) throws {
+        let query = try store.database.statement("SELECT \(text) FROM \(name) WHERE \(key) = ?").bind(1, row)
+        defer { query.reset() }
+        guard try query.step() else { return }
+        try store.database.statement("UPDATE \(name) SET seal = ? WHERE \(key) = ?")
+            .bind(1, hash(query, 0, store.hasher)).bind(2, row).run()
+    }
+
+    func sealAll(_ hasher: RecordHasher, _ database: SQLite) throws {
+        let query = try database.prepare("SELECT \(key), \(text) FROM \(name)")
+        var seals: [(row: String, hash: Int64)] = []
+        while try query.step() { seals.append((query.text(0), hash(query, 1, hasher))) }
+        let update = try database.prepare("UPDATE \(name) SET seal = ? WHERE \(key) = ?")
+        for (row, hash) in seals { try update.bind(1, hash).bind(2, row).run() }
+    }
+
+    /// The keys of rows that are not as the tool wrote them.
+    func broken(in store: Store) throws -> [String] {
+        guard try !StoreSchema.isOld(store.database) else { return [] }
+        let query = try store.database.prepare("SELECT \(key), \(text), seal FROM \(name) ORDER BY \(key)")
+        var found: [String] = []
+        while try query.step() {
+            if let seal = query.optionalInteger(2), seal != hash(query, 1, store.hasher) { found.append(query.text(0)) }
+        }
+        return found
+    }
+
+    private func hash(_ row: Statement, _ column: Int32, _ hasher: RecordHasher) -> Int64 {
+        Int64(bitPattern: hasher.text(row.bytes(column)))
+    }
+}
