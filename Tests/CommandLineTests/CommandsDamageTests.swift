@@ -244,7 +244,7 @@ func aZipThatIsCutOff_givesBackWhatLiesInFrontOfTheCut(hasRecords: Bool) throws 
         """
     ).split(separator: "\n").map { $0.split(separator: " ", maxSplits: 1) }
     for (number, entry) in entries.enumerated().dropFirst() {
-        let cut = try #require(Int(entry[0])) + 60
+        let cut = try #require(Int(entry[0])) + [0, 1, 12, 22, 60][number % 5]
         try bench.shell("rm -rf out; head -c \(cut) whole.zip > cut.zip")
         let told = try bench.tool("restore", "cut.zip", "--to", "out", "--allow-damage")
         #expect(told.status == 3, "\(entry): \(told)")

@@ -145,8 +145,8 @@ private let both = ["smith2020 Birds Smith, Zoe P", "smith2020 Fish Smith, Ann J
     try bench.tool(exit: 0, "store", "delete", "--store", "A.db", id)
     for store in ["A", "B", "C", "A", "B", "C"] { try bench.tool("sync", "--store", "\(store).db") }
     for store in ["A", "B", "C"] { #expect(try bench.publications("\(store).db") == [both[0]], "\(store)") }
-    // The file does not bring it back.
-    let again = try bench.json(exit: 0, "import", "--create", "--store", "A.db", "ann.bib")
+    // The file does not bring it back, and is told so once.
+    let again = try bench.json(exit: 3, "import", "--create", "--store", "A.db", "ann.bib")
     #expect(again["protected"]?.integer == 1, "\(again)")
     #expect(try bench.publications("A.db") == [both[0]])
 }

@@ -140,6 +140,36 @@ import Testing
         #expect(try texts(bench, "store.db").isEmpty)
     }
 
+    /// An app saves all notes, and all settings, for the sake of one.
+    @Test func aFileThatWasSavedAgain_isNoNewerInWhatItSaidBefore() throws {
+        let bench = try Workbench()
+        func write(_ folder: String, _ notes: String, _ settings: String) throws {
+            try bench.write("\(folder)/notes.json", "[\(notes)]")
+            try bench.write("\(folder)/settings.json", "{\(settings)}")
+        }
+        let kinds = ["--only", "notes,settings"]
+        let old = #"{"citeKey":"ants","note":"old"},{"citeKey":"bees","note":"deleted"}"#
+        try write("app", old, #""theme":"old""#)
+        try bench.shell("touch -d '3 hours ago' app/*")
+        try bench.tool(["import", "--create", "app"] + kinds)
+        try write("other", #"{"citeKey":"ants","note":"NEWER"}"#, #""theme":"NEWER""#)
+        try bench.shell("touch -d '2 hours ago' other/*")
+        try bench.tool(["import", "other"] + kinds)
+        try bench.shell(
+            "$T store delete $(sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%deleted%'\")")
+        // One more note and setting; nobody touched the others.
+        try write("app", old + #",{"citeKey":"cats","note":"new"}"#, #""theme":"old","size":1"#)
+        try bench.tool(["import", "app"] + kinds)
+        let found = try notes(bench, "store.db")
+        #expect(found.contains("NEWER") && found.contains("new") && !found.contains("deleted"), "\(found)")
+        #expect(try bench.text("out/settings.json").contains("NEWER"))
+        // What is written into the file is an edit.
+        try write("app", #"{"citeKey":"ants","note":"newest"}"#, #""theme":"newest""#)
+        try bench.tool(["import", "app"] + kinds)
+        #expect(try notes(bench, "store.db").contains("newest"))
+        #expect(try bench.text("out/settings.json").contains("newest"))
+    }
+
     /// The key of a work that was merged, or deleted, may be somebody else's by now.
     @Test func aNoteOfAWorkThatIsGone_isNoNoteOnAnotherWork() throws {
         let bench = try Workbench()

@@ -102,4 +102,18 @@ import Testing
         #expect(try bench.digest("main.db") == digest)
         #expect(try bench.shell("sqlite3 papers.db 'SELECT count(*) FROM record'") == "0\n")
     }
+
+    @Test func whereOnlyProfilesNameAStore_noneIsMadeAtTheUsualPlace() throws {
+        let bench = try Self.bench()
+        try bench.write("c/p.toml", "vault = '../v'\npassword-file = '../pw'\n[profile.p]\nstore = '../store.db'\n")
+        try bench.shell("mkdir home; $T vault init --config c/p.toml")
+        for command in ["vault backup", "export -o out", "store init", "import settings.json"] {
+            let told = try bench.shell(
+                "env -u BACKUP_TOOL_STORE XDG_DATA_HOME=$PWD/home $T \(command) --config c/p.toml 2>&1 || echo \"exit $?\""
+            )
+            #expect(told.contains("names a store in its profiles only") && told.hasSuffix("exit 64\n"), "\(told)")
+        }
+        #expect(try bench.shell("ls home").isEmpty)
+        try bench.shell("$T vault backup --config c/p.toml --profile p")
+    }
 }

@@ -130,4 +130,21 @@ import Testing
         #expect(try bench.text(file) == "%PDF-1.4")
         try bench.tool(exit: 0, "store", "check")
     }
+
+    /// Whether an event is still to come, or its app's clock is ahead: no such time is later than a delete.
+    @Test(arguments: [
+        #""time":"2090-02-14T16:00:00Z""#, #""time":"2026-01-14T16:00:00Z","modified_at":"2090-01-01T00:00:00Z""#,
+    ])
+    func anEventThatIsDatedAhead_staysDeleted_whenItsLogIsSavedAgain(_ times: String) throws {
+        let bench = try Workbench()
+        let line = "{\"id\":\"vet\",\(times),\"type\":\"medicatie\"}\n"
+        try bench.write("log.jsonl", line)
+        try bench.tool("import", "--create", "log.jsonl")
+        try bench.tool(exit: 0, "store", "delete", "vet")
+        try bench.write("log.jsonl", line + #"{"id":"new","time":"2026-02-01T16:00:00Z","type":"eten"}"# + "\n")
+        try bench.tool("import", "log.jsonl")
+        try bench.tool("events", "export", "-o", "out.jsonl")
+        let events = try bench.text("out.jsonl")
+        #expect(events.contains("new") && !events.contains("vet"), "\(events)")
+    }
 }

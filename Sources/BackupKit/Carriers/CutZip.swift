@@ -48,10 +48,22 @@ struct CutZip: CarrierReader {
         private var meter: LimitMeter
 
         init(_ file: FileHandle, _ limits: ReadLimits) throws {
-            unpacker = try ArchiveUnpacker(file, .cutZip)
+            unpacker = try ArchiveUnpacker(file, .cutZip, zerosAtEnd: Self.zerosWanted(file))
             self.limits = limits
             fileSize = try file.status().size
             meter = LimitMeter(limits)
+        }
+
+        /// libarchive looks for the numbers behind an entry (APPNOTE 4.3.9) in 24 bytes, and they may be 16. So few zeros
+        /// make no header of another entry.
+        private static func zerosWanted(_ file: FileHandle) throws -> Int {
+            let end = try [UInt8](unsafeUninitializedCapacity: 24) { buffer, used in
+                let start = try max(0, file.status().size - 24)
+                used = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: start)
+            }
+            let signature = Array("PK".utf8) + [7, 8]
+            let isThere = (0...8).contains { end.dropFirst($0).starts(with: signature) }
+            return isThere ? 8 : 0
         }
 
         mutating func next() throws -> Entry? {

@@ -89,6 +89,15 @@ public struct Record: Sendable, Equatable {
         return record
     }
 
+    /// The record, with no time later than that.
+    func noNewer(than time: Timestamp) -> Record {
+        var record = self
+        record.modifiedAt = min(modifiedAt, time)
+        record.createdAt = min(createdAt, time)
+        record.fieldTimes = fieldTimes.mapValues { min($0, time) }
+        return record
+    }
+
     /// What is left of a deleted record: identity and times, nothing personal. It keeps its creation time out too.
     /// It keeps the times of merges: they show which merges the person knew of who deleted the record.
     public func tombstone(at time: Timestamp) -> Record {

@@ -70,7 +70,7 @@ extension BibliographyIntake {
     }
 
     /// The marks of what the entry at hand says, as said of that publication.
-    private func marks(of localID: String) -> [(name: String, mark: UInt64)] { marks(in: memory(of: localID)) }
+    func marks(of localID: String) -> [(name: String, mark: UInt64)] { marks(in: memory(of: localID)) }
 
     private func marks(in record: Brought.Record) -> [(name: String, mark: UInt64)] {
         let bytes = pen.written

@@ -92,6 +92,9 @@ extension BibliographyIntake {
             defer { store.joinsKeywords = false }
             // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
             let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
+            if case .protect(let reason) = outcome.decision, saysAnew(of: match.localID, state) {
+                state.leftOut[reason, default: []].append(key)
+            }
             return noteBrought(to: outcome.localID, &state)
         }
         let deleted = try deletedWork(&state)
@@ -113,9 +116,29 @@ extension BibliographyIntake {
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
     }
 
+    /// Whether the entry at hand says something of a publication that the file did not say when it was imported last.
+    private func saysAnew(of localID: String, _ state: FileState) -> Bool {
+        !state.saidBefore.isEmpty
+            && marks(of: localID).contains { !Publication.isText($0.name) && state.saidBefore[$0.mark] == nil }
+    }
+
     /// What somebody has written into a file since, be it moved there from another file, was left out. Told once: the file
     /// holds it from now on.
-    func noteStayDeleted(_ state: FileState) {
+    func noteLeftOut(_ state: FileState) {
+        noteStayDeleted(state)
+        for (reason, keys) in state.leftOut.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
+            let others = keys.count == 1 ? "" : " and \(keys.count - 1) more entries"
+            intake.note(
+                Finding(
+                    .protected, .warning, state.path,
+                    "what is new in '\(keys[0])'\(others) was left out: the publication \(reason.rawValue)",
+                    remedy: reason == .localOnly
+                        ? "'backup-tool store enable-cloud ID' gives it back; then import the file with --overwrite"
+                        : "\(TypedCommand.quoted("import --overwrite", [state.path])) takes it all the same"))
+        }
+    }
+
+    private func noteStayDeleted(_ state: FileState) {
         let keys = state.stayDeleted
         guard let first = keys.first else { return }
         let what = keys.count == 1 ? "'\(first)' was" : "'\(first)' and \(keys.count - 1) more entries were"

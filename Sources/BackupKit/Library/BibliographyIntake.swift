@@ -114,6 +114,8 @@ final class BibliographyIntake {
         var isDamaged = false
         /// Keys of entries that the file did not hold when it was imported last, and that stay deleted.
         var stayDeleted: [String] = []
+        /// Keys of entries that say something new which the store does not take.
+        var leftOut: [Protection: [String]] = [:]
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
     }
@@ -149,7 +151,7 @@ final class BibliographyIntake {
         if state.hasStrayText, !state.hasBlocks {
             intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
         }
-        if mirrors { try mirror(state) } else { noteStayDeleted(state) }
+        if mirrors { try mirror(state) } else { noteLeftOut(state) }
         if let realPath {
             try store.noteImported(
                 path: realPath, name: state.name, brought: state.brought, since: state.said,

@@ -6,10 +6,11 @@ extension Intake {
 
     /// Whether an event lies ahead, and nothing else of its line does: that is no clock that goes wrong.
     func isPlanned(_ record: Record) -> Bool {
-        guard record.type == RecordType.event, let fields = try? Fields.parse(record.fields) else {
+        guard record.type == RecordType.event, !record.isDeleted, let fields = try? Fields.parse(record.fields) else {
             return false
         }
         let now = store.now()
+        guard let time = EventText.time(in: fields), time.instant > now else { return false }
         return [("created_at", record.createdAt), ("modified_at", record.modifiedAt)]
             .allSatisfy { name, time in time <= now || !EventText.says(name, fields) }
     }
@@ -42,6 +43,7 @@ extension Intake {
         case .add, .unchanged, .protect: return
         }
         guard !incoming.isDeleted, !stored.isDeleted, !outcome.clamped || isPlanned(incoming) else { return }
+        if try noteDatedAhead(stored, incoming, outcome) { return }
         let incoming = try EventText.comparable(stored, incoming).1
         let areUndated = try !takesRecords && EventText.isUndated(incoming) && EventText.isUndated(stored)
         let lost = try differing(incoming, from: stored).filter { field, own in
@@ -69,6 +71,19 @@ extension Intake {
                 remedy: takesRecords || isFromImbib
                     ? "'backup-tool restore BACKUP --match WORDS --mode replace' takes the values of the backup"
                     : "'backup-tool import --overwrite PATH' takes the values of the file"))
+    }
+
+    /// The store's version is of a clock that is ahead of this device's: an edit of a file may be later all the same.
+    private func noteDatedAhead(_ stored: Record, _ incoming: Record, _ outcome: Outcome) throws -> Bool {
+        guard case .protect(.newer) = outcome.decision, !takesRecords, !isFromImbib, !isPlanned(stored),
+            stored.latestTime > store.clock.now(), try !differing(incoming, from: stored).isEmpty
+        else { return false }
+        note(
+            Finding(
+                .clockSkew, .warning, outcome.id.description,
+                "is dated ahead of this device's clock in the store, so it was kept, and other values were left out",
+                remedy: "'backup-tool import --overwrite PATH' takes the values of the file"))
+        return true
     }
 
     private func isVersion(_ own: String, of field: Field) -> Bool {

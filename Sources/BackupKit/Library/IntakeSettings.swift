@@ -6,6 +6,8 @@ extension Intake {
         let time: Timestamp
         /// The file that says so.
         let source: String
+        /// Whether the file said so when it was imported last: then it is no newer than a change that came since.
+        var isSaidAgain = false
     }
 
     /// `writeSettings` writes it, unless another file has a newer value.
@@ -24,11 +26,20 @@ extension Intake {
 
     /// Must run inside the batch, after everything was read.
     func writeSettings() throws {
-        for new in newSettings.values.sorted(by: { precedesBytewise($0.key, $1.key) })
-        where try store.putSetting(new.key, new.value, at: new.time) {
-            result.settingsChanged += 1
+        for new in newSettings.values.sorted(by: { precedesBytewise($0.key, $1.key) }) {
+            if try isOlder(new) {
+                result.protected += 1
+            } else if try store.putSetting(new.key, new.value, at: new.time) {
+                result.settingsChanged += 1
+            }
         }
         newSettings = [:]
+    }
+
+    private func isOlder(_ new: NewSetting) throws -> Bool {
+        guard new.isSaidAgain, !overwrite, !isEdit, let known = try store.storedSetting(new.key) else { return false }
+        return try known.time > new.time.milliseconds
+            && store.ifReadable { try !Fields.same(known.value, new.value) } ?? false
     }
 
     /// `--mode replace`: settings that the backup does not have go.

@@ -26,7 +26,7 @@ struct LayoutViews {
         let (publications, works) = try takePublications(into: intake, wanted)
         if kinds.contains(.notes), let file = sound(Layout.notes) {
             try FileIntake(intake, limits).takeNotes(
-                path: file, name: Layout.notes, time: prepared.time, works: works, wanted: wanted)
+                path: file, name: Layout.notes, time: prepared.time, works: works, isBackup: true, wanted: wanted)
         }
         guard kinds.contains(.events) else { return publications }
         let days = prepared.staged.files.keys.filter {
@@ -311,9 +311,9 @@ struct FileIntake {
         return forms
     }
 
-    /// `works`: the publications of the same source, by their keys.
+    /// `works`: the publications of the same source, by their keys. `isBackup`: the file has no place of its own.
     func takeNotes(
-        path: String, name: String, time: Timestamp, works: [String: [String]]? = nil,
+        path: String, name: String, time: Timestamp, works: [String: [String]]? = nil, isBackup: Bool = false,
         wanted: (Record) -> Bool = { _ in true }
     ) throws {
         let entries: [NotesFile.Entry]
@@ -325,19 +325,30 @@ struct FileIntake {
         let notes = NoteIntake(intake) { key in works.map { Array(Set($0[key] ?? [])) } }
         var count: [String: Int] = [:]
         for entry in entries where !entry.hasID { count[entry.note.localID, default: 0] += 1 }
+        var ages = isBackup ? nil : try FileAges(intake.store, ofFile: path, time)
         for entry in entries where wanted(entry.note) {
             let isAmongSeveral = count[entry.note.localID, default: 0] > 1
-            try notes.take(entry.note, hasID: entry.hasID, isAmongSeveral: isAmongSeveral)
+            let since = ages?.note(entry.note.localID, entry.note.fields).since
+            let note = since.map(entry.note.noNewer) ?? entry.note
+            try notes.take(note, hasID: entry.hasID, isAmongSeveral: isAmongSeveral)
         }
+        try ages?.remember()
     }
 
+    /// `backup`: the one that the file is of; else the file has a place of its own.
     func takeSettings(path: String, name: String, of backup: String? = nil, time: Timestamp) throws {
         do {
             let settings = try document(path).withUnsafeBytes { try Fields.parse($0) }
+            var ages = backup == nil ? try FileAges(intake.store, ofFile: path, time) : nil
             for setting in settings {
+                let value = try oneLine(setting.value)
+                let said = ages?.note(setting.name, value)
                 try intake.takeSetting(
-                    .init(key: setting.name, value: oneLine(setting.value), time: time, source: backup ?? name))
+                    .init(
+                        key: setting.name, value: value, time: said?.since ?? time, source: backup ?? name,
+                        isSaidAgain: said?.isKnown == true))
             }
+            try ages?.remember()
         } catch let error as BackupError where error.code == .damaged { intake.reject(name, error.message) }
     }
 

@@ -234,10 +234,15 @@ final class NamedFiles {
         for finding in unreadable.withoutRepeats { intake.note(finding) }
         // A file that is named twice on the command line says the same twice.
         var said: Set<[ByteName]> = []
+        // An entry may name thousands of files.
+        var last: (owner: String, fields: [Field]?)?
         for wish in wishes where wish.place == nil {
-            let record = try wish.owner.flatMap { try publication($0, in: intake.store) }
-            if let record, try intake.store.hasFile(for: wish.link.readings, in: Fields.parse(record.fields)) {
-                continue
+            if let owner = wish.owner {
+                if last.map({ !sameBytes($0.owner, owner) }) ?? true {
+                    let record = try publication(owner, in: intake.store)
+                    last = (owner, try record.map { try Fields.parse($0.fields) })
+                }
+                if let fields = last?.fields, try intake.store.hasFile(for: wish.link.readings, in: fields) { continue }
             }
             let (path, bibliography) = (wish.link.path, wish.bibliography)
             guard said.insert([path, bibliography, wish.owner ?? ""].map { ByteName($0) }).inserted else { continue }

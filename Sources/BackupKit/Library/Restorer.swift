@@ -94,7 +94,8 @@ public enum Restorer {
         guard layout.isLayout || layout.isDamaged else {
             throw layout.noLibrary(
                 at: path,
-                "'backup-tool list BACKUP' shows what it holds; 'backup-tool import PATH' takes .bib and .jsonl files")
+                "'backup-tool list BACKUP' shows what it holds; .bib and .jsonl files can be imported from the unpacked folder"
+            )
         }
         if let refusal = layout.manifest.schemaVersion.flatMap({ SchemaVersion.refusal(of: $0, at: path) }) {
             throw refusal

@@ -99,7 +99,9 @@ extension Omission {
     /// Of what the backup holds all the same; nil where it was left out.
     var findingOfHeld: Finding? {
         if sameBytes(reason, Self.changedRow) {
-            return Finding(.recordChanged, .warning, path, reason, remedy: Self.changedRowRemedy)
+            return Finding(
+                .recordChanged, .warning, path, reason,
+                remedy: "look for the record in a backup that is older than the damage")
         }
         guard sameBytes(reason, Self.rottenFile) else { return nil }
         return Finding(

@@ -155,7 +155,8 @@ public enum VaultBackup {
         file.hostname = options.host
         file.uid = getuid()
         file.gid = getgid()
-        file.tags = options.tags
+        // Of some kinds only: it must not pass for the whole library, nor push whole ones out.
+        file.tags = options.tags + (options.kinds == Set(Kind.allCases) ? [] : [SnapshotTag.partial])
         file.programVersion = options.tool
         file.summary = result.summary
         return file

@@ -1,4 +1,4 @@
-/// Since when a `.bib` file has said what it says: for the mark of each value the time that the file had when it first said
+/// Since when a file has said what it says: for the mark of each value the time that the file had when it first said
 /// it. A value that the file no longer has is forgotten.
 struct HeldSince {
     private var times: [UInt64: Timestamp] = [:]

@@ -30,6 +30,8 @@ struct HybridClock {
         latest = time
     }
 
+    func reaches(_ time: Timestamp) -> Bool { Self.isInReach(time, of: time > own ? device.now() : own) }
+
     static func isInReach(_ time: Timestamp, of own: Timestamp) -> Bool {
         time.milliseconds <= own.milliseconds + reach
     }

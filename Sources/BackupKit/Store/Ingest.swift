@@ -43,15 +43,23 @@ extension Store {
 
     private func take(_ record: Record, _ resurrect: Bool, _ keepsID: Bool, _ derive: Derivation) throws -> Outcome {
         let now = self.now()
-        let (incoming, clamped) = clamp(record, to: now)
+        // What a backup says of the order of edits and deletes stays true, as in a sync.
+        let keepsTimes = takesBackup && hybridClock.reaches(latest(of: record))
+        if keepsTimes { see(record) }
+        let (incoming, clamped) = keepsTimes ? (record, false) : clamp(record, to: now)
         let look = try firstLook(incoming)
         // Times of fields may say that it was kept alive since.
         if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty {
             return Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
         }
         let found = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
-        let (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
-        var outcome = try settle(taken, existing, policy(resurrect, now, existing.main?.record, taken), derive, clamped)
+        var (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
+        let policy = try policy(resurrect, now, existing.main?.record, taken)
+        if clamped, !resurrect, !policy.isPurged, let deleted = existing.main?.record.deletedAt, !taken.isDeleted {
+            // A time that is still to come does not say which was first, and a delete must be a delete.
+            taken = taken.noNewer(than: deleted.previous)
+        }
+        var outcome = try settle(taken, existing, policy, derive, clamped)
         if !sameBytes(taken.localID, incoming.localID) { outcome.otherWork = found.main?.record.id }
         if outcome.hasDeleted(beside: taken) { _ = try take(record, resurrect, keepsID, derive) }
         return outcome
@@ -165,9 +173,12 @@ extension Store {
         return currentBatch.map { stored.change >= $0.firstChange } == true || aliveInBackup.contains(stored.record.id)
     }
 
+    private func latest(of record: Record) -> Timestamp {
+        max(record.latestTime, record.createdAt, record.deletedAt ?? record.createdAt)
+    }
+
     func clamp(_ record: Record, to now: Timestamp) -> (Record, Bool) {
-        let latest = max(record.latestTime, record.createdAt, record.deletedAt ?? record.createdAt)
-        guard latest > now else { return (record, false) }
+        guard latest(of: record) > now else { return (record, false) }
         var record = record
         record.modifiedAt = min(record.modifiedAt, now)
         record.createdAt = min(record.createdAt, now)

@@ -96,7 +96,8 @@ final class ArchiveFramer {
     ) -> Int32
 
     private func setOption(_ level: Int?, _ module: String, _ set: OptionSetter) throws {
-        if let level { try check(set(archive, module, "compression-level", String(level))) }
+        // zstd's levels, which go on to 19, are none of these.
+        if let level { try check(set(archive, module, "compression-level", String(min(level, 9)))) }
     }
 
     private func take(_ bytes: UnsafeRawBufferPointer) -> Int {
@@ -156,11 +157,13 @@ private final class ArchiveInput {
     private var offset: Int64
     /// Comes before the bytes of the file.
     private var head: [UInt8]
+    private var zerosAtEnd: Int
     var failure: (any Error)?
 
-    init(_ file: FileHandle, behind head: [UInt8], from offset: Int64) throws {
+    init(_ file: FileHandle, behind head: [UInt8], from offset: Int64, zerosAtEnd: Int) throws {
         self.file = file
         self.head = head
+        self.zerosAtEnd = zerosAtEnd
         self.offset = offset
         size = try file.status().size
     }
@@ -170,10 +173,15 @@ private final class ArchiveInput {
     func read(_ pointer: UnsafeMutablePointer<UnsafeRawPointer?>?) -> Int {
         do {
             try Interrupt.check()
-            let count: Int
+            var count: Int
             if head.isEmpty {
                 count = try file.read(into: buffer, at: offset)
                 offset += Int64(count)
+                if count == 0, zerosAtEnd > 0 {
+                    count = min(zerosAtEnd, buffer.count)
+                    zerosAtEnd = 0
+                    for index in 0..<count { buffer[index] = 0 }
+                }
             } else {
                 buffer.copyBytes(from: head)
                 count = head.count
@@ -235,15 +243,17 @@ final class ArchiveUnpacker {
     private let input: ArchiveInput
     private let kind: Kind
 
-    /// The file is read from `start` on, behind the bytes of `head`.
-    init(_ file: FileHandle, _ kind: Kind, behind head: [UInt8] = [], from start: Int64 = 0) throws {
+    /// The file is read from `start` on, behind the bytes of `head` and in front of so many zeros.
+    init(
+        _ file: FileHandle, _ kind: Kind, behind head: [UInt8] = [], from start: Int64 = 0, zerosAtEnd: Int = 0
+    ) throws {
         guard LibArchive.localeIsSet, let archive = archive_read_new() else {
             throw BackupError(.failed, "libarchive cannot be started")
         }
         self.archive = archive
         self.kind = kind
         do {
-            input = try ArchiveInput(file, behind: head, from: start)
+            input = try ArchiveInput(file, behind: head, from: start, zerosAtEnd: zerosAtEnd)
         } catch {
             archive_read_free(archive)
             throw error

@@ -80,11 +80,26 @@ struct Invocation: Sendable {
             return named
         }
         let path = try environment.store(option: nil, configuration: configuration())
+        try checkUsualStore(path)
         // A printed command without --profile would use another store.
         if isDeclared(Option.profile.name), value(Option.profile.name) != nil {
             output.advice.carry(Option.store.name, path, isOfProfile: true)
         }
         return path
+    }
+
+    /// Whoever has a store in each profile does not mean a new one at the usual place.
+    private func checkUsualStore(_ path: String) throws {
+        let settings = try configuration()
+        guard settings.text("store") == nil, let file = settings.file, try FileStatus.ofTarget(path) == nil,
+            let profile = try settings.profiles.first(where: {
+                try wholeConfiguration().profile($0).text("store") != nil
+            })
+        else { return }
+        throw BackupError(
+            .usage, "names a store in its profiles only", at: file,
+            remedy: isDeclared(Option.profile.name)
+                ? "name one, such as with --profile \(profile)" : "name the store with --store FILE")
     }
 
     /// Refuses to make a folder whose name ends like a file's. What lies there already is judged elsewhere.

@@ -1,0 +1,31 @@
+/// How old the notes or settings of a file are: each as old as the file was when it first said so. An app saves all of them
+/// for the sake of one.
+struct FileAges {
+    private let store: Store
+    private let path: String
+    private let time: Timestamp
+    private let known: HeldSince
+    private var said: [Timestamp: [UInt64]] = [:]
+
+    /// `time` is that of the file.
+    init?(_ store: Store, ofFile path: String, _ time: Timestamp) throws {
+        guard let path = Directory.real(path) else { return nil }
+        (self.store, self.path, self.time) = (store, path, time)
+        known = try store.heldSince(by: path)
+    }
+
+    /// Since when the file has said that of what goes by that name, and goes on to say it; and whether it said so when it was
+    /// imported last.
+    mutating func note(_ name: String, _ text: String) -> (since: Timestamp, isKnown: Bool) {
+        let mark = store.hasher.text(text, after: store.hasher.text(name))
+        let since = min(known[mark] ?? time, time)
+        // The time of a file that is dated ahead is the time of its import.
+        said[min(since, store.now()), default: []].append(mark)
+        return (since, known[mark] != nil)
+    }
+
+    /// Must run inside `batch`, when all of the file was taken.
+    func remember() throws {
+        try store.noteImported(path: path, name: "", brought: [], since: said, isPart: false)
+    }
+}
