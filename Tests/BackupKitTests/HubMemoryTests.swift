@@ -29,6 +29,25 @@ import Testing
         }
     }
 
+    @Test func aLaterChangeOfADamagedRow_doesNotHideTheDamage() throws {
+        let path = "Attachments/a.pdf"
+        let changes: [(Store) throws -> Void] = [
+            { try $0.wantAsset(path) }, { try $0.leaveAsset(path) }, { try $0.settleAsset(path, nil) },
+        ]
+        for change in changes {
+            try withDevices("A") { devices in
+                try put("first", in: devices, "A")
+                try devices.sync("A")
+                let store = devices["A"]
+                try store.write { try change(store) }
+                #expect(try SyncSeal.asset.broken(in: store).isEmpty)
+                try SQLite(devices.path("A"), .readWrite).execute("UPDATE asset_sync SET version = version + 1")
+                try store.write { try change(store) }
+                #expect(try SyncSeal.asset.broken(in: store) == [path])
+            }
+        }
+    }
+
     private func play(changesHere: Bool, _ lie: String, _ tell: (SQLite) throws -> Void) throws {
         try withDevices("A", "B") { devices in
             try put("first", in: devices, "A")

@@ -48,18 +48,17 @@ struct CutZip: CarrierReader {
         private var meter: LimitMeter
 
         init(_ file: FileHandle, _ limits: ReadLimits) throws {
-            unpacker = try ArchiveUnpacker(file, .cutZip, zerosAtEnd: Self.zerosWanted(file))
-            self.limits = limits
             fileSize = try file.status().size
+            unpacker = try ArchiveUnpacker(file, .cutZip, zerosAtEnd: Self.zerosWanted(file, size: fileSize))
+            self.limits = limits
             meter = LimitMeter(limits)
         }
 
-        /// libarchive looks for the numbers behind an entry (APPNOTE 4.3.9) in 24 bytes, and they may be 16. So few zeros
-        /// make no header of another entry.
-        private static func zerosWanted(_ file: FileHandle) throws -> Int {
+        /// libarchive reads 24 bytes to find the data descriptor of an entry (APPNOTE 4.3.9), which may have 16. Eight zeros
+        /// fill the gap, and are too few to complete the header of another entry.
+        private static func zerosWanted(_ file: FileHandle, size: Int64) throws -> Int {
             let end = try [UInt8](unsafeUninitializedCapacity: 24) { buffer, used in
-                let start = try max(0, file.status().size - 24)
-                used = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: start)
+                used = try file.read(into: UnsafeMutableRawBufferPointer(buffer), at: max(0, size - 24))
             }
             let signature = Array("PK".utf8) + [7, 8]
             let isThere = (0...8).contains { end.dropFirst($0).starts(with: signature) }

@@ -263,7 +263,7 @@ extension Vault {
             isSuspect ? .suspiciousLoss : .leftOut, .warning, "snapshot \(latest.shortID)",
             isSuspect
                 ? "the latest snapshot is tagged as suspect: it holds much less than the one before"
-                : "the latest snapshot is tagged as partial: something could not be read when it was taken, or was not asked for",
+                : "the latest snapshot is tagged as partial: a part could not be read, or was not asked for",
             remedy: sound.map {
                 "the last one without such a tag is \(TypedCommand.word("\(VaultAddress.scheme)\(path)@\($0.shortID)"))"
             } ?? "the vault has no earlier one without such a tag")

@@ -94,6 +94,7 @@ public struct Record: Sendable, Equatable {
         var record = self
         record.modifiedAt = min(modifiedAt, time)
         record.createdAt = min(createdAt, time)
+        record.deletedAt = deletedAt.map { min($0, time) }
         record.fieldTimes = fieldTimes.mapValues { min($0, time) }
         return record
     }

@@ -57,9 +57,12 @@ extension BibliographyIntake {
                 !DeterministicID.isMade($0) && hasBrought($0, state)
             }
         state.deleted = deleted
-        return deleted.first { localID in
-            marks(of: localID).allSatisfy { Publication.isText($0.name) || state.saidBefore[$0.mark] != nil }
-        }
+        return deleted.first { hasSaidAll(of: $0, state) }
+    }
+
+    /// Whether the file said all that the entry at hand says of that publication when it was imported last.
+    func hasSaidAll(of localID: String, _ state: FileState) -> Bool {
+        marks(of: localID).allSatisfy { Publication.isText($0.name) || state.saidBefore[$0.mark] != nil }
     }
 
     private func times(of localID: String, _ state: FileState) -> [(name: String, time: Timestamp)] {
@@ -70,7 +73,7 @@ extension BibliographyIntake {
     }
 
     /// The marks of what the entry at hand says, as said of that publication.
-    func marks(of localID: String) -> [(name: String, mark: UInt64)] { marks(in: memory(of: localID)) }
+    private func marks(of localID: String) -> [(name: String, mark: UInt64)] { marks(in: memory(of: localID)) }
 
     private func marks(in record: Brought.Record) -> [(name: String, mark: UInt64)] {
         let bytes = pen.written

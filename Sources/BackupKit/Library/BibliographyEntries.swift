@@ -92,7 +92,9 @@ extension BibliographyIntake {
             defer { store.joinsKeywords = false }
             // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
             let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
-            if case .protect(let reason) = outcome.decision, saysAnew(of: match.localID, state) {
+            if case .protect(let reason) = outcome.decision, !state.saidBefore.isEmpty,
+                !hasSaidAll(of: match.localID, state)
+            {
                 state.leftOut[reason, default: []].append(key)
             }
             return noteBrought(to: outcome.localID, &state)
@@ -108,46 +110,35 @@ extension BibliographyIntake {
         noteBrought(to: outcome.localID, &state)
         if mirrors { state.held[outcome.localID] = incoming }
         if case .protect(let reason) = outcome.decision {
-            let isTold = state.realPath == nil || (work.made + [outcome.localID]).contains { hasHeld($0, state) }
-            if reason == .newerTombstone, !isTold { state.stayDeleted.append(key) }
+            let wasHeld = (work.made + [outcome.localID]).contains { hasHeld($0, state) }
+            if reason == .newerTombstone, state.realPath != nil, !wasHeld {
+                state.leftOut[reason, default: []].append(key)
+            }
             return try noteStillHeld(work, incoming, besides: outcome.localID, &state)
         }
         used.insert(store.hasher.key(outcome.localID))
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
     }
 
-    /// Whether the entry at hand says something of a publication that the file did not say when it was imported last.
-    private func saysAnew(of localID: String, _ state: FileState) -> Bool {
-        !state.saidBefore.isEmpty
-            && marks(of: localID).contains { !Publication.isText($0.name) && state.saidBefore[$0.mark] == nil }
-    }
-
-    /// What somebody has written into a file since, be it moved there from another file, was left out. Told once: the file
-    /// holds it from now on.
+    /// Reports new entries and new values of the file that the store did not take. They are reported once: the next import
+    /// knows them.
     func noteLeftOut(_ state: FileState) {
-        noteStayDeleted(state)
         for (reason, keys) in state.leftOut.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
-            let others = keys.count == 1 ? "" : " and \(keys.count - 1) more entries"
+            let isOne = keys.count == 1
+            let what = isOne ? "'\(keys[0])'" : "'\(keys[0])' and \(keys.count - 1) more entries"
+            let message =
+                reason == .newerTombstone
+                ? "\(what) \(isOne ? "was" : "were") deleted in this store after the file was changed, "
+                    + "and \(isOne ? "stays" : "stay") deleted"
+                : "new values of \(what) were left out: the publication \(reason.rawValue)"
+            let command = TypedCommand.quoted("import --overwrite", [state.path])
             intake.note(
                 Finding(
-                    .protected, .warning, state.path,
-                    "what is new in '\(keys[0])'\(others) was left out: the publication \(reason.rawValue)",
+                    .protected, .warning, state.path, message,
                     remedy: reason == .localOnly
-                        ? "'backup-tool store enable-cloud ID' gives it back; then import the file with --overwrite"
-                        : "\(TypedCommand.quoted("import --overwrite", [state.path])) takes it all the same"))
+                        ? "'backup-tool store enable-cloud ID' shares it again; then \(command) takes them"
+                        : "\(command) takes \(isOne ? "it" : "them") all the same"))
         }
-    }
-
-    private func noteStayDeleted(_ state: FileState) {
-        let keys = state.stayDeleted
-        guard let first = keys.first else { return }
-        let what = keys.count == 1 ? "'\(first)' was" : "'\(first)' and \(keys.count - 1) more entries were"
-        intake.note(
-            Finding(
-                .protected, .warning, state.path,
-                "\(what) deleted in this store after the file was changed, and \(keys.count == 1 ? "stays" : "stay") deleted",
-                remedy: "\(TypedCommand.quoted("import --overwrite", [state.path])) brings "
-                    + "\(keys.count == 1 ? "it" : "them") back, and makes the store say what the file says"))
     }
 
     /// Whether the stored keywords may hold some that came from elsewhere: this file has not brought the stored value, and

@@ -112,9 +112,7 @@ final class BibliographyIntake {
         /// Deleted publications that the file brought under an app's id; nil until an entry may be one.
         var deleted: [String]?
         var isDamaged = false
-        /// Keys of entries that the file did not hold when it was imported last, and that stay deleted.
-        var stayDeleted: [String] = []
-        /// Keys of entries that say something new which the store does not take.
+        /// Keys of entries with something new that the store does not take, by the reason.
         var leftOut: [Protection: [String]] = [:]
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]

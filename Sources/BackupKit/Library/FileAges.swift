@@ -1,5 +1,5 @@
-/// How old the notes or settings of a file are: each as old as the file was when it first said so. An app saves all of them
-/// for the sake of one.
+/// The ages of the notes or settings of a file. An app saves all of them to change one, so each counts as old as the file
+/// was when it first had this text.
 struct FileAges {
     private let store: Store
     private let path: String
@@ -14,8 +14,7 @@ struct FileAges {
         known = try store.heldSince(by: path)
     }
 
-    /// Since when the file has said that of what goes by that name, and goes on to say it; and whether it said so when it was
-    /// imported last.
+    /// Since when the file has had this text under that name, and whether it had it at its last import.
     mutating func note(_ name: String, _ text: String) -> (since: Timestamp, isKnown: Bool) {
         let mark = store.hasher.text(text, after: store.hasher.text(name))
         let since = min(known[mark] ?? time, time)

@@ -4,7 +4,7 @@ extension Intake {
         note(Finding(.oversize, .warning, subject, "is larger than 1 MB: it was stored, and will never sync"))
     }
 
-    /// Whether an event lies ahead, and nothing else of its line does: that is no clock that goes wrong.
+    /// Whether an event is still to come, and its line has no other time ahead. Then no clock is wrong.
     func isPlanned(_ record: Record) -> Bool {
         guard record.type == RecordType.event, !record.isDeleted, let fields = try? Fields.parse(record.fields) else {
             return false
@@ -73,7 +73,7 @@ extension Intake {
                     : "'backup-tool import --overwrite PATH' takes the values of the file"))
     }
 
-    /// The store's version is of a clock that is ahead of this device's: an edit of a file may be later all the same.
+    /// Reports values that lost against a time ahead of this device's clock: they may be later edits all the same.
     private func noteDatedAhead(_ stored: Record, _ incoming: Record, _ outcome: Outcome) throws -> Bool {
         guard case .protect(.newer) = outcome.decision, !takesRecords, !isFromImbib, !isPlanned(stored),
             stored.latestTime > store.clock.now(), try !differing(incoming, from: stored).isEmpty
@@ -81,7 +81,7 @@ extension Intake {
         note(
             Finding(
                 .clockSkew, .warning, outcome.id.description,
-                "is dated ahead of this device's clock in the store, so it was kept, and other values were left out",
+                "the store's version is dated ahead of this device's clock; it was kept, and other values were left out",
                 remedy: "'backup-tool import --overwrite PATH' takes the values of the file"))
         return true
     }

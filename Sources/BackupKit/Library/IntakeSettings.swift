@@ -6,7 +6,7 @@ extension Intake {
         let time: Timestamp
         /// The file that says so.
         let source: String
-        /// Whether the file said so when it was imported last: then it is no newer than a change that came since.
+        /// Whether the file had this value at its last import. Then it replaces no later change.
         var isSaidAgain = false
     }
 

@@ -311,7 +311,8 @@ struct FileIntake {
         return forms
     }
 
-    /// `works`: the publications of the same source, by their keys. `isBackup`: the file has no place of its own.
+    /// `works`: the publications of the same source, by their keys. `isBackup`: the file was unpacked from one, so its
+    /// path says nothing.
     func takeNotes(
         path: String, name: String, time: Timestamp, works: [String: [String]]? = nil, isBackup: Bool = false,
         wanted: (Record) -> Bool = { _ in true }
@@ -335,7 +336,7 @@ struct FileIntake {
         try ages?.remember()
     }
 
-    /// `backup`: the one that the file is of; else the file has a place of its own.
+    /// `backup`: the one that the file was unpacked from, if any.
     func takeSettings(path: String, name: String, of backup: String? = nil, time: Timestamp) throws {
         do {
             let settings = try document(path).withUnsafeBytes { try Fields.parse($0) }

@@ -234,7 +234,7 @@ final class NamedFiles {
         for finding in unreadable.withoutRepeats { intake.note(finding) }
         // A file that is named twice on the command line says the same twice.
         var said: Set<[ByteName]> = []
-        // An entry may name thousands of files.
+        // The fields of the last owner: an entry may name thousands of files.
         var last: (owner: String, fields: [Field]?)?
         for wish in wishes where wish.place == nil {
             if let owner = wish.owner {

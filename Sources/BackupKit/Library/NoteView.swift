@@ -6,7 +6,7 @@ extension StoreLayout {
         return work.flatMap { CiteKeys.key(of: $0) } ?? Fields.string(Publication.citeKey, in: fields) ?? ""
     }
 
-    /// The living publication that a note names, be it one that has taken in the named one.
+    /// The living publication that a note names, or the one that a decision merged it into.
     private mutating func publication(of note: [Field]) throws -> Record? {
         guard let named = Fields.string(Note.publication, in: note) else { return nil }
         if let work = try store.publication(named) { return work.record }
@@ -15,26 +15,23 @@ extension StoreLayout {
         return try takers[named].flatMap { try store.publication($0)?.record }
     }
 
-    /// imbib knows a note by its cite key alone. Where its publication is gone and another one has the key, it would pass for
-    /// a note on that.
+    /// Leaves out notes whose publication is gone, where another one has the cite key: imbib knows a note by that alone.
     mutating func omitNotesOfGoneWorks() throws {
-        var keys: CiteKeys?
-        var kept: [(key: String, localID: String, change: Int64)] = []
-        for note in notes {
-            if let record = try store.ifSound({ try store.record(change: note.change) }) {
-                let fields = try Fields.parse(record.fields)
-                if Fields.string(Note.publication, in: fields) != nil, try publication(of: fields) == nil {
-                    let known = try keys ?? CiteKeys(store)
-                    keys = known
-                    if !known.holders(of: note.key).isEmpty {
-                        omit(Layout.notes, "\(Omission.noteOfGoneWork)'\(note.key)'")
-                        continue
-                    }
-                }
-            }
-            kept.append(note)
-        }
-        notes = kept
+        var orphans: [(key: String, change: Int64)] = []
+        for note in notes where try isOrphan(change: note.change) { orphans.append((note.key, note.change)) }
+        guard !orphans.isEmpty else { return }
+        let keys = try CiteKeys(store)
+        orphans.removeAll { keys.holders(of: $0.key).isEmpty }
+        for note in orphans { omit(Layout.notes, "\(Omission.noteOfGoneWork)'\(note.key)'") }
+        let omitted = Set(orphans.map(\.change))
+        notes.removeAll { omitted.contains($0.change) }
+    }
+
+    /// Whether a note names a publication that is gone.
+    private mutating func isOrphan(change: Int64) throws -> Bool {
+        guard let note = try store.ifSound({ try store.record(change: change) }) else { return false }
+        let fields = try Fields.parse(note.fields)
+        return try Fields.string(Note.publication, in: fields) != nil && publication(of: fields) == nil
     }
 
     /// `notes.json`, by cite key; `text` writes one note.

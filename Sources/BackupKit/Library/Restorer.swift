@@ -94,8 +94,7 @@ public enum Restorer {
         guard layout.isLayout || layout.isDamaged else {
             throw layout.noLibrary(
                 at: path,
-                "'backup-tool list BACKUP' shows what it holds; .bib and .jsonl files can be imported from the unpacked folder"
-            )
+                "'backup-tool list BACKUP' shows what it holds; unpack it to import its .bib and .jsonl files")
         }
         if let refusal = layout.manifest.schemaVersion.flatMap({ SchemaVersion.refusal(of: $0, at: path) }) {
             throw refusal

@@ -155,7 +155,7 @@ public enum VaultBackup {
         file.hostname = options.host
         file.uid = getuid()
         file.gid = getgid()
-        // Of some kinds only: it must not pass for the whole library, nor push whole ones out.
+        // A snapshot of some kinds must not pass for a whole one, or retention would remove whole ones for it.
         file.tags = options.tags + (options.kinds == Set(Kind.allCases) ? [] : [SnapshotTag.partial])
         file.programVersion = options.tool
         file.summary = result.summary

@@ -22,15 +22,14 @@ struct HybridClock {
     }
 
     mutating func see(_ time: Timestamp) {
-        guard time > latest else { return }
-        if !Self.isInReach(time, of: own) {
-            own = device.now()
-            guard Self.isInReach(time, of: own) else { return }
-        }
-        latest = time
+        if time > latest, reaches(time) { latest = time }
     }
 
-    func reaches(_ time: Timestamp) -> Bool { Self.isInReach(time, of: time > own ? device.now() : own) }
+    mutating func reaches(_ time: Timestamp) -> Bool {
+        if Self.isInReach(time, of: own) { return true }
+        own = device.now()
+        return Self.isInReach(time, of: own)
+    }
 
     static func isInReach(_ time: Timestamp, of own: Timestamp) -> Bool {
         time.milliseconds <= own.milliseconds + reach

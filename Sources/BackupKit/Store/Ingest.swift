@@ -43,7 +43,7 @@ extension Store {
 
     private func take(_ record: Record, _ resurrect: Bool, _ keepsID: Bool, _ derive: Derivation) throws -> Outcome {
         let now = self.now()
-        // What a backup says of the order of edits and deletes stays true, as in a sync.
+        // As in a sync: setting times back would change the order of edits and deletes.
         let keepsTimes = takesBackup && hybridClock.reaches(latest(of: record))
         if keepsTimes { see(record) }
         let (incoming, clamped) = keepsTimes ? (record, false) : clamp(record, to: now)
@@ -56,7 +56,7 @@ extension Store {
         var (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
         let policy = try policy(resurrect, now, existing.main?.record, taken)
         if clamped, !resurrect, !policy.isPurged, let deleted = existing.main?.record.deletedAt, !taken.isDeleted {
-            // A time that is still to come does not say which was first, and a delete must be a delete.
+            // A time in the future does not show that the record is later than its delete.
             taken = taken.noNewer(than: deleted.previous)
         }
         var outcome = try settle(taken, existing, policy, derive, clamped)
@@ -178,13 +178,7 @@ extension Store {
     }
 
     func clamp(_ record: Record, to now: Timestamp) -> (Record, Bool) {
-        guard latest(of: record) > now else { return (record, false) }
-        var record = record
-        record.modifiedAt = min(record.modifiedAt, now)
-        record.createdAt = min(record.createdAt, now)
-        record.deletedAt = record.deletedAt.map { min($0, now) }
-        record.fieldTimes = record.fieldTimes.mapValues { min($0, now) }
-        return (record, true)
+        latest(of: record) > now ? (record.noNewer(than: now), true) : (record, false)
     }
 
     /// A line end in JSON can only be white space; records live on one line each.

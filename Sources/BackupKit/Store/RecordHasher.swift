@@ -321,27 +321,6 @@ extension RecordHasher {
         let kind = hash(row.bytes(3), hash(row.bytes(1), seed ^ Self.second))
         return content(kind, name: row.bytes(row.isNull(2) ? 4 : 2), fields: row.bytes(5))
     }
-
-    /// Gives every row that can be read its hash as it is now.
-    func sealRows(_ database: SQLite) throws {
-        let rows = try database.prepare(
-            "SELECT \(Store.recordColumns) FROM record WHERE change > ? AND row_hash IS NULL ORDER BY change LIMIT 10000"
-        )
-        let update = try database.prepare("UPDATE record SET row_hash = ? WHERE change = ?")
-        var (last, isEnd, hashes) = (Int64.min, false, [(change: Int64, hash: Int64)]())
-        while !isEnd {
-            hashes.removeAll(keepingCapacity: true)
-            rows.reset()
-            rows.bind(1, last)
-            isEnd = true
-            while try rows.step() {
-                (last, isEnd) = (rows.integer(0), false)
-                do { _ = try RowReader.record(rows, anyChange: true) } catch is DamagedRow { continue }
-                hashes.append((last, row(of: rows)))
-            }
-            for (change, hash) in hashes { try update.bind(1, hash).bind(2, change).run() }
-        }
-    }
 }
 
 /// The index by local id, asked about one row after another: it has no way from a change number to its key.

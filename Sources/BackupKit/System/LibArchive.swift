@@ -96,7 +96,7 @@ final class ArchiveFramer {
     ) -> Int32
 
     private func setOption(_ level: Int?, _ module: String, _ set: OptionSetter) throws {
-        // zstd's levels, which go on to 19, are none of these.
+        // Only zstd has levels above 9.
         if let level { try check(set(archive, module, "compression-level", String(min(level, 9)))) }
     }
 
@@ -157,6 +157,7 @@ private final class ArchiveInput {
     private var offset: Int64
     /// Comes before the bytes of the file.
     private var head: [UInt8]
+    /// How many zeros follow the bytes of the file.
     private var zerosAtEnd: Int
     var failure: (any Error)?
 
@@ -177,10 +178,9 @@ private final class ArchiveInput {
             if head.isEmpty {
                 count = try file.read(into: buffer, at: offset)
                 offset += Int64(count)
-                if count == 0, zerosAtEnd > 0 {
-                    count = min(zerosAtEnd, buffer.count)
-                    zerosAtEnd = 0
-                    for index in 0..<count { buffer[index] = 0 }
+                if count == 0 {
+                    (count, zerosAtEnd) = (zerosAtEnd, 0)
+                    buffer.copyBytes(from: repeatElement(0, count: count))
                 }
             } else {
                 buffer.copyBytes(from: head)
@@ -324,7 +324,7 @@ final class ArchiveUnpacker {
         while true {
             let status = archive_read_data_block(archive, &pointer, &count, &offset)
             if status == ARCHIVE_EOF { return UnsafeRawBufferPointer(start: nil, count: 0) }
-            // With the last bytes of an entry comes a warning that it is not as long as its header says.
+            // libarchive warns with the last bytes when an entry is shorter than its header says.
             let isLast = kind == .cutZip && status == ARCHIVE_WARN && count > 0
             guard status == ARCHIVE_OK || isLast else { throw damage() }
             if count > 0, let pointer { return UnsafeRawBufferPointer(start: pointer, count: count) }

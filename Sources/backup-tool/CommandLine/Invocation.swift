@@ -65,8 +65,10 @@ struct Invocation: Sendable {
     // MARK: Settings
 
     /// The configuration, as it is for `--profile` where the command knows profiles.
-    func configuration() throws -> Configuration {
-        try wholeConfiguration().profile(isDeclared(Option.profile.name) ? value(Option.profile.name) : nil)
+    func configuration() throws -> Configuration { try profile(of: wholeConfiguration()) }
+
+    private func profile(of all: Configuration) throws -> Configuration {
+        try all.profile(isDeclared(Option.profile.name) ? value(Option.profile.name) : nil)
     }
 
     func wholeConfiguration() throws -> Configuration {
@@ -79,8 +81,9 @@ struct Invocation: Sendable {
             try LocalPath.check(named)
             return named
         }
-        let path = try environment.store(option: nil, configuration: configuration())
-        try checkUsualStore(path)
+        let all = try wholeConfiguration()
+        let path = try environment.store(option: nil, configuration: profile(of: all))
+        try checkUsualStore(path, all)
         // A printed command without --profile would use another store.
         if isDeclared(Option.profile.name), value(Option.profile.name) != nil {
             output.advice.carry(Option.store.name, path, isOfProfile: true)
@@ -88,18 +91,15 @@ struct Invocation: Sendable {
         return path
     }
 
-    /// Whoever has a store in each profile does not mean a new one at the usual place.
-    private func checkUsualStore(_ path: String) throws {
-        let settings = try configuration()
-        guard settings.text("store") == nil, let file = settings.file, try FileStatus.ofTarget(path) == nil,
-            let profile = try settings.profiles.first(where: {
-                try wholeConfiguration().profile($0).text("store") != nil
-            })
+    /// Refuses the usual place for a new store where the configuration names stores in its profiles only.
+    private func checkUsualStore(_ path: String, _ all: Configuration) throws {
+        guard let file = all.file, try profile(of: all).text("store") == nil, try FileStatus.ofTarget(path) == nil,
+            let profile = try all.profiles.first(where: { try all.profile($0).text("store") != nil })
         else { return }
         throw BackupError(
             .usage, "names a store in its profiles only", at: file,
             remedy: isDeclared(Option.profile.name)
-                ? "name one, such as with --profile \(profile)" : "name the store with --store FILE")
+                ? "name one, such as with --profile \(profile)" : "name the store: --store FILE")
     }
 
     /// Refuses to make a folder whose name ends like a file's. What lies there already is judged elsewhere.

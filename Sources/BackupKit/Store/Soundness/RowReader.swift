@@ -6,8 +6,8 @@ enum RowReader {
 
     private struct Problem: Error { let reason: String }
 
-    /// A row of `Store.recordColumns`; `anyChange` takes any change number. The fields of a row that is proven were read
-    /// before it got its hash.
+    /// A row of `Store.recordColumns`; `anyChange` takes any change number. `isProven`: its hash
+    /// matches, and a row gets a hash only when its fields can be read.
     static func record(
         _ row: Statement, anyChange: Bool = false, isProven: Bool = false
     ) throws -> Store.StoredRecord {
@@ -147,6 +147,29 @@ extension RowReader {
             .record, "\(stored.record.id)", DamagedRow.changed,
             kind: Kind(recordType: stored.record.type),
             columns: Store.recordColumnNames, of: row)
+    }
+}
+
+extension RecordHasher {
+    /// Gives every row that can be read its hash as it is now.
+    func sealRows(_ database: SQLite) throws {
+        let rows = try database.prepare(
+            "SELECT \(Store.recordColumns) FROM record WHERE change > ? AND row_hash IS NULL ORDER BY change LIMIT 10000"
+        )
+        let update = try database.prepare("UPDATE record SET row_hash = ? WHERE change = ?")
+        var (last, isEnd, hashes) = (Int64.min, false, [(change: Int64, hash: Int64)]())
+        while !isEnd {
+            hashes.removeAll(keepingCapacity: true)
+            rows.reset()
+            rows.bind(1, last)
+            isEnd = true
+            while try rows.step() {
+                (last, isEnd) = (rows.integer(0), false)
+                do { _ = try RowReader.record(rows, anyChange: true) } catch is DamagedRow { continue }
+                hashes.append((last, row(of: rows)))
+            }
+            for (change, hash) in hashes { try update.bind(1, hash).bind(2, change).run() }
+        }
     }
 }
 

@@ -221,11 +221,10 @@ public struct StoreCheck {
         for row in try store.changedSmallRows() {
             add(.recordChanged, .damage, row.subject, row.reason, Self.repairFrom)
         }
-        for table in SyncSeal.all {
+        for table in try StoreSchema.isOld(store.database) ? [] : SyncSeal.all {
             for row in try table.broken(in: store) {
                 add(
-                    .recordChanged, .warning, "\(table.name) \(row)",
-                    "what the store knows of its hub \(DamagedRow.changed)",
+                    .recordChanged, .warning, "\(table.name) \(row)", DamagedRow.changed,
                     "the next 'backup-tool sync' asks the hub again")
             }
         }

@@ -338,10 +338,10 @@ struct StoreRepair {
         while try query.step() { rows.append(("\(query.text(0))/\(query.text(1))", query.integer(2))) }
         query.reset()
         // A mark beyond all changes would pass over the new numbers, too.
-        let isSealed = try SyncSeal.link.broken(in: store).isEmpty
-        try store.database.statement("UPDATE hub_link SET pushed_through = min(pushed_through, ?)")
-            .bind(1, store.changeCounter).run()
-        if isSealed { try SyncSeal.link.sealAll(store.hasher, store.database) }
+        try SyncSeal.link.resealing("1", store) {
+            try store.database.statement("UPDATE hub_link SET pushed_through = min(pushed_through, ?)")
+                .bind(1, store.changeCounter).run()
+        }
         for row in rows {
             guard let stored = try store.ifSound({ try store.stored(change: row.change) }) ?? nil else { continue }
             try store.rewrite(stored, as: stored.record)

@@ -136,32 +136,36 @@ extension Store {
 
     /// Both sides have the same now. Must run inside `write`.
     func settleAsset(_ path: String, _ digest: SHA256Digest?) throws {
-        try database.statement("UPDATE asset_sync SET base = ?, wanted = 0 WHERE path = ?")
-            .bind(1, digest?.hex).bind(2, path).run()
-        try SyncSeal.asset.seal(path, self)
+        try SyncSeal.asset.resealing(path, self) {
+            try database.statement("UPDATE asset_sync SET base = ?, wanted = 0 WHERE path = ?")
+                .bind(1, digest?.hex).bind(2, path).run()
+        }
     }
 
     /// The hub's file is to be fetched. Must run inside `write`.
     func wantAsset(_ path: String) throws {
-        try database.statement("UPDATE asset_sync SET wanted = max(wanted, 1) WHERE path = ?").bind(1, path).run()
-        try SyncSeal.asset.seal(path, self)
+        try SyncSeal.asset.resealing(path, self) {
+            try database.statement("UPDATE asset_sync SET wanted = max(wanted, 1) WHERE path = ?").bind(1, path).run()
+        }
     }
 
     /// This side's file has left the path, and the hub's is to be fetched. Must run inside `write`.
     func leaveAsset(_ path: String) throws {
-        try database.statement("UPDATE asset_sync SET base = NULL, wanted = 1 WHERE path = ?").bind(1, path).run()
-        try SyncSeal.asset.seal(path, self)
+        try SyncSeal.asset.resealing(path, self) {
+            try database.statement("UPDATE asset_sync SET base = NULL, wanted = 1 WHERE path = ?").bind(1, path).run()
+        }
     }
 
     /// A file that did not take the place of another one in this batch is no version of what the hub has under its path.
     func noteNewFile(_ asset: Asset) throws {
-        try database.statement(
-            """
-            UPDATE asset_sync SET base = NULL WHERE path = ?1 AND base IS NOT ?2 AND wanted = 0
-            AND NOT EXISTS (SELECT 1 FROM batch_asset WHERE batch = ?3 AND path = ?1 AND sha256 IS NOT NULL)
-            """
-        ).bind(1, asset.path).bind(2, asset.digest.hex).bind(3, currentBatch?.id).run()
-        try SyncSeal.asset.seal(asset.path, self)
+        try SyncSeal.asset.resealing(asset.path, self) {
+            try database.statement(
+                """
+                UPDATE asset_sync SET base = NULL WHERE path = ?1 AND base IS NOT ?2 AND wanted = 0
+                AND NOT EXISTS (SELECT 1 FROM batch_asset WHERE batch = ?3 AND path = ?1 AND sha256 IS NOT NULL)
+                """
+            ).bind(1, asset.path).bind(2, asset.digest.hex).bind(3, currentBatch?.id).run()
+        }
     }
 
     /// Forgets the batches that put a sync's files in place: a sync is not undone.

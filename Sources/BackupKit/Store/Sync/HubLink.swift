@@ -106,8 +106,9 @@ extension Store {
     var hasSyncTables: Bool { get throws { try database.integer("PRAGMA user_version") > 1 } }
 
     /// Rows that the hub does not have as they are. What is kept on this device is not for the hub.
-    static let isPending = "\(isUnsaid) AND NOT (local_only AND deleted_at IS NULL)"
-    static let isUnsaid = "(clean_at IS NOT change OR hub_version IS NULL)"
+    static let isPending = "\(isNotOnHub) AND NOT (local_only AND deleted_at IS NULL)"
+    /// The same, whether or not they are kept on this device.
+    static let isNotOnHub = "(clean_at IS NOT change OR hub_version IS NULL)"
 
     func pendingRecords(after change: Int64) throws -> Int {
         guard try hasSyncTables else {

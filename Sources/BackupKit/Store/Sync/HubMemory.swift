@@ -1,4 +1,4 @@
-/// Where the store's memory of its hub is damaged, the hub is asked again.
+/// Asks the hub again where the sync state of the store is damaged.
 extension Synchronizer {
     /// Must run before anything is pulled.
     func mendMemory() throws {
@@ -13,12 +13,11 @@ extension Synchronizer {
         result.findings.append(
             Finding(
                 .storeDamaged, .warning, store.path,
-                "what the store knew of its hub was damaged in \(count == 1 ? "one row" : "\(count) rows"), and was asked "
-                    + "for again",
+                "the sync state was damaged in \(count == 1 ? "one row" : "\(count) rows"); the hub was asked again",
                 remedy: "'backup-tool store check' looks for more damage"))
     }
 
-    /// Which side has changed a file is not known any more: where the two differ, both stay.
+    /// Nothing tells any more which side has changed a file. Where the two differ, both are kept.
     private func askAgain(about paths: [String]) throws {
         guard !paths.isEmpty else { return }
         let newest = try fetchAll(paths.map { RecordID(zone: Store.assetZone, name: $0) })

@@ -130,10 +130,10 @@ extension Synchronizer {
         }
     }
 
-    /// Also those that say that they are kept on this device: a damaged row may say so, too.
+    /// Includes rows with the mark of records that are kept on this device: damage may have set it.
     private static let nextRows = Query(
         """
-        SELECT \(Store.recordColumns), hub_version, row_hash FROM record WHERE change > ? AND \(Store.isUnsaid)
+        SELECT \(Store.recordColumns), hub_version, row_hash FROM record WHERE change > ? AND \(Store.isNotOnHub)
         ORDER BY change LIMIT ?
         """)
 

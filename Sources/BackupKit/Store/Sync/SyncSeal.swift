@@ -1,5 +1,5 @@
-/// What a store knows of its hub, with a hash of each row as the tool wrote it: a number that a disk or another program has
-/// changed would keep newer files from coming, and edits from going.
+/// A hash of each row of the sync state, as the tool wrote it. A number that a disk or another program has changed would
+/// hide newer files of the hub, or keep edits on this device.
 struct SyncSeal {
     let name: String
     private let key: String
@@ -15,13 +15,23 @@ struct SyncSeal {
             + "|| ifnull(head, '-') || ' ' || pushed_through || ' ' || ifnull(synced_at, '-')")
     static let all = [asset, link]
 
-    /// Must run inside `write`, after whatever changes a row.
+    /// Seals a row as it is now. Must run inside `write`.
     func seal(_ row: String, _ store: Store) throws {
         let query = try store.database.statement("SELECT \(text) FROM \(name) WHERE \(key) = ?").bind(1, row)
         defer { query.reset() }
         guard try query.step() else { return }
         try store.database.statement("UPDATE \(name) SET seal = ? WHERE \(key) = ?")
             .bind(1, hash(query, 0, store.hasher)).bind(2, row).run()
+    }
+
+    /// Seals a row again after a change of some of its columns. One that was damaged before stays so for the next sync to
+    /// notice. Must run inside `write`.
+    func resealing(_ row: String, _ store: Store, _ change: () throws -> Void) throws {
+        let query = try store.database.statement("SELECT \(text), seal FROM \(name) WHERE \(key) = ?").bind(1, row)
+        let wasSound = try query.step() && isSound(query, 0, store.hasher)
+        query.reset()
+        try change()
+        if wasSound { try seal(row, store) }
     }
 
     func sealAll(_ hasher: RecordHasher, _ database: SQLite) throws {
@@ -34,13 +44,17 @@ struct SyncSeal {
 
     /// The keys of rows that are not as the tool wrote them.
     func broken(in store: Store) throws -> [String] {
-        guard try !StoreSchema.isOld(store.database) else { return [] }
         let query = try store.database.prepare("SELECT \(key), \(text), seal FROM \(name) ORDER BY \(key)")
         var found: [String] = []
         while try query.step() {
-            if let seal = query.optionalInteger(2), seal != hash(query, 1, store.hasher) { found.append(query.text(0)) }
+            if !isSound(query, 1, store.hasher) { found.append(query.text(0)) }
         }
         return found
+    }
+
+    /// The seal stands behind the text. A row without one is from before there were seals.
+    private func isSound(_ row: Statement, _ column: Int32, _ hasher: RecordHasher) -> Bool {
+        row.optionalInteger(column + 1).map { $0 == hash(row, column, hasher) } ?? true
     }
 
     private func hash(_ row: Statement, _ column: Int32, _ hasher: RecordHasher) -> Int64 {

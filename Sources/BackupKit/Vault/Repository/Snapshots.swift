@@ -35,7 +35,7 @@ extension SnapshotFile {
 public enum SnapshotTag {
     /// Holds much less than the one before, and nobody has said yet that this is right.
     public static let suspect = "suspect"
-    /// Something could not be read when it was taken, or was not asked for.
+    /// A part of the library could not be read, or was not asked for.
     public static let partial = "partial"
 
     /// Whether somebody else may give it. A comma separates tags wherever they are asked for.
