@@ -10,6 +10,8 @@ let package = Package(
     targets: [
         .systemLibrary(name: "CArchive", pkgConfig: "libarchive", providers: [.apt(["libarchive-dev"])]),
         .systemLibrary(name: "CSQLite", pkgConfig: "sqlite3", providers: [.apt(["libsqlite3-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .systemLibrary(name: "CLzma", pkgConfig: "liblzma", providers: [.apt(["liblzma-dev"])]),
         .systemLibrary(name: "CZstd", pkgConfig: "libzstd", providers: [.apt(["libzstd-dev"])]),
         .systemLibrary(name: "CCrypto", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .target(name: "CSystem"),
@@ -18,7 +20,9 @@ let package = Package(
         .target(name: "CSimdjson", linkerSettings: [.linkedLibrary("simdjson"), .linkedLibrary("stdc++")]),
         .target(
             name: "BackupKit",
-            dependencies: ["CArchive", "CSQLite", "CZstd", "CCrypto", "CSystem", "CSimdjson", "CCurl"]
+            dependencies: [
+                "CArchive", "CSQLite", "CZlib", "CLzma", "CZstd", "CCrypto", "CSystem", "CSimdjson", "CCurl",
+            ]
         ),
         .executableTarget(name: "backup-tool", dependencies: ["BackupKit"]),
         .executableTarget(name: "bibtex-parse", dependencies: ["BackupKit"], path: "Benchmarks/BibTeXParse"),

@@ -7,7 +7,7 @@ set -eu
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
 
-build_packages="libarchive-dev libsqlite3-dev libssl-dev libzstd-dev libsimdjson-dev libcurl4-openssl-dev pkg-config"
+build_packages="libarchive-dev libsqlite3-dev libssl-dev libzstd-dev zlib1g-dev liblzma-dev libsimdjson-dev libcurl4-openssl-dev pkg-config"
 # The tests let others read what we write, and read what others wrote.
 test_packages="restic sqlite3 zstd xz-utils zip unzip libarchive-tools jq python3 strace groff-base bash zsh fish cron"
 # The peers of the benchmarks. Their data comes through scripts/bench-data.sh and is not installed.
@@ -46,7 +46,7 @@ is_installed() {
 # Without dpkg nobody can say what is installed under which name; what the build itself needs can be asked for.
 check_without_apt() {
     missing=
-    for module in libarchive sqlite3 libcrypto libzstd simdjson libcurl; do
+    for module in libarchive sqlite3 libcrypto libzstd zlib liblzma simdjson libcurl; do
         pkg-config --exists "$module" 2>/dev/null || missing="$missing $module"
     done
     [ -z "$missing" ] && [ "$purpose" = build ] && return

@@ -21,6 +21,8 @@ private let owners: [String: String] = [
     "CSQLite": "Sources/BackupKit/System/SQLite.swift",
     "CCrypto": "Sources/BackupKit/System/Crypto/",
     "CZstd": "Sources/BackupKit/System/Zstandard.swift",
+    "CZlib": "Sources/BackupKit/System/Zlib.swift",
+    "CLzma": "Sources/BackupKit/System/LZMA.swift",
     "CArchive": "Sources/BackupKit/System/LibArchive.swift",
     "CCurl": "Sources/BackupKit/System/HTTPRequest.swift",
     "CSystem": "Sources/BackupKit/System/",

@@ -18,8 +18,8 @@ public struct ArchiveReader: CarrierReader {
             } else {
                 reader = TarSequence(file: file, limits: limits) { try ZstandardSource($0) }
             }
-        case .tarGzip: reader = TarSequence(file: file, limits: limits) { try FilterSource($0, .gzip) }
-        case .tarXZ: reader = TarSequence(file: file, limits: limits) { try FilterSource($0, .xz) }
+        case .tarGzip: reader = TarSequence(file: file, limits: limits) { try PartsSource($0, GzipStream()) }
+        case .tarXZ: reader = TarSequence(file: file, limits: limits) { try PartsSource($0, XZStream()) }
         case .zip:
             do {
                 reader = try ZipReader(file, limits: limits)

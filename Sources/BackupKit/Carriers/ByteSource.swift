@@ -57,21 +57,20 @@ final class PlainSource: ByteSource {
     func findingsAtEnd() -> [Finding] { [] }
 }
 
-/// Any zstd file, from its beginning to its end.
-final class ZstandardSource: ByteSource {
-    private let file: FileHandle
+/// The bytes of a packed file on their way through what unpacks them.
+private final class PackedInput {
+    let file: FileHandle
     private let size: Int64
-    private let stream: ZstandardStream
     private let packed = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     private let unpacked = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 19, alignment: 16)
     private var waiting = UnsafeRawBufferPointer(start: nil, count: 0)
-    private var hasIndex = false
+    private var failure: BackupError?
     private(set) var consumed: Int64 = 0
+    var left: Int64 { size - consumed }
 
     init(_ file: FileHandle) throws {
         self.file = file
         size = try file.status().size
-        stream = try ZstandardStream()
     }
 
     deinit {
@@ -79,44 +78,75 @@ final class ZstandardSource: ByteSource {
         unpacked.deallocate()
     }
 
-    func next() throws -> UnsafeRawBufferPointer {
-        while true {
-            if stream.atFrameEnd { try passSkippableFrames() }
+    func skip(_ count: Int64) {
+        consumed += count
+        waiting = UnsafeRawBufferPointer(start: nil, count: 0)
+    }
+
+    /// What comes next out of the part at hand; nil at its end. What comes before damage is given first.
+    func unpack<Stream: UnpackingStream>(_ stream: Stream) throws -> UnsafeRawBufferPointer? {
+        if let failure { throw failure }
+        while !stream.isAtEnd {
             if waiting.isEmpty {
                 let count = try file.read(into: packed, at: consumed)
                 waiting = UnsafeRawBufferPointer(rebasing: packed[..<count])
             }
-            if waiting.isEmpty && stream.atFrameEnd { return waiting }
             // Called with no input at the end of the file too: the decoder may still hold bytes back.
             let step = stream.step(waiting, into: unpacked)
             consumed += Int64(step.taken)
-            if let failure = step.failure {
-                throw BackupError(
-                    step.refused ? .refused : .damaged,
-                    "the zstd frame at byte \(consumed) cannot be unpacked: \(failure)", at: file.path)
-            }
             waiting = UnsafeRawBufferPointer(rebasing: waiting[step.taken...])
+            if let reason = step.failure {
+                failure = BackupError(
+                    step.refused ? .refused : .damaged,
+                    "the \(Stream.name) at byte \(consumed) cannot be unpacked: \(reason)", at: file.path)
+            } else if step.taken == 0, step.produced == 0, waiting.isEmpty, !stream.isAtEnd {
+                failure = BackupError(.damaged, "is cut off: its last \(Stream.name) is not whole", at: file.path)
+            }
             if step.produced > 0 { return UnsafeRawBufferPointer(rebasing: unpacked[..<step.produced]) }
-            if step.taken == 0 && waiting.isEmpty { throw cutOff() }
+            if let failure { throw failure }
+        }
+        return nil
+    }
+}
+
+/// Any zstd file, from its beginning to its end.
+final class ZstandardSource: ByteSource {
+    private let input: PackedInput
+    private let stream: ZstandardStream
+    private var hasIndex = false
+
+    init(_ file: FileHandle) throws {
+        input = try PackedInput(file)
+        stream = try ZstandardStream()
+    }
+
+    var consumed: Int64 { input.consumed }
+
+    func next() throws -> UnsafeRawBufferPointer {
+        while true {
+            if stream.isAtEnd {
+                try passSkippableFrames()
+                if input.left <= 0 { return UnsafeRawBufferPointer(start: nil, count: 0) }
+                stream.begin()
+            }
+            if let bytes = try input.unpack(stream) { return bytes }
         }
     }
 
     /// Between two frames: steps over those that carry no data, and notices our index among them.
     private func passSkippableFrames() throws {
         while true {
-            var head = try ByteFields(file, at: consumed, count: 8)
+            var head = try ByteFields(input.file, at: consumed, count: 8)
             guard let magic = head.number(UInt32.self), magic & 0xFFFF_FFF0 == 0x184D_2A50 else { return }
-            guard let length = head.number(UInt32.self), consumed + 8 + Int64(length) <= size else { throw cutOff() }
-            if try magic == MemberIndex.skippableMagic || MemberIndex.isMarked(file, at: consumed + 8) {
+            guard let length = head.number(UInt32.self), 8 + Int64(length) <= input.left else {
+                throw BackupError(
+                    .damaged, "is cut off: its last \(ZstandardStream.name) is not whole", at: input.file.path)
+            }
+            if try magic == MemberIndex.skippableMagic || MemberIndex.isMarked(input.file, at: consumed + 8) {
                 hasIndex = true
             }
-            consumed += 8 + Int64(length)
-            waiting = UnsafeRawBufferPointer(start: nil, count: 0)
+            input.skip(8 + Int64(length))
         }
-    }
-
-    private func cutOff() -> BackupError {
-        BackupError(.damaged, "is cut off: its last zstd frame is not whole", at: file.path)
     }
 
     func seek(to offset: Int64) -> Bool { false }
@@ -126,77 +156,48 @@ final class ZstandardSource: ByteSource {
         guard hasIndex else { return [] }
         return [
             Finding(
-                .archiveDamaged, .warning, file.path,
+                .archiveDamaged, .warning, input.file.path,
                 "the list of members at its end is damaged; it was read from front to back instead",
                 remedy: "the files are sound if nothing else is reported; write the archive again")
         ]
     }
 }
 
-/// A gzip or xz file, unpacked by libarchive.
-final class FilterSource: ByteSource {
-    private let file: FileHandle
-    private let size: Int64
-    private let kind: ArchiveUnpacker.Kind
-    /// Opening it unpacks the first bytes.
-    private var unpacker: ArchiveUnpacker?
-    private var atEnd = false
-    private var checksum = CRC32()
-    private var produced: UInt64 = 0
-    private var damage: (cause: BackupError, rest: UnpackedRest?)?
+/// A gzip or xz file: one part or several, and zeros that fill up its last block.
+final class PartsSource<Stream: UnpackingStream>: ByteSource {
+    private let input: PackedInput
+    private let stream: Stream
 
-    init(_ file: FileHandle, _ kind: ArchiveUnpacker.Kind) throws {
-        self.file = file
-        self.kind = kind
-        size = try file.status().size
-        if kind == .xz { try XZLayout.refuseLargeDictionaries(file) }
+    init(_ file: FileHandle, _ stream: Stream) throws {
+        input = try PackedInput(file)
+        self.stream = stream
     }
+
+    var consumed: Int64 { input.consumed }
 
     func next() throws -> UnsafeRawBufferPointer {
-        if damage == nil {
-            do { return try nextSound() } catch let error as BackupError where error.code == .damaged {
-                damage = (error, try? UnpackedRest(file, kind, after: produced))
+        while true {
+            if stream.isAtEnd {
+                guard try hasNextPart() else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+                try stream.begin()
             }
+            if let bytes = try input.unpack(stream) { return bytes }
         }
-        if let bytes = try? damage?.rest?.next() { return bytes }
-        throw damage?.cause ?? BackupError(.damaged, "cannot be unpacked", at: file.path)
     }
 
-    private func nextSound() throws -> UnsafeRawBufferPointer {
-        if unpacker == nil {
-            let opened = try ArchiveUnpacker(file, kind)
-            unpacker = opened
-            atEnd = try !opened.next()
+    private func hasNextPart() throws -> Bool {
+        if consumed == 0 { return true }
+        while true {
+            let bytes = try [UInt8](unsafeUninitializedCapacity: 1 << 12) { buffer, used in
+                used = try input.file.read(into: UnsafeMutableRawBufferPointer(buffer), at: consumed)
+            }
+            let zeros = bytes.prefix { $0 == 0 }.count
+            guard zeros > 0 else { return bytes.starts(with: Stream.magic) }
+            input.skip(Int64(zeros))
         }
-        guard let unpacker, !atEnd else { return UnsafeRawBufferPointer(start: nil, count: 0) }
-        let bytes = try unpacker.data()
-        atEnd = bytes.isEmpty
-        if kind == .gzip { checksum.update(bytes) }
-        produced += UInt64(bytes.count)
-        return bytes
     }
 
     func seek(to offset: Int64) -> Bool { false }
 
-    var consumed: Int64 { damage == nil ? unpacker?.consumed ?? 0 : size }
-
-    func findingsAtEnd() throws -> [Finding] {
-        if consumed < size { return [.trailingData(file, size - consumed)] }
-        return kind == .gzip ? try gzipTrailerFindings() : []
-    }
-
-    /// libarchive skips the trailer without a look: CRC-32 and length, both little-endian (RFC 1952, section 2.3.1).
-    private func gzipTrailerFindings() throws -> [Finding] {
-        try withUnsafeTemporaryAllocation(byteCount: 8, alignment: 8) { trailer in
-            guard size >= 18, try file.read(into: trailer, at: size - 8) == 8 else { return [] }
-            let crc = UInt32(littleEndian: trailer.load(fromByteOffset: 0, as: UInt32.self))
-            let length = UInt32(littleEndian: trailer.load(fromByteOffset: 4, as: UInt32.self))
-            if crc == checksum.value && length == UInt32(truncatingIfNeeded: produced) { return [] }
-            return [
-                Finding(
-                    .archiveDamaged, .damage, file.path,
-                    "the checksum at the end of the gzip file is not that of its content")
-            ]
-        }
-    }
+    func findingsAtEnd() -> [Finding] { input.left > 0 ? [.trailingData(input.file, input.left)] : [] }
 }

@@ -93,7 +93,7 @@ struct MemberIndex: Sendable {
                     plain += UnsafeRawBufferPointer(rebasing: buffer[..<step.produced])
                     rest = UnsafeRawBufferPointer(rebasing: rest[step.taken...])
                     if step.failure != nil || plain.count > sizeMax { return false }
-                    if stream.atFrameEnd { return rest.isEmpty }
+                    if stream.isAtEnd { return rest.isEmpty }
                     if step.taken == 0 && step.produced == 0 { return false }
                 }
             }

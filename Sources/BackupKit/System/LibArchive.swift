@@ -154,18 +154,14 @@ private final class ArchiveInput {
     let file: FileHandle
     private let buffer = UnsafeMutableRawBufferPointer.allocate(byteCount: 1 << 18, alignment: 16)
     private let size: Int64
-    private var offset: Int64
-    /// Comes before the bytes of the file.
-    private var head: [UInt8]
+    private var offset: Int64 = 0
     /// How many zeros follow the bytes of the file.
     private var zerosAtEnd: Int
     var failure: (any Error)?
 
-    init(_ file: FileHandle, behind head: [UInt8], from offset: Int64, zerosAtEnd: Int) throws {
+    init(_ file: FileHandle, zerosAtEnd: Int) throws {
         self.file = file
-        self.head = head
         self.zerosAtEnd = zerosAtEnd
-        self.offset = offset
         size = try file.status().size
     }
 
@@ -174,18 +170,11 @@ private final class ArchiveInput {
     func read(_ pointer: UnsafeMutablePointer<UnsafeRawPointer?>?) -> Int {
         do {
             try Interrupt.check()
-            var count: Int
-            if head.isEmpty {
-                count = try file.read(into: buffer, at: offset)
-                offset += Int64(count)
-                if count == 0 {
-                    (count, zerosAtEnd) = (zerosAtEnd, 0)
-                    buffer.copyBytes(from: repeatElement(0, count: count))
-                }
-            } else {
-                buffer.copyBytes(from: head)
-                count = head.count
-                head = []
+            var count = try file.read(into: buffer, at: offset)
+            offset += Int64(count)
+            if count == 0 {
+                (count, zerosAtEnd) = (zerosAtEnd, 0)
+                buffer.copyBytes(from: repeatElement(0, count: count))
             }
             pointer?.pointee = UnsafeRawPointer(buffer.baseAddress)
             return count
@@ -229,11 +218,9 @@ private final class ArchiveInput {
     }
 }
 
-/// Reads what one filter unpacks (gzip, xz), or the entries of a zip.
+/// Reads the entries of a zip.
 final class ArchiveUnpacker {
     enum Kind {
-        case gzip
-        case xz
         case zip
         /// From the front, along the headers of its entries.
         case cutZip
@@ -243,25 +230,21 @@ final class ArchiveUnpacker {
     private let input: ArchiveInput
     private let kind: Kind
 
-    /// The file is read from `start` on, behind the bytes of `head` and in front of so many zeros.
-    init(
-        _ file: FileHandle, _ kind: Kind, behind head: [UInt8] = [], from start: Int64 = 0, zerosAtEnd: Int = 0
-    ) throws {
+    /// So many zeros follow the bytes of the file.
+    init(_ file: FileHandle, _ kind: Kind, zerosAtEnd: Int = 0) throws {
         guard LibArchive.localeIsSet, let archive = archive_read_new() else {
             throw BackupError(.failed, "libarchive cannot be started")
         }
         self.archive = archive
         self.kind = kind
         do {
-            input = try ArchiveInput(file, behind: head, from: start, zerosAtEnd: zerosAtEnd)
+            input = try ArchiveInput(file, zerosAtEnd: zerosAtEnd)
         } catch {
             archive_read_free(archive)
             throw error
         }
         let enabled: Int32
         switch kind {
-        case .gzip: enabled = max(archive_read_support_filter_gzip(archive), archive_read_support_format_raw(archive))
-        case .xz: enabled = max(archive_read_support_filter_xz(archive), archive_read_support_format_raw(archive))
         case .zip: enabled = archive_read_support_format_zip_seekable(archive)
         case .cutZip: enabled = archive_read_support_format_zip_streamable(archive)
         }
@@ -278,10 +261,6 @@ final class ArchiveUnpacker {
         // "Warn" is how libarchive says that headers contradict each other.
         guard status == ARCHIVE_OK, let entry else { throw damage() }
         current = entry
-        // One filter plus the file itself: libarchive unwraps filters inside filters by itself.
-        guard archive_filter_count(archive) == (kind == .zip || kind == .cutZip ? 1 : 2) else {
-            throw BackupError(.refused, "is compressed several times over", at: input.file.path)
-        }
         return true
     }
 
@@ -324,9 +303,7 @@ final class ArchiveUnpacker {
         while true {
             let status = archive_read_data_block(archive, &pointer, &count, &offset)
             if status == ARCHIVE_EOF { return UnsafeRawBufferPointer(start: nil, count: 0) }
-            // libarchive warns with the last bytes when an entry is shorter than its header says.
-            let isLast = kind == .cutZip && status == ARCHIVE_WARN && count > 0
-            guard status == ARCHIVE_OK || isLast else { throw damage() }
+            guard status == ARCHIVE_OK else { throw damage() }
             if count > 0, let pointer { return UnsafeRawBufferPointer(start: pointer, count: count) }
         }
     }

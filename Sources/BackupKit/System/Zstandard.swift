@@ -85,13 +85,14 @@ public final class ZstandardDecompressor {
 }
 
 /// Any zstd stream, piece by piece, as `zstd -d` reads it: several frames, skippable frames in between.
-final class ZstandardStream {
+final class ZstandardStream: UnpackingStream {
+    static let name = "zstd frame"
+    static let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
     /// `zstd -d` takes windows of up to 128 MiB without being asked twice, and so do we.
     static let windowLogMax: Int32 = 27
 
     private let context: OpaquePointer
-    /// Whether the last call ended exactly with a frame.
-    private(set) var atFrameEnd = true
+    private(set) var isAtEnd = true
 
     init() throws {
         guard let context = ZSTD_createDCtx() else { throw BackupError(.failed, "out of memory for decompression") }
@@ -101,27 +102,20 @@ final class ZstandardStream {
 
     deinit { ZSTD_freeDCtx(context) }
 
-    /// What one step did.
-    struct Step {
-        var taken: Int
-        var produced: Int
-        var failure: String?
-        /// The frame asks for more memory than we grant, or for a dictionary.
-        var refused = false
-    }
+    func begin() { isAtEnd = false }
 
-    func step(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) -> Step {
+    func step(_ source: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) -> UnpackingStep {
         var input = ZSTD_inBuffer(src: source.baseAddress, size: source.count, pos: 0)
         var output = ZSTD_outBuffer(dst: target.baseAddress, size: target.count, pos: 0)
         let result = ZSTD_decompressStream(context, &output, &input)
-        var step = Step(taken: input.pos, produced: output.pos)
+        var step = UnpackingStep(taken: input.pos, produced: output.pos)
         guard ZSTD_isError(result) == 0 else {
             let code = ZSTD_getErrorCode(result)
             step.failure = String(cString: ZSTD_getErrorName(result))
             step.refused = code == ZSTD_error_frameParameter_windowTooLarge || code == ZSTD_error_dictionary_wrong
             return step
         }
-        atFrameEnd = result == 0
+        isAtEnd = result == 0
         return step
     }
 }

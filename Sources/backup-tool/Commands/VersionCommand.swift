@@ -11,7 +11,8 @@ extension Command {
         run: { call in
             let libraries = [
                 ("libarchive", LibArchive.version), ("sqlite", SQLite.libraryVersion),
-                ("zstd", ZstandardCompressor.libraryVersion), ("openssl", SHA256Hasher.libraryVersion),
+                ("zstd", ZstandardCompressor.libraryVersion), ("zlib", GzipStream.libraryVersion),
+                ("liblzma", XZStream.libraryVersion), ("openssl", SHA256Hasher.libraryVersion),
             ]
             if call.output.isJSON {
                 call.output.report([

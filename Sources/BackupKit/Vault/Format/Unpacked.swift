@@ -34,7 +34,7 @@ public enum Unpacked {
         var rest = frame
         while true {
             let room = min(max(64 << 10, out.count), cap - out.count) + 1
-            var step = ZstandardStream.Step(taken: 0, produced: 0)
+            var step = UnpackingStep(taken: 0, produced: 0)
             let start = out.count
             out.reserveCapacity(start + room)
             out += [UInt8](unsafeUninitializedCapacity: room) { buffer, used in
@@ -44,7 +44,7 @@ public enum Unpacked {
             if let failure = step.failure { throw BackupError(.damaged, "cannot be unpacked: \(failure)") }
             guard out.count <= cap else { throw tooLarge(cap) }
             rest = UnsafeRawBufferPointer(rebasing: rest[step.taken...])
-            if stream.atFrameEnd { break }
+            if stream.isAtEnd { break }
             guard step.produced > 0 || step.taken > 0, !(rest.isEmpty && step.produced < room) else {
                 throw BackupError(.damaged, "cannot be unpacked: it ends early")
             }
