@@ -126,3 +126,30 @@ private func benchWithAConflict() throws -> Workbench {
         #expect(try bench.json(exit: 0, "conflicts", "list", "--store", store)["conflicts"]?.array?.isEmpty == true)
     }
 }
+
+/// The survivor may have the id that the other work had, and a backup from before the decision has the other work under it.
+@Test(arguments: ["On ants", "On bees"], ["restore", "import"])
+func aBackupFromBeforeAMerge_bringsTheMergedWorkBackInNoOrderOfIDs(_ first: String, _ command: String) throws {
+    let bench = try Workbench()
+    func entry(_ title: String, _ year: Int) -> String {
+        "@article{q, title={\(title)}, author={\(title), A}, year={\(year)}}\n"
+    }
+    try bench.write("a/lib.bib", entry(first, 2001))
+    try bench.write("a/notes.json", #"[{"citeKey":"q","note":"thoughts"}]"#)
+    try bench.write("c/lib.bib", entry(first == "On ants" ? "On bees" : "On ants", 2002))
+    try bench.shell("touch -d '2 hours ago' a/*; touch -d '1 hour ago' c/*")
+    try bench.tool(exit: 0, "import", "--create", "a")
+    try bench.tool(exit: 0, "export", "-o", "backup.zip")
+    try bench.tool(exit: 3, "import", "c")
+    try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge")
+    let digest = try bench.digest()
+    for _ in 0..<2 {
+        try bench.tool(exit: 0, command, "backup.zip")
+        #expect(try bench.digest() == digest)
+    }
+    // On purpose it comes back.
+    try bench.tool("restore", "backup.zip", "--resurrect")
+    try bench.tool("export", "-o", "out")
+    let library = try bench.text("out/library.bib")
+    #expect(library.contains("On ants") && library.contains("On bees"), "\(library)")
+}

@@ -149,3 +149,61 @@ func whatAnImbibBackupHasLost_isNoReasonToRemoveIt(_ command: String, _ how: [St
     #expect(refused.status == 4 && refused.stderr.contains("publications instead of"), "\(refused)")
     #expect(try bench.digest() == before)
 }
+
+/// imbib writes the whole library into each backup. In the next one nobody needs to have edited anything.
+@Test func theNextBackup_isNoNewerInWhatTheOneBeforeSaid() throws {
+    let bench = try Workbench()
+    func backup(_ name: String, hoursAgo: Int, _ ants: String, _ more: String = "", note: String) throws {
+        let library = """
+            @article{ants, title={On ants}, author={Ann Smith}, year={2020}, abstract={\(ants)}}
+            @article{bees, title={On bees}, author={Bob Smith}, year={2021}}
+            \(more)
+            """
+        try bench.write("\(name)/library.bib", library + "\n")
+        try bench.write("\(name)/notes.json", #"[{"citeKey":"ants","note":"\#(note)"}]"#)
+        try bench.write("\(name)/settings.json", "{}")
+        try bench.write(
+            "make.py",
+            """
+            import json, sys, time
+            folder, hours = sys.argv[1], int(sys.argv[2])
+            folds = {}
+            for path in ['library.bib', 'notes.json', 'settings.json']:
+                fold = bytearray(32)
+                for index, byte in enumerate(open(folder + '/' + path, 'rb').read()): fold[index % 32] ^= byte
+                folds[path] = fold.hex()
+            json.dump({'version': 1, 'createdAt': int(time.time()) - hours * 3600 - 978307200, 'appVersion': '1.0',
+                'schemaVersion': 120, 'publicationCount': open(folder + '/library.bib').read().count('@'),
+                'attachmentCount': 0, 'fileChecksums': folds},
+                open(folder + '/manifest.json', 'w'))
+            """)
+        try bench.shell("python3 make.py \(name) \(hoursAgo)")
+    }
+    func library() throws -> String {
+        try bench.shell("rm -rf out")
+        try bench.tool(exit: 0, "export", "-o", "out")
+        return try bench.shell("cat out/library.bib out/notes.json")
+    }
+    try backup("first", hoursAgo: 4, "old", note: "old note")
+    try bench.tool("restore", "--create", "first")
+    try bench.write(
+        "mine/library.bib", "@article{ants, title={On ants}, author={Ann Smith}, year={2020}, abstract={NEWER}}\n")
+    try bench.write("mine/notes.json", #"[{"citeKey":"ants","note":"NEWER NOTE"}]"#)
+    try bench.shell("touch -d '3 hours ago' mine/*")
+    try bench.tool("import", "mine")
+    try bench.shell("$T store delete $(sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%On bees%'\")")
+    try backup("second", hoursAgo: 0, "old", "@misc{cats, title={On cats}, year={2022}}", note: "old note")
+    // What a person chooses of a backup makes the rest of it no newer.
+    try bench.tool("restore", "second", "--match", "cats")
+    try bench.tool("restore", "second")
+    let kept = try library()
+    #expect(kept.contains("NEWER}") && kept.contains("NEWER NOTE") && kept.contains("On cats"), "\(kept)")
+    #expect(!kept.contains("On bees"), "\(kept)")
+    // What imbib's user wrote since is an edit.
+    try backup("third", hoursAgo: 0, "newest", note: "newest note")
+    try bench.tool("restore", "third")
+    let edited = try library()
+    #expect(edited.contains("{newest}") && edited.contains("newest note"), "\(edited)")
+    try bench.tool("restore", "first", "--mode", "replace")
+    #expect(try library().contains("{old}"))
+}

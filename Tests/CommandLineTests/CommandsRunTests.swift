@@ -467,6 +467,21 @@ import Testing
         try judge(bench)
     }
 
+    /// What `vault forget` asks for, before it removes the last snapshot that passed a drill, is enough for the next run.
+    @Test func whoForgetsTheLastThatPassedADrillAsAdvised_hasLostNothing() throws {
+        let bench = try bench()
+        _ = try run(bench, exit: 0)
+        let old = try bench.shell("ls v/snapshots").prefix(8)
+        let forget = ["vault", "forget", String(old), "--config", "c/nightly.toml"]
+        let refused = try bench.tool(forget)
+        #expect(refused.status != 0, "\(refused)")
+        let advised = refused.stderr.matches(of: /'backup-tool ([^']+)'/).map { String($0.1) }
+        #expect(advised.count == 2, "\(refused.stderr)")
+        for command in advised { try bench.shell("\"$T\" \(command) --config c/nightly.toml") }
+        #expect(try bench.tool(forget).status == 0)
+        _ = try run(bench, exit: 0)
+    }
+
     @Test func afterADrillThatFailed_allOfTheVaultIsRead() throws {
         let bench = try bench("check.parts = 256\ndrill.every = '1h'\n")
         _ = try run(bench, exit: 0)

@@ -147,4 +147,48 @@ import Testing
         let events = try bench.text("out.jsonl")
         #expect(events.contains("new") && !events.contains("vet"), "\(events)")
     }
+
+    /// A clock that was wrong when a line was written makes the line no newer with each import, also when its time has come.
+    @Test(arguments: [0, 3])
+    func aLineThatIsDatedAhead_isAsOldAsItsFirstImport(_ seconds: Int) throws {
+        let bench = try Workbench()
+        func event(_ note: String, _ modified: String) -> String {
+            Self.event("m", "2026-01-01T08:00:00Z", #""note":"\#(note)","modified_at":"\#(modified)""#)
+        }
+        let times = seconds == 0 ? "+1 day" : "+\(seconds) seconds"
+        let ahead = try bench.shell("date -u -d '\(times)' +%Y-%m-%dT%H:%M:%SZ").dropLast()
+        try bench.write("log.jsonl", event("old", String(ahead)))
+        try bench.tool(exit: 3, "import", "--create", "log.jsonl")
+        // Somebody whose clock is right.
+        try bench.shell("sleep 1.1")
+        let now = try bench.shell("date -u +%Y-%m-%dT%H:%M:%S.%3NZ").dropLast()
+        try bench.write("edit.jsonl", event("NEWER", String(now)))
+        try bench.tool(exit: 0, "import", "edit.jsonl")
+        try bench.shell("sleep \(seconds)")
+        try bench.shell("mv log.jsonl moved.jsonl")
+        try bench.tool(exit: 0, "import", "moved.jsonl")
+        try bench.tool("events", "export", "-o", "out.jsonl")
+        #expect(try bench.text("out.jsonl").contains("NEWER"))
+    }
+
+    @Test func anEditOfWhatIsKeptHere_isNamed() throws {
+        let bench = try Workbench()
+        func event(_ note: String, _ day: Int) -> String {
+            Self.event("m", "2026-01-01T08:00:00Z", #""note":"\#(note)","modified_at":"2026-01-0\#(day)T00:00:00Z""#)
+        }
+        try bench.write("log.jsonl", event("old", 2))
+        try bench.tool(exit: 0, "import", "--create", "log.jsonl")
+        try bench.tool(exit: 0, "store", "set-local", "m")
+        try bench.tool(exit: 0, "import", "log.jsonl")
+        let edit = event("new", 3).replacing("2026-01-03", with: "2098-01-03")
+        try bench.write("log.jsonl", edit)
+        for option in [[], ["--overwrite"]] {
+            let told = try bench.tool(["import", "log.jsonl"] + option)
+            #expect(told.status == 3 && told.stderr.contains("'backup-tool store enable-cloud"), "\(told.stderr)")
+        }
+        try bench.tool(exit: 0, "store", "enable-cloud", "m")
+        try bench.tool("import", "--overwrite", "log.jsonl")
+        try bench.tool("events", "export", "-o", "out.jsonl")
+        #expect(try bench.text("out.jsonl").contains("new"))
+    }
 }

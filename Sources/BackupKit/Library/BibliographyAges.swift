@@ -23,7 +23,7 @@ extension BibliographyIntake {
 
     /// The same of the part that the pen has written.
     func noteSaid(part localID: String, _ state: inout FileState) -> Timestamp {
-        guard state.realPath != nil else { return state.time }
+        guard state.memory != nil else { return state.time }
         return note(said: Brought.Record(store.hasher, localID).whole(pen.written), &state)
     }
 

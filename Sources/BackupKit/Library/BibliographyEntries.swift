@@ -72,7 +72,10 @@ extension BibliographyIntake {
         let record = Record(
             id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
             fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
-        guard wanted?(record) != false else { return }
+        guard wanted?(record) != false else {
+            state.isChosen = true
+            return
+        }
         let incoming = try Fields.parse(record.fields)
         let work = WorkID(bibTeX(incoming), hasher)
         let namesake = try match(key, incoming, work, state)
@@ -92,7 +95,7 @@ extension BibliographyIntake {
             defer { store.joinsKeywords = false }
             // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
             let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
-            if case .protect(let reason) = outcome.decision, !state.saidBefore.isEmpty,
+            if case .protect(let reason) = outcome.decision, !intake.isEdit, !state.saidBefore.isEmpty,
                 !hasSaidAll(of: match.localID, state)
             {
                 state.leftOut[reason, default: []].append(key)

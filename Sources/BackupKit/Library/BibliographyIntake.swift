@@ -78,6 +78,8 @@ final class BibliographyIntake {
         let path: String
         /// Where the file really lies; nil of a backup's, which has no place of its own.
         let realPath: String?
+        /// Under which name the store remembers what it says; nil where nothing is remembered.
+        let memory: String?
         let time: Timestamp
         var macros = BibMacros.standard
         var items: [String] = []
@@ -112,6 +114,8 @@ final class BibliographyIntake {
         /// Deleted publications that the file brought under an app's id; nil until an entry may be one.
         var deleted: [String]?
         var isDamaged = false
+        /// Whether entries were passed over that nobody wants.
+        var isChosen = false
         /// Keys of entries with something new that the store does not take, by the reason.
         var leftOut: [Protection: [String]] = [:]
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
@@ -122,20 +126,21 @@ final class BibliographyIntake {
 
     /// `time` is when the file was last changed: what its entries say is as old as that.
     func take(
-        path: String, name: String, time: Timestamp, isBackup: Bool = false, wanted: Wanted? = nil
+        path: String, name: String, time: Timestamp, origin: FileOrigin = .place, wanted: Wanted? = nil
     ) throws {
         filesTaken += 1
-        let realPath = isBackup ? nil : Directory.real(path)
+        let memory = origin.memory(of: path)
+        let realPath = if case .place = origin { memory } else { nil as String? }
         let file = try BibliographyFile.open(path)
         if let finding = file.finding { intake.note(finding) }
         var state = FileState(
-            name: try identity(of: file.text, realPath, name), path: path, realPath: realPath, time: time,
-            number: filesTaken, importTime: store.now())
+            name: try identity(of: file.text, realPath, name), path: path, realPath: realPath, memory: memory,
+            time: time, number: filesTaken, importTime: store.now())
         if let realPath { try followMove(of: state.name, to: realPath) }
         state.isAtItsPlace = try realPath.map { try store.importedName(ofPath: $0) == state.name } ?? false
-        if let realPath {
-            state.broughtBefore = try store.brought(by: realPath)
-            state.saidBefore = try store.heldSince(by: realPath)
+        if let memory {
+            state.broughtBefore = try store.brought(by: memory)
+            state.saidBefore = try store.heldSince(by: memory)
         }
         if wanted == nil, !mirrors, intake.takesBatches, time <= store.clock.now() { lane = newLane() }
         defer { lane = nil }
@@ -149,11 +154,15 @@ final class BibliographyIntake {
         if state.hasStrayText, !state.hasBlocks {
             intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
         }
-        if mirrors { try mirror(state) } else { noteLeftOut(state) }
-        if let realPath {
+        if mirrors {
+            try mirror(state)
+        } else if realPath != nil {
+            noteLeftOut(state)
+        }
+        if let memory {
             try store.noteImported(
-                path: realPath, name: state.name, brought: state.brought, since: state.said,
-                isPart: state.isDamaged)
+                path: memory, name: realPath == nil ? "" : state.name, brought: state.brought, since: state.said,
+                isPart: state.isDamaged || state.isChosen)
         }
     }
 

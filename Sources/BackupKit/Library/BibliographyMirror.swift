@@ -37,7 +37,7 @@ extension BibliographyIntake {
     }
 
     private func noteSaid(of localID: String, _ state: inout FileState) {
-        guard state.realPath != nil else { return }
+        guard state.memory != nil else { return }
         let record = memory(of: localID)
         let merged = memoriesOfMerged(into: localID, state)
         state.brought.append(record.everBrought)
@@ -56,7 +56,7 @@ extension BibliographyIntake {
     }
 
     func noteBrought(part raw: UnsafeRawBufferPointer, _ state: inout FileState) {
-        guard state.realPath != nil else { return }
+        guard state.memory != nil else { return }
         state.brought.append(Brought.part(store.hasher, raw))
     }
 

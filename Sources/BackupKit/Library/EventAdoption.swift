@@ -11,23 +11,27 @@ final class EventAdoption {
     private var buried: [String: String] = [:]
     /// Texts, by their hashes, of events that stand for lines in both forms, and how many of them got an id here.
     private var shared: [UInt64: Int] = [:]
+    private var linesAhead: LinesAhead
 
     /// `hasGivenIDs`: whether the store has such events, where that is known.
-    init(_ intake: Intake, hasGivenIDs: Bool? = nil) {
+    init(_ intake: Intake, hasGivenIDs: Bool? = nil) throws {
         self.intake = intake
         self.hasGivenIDs = hasGivenIDs
+        linesAhead = try LinesAhead(intake.store)
     }
 
     /// Takes the event of a line without an id, the `number`th of its log that says so. MUST come before lines with an id.
     func take(_ record: Record, number: Int) throws {
-        try intake.take(record) {
+        try intake.take(linesAhead.dated(record)) {
             try (self.mayAdopt($0) ? self.takeWithoutID($0, number) : nil) ?? self.takeWithItsFiles($0)
         }
     }
 
     /// Takes the event of a line with an id.
     func take(_ record: Record) throws {
-        try intake.take(record) { try (self.mayAdopt($0) ? self.giveID($0) : nil) ?? self.takeWithItsFiles($0) }
+        try intake.take(linesAhead.dated(record)) {
+            try (self.mayAdopt($0) ? self.giveID($0) : nil) ?? self.takeWithItsFiles($0)
+        }
     }
 
     /// The line of an event whose files gave way to others goes on to mean them.
@@ -122,6 +126,7 @@ final class EventAdoption {
     /// Adds what `logs`, which have lines with ids and lines without, need: of one text their own ids are other events than
     /// their lines without. Comes last.
     func finish(_ logs: [LineWindows]) throws {
+        try linesAhead.remember()
         guard !shared.isEmpty, !logs.isEmpty else { return }
         events = nil
         for log in logs {

@@ -30,7 +30,7 @@ final class EventIntake {
         try write()
         try insert(newKeys, from: first)
         intake.count(added: newKeys.count, unchanged: known)
-        let adoption = EventAdoption(intake)
+        let adoption = try EventAdoption(intake)
         try others.take(into: adoption)
         try adoption.finish(scan.files.indices.filter(scan.haveBothForms).map { scan.files[$0] })
         for file in scan.files { try file.checkUnchanged() }

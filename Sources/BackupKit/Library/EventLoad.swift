@@ -124,7 +124,7 @@ final class EventLoad {
             }
             try store.takeOut(change)
         }
-        let adoption = EventAdoption(intake, hasGivenIDs: hasGivenIDs)
+        let adoption = try EventAdoption(intake, hasGivenIDs: hasGivenIDs)
         try others.take(into: adoption)
         try adoption.finish(files.indices.filter { forms[$0].withID && forms[$0].without }.map { files[$0] })
     }

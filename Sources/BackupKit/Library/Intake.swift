@@ -192,6 +192,7 @@ final class Intake {
         }
         if record.hubBytes > CloudLimits.recordBytes { noteOversize(RecordLabel.ofLarge(record, outcome.id)) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
+        try noteKeptHere(record, outcome)
         count(record, outcome)
         if record.type == RecordType.publication {
             if !sameBytes(outcome.localID, record.localID) { newIDs[record.localID] = outcome.localID }

@@ -73,6 +73,22 @@ extension Intake {
                     : "'backup-tool import --overwrite PATH' takes the values of the file"))
     }
 
+    /// Reports values of a file for a record that is kept on this device only, where they are newer or were asked for. The
+    /// intake of `.bib` files tells of publications, once.
+    func noteKeptHere(_ incoming: Record, _ outcome: Outcome) throws {
+        guard case .protect(.localOnly) = outcome.decision, policy == .honor, !overwrite, !takesRecords, !isFromImbib,
+            isEdit || incoming.type != RecordType.publication,
+            let stored = try store.record(outcome.id)?.record, isEdit || incoming.latestTime > stored.latestTime,
+            try !differing(incoming, from: stored).isEmpty
+        else { return }
+        let id = outcome.id.description
+        note(
+            Finding(
+                .protected, .warning, id, "\(Protection.localOnly.rawValue), so other values of the file were left out",
+                remedy: "\(TypedCommand.quoted("store enable-cloud", [id])) shares it again; "
+                    + "then 'backup-tool import --overwrite PATH' takes them"))
+    }
+
     /// Reports values that lost against a time ahead of this device's clock: they may be later edits all the same.
     private func noteDatedAhead(_ stored: Record, _ incoming: Record, _ outcome: Outcome) throws -> Bool {
         guard case .protect(.newer) = outcome.decision, !takesRecords, !isFromImbib, !isPlanned(stored),

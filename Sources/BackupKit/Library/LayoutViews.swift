@@ -5,6 +5,8 @@ struct LayoutViews {
     let kinds: Set<Kind>
     let limits: ReadLimits
 
+    private var origin: FileOrigin { .backup(prepared.path, isImbib: prepared.layout.isImbib) }
+
     func sound(_ path: String) -> String? {
         unsound.contains(prepared.layout.prefix + path) ? nil : prepared.file(path)
     }
@@ -26,7 +28,7 @@ struct LayoutViews {
         let (publications, works) = try takePublications(into: intake, wanted)
         if kinds.contains(.notes), let file = sound(Layout.notes) {
             try FileIntake(intake, limits).takeNotes(
-                path: file, name: Layout.notes, time: prepared.time, works: works, isBackup: true, wanted: wanted)
+                path: file, name: Layout.notes, time: prepared.time, works: works, origin: origin, wanted: wanted)
         }
         guard kinds.contains(.events) else { return publications }
         let days = prepared.staged.files.keys.filter {
@@ -55,7 +57,7 @@ struct LayoutViews {
         if kinds.contains(.notes), sound(Layout.notes) != nil { bibliography.worksByKey = [:] }
         try withoutActuallyEscaping(wanted) { wanted in
             try bibliography.take(
-                path: file, name: Layout.bibliography, time: prepared.time, isBackup: true, wanted: wanted)
+                path: file, name: Layout.bibliography, time: prepared.time, origin: origin, wanted: wanted)
         }
         // What is in quarantine links nothing.
         return (intake.policy == .quarantine ? [] : taken, bibliography.worksByKey)
@@ -138,7 +140,7 @@ struct LayoutViews {
     func takeSettings(into intake: Intake) throws {
         guard let file = sound(Layout.settings) else { return }
         try FileIntake(intake, limits).takeSettings(
-            path: file, name: Layout.settings, of: prepared.path, time: prepared.time)
+            path: file, name: Layout.settings, origin: origin, time: prepared.time)
     }
 
     /// Settings that the store lacks, where nobody has asked for settings.
@@ -261,7 +263,7 @@ struct FileIntake {
         _ logs: [(path: String, name: String)], isBackup: Bool = false, rejects: RejectedLines? = nil,
         wanted: (Record) -> Bool = { _ in true }
     ) throws {
-        let adoption = isBackup ? nil : EventAdoption(intake)
+        let adoption = isBackup ? nil : try EventAdoption(intake)
         var forms: [[Bool]: [LineWindows]] = [:]
         for withID in [false, true] {
             for (path, name) in logs {
@@ -311,10 +313,9 @@ struct FileIntake {
         return forms
     }
 
-    /// `works`: the publications of the same source, by their keys. `isBackup`: the file was unpacked from one, so its
-    /// path says nothing.
+    /// `works`: the publications of the same source, by their keys.
     func takeNotes(
-        path: String, name: String, time: Timestamp, works: [String: [String]]? = nil, isBackup: Bool = false,
+        path: String, name: String, time: Timestamp, works: [String: [String]]? = nil, origin: FileOrigin = .place,
         wanted: (Record) -> Bool = { _ in true }
     ) throws {
         let entries: [NotesFile.Entry]
@@ -326,27 +327,28 @@ struct FileIntake {
         let notes = NoteIntake(intake) { key in works.map { Array(Set($0[key] ?? [])) } }
         var count: [String: Int] = [:]
         for entry in entries where !entry.hasID { count[entry.note.localID, default: 0] += 1 }
-        var ages = isBackup ? nil : try FileAges(intake.store, ofFile: path, time)
-        for entry in entries where wanted(entry.note) {
-            let isAmongSeveral = count[entry.note.localID, default: 0] > 1
+        var ages = try FileAges(intake.store, of: path, origin, time)
+        for entry in entries {
             let since = ages?.note(entry.note.localID, entry.note.fields).since
+            guard wanted(entry.note) else { continue }
+            let isAmongSeveral = count[entry.note.localID, default: 0] > 1
             let note = since.map(entry.note.noNewer) ?? entry.note
             try notes.take(note, hasID: entry.hasID, isAmongSeveral: isAmongSeveral)
         }
         try ages?.remember()
     }
 
-    /// `backup`: the one that the file was unpacked from, if any.
-    func takeSettings(path: String, name: String, of backup: String? = nil, time: Timestamp) throws {
+    func takeSettings(path: String, name: String, origin: FileOrigin = .place, time: Timestamp) throws {
         do {
             let settings = try document(path).withUnsafeBytes { try Fields.parse($0) }
-            var ages = backup == nil ? try FileAges(intake.store, ofFile: path, time) : nil
+            var ages = try FileAges(intake.store, of: path, origin, time)
+            let source = if case .backup(let backup, _) = origin { backup } else { name }
             for setting in settings {
                 let value = try oneLine(setting.value)
                 let said = ages?.note(setting.name, value)
                 try intake.takeSetting(
                     .init(
-                        key: setting.name, value: value, time: said?.since ?? time, source: backup ?? name,
+                        key: setting.name, value: value, time: said?.since ?? time, source: source,
                         isSaidAgain: said?.isKnown == true))
             }
             try ages?.remember()

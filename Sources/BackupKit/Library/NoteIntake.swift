@@ -40,6 +40,8 @@ final class NoteIntake {
     /// A note that knows its publication, which may have another id here.
     private func following(_ note: Record, _ fields: [Field], _ named: String) throws -> Record {
         guard let moved = intake.newIDs[named] else { return note }
+        // Where its publication stays deleted, what the store has under its id is the same note, also on a survivor.
+        if try store.publication(moved) == nil, try store.note(note.localID) != nil { return note }
         let moving = note.setting(Note.publication, to: moved, in: fields)
         // An id that an app has given says nothing of the work.
         guard DeterministicID.isMade(note.localID), let work = try store.publication(moved) else { return moving }

@@ -175,12 +175,14 @@ public struct NightlyRun {
         state.good.flatMap { good in items.first { $0.isOrWas(good.snapshot) } }
     }
 
-    /// No run removes the last good snapshot. Where it is gone, so may be all others; and what they alone needed must not be
-    /// removed as needed by nobody.
+    /// No run removes the last good snapshot. Where it is gone, all others may be, and what they need must not be pruned.
     private func lostHistory(_ items: [RetentionItem]) throws -> [Finding] {
         guard let good = state.good, lastGood(in: items) == nil, try !vault.holds(good.snapshot) else { return [] }
-        // One that is dated ahead was removed on our own advice.
-        if let time = good.time, time > clock.now() { return [] }
+        // One that is dated ahead was removed on our own advice, and so was one that a newer one has replaced in a drill.
+        let time = good.time ?? .distantPast
+        if time > clock.now() { return [] }
+        let proved = try drillLog.history().proved(among: sound(items), now: clock.now())
+        if items.contains(where: { proved.contains($0.id) && $0.time.instant > time }) { return [] }
         return [
             Finding(
                 .suspiciousLoss, .warning, String(good.snapshot.prefix(8)),
@@ -274,7 +276,7 @@ public struct NightlyRun {
         }
         let passed = (now.milliseconds - last.milliseconds) / 1000
         // Who runs once a month has no clock that jumps.
-        let jumps = passed > Self.longestPause && passed - state.forgetGap > state.forgetGap
+        let jumps = passed > 8 * 86_400 && passed - state.forgetGap > state.forgetGap
         if jumps, isIdle { return true }
         (state.lastForget, state.forgetGap) = (now, max(0, passed))
         guard jumps else { return false }
@@ -285,8 +287,6 @@ public struct NightlyRun {
                 remedy: "look whether it is right; the next run takes it for right"))
         return true
     }
-
-    private static let longestPause: Int64 = 8 * 86_400
 
     private func plan(_ items: [RetentionItem], frozen: String?) throws -> RetentionPlan {
         var retention = Retention(settings.policy, now: clock.now())

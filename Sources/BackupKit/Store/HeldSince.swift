@@ -7,6 +7,15 @@ struct HeldSince {
 
     subscript(mark: UInt64) -> Timestamp? { times[mark] }
 
+    /// These marks and those, each with its first time.
+    func and(_ others: [Timestamp: [UInt64]]) -> [Timestamp: [UInt64]] {
+        var all = times
+        for (time, marks) in others {
+            for mark in marks { all[mark] = min(all[mark] ?? time, time) }
+        }
+        return Dictionary(grouping: all.keys) { all[$0] ?? .distantPast }
+    }
+
     /// For each time its milliseconds, how many marks have it, and these: 64-bit numbers, least byte first.
     init(bytes: UnsafeRawBufferPointer = UnsafeRawBufferPointer(start: nil, count: 0)) {
         let numbers = bytes.count / 8

@@ -131,21 +131,22 @@ extension Store {
         return try query.step() ? HeldSince(bytes: query.bytes(0)) : HeldSince()
     }
 
-    /// What all other files held when they were imported last.
+    /// What all other files held when they were imported last. A backup, which has no name, holds what once was.
     func heldByOthers(than path: String) throws -> Brought {
-        let query = try database.prepare("SELECT brought FROM imported_file WHERE path <> ?").bind(1, path)
+        let others = "SELECT brought FROM imported_file WHERE path <> ? AND name <> ''"
+        let query = try database.prepare(others).bind(1, path)
         var held: [UInt64] = []
         while try query.step() { held += Brought(bytes: query.bytes(0)).held }
         return Brought(held)
     }
 
-    /// `isPart`: the file could not be read in full, so it may hold what it held before.
+    /// `isPart`: not all of the file was read, so it may hold and say what it did before.
     func noteImported(
         path: String, name: String, brought: [UInt64], since: [Timestamp: [UInt64]], isPart: Bool
     ) throws {
         let known = try self.brought(by: path)
         let all = Brought(brought).after(known, keeping: isPart)
-        let since = HeldSince.bytes(of: since)
+        let since = try HeldSince.bytes(of: isPart ? heldSince(by: path).and(since) : since)
         let query = try database.prepare("SELECT since FROM imported_file WHERE path = ?").bind(1, path)
         let isKnown = try query.step() && query.bytes(0).elementsEqual(since)
         if try isKnown && importedName(ofPath: path) == name, Brought.same(all, known) { return }

@@ -54,6 +54,9 @@ extension Store {
         }
         let found = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
         var (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
+        if takesBackup, !keepsID, found.main != nil, existing.main == nil, let buried = try buriedSince(incoming) {
+            (taken, existing) = (incoming.identified(as: buried.record.localID), (buried, false))
+        }
         let policy = try policy(resurrect, now, existing.main?.record, taken)
         if clamped, !resurrect, !policy.isPurged, let deleted = existing.main?.record.deletedAt, !taken.isDeleted {
             // A time in the future does not show that the record is later than its delete.

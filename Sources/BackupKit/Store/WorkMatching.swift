@@ -20,6 +20,20 @@ extension Store {
         return (incoming, found)
     }
 
+    /// The tombstone of a publication whose id another work has by now: it was deleted, or merged into that work, after this
+    /// version of it was written.
+    func buriedSince(_ incoming: Record) throws -> StoredRecord? {
+        guard incoming.type == RecordType.publication, !incoming.isDeleted, !incoming.isLocalOnly else { return nil }
+        let work = try WorkID(incoming)
+        for id in work.listings + [work.twin()] {
+            for stored in try soundRecords(localID: id) where stored.record.isDeleted {
+                let (tombstone, latest) = (stored.record, incoming.latestTime)
+                if tombstone.type == incoming.type, tombstone.modifiedAt >= latest { return stored }
+            }
+        }
+        return nil
+    }
+
     /// The record under the first id of its work that is free, where another work has the one that it would get.
     func freeID(of record: Record, beside other: Record) throws -> Record {
         for id in try WorkID(record).ids(beside: other) where id != record.localID {

@@ -42,7 +42,9 @@ extension Invocation {
             output.note(result.sentence(of: what, dryRun: dryRun))
             if result.protected + result.keptNewer > 0, !dryRun, !output.isVerbose {
                 var advice = "--verbose says why"
-                if what == "import" { advice += ", --overwrite takes it all the same" }
+                if what == "import" {
+                    advice += ", --overwrite takes what the files say, --mirror removes what a .bib file has lost"
+                }
                 if what == "restore", result.stayedDeleted > 0 {
                     advice += ", --resurrect brings back what was deleted"
                 }

@@ -312,11 +312,16 @@ public struct StoreCheck {
         let path = try store.foundPlace(of: asset)
         guard let status = try FileStatus.ofName(path), status.isRegular else {
             let other = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)")?.kindName
+            // An undo may need what the file was.
+            let isKept = try FileStatus.ofName(store.blobPath(asset.digest)) != nil
+            let remedy =
+                isKept
+                ? "'backup-tool store adopt' puts it back: the store has kept its bytes"
+                : "\(repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up"
             return Finding(
                 .entryMissing, .damage, asset.path,
                 "its file is missing" + (other.map { ": \($0) is in its place" } ?? ""),
-                remedy: (other == nil ? "" : "move that away; ")
-                    + "\(repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up")
+                remedy: (other == nil ? "" : "move that away; ") + remedy)
         }
         // Rot leaves the time as it was; what an app writes does not.
         let isEdited = !Store.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
