@@ -143,4 +143,39 @@ private func checkExport(_ bench: Workbench, of store: String, sourceLocation: S
         }
         try bench.tool(exit: 64, "store", "unshare", "Library", "ben", "--with", "ben", "--store", "A.db")
     }
+
+    /// The record keeps the first of two fields with one name; JabRef and the entry as it was written have both.
+    @Test func aSecondFileField_namesItsFile() throws {
+        let bench = try Workbench()
+        try bench.write("lib/p/one.pdf", "one")
+        try bench.write("lib/p/two.pdf", "two")
+        let entry = "@article{k, title={T}, year={2001},\n file={:p/one.pdf:PDF},\n File={:p/two.pdf:PDF}\n}\n"
+        try bench.write("lib/l.bib", entry)
+        try bench.tool(exit: 0, "import", "--create", "lib/l.bib")
+        try bench.tool(exit: 0, "export", "-o", "e")
+        let library = try bench.text("e/library.bib")
+        #expect(library.contains("File={:Attachments/p/two.pdf:PDF}"), "\(library)")
+        try bench.tool(exit: 0, "export", "-o", "imbib", "--format", "imbib")
+        for backup in ["e", "imbib"] {
+            try bench.tool(exit: 0, "restore", backup, "--create", "--store", "\(backup).db")
+            try bench.tool(exit: 0, "export", "-o", "\(backup).out", "--store", "\(backup).db")
+            #expect(try bench.text("\(backup).out/library.bib") == library)
+        }
+    }
+
+    @Test func aLostFileWhoseBytesTheStoreKeeps_isPutBackAsAdvised() throws {
+        let bench = try Workbench()
+        try bench.write("a/key1.pdf", "one")
+        try bench.write("l.bib", "@misc{key1, title={T}}\n")
+        try bench.tool(exit: 0, "import", "--create", "l.bib", "--attachments", "a")
+        try bench.tool(exit: 0, "export", "-o", "e")
+        try bench.shell("rm store.db.assets/Attachments/key1.pdf")
+        #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("store repair --from BACKUP"))
+        try bench.tool("restore", "e")
+        try bench.tool(exit: 0, "undo")
+        let told = try bench.tool(exit: 4, "store", "check").stderr
+        #expect(told.contains("'backup-tool store adopt' puts it back") && !told.contains("--accept"), "\(told)")
+        try bench.tool(exit: 0, "store", "adopt")
+        try bench.tool(exit: 0, "store", "check")
+    }
 }

@@ -188,13 +188,31 @@ public enum Publication {
 
     /// The attachments that the entry's own fields name.
     static func links(in fields: [Field]) -> [BibFileLink] {
-        fields.flatMap { field -> [BibFileLink] in
+        let links = fields.flatMap { field -> [BibFileLink] in
             guard isBibTeXField(field.name), mayLink(field.name), let value = Fields.string(field.name, in: fields)
             else {
                 return []
             }
             return BibFileLinks.links(field: field.name, value: value)
         }
+        return links.isEmpty ? [] : links + repeatedLinks(in: fields)
+    }
+
+    /// Of a repeated field the record has the first; the entry as it was written has the others.
+    private static func repeatedLinks(in fields: [Field]) -> [BibFileLink] {
+        guard let bytes = try? bytes(of: fields) else { return [] }
+        var links: [BibFileLink] = []
+        bytes.withUnsafeBytes { raw in
+            BibParser.parse(raw) { block in
+                var names: Set<String> = []
+                for field in block.fields {
+                    let name = block.name(of: field).lowercased()
+                    if names.insert(name).inserted || !mayLink(name) { continue }
+                    links += BibFileLinks.links(field: name, value: block.value(of: field))
+                }
+            }
+        }
+        return links
     }
 
     private static func mayLink(_ name: String) -> Bool {

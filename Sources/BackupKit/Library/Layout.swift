@@ -77,7 +77,7 @@ enum Layout {
 
         All text is UTF-8 and lines end in LF, but for BibTeX entries that came with
         other line ends. records.jsonl keeps the bytes of entries that came in
-        another encoding.
+        Latin-1.
 
         """
 }

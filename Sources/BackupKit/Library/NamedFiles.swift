@@ -199,16 +199,16 @@ final class NamedFiles {
             .sorted(by: { precedesBytewise($0.key.text, $1.key.text) })
         {
             guard let record = try publication(owner.text, in: intake.store) else { continue }
-            let places = try wishes.filter { try isNamed($0, by: record) }.compactMap(\.place)
+            let named = try names(of: record)
+            let places = wishes.filter { $0.isMark || named.contains(ByteName($0.link.path)) }.compactMap(\.place)
             try intake.store.addToSet(
                 Publication.linkedFiles, places, localID: owner.text, type: RecordType.publication)
         }
     }
 
-    /// Whether the publication still names the file that its entry named.
-    private func isNamed(_ wish: Wish, by record: Record) throws -> Bool {
-        try wish.isMark
-            || Publication.links(in: Fields.parse(record.fields)).contains { sameBytes($0.path, wish.link.path) }
+    /// What a publication names by now: it may not name any more what its entry named.
+    private func names(of record: Record) throws -> Set<ByteName> {
+        Set(Publication.links(in: try Fields.parse(record.fields)).map { ByteName($0.path) })
     }
 
     /// Which publications name files of the folder of attachments by their exact paths, and how.
@@ -217,7 +217,7 @@ final class NamedFiles {
             let owners = try wishes.compactMap { wish -> AttachmentLinks.Claim? in
                 let wish = self.wishes[wish]
                 guard let owner = wish.owner, let record = try publication(owner, in: store),
-                    try isNamed(wish, by: record)
+                    try wish.isMark || names(of: record).contains(ByteName(wish.link.path))
                 else { return nil }
                 return .init(localID: owner, names: wish.link.readings)
             }
