@@ -128,8 +128,9 @@ private func benchWithAConflict() throws -> Workbench {
 }
 
 /// The survivor may have the id that the other work had, and a backup from before the decision has the other work under it.
-@Test(arguments: ["On ants", "On bees"], ["restore", "import"])
-func aBackupFromBeforeAMerge_bringsTheMergedWorkBackInNoOrderOfIDs(_ first: String, _ command: String) throws {
+/// Its note may be there before, or come with the folder of the other work after the decision.
+@Test(arguments: ["On ants", "On bees"], [false, true])
+func aBackupFromBeforeAMerge_bringsTheMergedWorkBackInNoOrderOfIDs(_ first: String, isNoteLate: Bool) throws {
     let bench = try Workbench()
     func entry(_ title: String, _ year: Int) -> String {
         "@article{q, title={\(title)}, author={\(title), A}, year={\(year)}}\n"
@@ -138,12 +139,14 @@ func aBackupFromBeforeAMerge_bringsTheMergedWorkBackInNoOrderOfIDs(_ first: Stri
     try bench.write("a/notes.json", #"[{"citeKey":"q","note":"thoughts"}]"#)
     try bench.write("c/lib.bib", entry(first == "On ants" ? "On bees" : "On ants", 2002))
     try bench.shell("touch -d '2 hours ago' a/*; touch -d '1 hour ago' c/*")
-    try bench.tool(exit: 0, "import", "--create", "a")
-    try bench.tool(exit: 0, "export", "-o", "backup.zip")
+    try bench.tool(exit: 0, "import", "--create", "--store", "other.db", "a")
+    try bench.tool(exit: 0, "export", "--store", "other.db", "-o", "backup.zip")
+    try bench.tool(exit: 0, "import", "--create", isNoteLate ? "a/lib.bib" : "a")
     try bench.tool(exit: 3, "import", "c")
     try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge")
+    if isNoteLate { try bench.tool("import", "a") }
     let digest = try bench.digest()
-    for _ in 0..<2 {
+    for command in ["restore", "import"] {
         try bench.tool(exit: 0, command, "backup.zip")
         #expect(try bench.digest() == digest)
     }

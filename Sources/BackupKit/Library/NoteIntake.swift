@@ -39,12 +39,18 @@ final class NoteIntake {
 
     /// A note that knows its publication, which may have another id here.
     private func following(_ note: Record, _ fields: [Field], _ named: String) throws -> Record {
-        guard let moved = intake.newIDs[named] else { return note }
-        // Where its publication stays deleted, what the store has under its id is the same note, also on a survivor.
-        if try store.publication(moved) == nil, try store.note(note.localID) != nil { return note }
+        let moved = intake.newIDs[named] ?? named
         let moving = note.setting(Note.publication, to: moved, in: fields)
+        guard let work = try store.publication(moved) else {
+            // It is not here, or stays deleted. The store may have this note on its survivor, or another that says the same.
+            guard let known = try store.note(note.localID) else {
+                return try notesOfStore().saying(fields, of: [moved]) ?? moving
+            }
+            let publication = Fields.string(Note.publication, in: try Fields.parse(known.fields))
+            return note.setting(Note.publication, to: publication ?? named, in: fields)
+        }
         // An id that an app has given says nothing of the work.
-        guard DeterministicID.isMade(note.localID), let work = try store.publication(moved) else { return moving }
+        guard moved != named, DeterministicID.isMade(note.localID) else { return moving }
         return try moving.identified(as: knownID(on: work) ?? Note.ids(on: work.record)[0])
     }
 
