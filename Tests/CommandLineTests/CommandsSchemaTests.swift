@@ -132,7 +132,7 @@ private func model(_ entity: String) -> String {
         let many = try bench.tool(exit: 1, "schema", "check", "proj")
         let name = other.split(separator: "/")[1]
         #expect(many.stderr.contains("holds 2 schemas (") && many.stderr.contains("proj/\(name)"), "\(many.stderr)")
-        #expect(many.stderr.contains("name the schema: proj/App.xcdatamodeld or"), "\(many.stderr)")
+        #expect(many.stderr.contains("'backup-tool schema check proj/App.xcdatamodeld' or"), "\(many.stderr)")
         try bench.shell("rm -r proj/\(name)")
     }
     try bench.shell("rm -r proj/App.xcdatamodeld")

@@ -19,9 +19,9 @@ public struct EventExportOptions: Sendable {
         return Finding(
             .entryMissing, .warning,
             types.isEmpty ? "--from and --to" : types.sorted().map { "--type \($0)" }.joined(separator: " "),
-            "no event of the store is of this choice",
-            remedy: "'backup-tool events export -o - --dry-run' counts all events; without --type all types are written"
-        )
+            "the store has no such event",
+            remedy: "'backup-tool events export -o - --dry-run' counts all events"
+                + (types.isEmpty ? "" : "; without --type all types are written"))
     }
 }
 

@@ -50,12 +50,15 @@ enum ImbibExport {
     private static func noteUnnamed(_ paths: [String], _ layout: inout StoreLayout) {
         let unnamed = paths.filter { !layout.namedFiles.contains($0) }
         guard let first = unnamed.first else { return }
-        let what = unnamed.count == 1 ? "belongs" : "and \(unnamed.count - 1) more belong"
+        let isOne = unnamed.count == 1
+        let what = isOne ? "belongs" : "and \(unnamed.count - 1) more files belong"
+        let them = isOne ? "it" : "them"
         layout.result.warnings.append(
             Finding(
                 .unlinked, .warning, first,
-                "\(what) to no publication: the backup holds it, and imbib will not show it",
-                remedy: "name it after a cite key, or name it in an entry's file field, and import both again"))
+                "\(what) to no publication: the backup holds \(them), and imbib will not show \(them)",
+                remedy: "name \(isOne ? "it" : "each") after a cite key, or in an entry's file field, "
+                    + "and import both again"))
     }
 
     private final class Fold {

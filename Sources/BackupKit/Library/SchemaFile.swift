@@ -47,7 +47,8 @@ public enum SchemaFile {
                 : "schemas (\(firstNames(schemas, most: 9))), and one is checked at a time"
             throw BackupError(
                 .failed, "holds \(schemas.count) \(what)", at: path,
-                remedy: "name the schema: \(schemas.map { "\(path)/\($0)" }.joined(separator: " or "))")
+                remedy: "name one: "
+                    + schemas.map { TypedCommand.quoted("schema check", ["\(path)/\($0)"]) }.joined(separator: " or "))
         }
         if only.hasSuffix(".xcdatamodel") { return "\(path)/\(only)/contents" }
         return only.hasSuffix(".ckdb") ? "\(path)/\(only)" : try file(of: "\(path)/\(only)", read)

@@ -86,6 +86,7 @@ extension Invocation {
 
     fileprivate func report(_ result: PurgeResult, _ options: PurgeOptions) -> ExitStatus {
         let isPlan = options.dryRun
+        let isEmpty = result.records.isEmpty && result.files.isEmpty && result.versions == 0
         if output.isJSON {
             output.report([
                 "message_type": "store-purge", "dryRun": .bool(isPlan),
@@ -118,11 +119,14 @@ extension Invocation {
                 "\(HumanText.count(result.records.count, "record")), \(HumanText.count(result.versions, "older version")), "
                 + "\(HumanText.count(result.files.count, "file"))"
             output.note(
-                isPlan
-                    ? "Plan: \(what) would be removed for good; nothing written. --confirm does it."
-                    : "Removed for good: \(what).")
+                isEmpty
+                    ? "Nothing is to be removed."
+                    : isPlan
+                        ? "Plan: \(what) would be removed for good; nothing written. --confirm does it."
+                        : "Removed for good: \(what).")
         }
         let isWhole = result.holders.isEmpty && result.linked.isEmpty && result.unsynced.isEmpty
-        return isWhole && !(isPlan && !flag("dry-run")) ? .done : .incomplete
+        let isDone = !isPlan || isEmpty || flag("dry-run")
+        return isWhole && isDone ? .done : .incomplete
     }
 }
