@@ -43,6 +43,7 @@ extension Intake {
             }
             others.append(record)
         }
+        var gone: [String] = []
         for record in others {
             // It goes with its works, and one that was found just now is in no backup.
             if record.type == RecordType.conflict { continue }
@@ -72,8 +73,13 @@ extension Intake {
             try store.remove(record.id)
             result.removed += 1
             plan(.remove, record, id: record.id)
+            if record.type == RecordType.publication, try store.soundRecords(localID: record.localID).isEmpty {
+                gone.append(record.localID)
+            }
         }
         guard kinds.contains(.publications) else { return }
+        // Whatever gets such an id from now on is another work than the one that a file has brought.
+        try store.noteBrought(gone, areThere: false)
         for conflict in try store.pointlessConflicts() where !touched.contains(conflict) { try store.remove(conflict) }
     }
 

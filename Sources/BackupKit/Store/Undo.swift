@@ -119,7 +119,19 @@ extension Store {
                 if before.record.type != RecordType.conflict { result.reverted += 1 }
             } else if before.record.type != RecordType.conflict {
                 result.keptNewer.append(before.record.id)
+                try keepCopies(of: before.record, addedBy: batch)
             }
+        }
+    }
+
+    /// Where somebody has deleted a record since, the copy for this device that the batch made of it is all that is left.
+    private func keepCopies(of record: Record, addedBy batch: Batch) throws {
+        if record.isDeleted || record.isLocalOnly { return }
+        let same = try soundRecords(localID: record.localID).filter { $0.record.type == record.type }
+        if same.contains(where: { !$0.record.isDeleted && !$0.record.isLocalOnly }) { return }
+        // Under a new number it does not count as added by the batch.
+        for copy in same where !copy.record.isDeleted && copy.change >= batch.firstChange {
+            try overwrite(copy.change, knownAs: copy.record.localID, with: copy.record, nextChange())
         }
     }
 

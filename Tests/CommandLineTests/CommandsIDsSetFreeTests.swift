@@ -1,0 +1,43 @@
+import TestSupport
+import Testing
+
+/// What is left of a work, and of its id, when a batch takes records out.
+@Suite struct CommandsIDsSetFreeTests {
+    /// Two volumes of a set have one id by title, authors and year: the second gets it where the first is gone.
+    @Test func aWorkThatARestoreTookOut_isNotTheOneThatGetsItsID() throws {
+        let bench = try Workbench()
+        func volume(_ number: Int) -> String {
+            "@book{k, title={Set}, author={Bee, Bo}, volume={\(number)}, year={2001}, mark={volume \(number)}}\n"
+        }
+        try bench.tool(exit: 0, "store", "init")
+        try bench.tool("export", "-o", "empty")
+        try bench.write("a.bib", volume(1))
+        try bench.write("b.bib", volume(2))
+        try bench.tool(exit: 0, "import", "a.bib")
+        try bench.tool("restore", "empty", "--mode", "replace")
+        try bench.tool(exit: 0, "import", "b.bib")
+        try bench.shell("touch a.bib")
+        try bench.tool("import", "a.bib")
+        try bench.tool("export", "-o", "out")
+        let library = try bench.text("out/library.bib")
+        #expect(library.contains(volume(1).dropLast()) && library.contains(volume(2).dropLast()), "\(library)")
+    }
+
+    /// The other device has kept it for itself as well, and so has deleted it for everybody else.
+    @Test func theUndoOfSetLocal_leavesTheCopy_whereSomebodyHasDeletedTheRecord() throws {
+        let bench = try Workbench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.write("a.bib", "@misc{k, title={T}, year={2001}}\n")
+        try bench.tool(exit: 0, "import", "--create", "--store", "a.db", "a.bib")
+        try bench.tool(exit: 0, "sync", "--store", "a.db", "--hub", "hub.db")
+        try bench.tool(exit: 0, "store", "init", "--store", "b.db")
+        try bench.tool(exit: 0, "sync", "--store", "b.db", "--hub", "hub.db")
+        let id = try bench.shell("sqlite3 a.db \"SELECT local_id FROM record WHERE type='Publication'\"").dropLast()
+        for store in ["a.db", "b.db"] { try bench.tool(exit: 0, "store", "set-local", String(id), "--store", store) }
+        for store in ["b.db", "a.db"] { try bench.tool("sync", "--store", store) }
+        let undone = try bench.tool("undo", "--store", "a.db")
+        try bench.tool("export", "--store", "a.db", "-o", "out")
+        #expect(try bench.text("out/library.bib").contains("@misc{k"), "\(undone)")
+        try bench.tool(exit: 0, "store", "check", "--store", "a.db")
+    }
+}
