@@ -213,4 +213,20 @@ struct CommandsPurgeTests {
             try bench.tool(exit: 0, "store", "check")
         }
     }
+
+    /// A delete would put it into quarantine here, for the deleting device has not seen it.
+    @Test func whatAnotherDeviceWroteOfAPurgedRecord_isKeptNowhereHere() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{k, title={SECRETWORD}, year={2001}}\n")
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        for store in ["a.db", "b.db"] { try bench.tool(exit: 0, "import", "--create", "--store", store, "a.bib") }
+        try bench.tool(exit: 0, "sync", "--store", "b.db", "--hub", "hub.db")
+        let id = try bench.shell("sqlite3 a.db \"SELECT local_id FROM record WHERE type='Publication'\"").dropLast()
+        try bench.shell("sleep 1.1; \"$T\" store delete \(id) --store a.db")
+        try bench.tool(exit: 0, "store", "purge", String(id), "--confirm", "--store", "a.db")
+        let told = try bench.tool(exit: 3, "sync", "--store", "a.db", "--hub", "hub.db").stderr
+        #expect(told.contains("before it was purged here"), "\(told)")
+        #expect(try bench.shell("grep -laF SECRETWORD a.db* || true") == "")
+        try bench.tool(exit: 0, "sync", "--store", "a.db")
+    }
 }

@@ -53,6 +53,13 @@ extension Synchronizer {
 
     private func putAside(_ edit: Record, _ base: Ancestor?, _ reason: Overruled.Reason) throws {
         guard RecordType.isCounted(edit.type), !Share.isShare(edit) else { return }
+        if try store.isPurged(edit) {
+            return result.findings.append(
+                Finding(
+                    .protected, .warning, edit.id.description,
+                    "was written on another device before it was purged here: it stays deleted, "
+                        + "and nothing of it is kept"))
+        }
         if let base {
             if try Fields.same(base.fields, edit.fields) { return }
             let changes = FieldChange.list(from: try Fields.parse(base.fields), to: try Fields.parse(edit.fields))
