@@ -40,4 +40,33 @@ import Testing
         #expect(try bench.text("out/library.bib").contains("@misc{k"), "\(undone)")
         try bench.tool(exit: 0, "store", "check", "--store", "a.db")
     }
+
+    /// One work under two keys: a sync gives one of the two records another id.
+    @Test func anUndo_takesNoIDThatAnotherRecordHasByNow() throws {
+        let bench = try Workbench()
+        func entry(_ key: String, _ note: Int) -> String {
+            "@book{\(key), title={W}, author={A, A}, year={2001}, note={\(note)}}\n"
+        }
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.write("a.bib", entry("k1", 1))
+        try bench.write("c.bib", entry("k0", 0))
+        for name in ["a", "c"] {
+            try bench.tool(exit: 0, "import", "--create", "--store", "\(name).db", "\(name).bib")
+        }
+        let id = try bench.shell("sqlite3 a.db \"SELECT local_id FROM record WHERE type='Publication'\"").dropLast()
+        try bench.tool(exit: 0, "sync", "--store", "c.db", "--hub", "hub.db")
+        try bench.tool(exit: 0, "store", "delete", String(id), "--store", "c.db")
+        try bench.tool(exit: 0, "store", "delete", String(id), "--store", "a.db")
+        try bench.shell("sleep 1.1")
+        try bench.write("a.bib", entry("k1", 0))
+        try bench.tool(exit: 0, "import", "--store", "a.db", "a.bib")
+        try bench.tool("sync", "--store", "c.db")
+        try bench.tool("sync", "--store", "a.db", "--hub", "hub.db")
+        for _ in 0..<2 { try bench.tool("undo", "--store", "a.db") }
+        let twice = "SELECT count(*) FROM record GROUP BY zone, ifnull(name, local_id) HAVING count(*) > 1"
+        #expect(try bench.shell("sqlite3 a.db \"\(twice)\"") == "")
+        try bench.tool("export", "--store", "a.db", "-o", "out")
+        #expect(try bench.text("out/library.bib").contains("@book{k1"))
+        try bench.tool(exit: 0, "store", "check", "--store", "a.db")
+    }
 }

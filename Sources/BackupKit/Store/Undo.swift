@@ -114,6 +114,10 @@ extension Store {
             if let now, now.record.isDeleted, !back.isDeleted, !back.isLocalOnly, try isKnownToHub(after) {
                 back = try back.outliving(now.record)
             }
+            // The row may have got another id since, and another record its old one.
+            if let now, now.record.id != back.id, try record(back.id) != nil {
+                back = back.identified(as: now.record.id.name)
+            }
             if try overwrite(after, knownAs: (now ?? before).record.localID, with: back, change) {
                 try follow(before.change, to: change)
                 if before.record.type != RecordType.conflict { result.reverted += 1 }
