@@ -69,4 +69,29 @@ import Testing
         #expect(try bench.text("out/library.bib").contains("@book{k1"))
         try bench.tool(exit: 0, "store", "check", "--store", "a.db")
     }
+
+    /// What an undo brings back was deleted before, and is no delete of the undo.
+    @Test func theUndoOfEnableCloud_keepsTheRecordForThisDevice() throws {
+        let bench = try Workbench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.write("a.bib", "@misc{k, title={T}, year={2001}}\n")
+        try bench.tool(exit: 0, "import", "--create", "--store", "a.db", "a.bib")
+        try bench.tool(exit: 0, "store", "init", "--store", "b.db")
+        for name in ["a.db", "b.db"] { try bench.tool(exit: 0, "sync", "--store", name, "--hub", "hub.db") }
+        let ids = "SELECT local_id FROM record WHERE type='Publication'"
+        let id = String(try bench.shell("sqlite3 a.db \"\(ids)\"").dropLast())
+        // The other device has changed its mind before, and this one has not heard of it.
+        for change in ["set-local", "enable-cloud"] {
+            try bench.tool(exit: 0, "store", change, id, "--store", "b.db")
+            try bench.tool(exit: 0, "sync", "--store", "b.db")
+        }
+        for change in ["set-local", "enable-cloud"] {
+            try bench.shell("sleep 0.1")
+            try bench.tool(exit: 0, "store", change, id, "--store", "a.db")
+        }
+        try bench.tool(exit: 0, "undo", "--store", "a.db")
+        for name in ["a.db", "b.db"] { try bench.tool("sync", "--store", name) }
+        let living = "SELECT local_only FROM record WHERE type='Publication' AND deleted_at IS NULL"
+        #expect(try bench.shell("sqlite3 a.db \"\(living)\"; sqlite3 b.db \"\(living)\"") == "1\n")
+    }
 }

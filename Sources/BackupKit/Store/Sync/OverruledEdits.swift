@@ -165,11 +165,13 @@ extension Store {
         return takers
     }
 
-    /// Whether a batch of that kind has written the change.
-    func isOfBatch(_ change: Int64, kind: String) throws -> Bool {
+    /// Whether a batch of that kind, which was begun by then, has written the change.
+    func isOfBatch(
+        _ change: Int64, kind: String, startedBy time: Timestamp = Timestamp(milliseconds: .max)
+    ) throws -> Bool {
         let query = try database.statement(
-            "SELECT 1 FROM batch WHERE kind = ? AND ? BETWEEN first_change AND last_change"
-        ).bind(1, kind).bind(2, change)
+            "SELECT 1 FROM batch WHERE kind = ? AND ? BETWEEN first_change AND last_change AND started_at <= ?"
+        ).bind(1, kind).bind(2, change).bind(3, time.milliseconds)
         defer { query.reset() }
         return try query.step()
     }

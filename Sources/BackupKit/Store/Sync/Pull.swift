@@ -218,9 +218,10 @@ extension Synchronizer {
         if skew != .none, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
             merged = try local.keptAlive(at: store.now(), known: record.modifiedAt)
         }
-        // An undo takes back what was brought here, and nothing that another device has brought or written since.
-        if local.isDeleted, !record.isDeleted, row.hubVersion ?? 0 > 0,
-            try store.isOfBatch(row.change, kind: Store.undoBatch)
+        // An undo takes back what was brought here, and nothing that another device has brought or written since. A tombstone
+        // that is older than the undo came back with it.
+        if let deletedAt = local.deletedAt, !record.isDeleted, row.hubVersion ?? 0 > 0,
+            try store.isOfBatch(row.change, kind: Store.undoBatch, startedBy: deletedAt)
         {
             merged = record
         }
