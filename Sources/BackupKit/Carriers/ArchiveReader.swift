@@ -80,13 +80,13 @@ enum ArchiveMagic {
     }
 
     private static func format(_ head: UnsafeRawBufferPointer) -> CarrierFormat? {
-        if head.starts(with: [0x28, 0xB5, 0x2F, 0xFD]) { return .tarZstandard }
+        if head.starts(with: ZstandardStream.magic) { return .tarZstandard }
         // pzstd begins with a frame to be skipped: 184D2A50 to 184D2A5F.
         if head.count >= 4, head[0] & 0xF0 == 0x50, head[1...3].elementsEqual([0x2A, 0x4D, 0x18]) {
             return .tarZstandard
         }
-        if head.starts(with: [0x1F, 0x8B]) { return .tarGzip }
-        if head.starts(with: [0xFD, 0x37, 0x7A, 0x58, 0x5A, 0]) { return .tarXZ }
+        if head.starts(with: GzipStream.magic) { return .tarGzip }
+        if head.starts(with: XZStream.magic) { return .tarXZ }
         if head.starts(with: [0x50, 0x4B, 3, 4]) || head.starts(with: [0x50, 0x4B, 5, 6]) { return .zip }
         if head.count == TarHeader.blockSize, TarHeader(head) != nil || TarHeader.isZero(head) { return .tar }
         // A tar whose first header was hit: better "damaged" than "no archive".

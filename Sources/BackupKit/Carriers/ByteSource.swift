@@ -83,8 +83,19 @@ private final class PackedInput {
         waiting = UnsafeRawBufferPointer(start: nil, count: 0)
     }
 
+    /// What comes next out of the parts; empty at the end. `hasNext` goes to the next part, if there is one.
+    func next(_ stream: some UnpackingStream, hasNext: () throws -> Bool) throws -> UnsafeRawBufferPointer {
+        while true {
+            if stream.isAtEnd {
+                guard try hasNext() else { return UnsafeRawBufferPointer(start: nil, count: 0) }
+                try stream.begin()
+            }
+            if let bytes = try unpack(stream) { return bytes }
+        }
+    }
+
     /// What comes next out of the part at hand; nil at its end. What comes before damage is given first.
-    func unpack<Stream: UnpackingStream>(_ stream: Stream) throws -> UnsafeRawBufferPointer? {
+    private func unpack<Unpacking: UnpackingStream>(_ stream: Unpacking) throws -> UnsafeRawBufferPointer? {
         if let failure { throw failure }
         while !stream.isAtEnd {
             if waiting.isEmpty {
@@ -98,14 +109,18 @@ private final class PackedInput {
             if let reason = step.failure {
                 failure = BackupError(
                     step.refused ? .refused : .damaged,
-                    "the \(Stream.name) at byte \(consumed) cannot be unpacked: \(reason)", at: file.path)
+                    "the \(Unpacking.name) at byte \(consumed) cannot be unpacked: \(reason)", at: file.path)
             } else if step.taken == 0, step.produced == 0, waiting.isEmpty, !stream.isAtEnd {
-                failure = BackupError(.damaged, "is cut off: its last \(Stream.name) is not whole", at: file.path)
+                failure = cutOff(in: Unpacking.name)
             }
             if step.produced > 0 { return UnsafeRawBufferPointer(rebasing: unpacked[..<step.produced]) }
             if let failure { throw failure }
         }
         return nil
+    }
+
+    func cutOff(in part: String) -> BackupError {
+        BackupError(.damaged, "is cut off: its last \(part) is not whole", at: file.path)
     }
 }
 
@@ -123,13 +138,9 @@ final class ZstandardSource: ByteSource {
     var consumed: Int64 { input.consumed }
 
     func next() throws -> UnsafeRawBufferPointer {
-        while true {
-            if stream.isAtEnd {
-                try passSkippableFrames()
-                if input.left <= 0 { return UnsafeRawBufferPointer(start: nil, count: 0) }
-                stream.begin()
-            }
-            if let bytes = try input.unpack(stream) { return bytes }
+        try input.next(stream) {
+            try passSkippableFrames()
+            return input.left > 0
         }
     }
 
@@ -139,8 +150,7 @@ final class ZstandardSource: ByteSource {
             var head = try ByteFields(input.file, at: consumed, count: 8)
             guard let magic = head.number(UInt32.self), magic & 0xFFFF_FFF0 == 0x184D_2A50 else { return }
             guard let length = head.number(UInt32.self), 8 + Int64(length) <= input.left else {
-                throw BackupError(
-                    .damaged, "is cut off: its last \(ZstandardStream.name) is not whole", at: input.file.path)
+                throw input.cutOff(in: ZstandardStream.name)
             }
             if try magic == MemberIndex.skippableMagic || MemberIndex.isMarked(input.file, at: consumed + 8) {
                 hasIndex = true
@@ -164,26 +174,18 @@ final class ZstandardSource: ByteSource {
 }
 
 /// A gzip or xz file: one part or several, and zeros that fill up its last block.
-final class PartsSource<Stream: UnpackingStream>: ByteSource {
+final class PartsSource<Unpacking: UnpackingStream>: ByteSource {
     private let input: PackedInput
-    private let stream: Stream
+    private let stream: Unpacking
 
-    init(_ file: FileHandle, _ stream: Stream) throws {
+    init(_ file: FileHandle, _ stream: Unpacking) throws {
         input = try PackedInput(file)
         self.stream = stream
     }
 
     var consumed: Int64 { input.consumed }
 
-    func next() throws -> UnsafeRawBufferPointer {
-        while true {
-            if stream.isAtEnd {
-                guard try hasNextPart() else { return UnsafeRawBufferPointer(start: nil, count: 0) }
-                try stream.begin()
-            }
-            if let bytes = try input.unpack(stream) { return bytes }
-        }
-    }
+    func next() throws -> UnsafeRawBufferPointer { try input.next(stream, hasNext: hasNextPart) }
 
     private func hasNextPart() throws -> Bool {
         if consumed == 0 { return true }
@@ -192,7 +194,7 @@ final class PartsSource<Stream: UnpackingStream>: ByteSource {
                 used = try input.file.read(into: UnsafeMutableRawBufferPointer(buffer), at: consumed)
             }
             let zeros = bytes.prefix { $0 == 0 }.count
-            guard zeros > 0 else { return bytes.starts(with: Stream.magic) }
+            guard zeros > 0 else { return bytes.starts(with: Unpacking.magic) }
             input.skip(Int64(zeros))
         }
     }

@@ -73,7 +73,7 @@ extension BibliographyIntake {
             id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
             fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
         guard wanted?(record) != false else {
-            state.isChosen = true
+            state.hasUnwanted = true
             return
         }
         let incoming = try Fields.parse(record.fields)

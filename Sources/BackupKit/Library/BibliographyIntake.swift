@@ -115,7 +115,7 @@ final class BibliographyIntake {
         var deleted: [String]?
         var isDamaged = false
         /// Whether entries were passed over that nobody wants.
-        var isChosen = false
+        var hasUnwanted = false
         /// Keys of entries with something new that the store does not take, by the reason.
         var leftOut: [Protection: [String]] = [:]
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
@@ -162,7 +162,7 @@ final class BibliographyIntake {
         if let memory {
             try store.noteImported(
                 path: memory, name: realPath == nil ? "" : state.name, brought: state.brought, since: state.said,
-                isPart: state.isDamaged || state.isChosen)
+                isPart: state.isDamaged || state.hasUnwanted)
         }
     }
 

@@ -15,9 +15,11 @@ struct LinesAhead {
 
     /// The event with the times that it had when its line was first taken, also when its time has come since.
     mutating func dated(_ event: Record) -> Record {
+        let isAhead = max(event.latestTime, event.createdAt) > now
+        guard isAhead || !known.isEmpty else { return event }
         let mark = store.hasher.text(event.fields, after: store.hasher.text(event.localID))
         if let since = known[mark] { return event.noNewer(than: since) }
-        if max(event.latestTime, event.createdAt) > now { new.append(mark) }
+        if isAhead { new.append(mark) }
         return event
     }
 

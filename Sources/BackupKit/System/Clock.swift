@@ -12,9 +12,6 @@ public struct Clock: Sendable {
         return Timestamp(milliseconds: Int64(time.tv_sec) * 1000 + Int64(time.tv_nsec) / 1_000_000)
     }
 
-    /// For scratch stores: what they are filled with is never "in the future", whatever this machine's clock says.
-    public static let endOfTime = fixed(Timestamp(milliseconds: .max))
-
     /// A clock that stands still, as `SOURCE_DATE_EPOCH` asks for.
     public static func fixed(_ time: Timestamp) -> Clock { Clock { time } }
 }

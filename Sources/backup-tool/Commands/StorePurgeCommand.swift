@@ -120,7 +120,7 @@ extension Invocation {
                 + "\(HumanText.count(result.files.count, "file"))"
             output.note(
                 isEmpty
-                    ? "Nothing is to be removed."
+                    ? "There is nothing to remove."
                     : isPlan
                         ? "Plan: \(what) would be removed for good; nothing written. --confirm does it."
                         : "Removed for good: \(what).")

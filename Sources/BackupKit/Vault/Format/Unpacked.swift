@@ -10,7 +10,6 @@ public enum Unpacked {
 
     private static let compressedMark: UInt8 = 2
     /// RFC 8878 §3.1.1: the magic number of a frame that holds data; those to be skipped have others.
-    private static let frameMagic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
 
     /// The JSON inside the bytes of an opened file.
     public static func decode(_ bytes: UnsafeRawBufferPointer, cap: Int) throws -> [UInt8] {
@@ -26,7 +25,7 @@ public enum Unpacked {
 
     private static func unpack(_ frame: UnsafeRawBufferPointer, cap: Int) throws -> [UInt8] {
         // The byte behind the magic tells in its two low bits whether a dictionary is needed.
-        guard frame.count > 5, frame.starts(with: frameMagic), frame[4] & 3 == 0 else {
+        guard frame.count > 5, frame.starts(with: ZstandardStream.magic), frame[4] & 3 == 0 else {
             throw BackupError(.damaged, "does not hold a usable zstd frame")
         }
         let stream = try ZstandardStream()
