@@ -94,4 +94,26 @@ import Testing
         let living = "SELECT local_only FROM record WHERE type='Publication' AND deleted_at IS NULL"
         #expect(try bench.shell("sqlite3 a.db \"\(living)\"; sqlite3 b.db \"\(living)\"") == "1\n")
     }
+
+    /// Somebody has edited the record since: it stays in the cloud, and there is no second one for this device.
+    @Test func theRedoOfSetLocal_makesNoSecondRecord() throws {
+        let bench = try Workbench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.write("a.bib", "@book{k, title={T}, author={A, A}, year={2001}}\n")
+        try bench.tool(exit: 0, "import", "--create", "--store", "a.db", "a.bib")
+        try bench.tool(exit: 0, "store", "init", "--store", "b.db")
+        for name in ["a.db", "b.db"] { try bench.tool(exit: 0, "sync", "--store", name, "--hub", "hub.db") }
+        let id = try bench.shell("sqlite3 a.db \"SELECT local_id FROM record WHERE type='Publication'\"").dropLast()
+        try bench.tool(exit: 0, "store", "set-local", String(id), "--store", "a.db")
+        try bench.tool(exit: 0, "undo", "--store", "a.db")
+        try bench.tool(exit: 0, "sync", "--store", "a.db")
+        try bench.shell("sleep 1.1")
+        try bench.write("b.bib", "@book{k, title={T}, author={A, A}, year={2001}, note={n}}\n")
+        try bench.tool(exit: 0, "import", "--store", "b.db", "b.bib")
+        for name in ["b.db", "a.db"] { try bench.tool(exit: 0, "sync", "--store", name) }
+        let redo = try bench.tool("undo", "--redo", "--store", "a.db")
+        #expect(redo.status == 3 && redo.stderr.contains("changed since"), "\(redo)")
+        let living = "SELECT local_only FROM record WHERE type='Publication' AND deleted_at IS NULL"
+        #expect(try bench.shell("sqlite3 a.db \"\(living)\"") == "0\n")
+    }
 }

@@ -159,6 +159,7 @@ extension Store {
                 continue
             }
             guard let before = try keptVersion(query, hash: 13) else { continue }
+            if try isCopyOfKept(before.record, result) { continue }
             if try ifSound({ try record(before.record.id) }).map({ $0 != nil }) ?? true {
                 result.keptNewer.append(before.record.id)
                 continue
@@ -169,6 +170,14 @@ extension Store {
             if before.record.type != RecordType.conflict { result.reverted += 1 }
         }
         try noteBrought(back, areThere: true)
+    }
+
+    /// A copy for this device of a record that stays in the cloud, because it was changed since.
+    private func isCopyOfKept(_ record: Record, _ result: UndoResult) throws -> Bool {
+        guard record.isLocalOnly else { return false }
+        return try soundRecords(localID: record.localID).contains {
+            $0.record.type == record.type && !$0.record.isDeleted && result.keptNewer.contains($0.record.id)
+        }
     }
 
     /// An earlier batch may have written what this undo has just brought back: its own undo must find it.
