@@ -113,6 +113,9 @@ import Testing
             for name in devices.names {
                 let live = try devices[name].all().filter { !$0.isDeleted && $0.type == RecordType.publication }
                 #expect(live.count == 1 && live[0].fields.contains("written on C") && live[0].fields.contains("onC"))
+                // Every export writes the entry's text.
+                let text = Fields.string("rawBibTeX", in: try Fields.parse(live[0].fields)) ?? ""
+                #expect(text.contains("abstract={written on C}") && text.contains("keywords={onC}"))
                 #expect(try aside(devices, name).isEmpty)
             }
             #expect(try devices["A"].sharedDigest() == devices["C"].sharedDigest())

@@ -57,6 +57,9 @@ private final class People {
         if !lost.isEmpty {
             faults.append("\(name) has lost \(lost.sorted()), and may lose \(mayTake.sorted()): \(act)")
         }
+        for record in try publications(store) where try !Self.saysItsFields(record) {
+            faults.append("\(name) has a text of \(Self.works(of: record)) that is not its fields: \(record.fields)")
+        }
         // Each may be there under two keys, and two devices may take one of them each.
         let now = try self.records(store)
         removed.formUnion(records.filter { $0.value > now[$0.key] ?? 0 }.keys)
@@ -201,6 +204,17 @@ private final class People {
 
     private static func works(of record: Record) -> [Int] {
         record.fields.matches(of: /"mark(\d)"/).compactMap { Int($0.1) }
+    }
+
+    /// Whether the entry's text, which every export writes, says what the fields say.
+    private static func saysItsFields(_ record: Record) throws -> Bool {
+        let fields = try Fields.parse(record.fields)
+        guard let text = Fields.string("rawBibTeX", in: fields) else { return true }
+        let said = Dictionary(
+            text.matches(of: /(\w+)\s*=\s*\{([^{}]*)\}/).map { (String($0.1), String($0.2)) }, uniquingKeysWith: { $1 })
+        let names = ["title", "author", "year", "volume", "note"] + (0..<works).map { "mark\($0)" }
+        return text.hasPrefix("@book{\(Fields.string("citeKey", in: fields) ?? ""),")
+            && names.allSatisfy { said[$0] == Fields.string($0, in: fields) }
     }
 
     func tellRows() throws {

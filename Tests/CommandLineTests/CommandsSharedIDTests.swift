@@ -50,6 +50,55 @@ import Testing
         }
     }
 
+    /// Its tombstone in the cloud did not come with it.
+    @Test func deletingACopyThatCameAlone_leavesTheOtherVolumes() throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 2, "two")
+        try take(bench, "B", "k2", 1, "one")
+        let id = try bench.shell("sqlite3 A.db \"SELECT local_id FROM record WHERE type = 'Publication'\"").dropLast()
+        try bench.tool(exit: 0, "store", "set-local", "--store", "A.db", "Library/\(id)")
+        try bench.tool(exit: 0, "export", "--store", "A.db", "-o", "a.tar")
+        try bench.tool(exit: 0, "restore", "--create", "--store", "C.db", "--match", "Library/local:\(id)", "a.tar")
+        try bench.tool(exit: 0, "store", "delete", "--store", "C.db", "Library/local:\(id)")
+        try sync(bench, "B", "C", "B")
+        #expect(try notes(bench, "B") == "1 one\n")
+        #expect(try notes(bench, "C") == "1 one\n")
+    }
+
+    /// The hub has given the id of the copy to another volume since.
+    @Test func theUndoOfSetLocal_leavesTheCopy_whereAnotherVolumeHasTheID() throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 2, "two")
+        try take(bench, "B", "k2", 1, "one")
+        let id = try bench.shell("sqlite3 B.db \"SELECT local_id FROM record WHERE type = 'Publication'\"").dropLast()
+        try bench.tool(exit: 0, "store", "set-local", "--store", "B.db", "Library/\(id)")
+        try sync(bench, "A", "B")
+        #expect(try notes(bench, "B") == "1 one\n2 two\n")
+        try bench.tool("undo", "--store", "B.db")
+        #expect(try notes(bench, "B") == "1 one\n2 two\n")
+    }
+
+    /// Two other volumes were merged, one of which had the id, too.
+    @Test func anEditOfADeletedVolume_doesNotGoIntoAnotherOneThatTookInItsID() throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 2, "two")
+        try bench.tool(exit: 0, "store", "init", "--store", "B.db")
+        try sync(bench, "A", "B")
+        try take(bench, "C", "k2", 1, "one")
+        try bench.write("C/other.bib", "@book{k2, \(Self.volume), volume={0}, note={zero}}\n")
+        try bench.tool("import", "--store", "C.db", "C/other.bib")
+        try bench.shell("sleep 1.1")
+        try take(bench, "A", "k1", 2, "edited")
+        let id = try bench.shell("sqlite3 B.db \"SELECT local_id FROM record WHERE type = 'Publication'\"").dropLast()
+        try bench.tool(exit: 0, "store", "set-local", "--store", "B.db", "Library/\(id)")
+        try sync(bench, "B")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge", "--store", "C.db")
+        let merged = try notes(bench, "C")
+        try sync(bench, "C", "A", "C", "A")
+        #expect(try notes(bench, "A") == merged)
+        #expect(try notes(bench, "C") == merged)
+    }
+
     @Test func whatAReplacingRestoreBringsBack_isNotDeletedByTheNextSync() throws {
         let bench = try bench()
         try take(bench, "A", "k1", 2, "two")

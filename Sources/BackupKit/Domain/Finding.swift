@@ -54,7 +54,6 @@ public struct Finding: Sendable, Equatable, Hashable {
         case sizeMismatch = "size-mismatch"
         case countMismatch = "count-mismatch"
         case contentMismatch = "content-mismatch"
-        case archiveTruncated = "archive-truncated"
         case archiveDamaged = "archive-damaged"
         case trailingData = "trailing-data"
         case manifestMissing = "manifest-missing"

@@ -96,6 +96,7 @@ extension Store {
         let query = try database.prepare(
             "SELECT \(Self.recordColumns), after, row_hash FROM batch_record WHERE batch = ? AND after IS NOT NULL ORDER BY rowid"
         ).bind(1, batch.id)
+        let copies = try localCopies(addedBy: batch)
         while try query.step() {
             let kept = try isPurged(query) ? nil : keptVersion(query, hash: 14)
             guard let before = kept else {
@@ -123,20 +124,38 @@ extension Store {
                 if before.record.type != RecordType.conflict { result.reverted += 1 }
             } else if before.record.type != RecordType.conflict {
                 result.keptNewer.append(before.record.id)
-                try keepCopies(of: before.record, addedBy: batch)
+                try keepCopies(of: before.record, among: copies)
             }
         }
     }
 
     /// Where somebody has deleted a record since, the copy for this device that the batch made of it is all that is left.
-    private func keepCopies(of record: Record, addedBy batch: Batch) throws {
+    private func keepCopies(of record: Record, among copies: [StoredRecord]) throws {
         if record.isDeleted || record.isLocalOnly { return }
-        let same = try soundRecords(localID: record.localID).filter { $0.record.type == record.type }
-        if same.contains(where: { !$0.record.isDeleted && !$0.record.isLocalOnly }) { return }
-        // Under a new number it does not count as added by the batch.
-        for copy in same where !copy.record.isDeleted && copy.change >= batch.firstChange {
+        for copy in copies where try Self.isVersion(copy.record, of: record) {
+            let isAlive = try soundRecords(localID: copy.record.localID).contains {
+                try !$0.record.isDeleted && !$0.record.isLocalOnly && Self.isVersion($0.record, of: record)
+            }
+            if isAlive { continue }
+            // Under a new number it does not count as added by the batch.
             try overwrite(copy.change, knownAs: copy.record.localID, with: copy.record, nextChange())
         }
+    }
+
+    /// Another work may have got the id of a publication since, and its copy another one.
+    private static func isVersion(_ one: Record, of other: Record) throws -> Bool {
+        guard one.type == other.type else { return false }
+        return try one.type == RecordType.publication
+            ? WorkLineage.isOneRecord(one, other) : one.localID == other.localID
+    }
+
+    /// What the batch has made for this device alone.
+    private func localCopies(addedBy batch: Batch) throws -> [StoredRecord] {
+        let query = try database.prepare("SELECT \(Self.recordColumns) \(Self.rowsAdded) AND local_only = 1")
+            .bind(1, batch.id).bind(2, batch.firstChange).bind(3, batch.lastChange)
+        var copies: [StoredRecord] = []
+        while try query.step() { if let row = try ifSound({ try RowReader.record(query) }) { copies.append(row) } }
+        return copies
     }
 
     /// A purge has taken the version out of the history, and its number with it.
@@ -176,7 +195,8 @@ extension Store {
     private func isCopyOfKept(_ record: Record, _ result: UndoResult) throws -> Bool {
         guard record.isLocalOnly else { return false }
         return try soundRecords(localID: record.localID).contains {
-            $0.record.type == record.type && !$0.record.isDeleted && result.keptNewer.contains($0.record.id)
+            try !$0.record.isDeleted && result.keptNewer.contains($0.record.id)
+                && Self.isVersion($0.record, of: record)
         }
     }
 

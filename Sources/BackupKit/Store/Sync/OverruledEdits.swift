@@ -9,6 +9,8 @@ extension Synchronizer {
         let envelope: RecordID
         let base: Ancestor?
         let reason: Reason
+        /// When it was deleted where it met the other version.
+        let deletedAt: Timestamp?
     }
 
     /// Must run inside the `write` that takes the merged version.
@@ -17,8 +19,8 @@ extension Synchronizer {
     ) throws {
         if merged.isDeleted {
             let isSeen = try base == nil && (!row.isUnseen || store.isOfBatch(row.change, kind: "restore"))
-            if !local.isDeleted, !isSeen { try putAside(local, base, .deletedByOthers) }
-            if !hub.isDeleted, base != nil || row.isUnseen { try putAside(hub, base, .deletedHere) }
+            if !local.isDeleted, !isSeen { try putAside(local, base, .deletedByOthers, merged.modifiedAt) }
+            if !hub.isDeleted, base != nil || row.isUnseen { try putAside(hub, base, .deletedHere, merged.modifiedAt) }
             return
         }
         guard base == nil, !local.isDeleted, !hub.isDeleted, !sameBytes(local.fields, hub.fields) else { return }
@@ -51,7 +53,9 @@ extension Synchronizer {
             || RecordFiles.mediaKeys.contains(field)
     }
 
-    private func putAside(_ edit: Record, _ base: Ancestor?, _ reason: Overruled.Reason) throws {
+    private func putAside(
+        _ edit: Record, _ base: Ancestor?, _ reason: Overruled.Reason, _ deletedAt: Timestamp? = nil
+    ) throws {
         guard RecordType.isCounted(edit.type), !Share.isShare(edit) else { return }
         if try store.isPurged(edit) {
             return result.findings.append(
@@ -73,7 +77,8 @@ extension Synchronizer {
         let envelope = try Quarantine.envelope(of: edit, files: files)
         guard try store.record(envelope.id) == nil else { return }
         try store.put(envelope, replacing: nil)
-        overruled.append(Overruled(edit: edit, envelope: envelope.id, base: base, reason: reason))
+        overruled.append(
+            Overruled(edit: edit, envelope: envelope.id, base: base, reason: reason, deletedAt: deletedAt))
     }
 
     /// Where a decision or `dedup` has put the record into another one, that one gets the edit. Must run outside of `write`,
@@ -82,7 +87,8 @@ extension Synchronizer {
         guard overruled.contains(where: { $0.reason != .asOld }) else { return }
         try store.write {
             try overruled.removeAll { overruled in
-                guard overruled.reason != .asOld, let survivor = try store.taker(of: overruled.edit),
+                guard let deletedAt = overruled.deletedAt,
+                    let survivor = try store.taker(of: overruled.edit, deletedAt: deletedAt),
                     try carry(overruled, into: survivor)
                 else { return false }
                 if let envelope = try store.record(overruled.envelope) { try store.removeRow(envelope) }
@@ -93,17 +99,18 @@ extension Synchronizer {
 
     /// Without a base nobody can tell what was edited: then it stays in quarantine, unless the survivor says it all.
     private func carry(_ overruled: Overruled, into survivor: Store.StoredRecord) throws -> Bool {
-        let theirs = try Fields.parse(survivor.record.fields)
-        var fields = try Fields.parse(overruled.edit.fields).filter { !Self.isName($0.name) }
+        let (mine, theirs) = (try Fields.parse(overruled.edit.fields), try Fields.parse(survivor.record.fields))
         guard let base = overruled.base else {
             let values = Fields.values(theirs)
-            return try fields.allSatisfy { field in
+            return try mine.filter { !Self.isName($0.name) }.allSatisfy { field in
                 try values[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
             }
         }
-        fields += theirs.filter { Self.isName($0.name) }
         var edit = overruled.edit
-        edit.fields = Fields.text(fields)
+        // Under the survivor's key, which the text must say as well.
+        let key = theirs.filter { $0.name == WorkIdentity.keyField }
+        let named = mine.filter { $0.name != WorkIdentity.keyField } + key
+        edit.fields = Fields.text(try derive(edit.type, named, mine, mine))
         edit.localID = survivor.record.localID
         try carry(edit, into: survivor, base: base)
         return true
@@ -143,10 +150,14 @@ extension Synchronizer.Overruled.Reason {
 }
 
 extension Store {
-    /// The living record that has taken in this one.
-    fileprivate func taker(of record: Record) throws -> StoredRecord? {
+    /// The living record that has taken in this one, and deleted it by that. What was deleted at another time may be another
+    /// work, to which a second device has given the same id.
+    fileprivate func taker(of record: Record, deletedAt: Timestamp) throws -> StoredRecord? {
         guard let id = try takers(type: record.type)[record.localID] else { return nil }
-        return try soundRecords(localID: id).first { $0.record.type == record.type && !$0.record.isDeleted }
+        return try soundRecords(localID: id).first {
+            $0.record.type == record.type && !$0.record.isDeleted
+                && $0.record.takenIn[Record.takenInMark + record.localID] == deletedAt
+        }
     }
 
     /// Local ids of living records, by those of the records that they have taken in.
