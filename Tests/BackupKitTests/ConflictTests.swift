@@ -201,19 +201,19 @@ extension TestStore {
                 try test.store.noteConflict(kind: "publication", subject: "k", existing: "a", incoming: "b")
             }
             _ = try test.resolve(.merge)
-            let merged = try #require(try test.publication("a"))
+            let merged = try #require(try test.publication("b"))
             #expect(Fields.string("title", in: merged) == "New" && Fields.string("year", in: merged) == "1")
             #expect(Fields.strings("linkedFiles", in: merged).sorted() == ["Attachments/a.pdf", "Attachments/b.pdf"])
             let text = String(decoding: try Publication.bytes(of: merged), as: UTF8.self)
             #expect(text.contains("New") && text.contains("doi"))
-            let gone = try #require(try test.store.record(RecordID(zone: RecordType.libraryZone, name: "b")))
+            let gone = try #require(try test.store.record(RecordID(zone: RecordType.libraryZone, name: "a")))
             #expect(gone.record.isDeleted && gone.record.fields == "{}")
             // Wherever the older versions come from, what was decided stays.
             test.clock.advance()
             let decided = try test.store.digest()
             try test.store.take(
-                record("a", "{\"citeKey\":\"k\",\"title\":\"Older\"}", at: 1, type: "Publication", zone: "Library"),
-                record("b", "{\"citeKey\":\"k\",\"title\":\"Older\"}", at: 3, type: "Publication", zone: "Library"))
+                record("b", "{\"citeKey\":\"k\",\"title\":\"Older\"}", at: 1, type: "Publication", zone: "Library"),
+                record("a", "{\"citeKey\":\"k\",\"title\":\"Older\"}", at: 3, type: "Publication", zone: "Library"))
             #expect(try test.store.digest() == decided)
         }
     }

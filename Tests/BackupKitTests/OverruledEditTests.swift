@@ -122,6 +122,30 @@ import Testing
         }
     }
 
+    /// The work that holds both stays, and whoever deletes it is told.
+    @Test(arguments: [false, true])
+    func aDeleteThatHadNotHeardOfAMerge_takesNoneOfBoth_andIsNamed(isSent: Bool) throws {
+        try withDevices("A", "C") { devices in
+            try take(devices, "A", "")
+            try devices.syncLibrary("A")
+            try devices.syncLibrary("C")
+            let conflict = try #require(try devices["A"].conflicts().first)
+            _ = try ConflictResolver.resolve([conflict.id], with: .merge, in: devices["A"])
+            let merged = try #require(
+                try devices["A"].all().first { !$0.isDeleted && $0.type == RecordType.publication })
+            devices.clock.advance(seconds: 60)
+            _ = try devices["C"].delete([merged.id.description])
+            if isSent { try devices.syncLibrary("C") }
+            let told = try devices.syncLibrary("A").findings + devices.syncLibrary("C").findings
+            #expect(told.contains { $0.subject == merged.id.description && $0.severity == .warning }, "\(told)")
+            for name in devices.names {
+                try devices.syncLibrary(name)
+                let live = try devices[name].all().filter { !$0.isDeleted && $0.type == RecordType.publication }
+                #expect(live.map(\.id) == [merged.id])
+            }
+        }
+    }
+
     /// The same id, two texts, and no time that says which is right.
     @Test func ofTwoTextsOfOneEvent_theOneThatIsNotKept_isInQuarantine() throws {
         try withDevices("A", "B") { devices in

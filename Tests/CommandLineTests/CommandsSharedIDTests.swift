@@ -206,13 +206,15 @@ import Testing
     @Test func aSurvivorThatIsKeptHere_keepsWhatAnotherDeviceMergedIntoIt() throws {
         let bench = try bench()
         try bench.write("a.bib", "@article{k, author={Ann, A}, title={Xylo}, year={2001}}\n")
+        try bench.shell("sleep 0.1")
         try bench.write("b.bib", "@article{k, author={Bob, B}, title={Yak}, year={2002}}\n")
         try bench.tool(exit: 0, "import", "--create", "--store", "A.db", "a.bib")
         try bench.tool(exit: 0, "import", "--create", "--store", "B.db", "b.bib")
         try bench.tool(exit: 0, "store", "init", "--store", "C.db")
         try sync(bench, "A", "B", "C", "A", "B", "C")
         let query = "FROM record WHERE type = 'Publication' AND deleted_at IS NULL"
-        let survivor = try bench.shell("sqlite3 C.db \"SELECT min(local_id) \(query)\"").dropLast()
+        // It was written last.
+        let survivor = try bench.shell("sqlite3 C.db \"SELECT local_id \(query) AND fields LIKE '%Yak%'\"").dropLast()
         try bench.tool(exit: 0, "store", "set-local", "--store", "C.db", "Library/\(survivor)")
         try bench.tool(exit: 0, "conflicts", "resolve", "--store", "A.db", "1", "--with", "merge")
         try sync(bench, "A")

@@ -57,6 +57,9 @@ public struct WorkIdentity {
 
     static func isRawText(_ name: String) -> Bool { name == "rawBibTeX" || name == "rawBase64" }
 
+    /// Whether a field tells which work a publication is.
+    static func tells(_ name: String) -> Bool { name != keyField && Name.allCases.contains { "\($0)" == name } }
+
     private func value(_ name: Name) -> String? {
         guard let value = values[name.rawValue], !value.isEmpty else { return nil }
         return value
@@ -263,5 +266,21 @@ public struct WorkIdentity {
         // A list that ends in "and others" may be shorter than the whole one.
         guard count == other || count < other && !left.areAll || count > other && !right.areAll else { return false }
         return zip(left.people, right.people).allSatisfy { $0.mayBe($1) }
+    }
+}
+
+extension Record {
+    /// When it was last said which work a publication is.
+    func identityTime() throws -> Timestamp {
+        let fields = try Fields.parse(fields).filter { WorkIdentity.tells($0.name) }
+        return fields.map { fieldTimes[$0.name] ?? modifiedAt }.max() ?? modifiedAt
+    }
+
+    /// Without these fields, and without a word about them.
+    func without(_ names: Set<String>) throws -> Record {
+        var record = self
+        record.fields = Fields.text(try Fields.parse(fields).filter { !names.contains($0.name) })
+        for name in names { record.fieldTimes[name] = nil }
+        return record
     }
 }

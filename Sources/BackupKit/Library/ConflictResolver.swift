@@ -87,15 +87,20 @@ public final class ConflictResolver {
             try rekey(existing, conflict, other: incoming, newKey)
             try keepAlive(existing, incoming)
         case .merge:
-            // Whichever was first on this device: all devices keep the same one.
-            let isInOrder = precedesBytewise(existing.record.localID, incoming.record.localID)
-            try isInOrder ? merge(incoming, into: existing) : merge(existing, into: incoming)
+            try isLater(existing.record, than: incoming.record)
+                ? merge(incoming, into: existing) : merge(existing, into: incoming)
         case .keepExisting: try drop(incoming, for: existing)
         case .keepIncoming: try drop(existing, for: incoming)
         case .keepBoth:
             try store.keepBoth(conflict)
             try keepAlive(existing, incoming)
         }
+    }
+
+    /// Of which of two it was said last which work it is: all devices keep that one, whichever came first on them.
+    private func isLater(_ one: Record, than other: Record) throws -> Bool {
+        let (time, otherTime) = (try one.identityTime(), try other.identityTime())
+        return time == otherTime ? precedesBytewise(one.localID, other.localID) : time > otherTime
     }
 
     /// Both stay, also where another device has decided otherwise before, and nobody here has heard of it yet.
@@ -159,7 +164,10 @@ extension ConflictResolver {
                 remedy: "'backup-tool store enable-cloud ID' gives it back first, or choose another way")
         }
         let time = store.timeAfter(kept.record, other.record)
-        var union = try MergePolicy(now: time).union(other.record, into: kept.record, derive: Publication.derive)
+        // It stays the work whose id it has: the title of one and the authors of another are no work.
+        let told = try Fields.parse(kept.record.fields).map(\.name).filter(WorkIdentity.tells)
+        var union = try MergePolicy(now: time).union(
+            other.record.without(Set(told)), into: kept.record, derive: Publication.derive)
         union.noteTakenIn(other.record, at: time)
         try keep(kept, as: union, over: other, time)
     }

@@ -106,18 +106,44 @@ extension Synchronizer {
                 try values[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
             }
         }
-        var edit = overruled.edit
+        // Which work the survivor is stays as it says, unless it says that as the edited one did before.
+        let before = Fields.values(try Fields.parse(base.fields))
+        let told = try theirs.filter { field in
+            try WorkIdentity.tells(field.name)
+                && !(before[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false)
+        }
+        let names = Set(told.map(\.name))
+        let isWhole = try mine.allSatisfy { field in
+            try !names.contains(field.name)
+                || before[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
+        }
         // Under the survivor's key, which the text must say as well.
         let key = theirs.filter { $0.name == WorkIdentity.keyField }
         let named = mine.filter { $0.name != WorkIdentity.keyField } + key
+        var edit = overruled.edit
         edit.fields = Fields.text(try derive(edit.type, named, mine, mine))
         edit.localID = survivor.record.localID
-        try carry(edit, into: survivor, base: base)
-        return true
+        try carry(edit.without(names), into: survivor, base: base)
+        return isWhole
     }
 
     private static func isName(_ field: String) -> Bool {
         field == WorkIdentity.keyField || WorkIdentity.isRawText(field)
+    }
+
+    /// Names a work that outlives a later delete because the device that deleted it had not heard what was merged into it.
+    func nameOutlived(_ local: Record, _ hub: Record, mergedTo merged: Record) {
+        guard local.isDeleted != hub.isDeleted, !merged.isDeleted else { return }
+        let (dead, living) = local.isDeleted ? (local, hub) : (hub, local)
+        guard dead.modifiedAt >= living.latestTime, living.hasTakenIn(unknownTo: dead) else { return }
+        let id = merged.id.description
+        result.findings.append(
+            Finding(
+                .protected, .warning, id,
+                local.isDeleted
+                    ? "was deleted here, and is back: another device has merged another record into it"
+                    : "stays, though another device has deleted it: that one had not heard what was merged into it here",
+                remedy: TypedCommand.quoted("store delete", [id]) + " deletes both"))
     }
 
     func reportOverruled() {

@@ -226,6 +226,7 @@ extension Synchronizer {
             merged = record
         }
         try putAside(local, row, record, mergedTo: merged, base: base)
+        nameOutlived(local, record, mergedTo: merged)
         let isClean = merged.isSame(as: incoming.record.withoutRemains())
         // Another device has brought the same record: it is not only ours to undo.
         let isOthersToo = row.hubVersion == nil && !merged.isDeleted
