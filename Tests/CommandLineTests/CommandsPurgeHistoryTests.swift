@@ -109,4 +109,17 @@ extension Workbench {
         #expect(result.status == code, "\(arguments): \(result.stderr)\(result.stdout)", sourceLocation: sourceLocation)
         return result
     }
+
+    /// Nobody can tell whose it is.
+    @Test func aDamagedVersionOfTheHistory_goesWithAPurge() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{k1, title={Secret}}\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        let ids = "SELECT local_id FROM record WHERE type = 'Publication'"
+        let id = try bench.shell("sqlite3 store.db \"\(ids)\"").dropLast()
+        try bench.tool(exit: 0, "store", "delete", String(id))
+        try bench.shell("sqlite3 store.db \"UPDATE batch_record SET local_id = replace(local_id, '-', '+')\"")
+        try bench.tool("store", "purge", String(id), "--confirm")
+        #expect(try bench.shell("cat store.db* | grep -c Secret || true") == "0\n")
+    }
 }

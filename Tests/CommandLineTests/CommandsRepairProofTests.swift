@@ -94,4 +94,47 @@ import Testing
         #expect(told.contains("could not be written") && told.contains("ulimit -f"), "\(told)")
         try bench.tool(exit: 0, "store", "check")
     }
+
+    /// A tombstone says its time three times; only where even that is gone is nothing known but that it was one.
+    @Test(arguments: [
+        "fields = '{'", "field_times = '{'", "modified_at = modified_at - 1", "created_at = 0, fields = '{\"x\":1}'",
+        "deleted_at = deleted_at + 1",
+    ])
+    func aDamagedTombstone_isMended_andNothingComesBackFromTheDead(rotten: String) throws {
+        let bench = try bench()
+        let two = "FROM record WHERE fields LIKE '%Two%'"
+        let id = try bench.shell("sqlite3 store.db \"SELECT local_id \(two)\"").dropLast()
+        try bench.tool(exit: 0, "store", "delete", String(id))
+        let digest = try bench.digest()
+        let row = "SELECT * FROM record WHERE deleted_at IS NOT NULL"
+        let tombstone = try bench.shell("sqlite3 store.db \"\(row)\"")
+        try rot(bench, "UPDATE record SET \(rotten) WHERE deleted_at IS NOT NULL")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.zip")
+        #expect(try bench.digest() == digest)
+        #expect(try bench.shell("sqlite3 store.db \"\(row)\"") == tombstone)
+        try rot(
+            bench,
+            "UPDATE record SET created_at = 0, modified_at = 0, deleted_at = 5 WHERE deleted_at IS NOT NULL")
+        try bench.tool(exit: 4, "store", "repair", "--from", "good.zip")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.zip", "--accept")
+        try bench.tool(exit: 0, "store", "check")
+        try bench.tool("restore", "good.zip")
+        #expect(try bench.shell("sqlite3 store.db \"SELECT count(*) \(two)\"") == "0\n")
+    }
+
+    /// A row that waits for the hub in vain gets a new number, and with it a hash; not one that is damaged.
+    @Test func aRepairOfTheQueue_takesNoDamagedRowForGood() throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.tool(exit: 0, "sync", "--hub", "hub.db")
+        try rot(
+            bench,
+            "UPDATE record SET fields = replace(fields, 'One', 'Eno'), clean_at = NULL WHERE type = 'Publication'")
+        try bench.tool(exit: 4, "store", "repair")
+        try bench.tool(exit: 4, "store", "check")
+        try bench.tool("sync")
+        #expect(try bench.shell("sqlite3 hub.db \"SELECT count(*) FROM record WHERE fields LIKE '%Eno%'\"") == "0\n")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.zip")
+        try bench.tool(exit: 0, "store", "check")
+    }
 }

@@ -90,11 +90,11 @@ final class BibliographyIntake {
         var texts: [String: Int] = [:]
         /// Publications with other keys by now that entries of this file are.
         var renamed: Set<String> = []
+        /// What the entry at hand links by our own lines, and what it names.
         var links: [String] = []
-        /// What the entry at hand names.
         var wishes = 0..<0
-        /// What the next entry looked like before it was exported.
-        var marks: [String] = []
+        /// What our own lines say of entries that are still to come.
+        var lines = EntryLines()
         /// How often each slot was met, and the parts that blocks of this file are.
         var slots: [String: Int] = [:]
         var parts: Set<String> = []
@@ -151,6 +151,7 @@ final class BibliographyIntake {
         try reader.finish { try take($0, &state, wanted) }
         try takeOrder(&state, wanted)
         try flush()
+        noteLinesLeft(state)
         if state.hasStrayText, !state.hasBlocks {
             intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
         }
@@ -272,9 +273,10 @@ final class BibliographyIntake {
 
     /// An entry of an export, as it was before it was exported.
     private func takeOriginal(of block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
+        let lines = state.lines.lines(of: block.key)
+        let marks = lines.marks
+        state.links = lines.links
         state.wishes = namedFiles?.note(block, in: state.path, state.macros, alsoNaming: state.links) ?? 0..<0
-        let marks = state.marks
-        state.marks = []
         guard !marks.isEmpty else { return try takeEntry(block, &state, wanted) }
         let links = state.links.map { BibEntryView.Link(path: $0, place: $0) }
         let original = BibEntryView.original(of: Array(block.raw), marks: marks, links: links)
@@ -311,12 +313,7 @@ final class BibliographyIntake {
     }
 
     private func takeMark(_ text: String, _ state: inout FileState) {
-        if text.hasPrefix(BibliographyWriter.fileMark) {
-            let path = BibMark.unescaped(text.dropFirst(BibliographyWriter.fileMark.count))
-            state.links.append(String(decoding: path, as: UTF8.self))
-        } else if BibEntryView.isMark(text) {
-            state.marks.append(text)
-        } else if text.hasPrefix("publications"), state.items.isEmpty {
+        if !state.lines.take(text), text.hasPrefix("publications"), state.items.isEmpty {
             state.isExport = true
             state.isInOrder = text.hasSuffix(BibliographyWriter.sourceOrder)
             state.name = "exported \(state.name)"

@@ -21,4 +21,17 @@ extension BibliographyIntake {
                     remedy: "the entry's own text is kept as it was written"))
         }
     }
+
+    /// An entry of an export was taken out or has another key now: nobody but the user can tell which.
+    func noteLinesLeft(_ state: FileState) {
+        let keys = state.lines.keysLeft
+        guard let first = keys.first else { return }
+        let which = keys.count == 1 ? "an entry '\(first)'" : "\(keys.count) entries, such as '\(first)',"
+        intake.note(
+            Finding(
+                .unlinked, .warning, state.path,
+                "names files of \(which) that it does not hold; nothing was linked to them",
+                remedy:
+                    "give the entry that key again, or remove the lines '\(BibliographyWriter.mark)…' that name it"))
+    }
 }

@@ -16,7 +16,6 @@ struct BibliographyWriter {
     static let encodingLine = "% Encoding: UTF-8"
     /// Lines that begin like this are ours: an import reads them and does not keep them as text of the user's.
     static let mark = "% backup-tool: "
-    static let fileMark = "file = "
     /// How the line ends that begins an export in the order of its sources.
     static let sourceOrder = "in the order of the files that they came from."
 
@@ -108,10 +107,13 @@ struct BibliographyWriter {
         let view = BibEntryView(of: bytes, links: links, naming: options.namesFiles)
         noteView(view, key)
         if options.namesFiles { named.formUnion(links.map(\.place).filter { !view.unnamed.contains($0) }) }
+        let lines =
+            links.isEmpty && view.marks.isEmpty
+            ? []
+            : EntryLines.lines(
+                for: BibEntryLayout(view.bytes)?.key ?? key, places: links.map(\.place), marks: view.marks)
         try texts.append { out in
-            for line in links.map({ Self.fileMark + BibMark.escaped(Array($0.place.utf8)) }) + view.marks {
-                out += "\(Self.mark)\(line)\n".utf8
-            }
+            for line in lines { out += "\(Self.mark)\(line)\n".utf8 }
             out += view.bytes
             out += "\n\n".utf8
         }

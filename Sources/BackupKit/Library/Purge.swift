@@ -128,7 +128,7 @@ public struct Purge {
     private mutating func removeRows() throws {
         try choose()
         for record in records where try !scope.isAlive(record) { try store.markPurged(record) }
-        let versions = try clearHistory(of: scope.takes)
+        let versions = try clearHistory(of: scope.takes, damaged: Set(store.oddVersions().map(\.row)))
         result.versions += versions
         try removeEnvelopes()
         try removeAncestors()
@@ -142,8 +142,8 @@ public struct Purge {
     }
 
     /// Turns versions in the undo history into tombstones, and returns how many. An undo leaves the record as it is, and
-    /// says so.
-    mutating func clearHistory(of isTaken: (Record) -> Bool) throws -> Int {
+    /// says so. Nobody can tell whose a damaged version is, and no undo takes it: it goes, too.
+    mutating func clearHistory(of isTaken: (Record) -> Bool, damaged: Set<Int64> = []) throws -> Int {
         let query = try store.database.prepare(
             """
             SELECT rowid, zone, ifnull(name, local_id), type, local_id, fields FROM batch_record
@@ -155,8 +155,9 @@ public struct Purge {
                 id: RecordID(zone: query.text(1), name: query.text(2)), type: query.text(3), localID: query.text(4),
                 fields: query.text(5), createdAt: .distantPast, modifiedAt: .distantPast)
             let inside = try store.ifReadable { try Quarantine.content(of: version) } ?? nil
-            guard isTaken(version) || inside.map(isTaken) ?? false else { continue }
-            rows.append(query.integer(0))
+            let row = query.integer(0)
+            guard isTaken(version) || inside.map(isTaken) ?? false || damaged.contains(row) else { continue }
+            rows.append(row)
             try noteContent((inside ?? version).fields)
         }
         for row in rows {

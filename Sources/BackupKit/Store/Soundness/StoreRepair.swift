@@ -124,7 +124,7 @@ struct StoreRepair {
 
     // MARK: Records
 
-    private struct BadRow {
+    struct BadRow {
         let change: Int64
         let hash: Int64?
         let damage: DamagedRow?
@@ -167,6 +167,10 @@ struct StoreRepair {
             note(.exact, damage.subject, "has its change number again")
             return try write(record, over: row.change, as: change)
         }
+        if let tombstone = try tombstoneBefore(row) {
+            note(.exact, damage.subject, "is the tombstone again that it was")
+            return try write(tombstone, over: row.change, as: row.change)
+        }
         let candidate = try candidate(for: row, damage)
         if let candidate, candidate.isExact {
             note(.exact, "\(candidate.record.id)", "was restored")
@@ -176,6 +180,9 @@ struct StoreRepair {
         if let record = row.record, isSane, try isInBackup(record) {
             note(.exact, damage.subject, "is what the backup has: its hash was damaged, and was made again")
             return try write(record, over: row.change, as: row.change)
+        }
+        if damage.isDeleted, candidate?.record.isDeleted != true, let version = candidate?.record ?? row.record {
+            return accepts ? try keepDeleted(row, damage, version) : ()
         }
         if accepts, let record = row.record {
             note(.accept, damage.subject, "was taken as it is")
@@ -270,7 +277,7 @@ struct StoreRepair {
         try write(bare, over: row.change, as: row.change)
     }
 
-    private mutating func write(_ record: Record, over old: Int64, as change: Int64) throws {
+    mutating func write(_ record: Record, over old: Int64, as change: Int64) throws {
         let update = try store.database.statement(
             """
             UPDATE record SET (\(Store.recordColumns), row_hash) = (?,?,?,?,?,?,?,?,?,?,?,?,?,?) WHERE change = ?
@@ -281,7 +288,7 @@ struct StoreRepair {
     }
 
     /// The hub may have a newer version than the backup: the next sync merges both, as after a full resync.
-    private func forgetHub(_ id: RecordID) throws {
+    func forgetHub(_ id: RecordID) throws {
         try store.database.statement(
             "UPDATE record SET hub_version = iif(hub_version IS NULL, NULL, 0), clean_at = NULL WHERE change = ?"
         ).bind(1, store.changeCounter).run()
@@ -308,7 +315,7 @@ struct StoreRepair {
     private func soundVersion(of row: DamagedRow) throws -> Record? {
         guard row.table == .record, let source,
             let sound = try source.ifSound({ try source.record(row.id)?.record }) ?? nil,
-            try isFree(sound.id, besides: .min), try sound.isDeleted || !store.isPurged(sound)
+            try isFree(sound.id, besides: .min), try sound.isDeleted || !row.isDeleted && !store.isPurged(sound)
         else { return nil }
         return sound
     }
@@ -342,7 +349,9 @@ struct StoreRepair {
             try store.database.statement("UPDATE hub_link SET pushed_through = min(pushed_through, ?)")
                 .bind(1, store.changeCounter).run()
         }
-        for row in rows {
+        // What is damaged goes to no hub, and a new number would make a new hash of it.
+        let damaged = Set(try badRows().map(\.change))
+        for row in rows where !damaged.contains(row.change) {
             guard let stored = try store.ifSound({ try store.stored(change: row.change) }) ?? nil else { continue }
             try store.rewrite(stored, as: stored.record)
             note(.queue, row.subject, "will be sent with the next sync")
