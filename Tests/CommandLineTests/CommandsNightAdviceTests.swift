@@ -105,6 +105,21 @@ import Testing
         }
     }
 
+    @Test(arguments: ["store.db", "pw", "n.toml", "drills.jsonl", "notes.txt", "v"])
+    func whatIsNoFileOfMetrics_isNotWrittenOver(file: String) throws {
+        let bench = try Self.bench()
+        _ = try Self.run(bench, exit: 0)
+        try bench.shell("echo mine > notes.txt; echo \"metrics.file = '\(file)'\" >> n.toml; cp -r \(file) before")
+        let found = try bench.tool(words: ["config", "check"] + Self.config, exit: 4).stderr
+        #expect(found.contains("n.toml:5: \"\(file)\": is no file of metrics"), "\(found)")
+        let told = try Self.run(bench, exit: 1)
+        #expect(told.contains("\(file): is no file of metrics") && told.contains("'metrics.file'"), "\(told)")
+        if file != "v" { try bench.shell("cmp before \(file)") }
+        try bench.shell("sed -i '$s/.*/metrics.file = \"m.prom\"/' n.toml; touch m.prom")
+        for _ in 0..<2 { _ = try Self.run(bench, exit: 0) }
+        #expect(try bench.text("m.prom").hasPrefix("# HELP backup_tool_"))
+    }
+
     @Test func aRestoredConflict_endsWith3_asItsImportDid() throws {
         let bench = try Workbench()
         try bench.write("x.bib", "@article{a, title={One}}\n@book{a, title={Two}, publisher={P}}\n")

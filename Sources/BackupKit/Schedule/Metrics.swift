@@ -33,8 +33,25 @@ public enum Metrics {
         return text
     }
 
+    /// Throws where the file is something else, which must not be written over.
+    public static func checkPlace(_ path: String) throws {
+        guard let status = try FileStatus.ofTarget(path) else { return }
+        func refuse() -> BackupError {
+            BackupError(
+                .refused, "is no file of metrics, so it was left as it is", at: path,
+                remedy: "let 'metrics.file' name a file of its own, or one that is not there yet")
+        }
+        guard status.isRegular else { throw refuse() }
+        let head = try FileHandle.openForReading(path).head(start.count)
+        guard head.isEmpty || head == start else { throw refuse() }
+    }
+
+    /// How the text begins; one without any state is empty.
+    private static let start = Array("# HELP backup_tool_".utf8)
+
     /// The collector may look at any moment, so the file is there whole or not at all, and for everybody to read.
     public static func write(_ states: [(profile: String?, state: RunState)], to path: String) throws {
+        try checkPlace(path)
         try AtomicFile.write(path, replace: true) { file in
             try file.write(text(states))
             // Whatever the umask: the collector is another account.

@@ -52,17 +52,16 @@ extension Configuration {
             let found = [
                 settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
                 settings.mistake(in: "password-command") { _ = try settings.passwordSource },
-                settings.mistake(in: "metrics.file") { try settings.checkFolderOfMetrics() },
+                settings.mistake(in: "metrics.file") { try settings.checkPlaceOfMetrics() },
             ]
             mistakes += found.compactMap(\.self).filter { !mistakes.contains($0) }
         }
     }
 
     /// A run would end with it every night.
-    private func checkFolderOfMetrics() throws {
-        guard let path = text("metrics.file"), try FileStatus.ofTarget(parent(of: path))?.isDirectory != true else {
-            return
-        }
+    private func checkPlaceOfMetrics() throws {
+        guard let path = text("metrics.file") else { return }
+        if try FileStatus.ofTarget(parent(of: path))?.isDirectory == true { return try Metrics.checkPlace(path) }
         throw BackupError(
             .failed, "there is no such folder", remedy: "make the folder, or change 'metrics.file'")
     }
