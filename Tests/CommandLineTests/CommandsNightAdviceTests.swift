@@ -120,6 +120,29 @@ import Testing
         #expect(try bench.text("m.prom").hasPrefix("# HELP backup_tool_"))
     }
 
+    @Test(arguments: ["x.bib", "day.jsonl", "store.db", "b.zip", "zeros"])
+    func aDrill_addsNothingToAFileThatIsNoLogOfDrills(file: String) throws {
+        let bench = try Self.bench()
+        try bench.write("x.bib", "@misc{a, title={A}}\n")
+        // An event log may end without a newline.
+        try bench.write("day.jsonl", "{\"time\":\"2026-03-01T10:00:00Z\",\"type\":\"eten\"}")
+        try bench.shell(
+            "head -c 9 /dev/zero > zeros; $T -q export -o b.zip; $T -q run --config n.toml; cp \(file) before")
+        for words in [["b.zip"], Self.config] {
+            let told = try bench.tool(words: ["drill", "--log", file] + words, exit: 1).stderr
+            #expect(told.contains("\(file): is no log of drills") && told.contains("--log"), "\(told)")
+            try bench.shell("cmp before \(file)")
+        }
+    }
+
+    @Test func aLogWhoseOnlyLineWasCut_goesOn() throws {
+        let bench = try Self.bench()
+        try bench.write("d.jsonl", "{\"time\":\"2026")
+        try bench.shell("$T -q export -o b.zip")
+        for _ in 0..<2 { try bench.tool(exit: 0, "drill", "b.zip", "--log", "d.jsonl") }
+        try bench.tool(exit: 3, "drill", "--history", "--log", "d.jsonl")
+    }
+
     @Test func aRestoredConflict_endsWith3_asItsImportDid() throws {
         let bench = try Workbench()
         try bench.write("x.bib", "@article{a, title={One}}\n@book{a, title={Two}, publisher={P}}\n")

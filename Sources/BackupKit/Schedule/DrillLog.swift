@@ -122,12 +122,35 @@ public struct DrillLog: Sendable {
             remedy: "drills of the past are no proof any more")
     }
 
+    /// Throws where the file is something else: what `append` would add damages it.
+    public func mustBeLog() throws {
+        guard try FileStatus.ofTarget(path) != nil else { return }
+        try mustBeLog(try readAll(try FileHandle.openForReading(path)))
+    }
+
+    /// Most lines are records of drills. A crash may have cut off the only one.
+    private func mustBeLog(_ bytes: [UInt8]) throws {
+        let lines = DrillLog.lines(of: bytes[...])
+        let records = lines.map { line in try? line.withUnsafeBytes { try JSON(parsing: $0) } }
+        let isCut = records.count == 1 && records[0] == nil && bytes.last != 0x0A
+        if isCut, zip(bytes, DrillLog.start).allSatisfy(==) { return }
+        guard records.count(where: { $0.flatMap(DrillEntry.init) != nil }) * 2 < lines.count else { return }
+        throw BackupError(
+            .refused, "is no log of drills, so nothing was added to it", at: path,
+            remedy: "name a log of drills, or a file that is not there yet, with --log; a log that was damaged can be "
+                + "moved away, and the next drill begins a new one")
+    }
+
+    /// How each line begins.
+    private static let start = Array("{\"time\":\"".utf8)
+
     /// Adds a line that follows from the last one, durably. Two runs at once wait for each other.
     public func append(_ entry: DrillEntry) throws {
         try Directory.createAll(parent(of: path))
         let file = try FileHandle.openForAppending(path)
         let isNew = try file.status().size == 0
         let bytes = try readAll(file)
+        try mustBeLog(bytes)
         let lines = DrillLog.lines(of: bytes[...])
         let previous = lines.last.map { line in line.withUnsafeBytes { SHA256Digest.of($0).hex } }
         let members = entry.members + [.init("previous", previous.map { .string($0) } ?? .null)]

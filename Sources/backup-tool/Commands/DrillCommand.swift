@@ -32,6 +32,7 @@ extension Command {
         run: { call in
             let log = DrillLog(try call.drillLogPath())
             if call.flag("history") { return try call.showHistory(log) }
+            try log.mustBeLog()
             guard let path = call.arguments("PATH").first else { return try call.drillOwn(log) }
             var options = Drill.Options()
             options.limits = try call.limits()
