@@ -9,6 +9,7 @@ public final class SQLite {
     private var cache: [String: Statement] = [:]
     private var queries: [ObjectIdentifier: Statement] = [:]
     public let path: String
+    var replacement: String?  // What to do about damage, where 'store check' is of no use.
     /// Comes before every step of every statement: where a test ends a run between any two of them. What it throws is
     /// thrown from there. There is no other way in to that place, and nil costs a comparison.
     var beforeStep: (() throws -> Void)?
@@ -212,8 +213,7 @@ public final class SQLite {
         case SQLITE_TOOBIG:
             return BackupError(.damaged, Self.tooLarge, at: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
-            return BackupError(
-                .damaged, text, at: path, remedy: Self.checkFirst)
+            return BackupError(.damaged, text, at: path, remedy: replacement ?? Self.checkFirst)
         case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM:
             return BackupError(.failed, "cannot be written: \(text)", at: path, remedy: BackupError.whoMayWrite)
         // A write: SQLite does not always tell why it failed.
@@ -222,8 +222,8 @@ public final class SQLite {
                 .failed, "\(text): the file could not be written", at: path,
                 remedy: "free some space, lift the limit on file sizes ('ulimit -f' shows it) or check the disk")
         default:
-            let remedy = text.hasPrefix(Self.lacksTable) ? Self.checkTables : nil
-            return BackupError(.failed, text, at: path, remedy: remedy)
+            let lacksTable = text.hasPrefix(Self.lacksTable)
+            return BackupError(.failed, text, at: path, remedy: lacksTable ? replacement ?? Self.checkTables : nil)
         }
     }
 }

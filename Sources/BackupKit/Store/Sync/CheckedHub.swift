@@ -109,7 +109,7 @@ final class CheckedHub {
     private func damaged(_ what: String, at location: String? = nil) -> BackupError {
         BackupError(
             .damaged, "the hub is damaged: \(what)", at: location ?? self.location,
-            remedy: "make a new hub with 'backup-tool hub init PATH' and sync every store with it")
+            remedy: FileHub.makeNew)
     }
 }
 

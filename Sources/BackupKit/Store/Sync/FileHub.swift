@@ -112,6 +112,7 @@ public final class FileHub {
         if !allowingNetwork { try Self.refuseNetwork(path, for: path) }
         self.path = path
         database = try SQLite(path, .readWrite)
+        database.replacement = Self.makeNew
         // Whatever somebody wrote into a row, no more of it is read into memory.
         database.limitValues(to: HubLimits.largestRecord)
         let found = try database.integer("PRAGMA user_version")
@@ -134,11 +135,14 @@ public final class FileHub {
         guard !id.isEmpty, !id.contains(":") else {
             throw BackupError(
                 .damaged, "the hub is damaged: it has no id", at: path,
-                remedy: "make a new hub with 'backup-tool hub init PATH' and sync every store with it")
+                remedy: Self.makeNew)
         }
         declared = HubLimits(meta)
         limits = declared.usable().limits
     }
+
+    /// What to do about a damaged hub: every store has what it sent and got, so a new one fills again.
+    static let makeNew = "make a new hub with 'backup-tool hub init PATH' and sync every store with it"
 
     /// Whether `path` is a hub; never changes the file.
     static func isHub(_ path: String) -> Bool { SQLite.applicationID(of: path) == applicationID }

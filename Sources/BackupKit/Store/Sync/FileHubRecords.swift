@@ -95,7 +95,7 @@ extension FileHub: Hub {
         guard last <= Self.highest else {
             throw BackupError(
                 .damaged, "the hub is damaged: it has no numbers left for new records", at: path,
-                remedy: "make a new hub with 'backup-tool hub init PATH' and sync every store with it")
+                remedy: FileHub.makeNew)
         }
         try settlePlaces()
         return last
