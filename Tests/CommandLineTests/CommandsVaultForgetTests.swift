@@ -48,6 +48,38 @@ struct CommandsVaultForgetTests {
         try bench.tool(exit: 0, "vault", "forget", next, "--config", "n.toml")
     }
 
+    /// Of the night in which an empty store lay in the place of the library.
+    @Test(arguments: [true, false]) func aSuspectSnapshotThatPassedADrill_goesAfterTheAdvisedCommands(isNextNight: Bool)
+        throws
+    {
+        let bench = try Self.bench()
+        try bench.write(
+            "n.toml",
+            """
+            state = 'state'\nstore = 'store.db'\nvault = 'v'\npassword-file = 'password'
+            keep.last = 5\ntripwire.at-least = 1\n
+            """)
+        try bench.write("a.bib", "@misc{a, title={A}}\n@misc{b, title={B}}\n")
+        let config = ["--config", "n.toml"]
+        try bench.shell(
+            "$T -q import a.bib; $T -q run --config n.toml; mkdir aside; mv store.db* aside; $T -q store init")
+        try bench.tool(words: ["run"] + config, exit: 3)
+        let all = try JSON(parsing: try bench.tool(words: ["vault", "snapshots", "--json"] + config, exit: 0).stdout)
+        let suspect = try #require(all.array?.last?["short_id"]?.string)
+        try bench.tool(words: ["drill", "vault:v@\(suspect)"] + config, exit: 0)
+        try bench.shell("rm -r store.db*; mv aside/* .")
+        let forget = ["vault", "forget", suspect] + config
+        if isNextNight {
+            try bench.tool(words: ["run"] + config, exit: 0)
+            try Self.follow(try bench.tool(words: forget, exit: 1), bench, words: 1)
+        } else {
+            try Self.follow(try bench.tool(words: forget, exit: 1), bench, words: 2)
+        }
+        try bench.tool(words: forget, exit: 0)
+        try bench.tool(words: ["run"] + config, exit: 0)
+        try bench.tool(words: ["schedule", "status"] + config, exit: 0)
+    }
+
     @Test func aSnapshotWithoutATree_stopsAPrune_untilTheAdvisedCommand() throws {
         let bench = try Self.bench()
         _ = try Self.backUp(bench)

@@ -225,8 +225,36 @@ extension Drill {
         }
         var command = "vault backup"
         if item.host != VaultBackup.hostName { command += " " + TypedCommand.option("host", item.host) }
-        if !item.tags.isEmpty { command += " " + TypedCommand.option("tag", item.tags.joined(separator: ",")) }
+        let tags = item.isSuspect ? item.givenTags : item.tags
+        if !tags.isEmpty { command += " " + TypedCommand.option("tag", tags.joined(separator: ",")) }
         return "take a newer one first: \(TypedCommand.quoted(command)), and test it: \(drill("latest")); "
             + "then run this again"
+    }
+}
+
+extension RetentionItem {
+    /// But for those that runs give by themselves: that something is missing, and of which store it is.
+    fileprivate var givenTags: [String] { tags.filter { SnapshotTag.mayBeGiven($0) && !StoreVault.isSeries($0) } }
+
+    /// The snapshots that can take its place as the last that passed a drill: those with its machine, paths and tags. A suspect
+    /// one gives way to any sound one of its profile: the empty store that it was taken of had a tag of its own.
+    public func drillGroup(among items: [RetentionItem]) -> [RetentionItem] {
+        items.filter { other in
+            guard other.host == host, other.paths == paths else { return false }
+            guard isSuspect else { return other.tags.sorted() == tags.sorted() }
+            return other.id == id || !other.isSuspect && other.givenTags.sorted() == givenTags.sorted()
+        }
+    }
+}
+
+extension DrillLog.History {
+    /// Of each group, what `proved` gives.
+    public func provedOfEachGroup(_ items: [RetentionItem], now: Timestamp) -> Set<String> {
+        let groups = Dictionary(grouping: items.filter { !$0.isSuspect }) { [$0.host] + $0.paths + $0.tags.sorted() }
+        let ids = groups.values.reduce(into: Set<String>()) { $0.formUnion(proved(among: $1, now: now)) }
+        return items.filter(\.isSuspect).reduce(into: ids) { ids, item in
+            let proved = proved(among: item.drillGroup(among: items), now: now)
+            if proved.contains(item.id) { ids.insert(item.id) }
+        }
     }
 }

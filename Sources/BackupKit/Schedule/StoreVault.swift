@@ -60,7 +60,7 @@ public final class StoreVault: NightlyVault {
         return "store-\(id.prefix(8))"
     }
 
-    private static func isSeries(_ tag: String) -> Bool {
+    static func isSeries(_ tag: String) -> Bool {
         tag.hasPrefix("store-") && tag.utf8.count == 14 && tag.dropFirst(6).allSatisfy(\.isHexDigit)
     }
 

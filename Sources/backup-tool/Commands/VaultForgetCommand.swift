@@ -110,7 +110,7 @@ extension Invocation {
         let proved = try proved(items, now: now)
         let going = items.filter { item in ids.contains { $0.hex == item.id } }
         if let item = going.first(where: { proved.contains($0.id) }) {
-            let group = items.filter { Self.group(of: $0) == Self.group(of: item) && !going.contains($0) }
+            let group = item.drillGroup(among: items).filter { !going.contains($0) }
             throw BackupError(
                 .refused, "is the last that passed a drill, and is kept", at: "snapshot \(item.id.prefix(8))",
                 remedy: Drill.replacing(item, among: group, of: vault.backend.location, now: now))
@@ -118,13 +118,10 @@ extension Invocation {
         return ids
     }
 
-    private static func group(of item: RetentionItem) -> [String] { [item.host] + item.paths + item.tags.sorted() }
-
     /// The last that passed a drill of each profile, which its tags tell.
     private func proved(_ items: [RetentionItem], now: Timestamp) throws -> Set<String> {
         let history = try DrillLog(DrillLog.path(in: environment.stateFolder(configuration()))).history()
-        let groups = Dictionary(grouping: items, by: Self.group).values
-        return groups.reduce(into: []) { $0.formUnion(history.proved(among: $1, now: now)) }
+        return history.provedOfEachGroup(items, now: now)
     }
 
     fileprivate func report(_ plan: RetentionPlan?, _ ids: [SHA256Digest], of all: Int) {
