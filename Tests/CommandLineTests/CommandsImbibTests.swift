@@ -207,3 +207,16 @@ func whatAnImbibBackupHasLost_isNoReasonToRemoveIt(_ command: String, _ how: [St
     try bench.tool("restore", "first", "--mode", "replace")
     #expect(try library().contains("{old}"))
 }
+
+@Test func membersOfNotesThatImbibDoesNotKnow_goIntoItsBackupToo() throws {
+    let bench = try Workbench()
+    try bench.shell("cp -a $SAMPLES/imbib-backup-2026-03-08 lib; rm lib/*.json")
+    let note = "{\"citeKey\":\"Vale2023\",\"note\":\"A\",\"color\":\"red\",\"tags\":[\"x\"],\"page\":12}"
+    try bench.write("lib/notes.json", "[\(note)]")
+    try bench.tool("import", "lib", "--attachments", "lib", "--create")
+    try bench.tool(exit: 0, "export", "--format", "imbib", "-o", "im")
+    #expect(try bench.text("im/notes.json") == "[\n  \(note)\n]\n")
+    try bench.tool("restore", "--create", "im", "--store", "b.db")
+    let diff = try bench.tool("diff", "store.db", "b.db").stdout
+    #expect(!diff.contains("notes"), "\(diff)")
+}

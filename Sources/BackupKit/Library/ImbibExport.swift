@@ -24,7 +24,8 @@ enum ImbibExport {
             try add(Layout.notes) { sink in
                 try layout.writeNotes(to: sink) { note in
                     let fields = try Fields.parse(note.fields)
-                    return Fields.text(fields.filter { $0.name == Publication.citeKey || $0.name == "note" })
+                    // What imbib does not know may be another app's: it stays, as in every other export.
+                    return Fields.text(fields.filter { $0.name != Note.publication })
                 }
             }
         }
