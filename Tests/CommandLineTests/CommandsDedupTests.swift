@@ -47,3 +47,41 @@ extension Workbench {
     try bench.undoNamedBatch()
     #expect(try bench.digest() == before.0)
 }
+
+/// Days of a rota, each a record with these fields, and what a dedup by the date and the shift makes of them.
+private let rotas: [(days: [String], folded: Int64)] = [
+    // Nobody has said the date: not before a restore has put the default in, and not afterwards.
+    (["", ""], 0), ([#""shift":"late""#, #""shift":"late""#], 0),
+    ([#""date":"","shift":"""#, #""date":" ","shift":"day""#, #""date":"","shift":"""#], 0),
+    // The default stands for a shift where the date is known.
+    ([#""date":"2026-03-01","shift":"day""#, #""date":"2026-03-01","shift":"day""#], 1),
+    ([#""date":"2026-03-01","shift":"""#, #""date":"2026-03-01","shift":"""#], 1),
+    ([#""date":"2026-03-01""#, #""date":"2026-03-01""#], 0),
+]
+
+@Test(arguments: rotas) func aKeyThatNobodyHasFilledIn_makesNoDuplicates(days: [String], folded: Int64) throws {
+    let bench = try Workbench()
+    try bench.write(
+        "rota.json",
+        """
+        {"format": "backup-tool-schema", "formatVersion": 1, "version": 100, "entities": {"CD_Day": {
+        "key": ["date", "shift"], "attributes": {"date": {"type": "string", "default": ""},
+        "shift": {"type": "string", "default": "day"}, "line": {"type": "string", "optional": true}}}}}
+        """)
+    let records = days.enumerated().map { index, fields in
+        let time = "\"2026-03-0\(index + 1)T10:00:00.000Z\""
+        let all = fields + (fields.isEmpty ? "" : ",") + "\"line\":\"Dr. \(index)\""
+        return """
+            {"createdAt":\(time),"fieldTimes":{},"fields":{\(all)},"localId":"n\(index)","modifiedAt":\(time),\
+            "recordName":"n\(index)","recordType":"CD_Day","schemaVersion":100,"zone":"Rota"}\n
+            """
+    }
+    try bench.write("records.jsonl", records.joined())
+    try bench.tool(exit: 0, "import", "--create", "records.jsonl")
+    try bench.tool(exit: 0, "export", "-o", "e")
+    try bench.tool(exit: 0, "restore", "e", "--create", "--store", "r.db", "--schema", "rota.json")
+    for store in ["store.db", "r.db"] {
+        let found = try bench.json(exit: 0, "dedup", "--store", store, "--schema", "rota.json")
+        #expect(found["folded"]?.integer == folded, "\(store): \(found)")
+    }
+}

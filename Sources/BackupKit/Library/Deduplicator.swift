@@ -211,22 +211,28 @@ extension MergePolicy {
 }
 
 extension DataSchema.Entity {
-    /// What a record says in the fields of the key, in a form that can be compared; nil when it lacks one of them.
+    /// What a record says in the fields of the key, in a form that can be compared; nil when it lacks one of them, or says
+    /// nothing in any: a default that a restore has put in is a missing value, and defaults and empty texts alone are no key.
     fileprivate func key(of record: Record) throws -> [String]? {
         let fields = try Fields.parse(record.fields)
         var values: [String] = []
+        var saysSomething = false
         for name in key {
             guard let field = fields.first(where: { sameBytes($0.name, name) }), field.value != "null" else {
                 return nil
             }
             let text = Fields.string(name, in: fields)
-            switch attributes.first(where: { sameBytes($0.name, name) })?.type {
+            let attribute = attributes.first { sameBytes($0.name, name) }
+            let isDefault = try attribute?.defaultValue.map { try Fields.same($0.compact, field.value) } ?? false
+            if isDefault, record.fieldTimes[name] == DataSchema.defaultTime { return nil }
+            saysSomething = saysSomething || !isDefault && text?.allSatisfy(\.isWhitespace) != true
+            switch attribute?.type {
             case "date": values.append(text.flatMap { Timestamp(iso8601: $0) }?.iso8601 ?? field.value)
             case "uuid": values.append(text?.uppercased() ?? field.value)
             default: values.append(String(decoding: try Fields.canonical(field.value), as: UTF8.self))
             }
         }
-        return values
+        return saysSomething ? values : nil
     }
 }
 
