@@ -41,12 +41,50 @@ func anEncodingThatDoesNotFit_isNamed(name: String) throws {
     #expect(try bench.text("out/library.bib").contains("{Céÿ}"))
 }
 
+/// Names as BibDesk writes them, and what iconv calls them.
+@Test(arguments: [
+    ("Western (Mac OS Roman)", "MACINTOSH", "Größe à la Ÿ"), ("Central European (ISO Latin 2)", "ISO-8859-2", "Łódź"),
+    ("Cyrillic (Windows)", "CP1251", "Война"),
+])
+func anEncodingThatBibDeskNames_isNamedWithTheCommandThatConvertsIt(name: String, iconv: String, title: String) throws {
+    let bench = try Workbench()
+    let header =
+        "%% This BibTeX bibliography file was created using BibDesk.\n\n\n%% Saved with string encoding \(name) \n"
+    try bench.write("u.bib", "\(header)\n@misc{k, title={\(title)}, year=1}\n")
+    try bench.shell("mkdir a\\ b; iconv -f UTF-8 -t \(iconv) u.bib > a\\ b/m.bib")
+    let told = try bench.tool(exit: 3, "import", "a b/m.bib").stderr
+    #expect(told.split(separator: "declares the encoding '\(name)'").count == 2, "\(told)")
+    let command = try #require(told.firstMatch(of: /'(iconv [^']*)'/)).1
+    try bench.shell("\(command) > n.bib; mv n.bib a\\ b/m.bib")
+    #expect(told.contains("prints in its place, and import it again with --mirror"), "\(told)")
+    for _ in 0..<2 { try bench.tool(exit: 0, "import", "--mirror", "a b/m.bib") }
+    try bench.tool(exit: 0, "export", "-q", "-o", "out")
+    let exported = try bench.text("out/library.bib")
+    #expect(exported.contains("{\(title)}") && exported.split(separator: "@misc").count == 2, "\(exported)")
+}
+
+@Test(arguments: [
+    ("Western (ISO Latin 1)", 0), ("Western (Windows Latin 1)", 0), ("Unicode (UTF-8)", 3), ("Klingon (Old)", 3),
+])
+func whatBibDeskHasNoOtherNameFor_isReadAsBefore(name: String, exit code: Int32) throws {
+    let bench = try Workbench()
+    let text = "%% Saved with string encoding \(name) \n\n@misc{k, title={C"
+    try bench.write("a.bib", Array(text.utf8) + [0xE9] + Array("}, year=1}\n".utf8))
+    let told = try bench.tool(exit: code, "import", "a.bib").stderr
+    #expect(told.contains("declares the encoding '\(name)'") == (code == 3), "\(told)")
+    #expect(told.contains("'iconv -l'") == name.hasPrefix("Klingon"), "\(told)")
+    try bench.tool(exit: 0, "export", "-q", "-o", "out")
+    #expect(try bench.text("out/library.bib").contains("{Cé}"))
+}
+
 @Test func theEncodingIsDeclaredBeforeTheFirstEntry() {
     func declared(_ text: String) -> String? { BibEncoding.declared(in: Array(text.utf8)) }
     #expect(declared("This file was created with JabRef 2.3.1.\r\nEncoding: Cp1252\r\n\r\n@a{k}") == "Cp1252")
     #expect(declared("%% encoding:GBK x\n") == "GBK")
     #expect(declared("@a{k}\n% Encoding: GBK\n") == nil)
     #expect(declared("% Encoding: \n") == nil)
+    #expect(declared("%% saved with string encoding  Western (Mac OS Roman) \t\r\n") == "Western (Mac OS Roman)")
+    #expect(declared("%% Saved with string encoding  \n") == nil)
 }
 
 @Test(arguments: testSeeds(20))

@@ -131,7 +131,7 @@ final class BibliographyIntake {
         filesTaken += 1
         let memory = origin.memory(of: path)
         let realPath = if case .place = origin { memory } else { nil as String? }
-        let file = try BibliographyFile.open(path)
+        let file = try BibliographyFile.open(path, origin)
         if let finding = file.finding { intake.note(finding) }
         var state = FileState(
             name: try identity(of: file.text, realPath, name), path: path, realPath: realPath, memory: memory,
