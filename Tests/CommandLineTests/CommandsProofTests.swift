@@ -25,6 +25,29 @@ import Testing
         #expect(try bench.tool(exit: 0, "drill", "e.zip", "--log", "d.jsonl").stderr.contains("OK"))
     }
 
+    @Test func anImbibBackupWithoutItsManifest_isAWarningOfEveryCommand_andItsLostFilesAreNamed() throws {
+        let bench = try Workbench()
+        try bench.shell(
+            """
+            cp -r '\(Workbench.samples)/imbib-backup-2026-03-08' im; chmod -R u+w im; rm im/manifest.json im/settings.json
+            sed -i 's/Vale 2023.pdf/Gone 23.pdf/; s/journal = {Interfaces and Regret},/&\\n file = {:Attachments\\/gone.pdf:PDF},/' \
+                im/library.bib
+            """)
+        for command in ["list", "show", "verify"] {
+            #expect(try bench.tool(exit: 3, command, "im").stderr.contains("has no manifest"))
+            #expect(try bench.tool(exit: 3, command, "im", "--json").stdout.contains("message_type"))
+        }
+        let told = try bench.tool(exit: 3, "restore", "im", "--create").stderr
+        for name in ["gone.pdf", "Gone 23.pdf"] {
+            #expect(told.contains("\(name): is named by") && told.contains("is not in the backup"), "\(told)")
+        }
+        // A file that is here, and named by its entry, is not missing.
+        #expect(!told.contains("Vale 2023.pdf: is named by"), "\(told)")
+        // Damage stays damage.
+        try bench.shell("$T -q export -o e; printf x >> e/SHA256SUMS")
+        for command in ["list", "show"] { try bench.tool(exit: 4, command, "e") }
+    }
+
     @Test func aFileFieldOfBibDeskThatNamesNoPath_isNamed() throws {
         let bench = try Workbench()
         let sound = BibFileLinks.bibDeskValue(relativePath: "a.pdf")

@@ -68,9 +68,9 @@ struct LayoutViews {
     func linkAttachments(_ publications: [String], _ places: [(name: String, place: String)], _ intake: Intake) throws {
         guard !publications.isEmpty else { return }
         // A folder that nobody made as a backup: its files may be named after their entries.
-        if case .none = prepared.layout.manifest {
-            let imported = Set(publications.map(ByteName.init))
-            return _ = try AttachmentLinks(intake.store, imported: imported).link(places)
+        let isPlainFolder = if case .none = prepared.layout.manifest { true } else { false }
+        if isPlainFolder {
+            _ = try AttachmentLinks(intake.store, imported: Set(publications.map(ByteName.init))).link(places)
         }
         let files = AttachmentPaths(places)
         for localID in Set(publications.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise) {
@@ -78,9 +78,11 @@ struct LayoutViews {
             let fields = try Fields.parse(record.fields)
             let links = Publication.links(in: fields)
             let found = links.compactMap(files.place)
-            try intake.store.addToSet(
-                Publication.linkedFiles, found, localID: localID, type: RecordType.publication)
-            guard prepared.layout.isImbib, kinds.contains(.attachments) else { continue }
+            if !isPlainFolder {
+                try intake.store.addToSet(
+                    Publication.linkedFiles, found, localID: localID, type: RecordType.publication)
+            }
+            guard isPlainFolder || prepared.layout.isImbib, kinds.contains(.attachments) else { continue }
             // An entry may name one file in several fields, by the paths of several apps.
             let present = Fields.strings(Publication.linkedFiles, in: fields)
             let named = links.filter { files.place(of: $0) != nil }.flatMap(\.readings) + present
