@@ -224,7 +224,8 @@ extension TestStore {
             let conflict = try #require(try test.store.conflicts().first)
             _ = try test.store.batch(kind: "import", source: "test") {
                 try place("Attachments/new.pdf", "N", in: test.store)
-                try AttachmentLinks(test.store, imported: []).link([("Attachments/new.pdf", "Attachments/new.pdf")])
+                let file = AttachmentFolder.Taken(relative: "new.pdf", place: "Attachments/new.pdf")
+                try AttachmentLinks(test.store, imported: []).link([file])
                 return ((), summary: "")
             }
             _ = try test.resolve(.keepExisting)

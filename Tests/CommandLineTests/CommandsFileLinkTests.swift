@@ -1,3 +1,4 @@
+import BackupKit
 import TestSupport
 import Testing
 
@@ -88,6 +89,35 @@ private func checkExport(_ bench: Workbench, of store: String, sourceLocation: S
         #expect(try bench.text("out/Attachments/pdf/a.pdf") == "PDF")
         #expect(try bench.text("out/library.bib").contains("file={:Attachments/pdf/a.pdf:PDF}"))
         #expect(try bench.json(exit: 0, "import", "out/library.bib")["writes"]?.integer == 0)
+    }
+
+    /// Two files below the folder that would get one path in the store: each stays at the entry that names it.
+    @Test(
+        arguments: [["lib"], ["l.bib", "--attachments", "lib"]],
+        [["y.pdf", "Attachments/y.pdf"], ["y", "Attachments/y/z.pdf"]])
+    func twoFilesThatWouldGetOnePath_bothCome(_ words: [String], _ paths: [String]) throws {
+        let bench = try Workbench()
+        var text = ""
+        for (number, path) in paths.enumerated() {
+            try bench.write("lib/\(path)", "file \(number)")
+            let named = words[0] == "lib" ? path : "lib/\(path)"
+            text += "@book{k\(number), title={T\(number)}, author={A, B}, year=2001, file={:\(named):PDF}}\n"
+        }
+        try bench.write(words[0] == "lib" ? "lib/l.bib" : "l.bib", text)
+        let planned = try bench.tool(["import", "--create", "--dry-run"] + words)
+        let done = try bench.tool(["import", "--create"] + words)
+        #expect(planned.status == done.status && done.stderr.contains("2 attachments"), "\(done)")
+        for (number, _) in paths.enumerated() {
+            let links = try bench.shell(
+                """
+                sqlite3 store.db "SELECT value FROM record, json_each(fields, '$.linkedFiles') \
+                WHERE fields LIKE '%\"k\(number)\"%'"
+                """)
+            let files = try links.split(separator: "\n").map { try bench.text("store.db.assets/\($0)") }
+            #expect(files == ["file \(number)"], "\(links)")
+        }
+        let again = try bench.tool(["import", "--json"] + words)
+        #expect(try JSON(parsing: again.stdout)["writes"]?.integer == 0, "\(again)")
     }
 
     @Test func aFileOutsideTheFolder_isNotTaken_andTheMessageSaysWhy() throws {

@@ -241,4 +241,22 @@ struct CommandsPhotoTests {
         let found = try shown(in: "store.db", bench)
         #expect(found.count == 2 && Set(found.values) == Set(all.values), "\(found)")
     }
+
+    /// Two files below the folder of the log that would get one path in the store.
+    @Test func photosThatWouldGetOnePath_bothCome() throws {
+        let bench = try Workbench()
+        for (number, path) in ["photos/a.jpg", "Attachments/photos/a.jpg"].enumerated() {
+            try bench.write("log/\(path)", "photo \(number)")
+            let time = "2026-02-14T1\(number):00:00+01:00"
+            let line = #"{"id":"\#(number)","time":"\#(time)","type":"moment","photo":"\#(path)"}"#
+            try bench.shell("echo '\(line)' >> log/l.jsonl")
+        }
+        try bench.tool(exit: 3, "import", "log", "--create")
+        try bench.tool(exit: 0, "events", "export", "-o", "out")
+        for line in try bench.text("out/2026-02-14.jsonl").split(separator: "\n") {
+            let event = try JSON(parsing: String(line))
+            let (id, photo) = (try #require(event["id"]?.string), try #require(event["photo"]?.string))
+            #expect(try bench.text("out/\(photo)") == "photo \(id)", "\(line)")
+        }
+    }
 }

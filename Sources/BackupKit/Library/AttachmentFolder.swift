@@ -1,7 +1,17 @@
 /// The files of an `--attachments` folder, copied and hashed, waiting for the batch.
 struct AttachmentFolder {
+    /// A file that the store has now.
+    struct Taken {
+        /// Where it lies below the folder.
+        let relative: String
+        /// Its path in the store.
+        let place: String
+        /// The path in the store that a file of its name usually gets.
+        var name: String { AttachmentFolder.path(of: relative) }
+    }
+
     /// In the order they were added; nil for one that could not be taken.
-    private var assets: [(asset: Asset, staged: String?, source: String)?] = []
+    private var assets: [(asset: Asset, relative: String, staged: String?, source: String)?] = []
     /// What could not be taken, with the reason.
     private var skipped: [(path: String, reason: String)] = []
     private let staging: String
@@ -70,14 +80,16 @@ struct AttachmentFolder {
         var staged: String?
         let isLost = try known != nil && FileStatus.ofName("\(store.assetFolder)/\(path)") == nil
         if digest == nil || digest != known?.digest || isLost, !dryRun {
-            digest = try target.copy(source, to: path)
-            staged = "\(staging)/\(path)"
+            // Two files may get one path: `a.pdf` and `Attachments/a.pdf`.
+            let copy = "\(assets.count)"
+            digest = try target.copy(source, to: copy)
+            staged = "\(staging)/\(copy)"
         }
         assets.append(
             (
                 Asset(
                     path: path, size: status.size, digest: try digest ?? Self.hash(source),
-                    modifiedNanoseconds: status.modifiedNanoseconds), staged, source.path
+                    modifiedNanoseconds: status.modifiedNanoseconds), relative, staged, source.path
             ))
     }
 
@@ -125,13 +137,13 @@ struct AttachmentFolder {
     /// Returns the files with the paths that they have in the store. Must run inside the batch.
     func take(
         into intake: Intake, isMeantElsewhere: (Int, String) throws -> Bool = { _, _ in false }
-    ) throws -> [(name: String, place: String)] {
+    ) throws -> [Taken] {
         zip(assets, try places(into: intake, isMeantElsewhere: isMeantElsewhere)).compactMap { file, place in
-            file.flatMap { file in place.map { (name: file.asset.path, place: $0) } }
+            file.flatMap { file in place.map { Taken(relative: file.relative, place: $0) } }
         }
     }
 
-    static func link(_ files: [(name: String, place: String)], by links: AttachmentLinks, _ intake: Intake) throws {
+    static func link(_ files: [Taken], by links: AttachmentLinks, _ intake: Intake) throws {
         for path in try links.link(files) {
             intake.note(
                 Finding(

@@ -16,7 +16,7 @@ struct AttachmentLinks {
         let names: [String]
     }
 
-    /// By the path of the file.
+    /// By the path of the file below the folder of attachments.
     typealias Claims = [ByteName: [Claim]]
 
     private let claims: Claims
@@ -54,9 +54,10 @@ struct AttachmentLinks {
 
     /// Local ids of the publications that each of the paths belongs to. Where a name is there in the same bytes it is that
     /// file; else one in another Unicode form will do, as macOS writes names.
-    private func owners(of paths: [String]) throws -> [[String]] {
+    private func owners(of taken: [AttachmentFolder.Taken]) throws -> [[String]] {
+        let paths = taken.map(\.name)
         var found = Matches(named: named, paths: paths)
-        for (place, path) in paths.enumerated() { found.give(place, to: claims[ByteName(path)] ?? []) }
+        for (place, file) in taken.enumerated() { found.give(place, to: claims[ByteName(file.relative)] ?? []) }
         found.match(key: { ByteName($0) })
         found.match(key: { $0 })
         for (place, path) in paths.enumerated() where found.owners[place].isEmpty {
@@ -143,11 +144,11 @@ struct AttachmentLinks {
 
     /// Adds each file, by its place in the store, to `linkedFiles` of the owners of its name; returns the places of those
     /// that have none. Must run inside `batch`.
-    @discardableResult func link(_ files: [(name: String, place: String)]) throws -> [String] {
+    @discardableResult func link(_ files: [AttachmentFolder.Taken]) throws -> [String] {
         var unlinked: [String] = []
         var links = LivingLinks(store)
         var additions: [ByteName: [String]] = [:]
-        for (file, found) in zip(files, try owners(of: files.map(\.name))) {
+        for (file, found) in zip(files, try owners(of: files)) {
             if found.isEmpty, !linked.contains(ByteName(file.place)), try !links.contains(file.place) {
                 unlinked.append(file.place)
             }

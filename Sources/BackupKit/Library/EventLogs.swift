@@ -43,13 +43,13 @@ final class EventLogs {
     }
 
     /// Inside the batch, after the events.
-    func take(_ attachments: AttachmentFolder) throws -> [(name: String, place: String)] {
+    func take(_ attachments: AttachmentFolder) throws -> [AttachmentFolder.Taken] {
         try media.take(attachments, into: intake)
     }
 
     /// Gives events the files of `--attachments` that they name and that were not found beside their logs, and says which are
     /// missing. Inside the batch, after these files.
-    func claim(_ files: [(name: String, place: String)]) throws { try media.claim(files, intake) }
+    func claim(_ files: [AttachmentFolder.Taken]) throws { try media.claim(files, intake) }
 }
 
 extension Importer {

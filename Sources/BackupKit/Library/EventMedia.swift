@@ -69,7 +69,7 @@ struct EventMedia {
                 let usual = RecordFiles.place(ofMedia: file.path)
                 let isRenamed = others.contains { Store.isVersionBeside($0.text, of: usual) }
                 guard let place, isRenamed || !sameBytes(place, usual) else { continue }
-                for log in file.logs { moved[log, default: [:]][ByteName(usual)] = place }
+                for log in file.logs { moved[log, default: [:]][ByteName(file.path)] = place }
             }
         }
         try relink(moved, intake.store)
@@ -78,13 +78,14 @@ struct EventMedia {
     private static func usualPlace(_ path: String) -> ByteName { ByteName(RecordFiles.place(ofMedia: path)) }
 
     /// `files` are those of a folder of attachments, by the paths that they usually get.
-    mutating func claim(_ files: [(name: String, place: String)], _ intake: Intake) throws {
+    mutating func claim(_ files: [AttachmentFolder.Taken], _ intake: Intake) throws {
+        let exact = Dictionary(files.map { (ByteName($0.relative), $0.place) }, uniquingKeysWith: { first, _ in first })
         let places = Dictionary(files.map { (ByteName($0.name), $0.place) }, uniquingKeysWith: { first, _ in first })
         var moved: [Int: [ByteName: String]] = [:]
         for (log, path) in missing {
             let usual = RecordFiles.place(ofMedia: path)
-            if let place = places[ByteName(usual)] {
-                if !sameBytes(place, usual) { moved[log, default: [:]][ByteName(usual)] = place }
+            if let place = exact[ByteName(path)] ?? places[ByteName(usual)] {
+                if !sameBytes(place, usual) { moved[log, default: [:]][ByteName(path)] = place }
             } else if try intake.store.asset(usual) == nil ? intake.store.asset(path) == nil : leave(usual, log, intake)
             {
                 intake.note(
@@ -99,7 +100,7 @@ struct EventMedia {
     /// New events of a log do not link a file that events of other logs brought. Returns whether there were such.
     private func leave(_ path: String, _ log: Int, _ intake: Intake) throws -> Bool {
         let store = intake.store
-        let mine = try localIDs(in: logs[log], naming: [ByteName(path): path])
+        let mine = try localIDs(in: logs[log], naming: path)
         guard let batch = store.currentBatch, try store.isLinked(path, byOthersThan: mine) else { return false }
         var hasLeft = false
         for stored in try mine.sorted().flatMap({ try store.soundRecords(localID: $0) })
@@ -113,32 +114,43 @@ struct EventMedia {
     }
 
     /// Takes a folder of attachments, in which are files that lines name. Must run inside the batch, after the events.
-    func take(_ attachments: AttachmentFolder, into intake: Intake) throws -> [(name: String, place: String)] {
+    func take(_ attachments: AttachmentFolder, into intake: Intake) throws -> [AttachmentFolder.Taken] {
         let open = try missing.isEmpty ? nil : OpenLinks(intake.store, of: RecordType.event)
         let logs = Set(missing.map(\.log))
         return try attachments.take(into: intake) { try isMeantElsewhere($1, open, than: logs) }
     }
 
     /// Whether an event that is in none of these logs names a path and has no file there.
-    private func isMeantElsewhere(_ path: String, _ open: OpenLinks?, than logs: Set<Int>) throws -> Bool {
+    private func isMeantElsewhere(
+        _ path: String, _ open: OpenLinks?, than logs: Set<Int>
+    ) throws -> Bool {
         try open?.mean(path) {
-            try logs.reduce(into: []) {
-                try $0.formUnion(localIDs(in: self.logs[$1], naming: [ByteName(path): path]))
-            }
+            try logs.reduce(into: []) { try $0.formUnion(localIDs(in: self.logs[$1], naming: path)) }
         } ?? false
     }
 
     // MARK: Linking them
 
+    /// `moved` are the files of each log that lie elsewhere than usual, as its lines spell them.
     private func relink(_ moved: [Int: [ByteName: String]], _ store: Store) throws {
         for (log, moved) in moved.sorted(by: { $0.key < $1.key }) {
-            for localID in try localIDs(in: logs[log], naming: moved) { try store.relinkNew(localID, moved) }
+            for (localID, names) in try events(of: logs[log], { moved[ByteName($0)] }) {
+                try store.relinkNew(localID, names)
+            }
         }
     }
 
-    /// The local ids of the events of a log that name some of these files.
-    private func localIDs(in log: String, naming moved: [ByteName: String]) throws -> Set<String> {
-        var found: Set<String> = []
+    /// The local ids of the events of a log that name this file of the store.
+    private func localIDs(in log: String, naming path: String) throws -> Set<String> {
+        Set(try events(of: log) { sameBytes(RecordFiles.place(ofMedia: $0), path) ? path : nil }.keys)
+    }
+
+    /// The events of a log that name files for which `place` knows one, by their local ids: the files' usual places, and
+    /// these.
+    private func events(
+        of log: String, _ place: (String) -> String?
+    ) throws -> [String: [ByteName: String]] {
+        var found: [String: [ByteName: String]] = [:]
         var occurrences: [SHA256Digest: Int] = [:]
         var reader = LineReader(limit: ReadLimits().lineBytes)
         func take(_ line: LineReader.Line) throws {
@@ -148,9 +160,11 @@ struct EventMedia {
                     occurrences[.of(canonical), default: 0] += 1
                     return occurrences[.of(canonical)] ?? 1
                 }
-                if try Store.links(of: record).contains(where: { moved[ByteName($0)] != nil }) {
-                    found.insert(record.localID)
+                let names = RecordFiles.media(in: try Fields.parse(record.fields)).compactMap { path in
+                    place(path).map { (ByteName(RecordFiles.place(ofMedia: path)), $0) }
                 }
+                guard !names.isEmpty else { return }
+                found[record.localID] = Dictionary(names, uniquingKeysWith: { first, _ in first })
             } catch let error as BackupError where error.code == .damaged || error.code == .refused {
                 // Named when the log was read.
             }

@@ -70,7 +70,8 @@ struct LayoutViews {
         // A folder that nobody made as a backup: its files may be named after their entries.
         let isPlainFolder = if case .none = prepared.layout.manifest { true } else { false }
         if isPlainFolder {
-            _ = try AttachmentLinks(intake.store, imported: Set(publications.map(ByteName.init))).link(places)
+            let taken = places.map { AttachmentFolder.Taken(relative: $0.name, place: $0.place) }
+            _ = try AttachmentLinks(intake.store, imported: Set(publications.map(ByteName.init))).link(taken)
         }
         let files = AttachmentPaths(places)
         for localID in Set(publications.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise) {

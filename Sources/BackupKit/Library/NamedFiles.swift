@@ -33,7 +33,8 @@ final class NamedFiles {
     private var folders: [ByteName: RootDirectory?] = [:]
     /// Folders that a `.bib` file's JabRef settings name, relative to it.
     private var jabRefFolders: [ByteName: [String]] = [:]
-    /// Files in the folder of attachments that entries name by their exact paths: the wishes, by the files' paths.
+    /// Files in the folder of attachments that entries name by their exact paths: the wishes, by the files' paths below
+    /// that folder.
     private var claims: [ByteName: [Int]] = [:]
     /// The files that were found, for who counts what is left.
     private(set) var taken: Set<ByteName> = []
@@ -176,8 +177,8 @@ final class NamedFiles {
         if let attachments, !isDeeper(wishes[wish].bibliography, than: attachments), let real = Directory.real(path),
             real.hasPrefix(attachments + "/")
         {
-            let name = AttachmentFolder.path(of: String(real.dropFirst(attachments.utf8.count + 1)))
-            claims[ByteName(name), default: []].append(wish)
+            let relative = String(real.dropFirst(attachments.count + 1))
+            claims[ByteName(relative), default: []].append(wish)
             return true
         }
         placeOfFile[ByteName(path)] = files.count
