@@ -259,4 +259,47 @@ struct CommandsPhotoTests {
             #expect(try bench.text("out/\(photo)") == "photo \(id)", "\(line)")
         }
     }
+
+    /// A log has an event twice, as a line without an id and as one that has got its id: two events with one photo.
+    @Test func twoFormsOfALine_showTheirPhoto_andStayAsTheyAre() throws {
+        let bench = try Workbench()
+        let line = #""time":"2026-02-14T10:00:00+01:00","type":"moment","photo":"photos/a.jpg"}"#
+        let log = "{\(line)\n{\"id\":\"95422412-ed98-45b6-b5c4-16e0d7615b00\",\(line)\n"
+        try bench.write("log/2026-02-14.jsonl", log)
+        try bench.write("log/photos/a.jpg", "a photo")
+        for isEmpty in [true, false] {
+            let store = isEmpty ? "new.db" : "store.db"
+            if !isEmpty {
+                try logs(in: bench)
+                try bench.tool(exit: 0, "import", "ann", "--create", "--store", store)
+                try bench.tool(exit: 0, "store", "delete", "ann", "--store", store)
+            }
+            try bench.tool(exit: 0, "import", "log", "--create", "--store", store)
+            try bench.shell("rm -rf out")
+            try bench.tool(exit: 0, "events", "export", "--store", store, "-o", "out")
+            func lines(_ text: String) -> [Substring] { text.split(separator: "\n").sorted() }
+            #expect(try lines(bench.text("out/2026-02-14.jsonl")) == lines(log))
+            #expect(try bench.files("out").sorted() == ["2026-02-14.jsonl", "photos/a.jpg"])
+        }
+    }
+
+    /// The photo comes later, with a copy of the log from before its line got an id, or from after it; also where another
+    /// event has a photo of its name by then.
+    @Test(arguments: ["plain", "ids"], [false, true])
+    func aLatePhoto_isTheEvents_inWhicheverFormItsLineComes(form: String, isNameTaken: Bool) throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.shell(
+            """
+            mkdir plain; sed 's/"id":"bob",//' bob/2026-02-14.jsonl > plain/2026-02-14.jsonl
+            mv bob/photos away; mv bob ids
+            """)
+        try bench.tool(exit: 3, "import", "plain", "--create")
+        try bench.tool(exit: 3, "import", "ids")
+        if isNameTaken { try bench.tool(exit: 3, "import", "ann") }
+        try bench.shell("mv away \(form)/photos")
+        try bench.tool(exit: isNameTaken ? 3 : 0, "import", form)
+        #expect(try shown(in: "store.db", bench) == all.filter { isNameTaken || $0.key == "bob" })
+        #expect(try bench.json(exit: 0, "import", form)["writes"]?.integer == 0)
+    }
 }

@@ -14,6 +14,7 @@ struct EventMedia {
     private var placeOfRoot: [ByteName: Int] = [:]
     private var missing: [(log: Int, path: String)] = []
     private(set) var found: Set<ByteName> = []
+    private let known = EventsNamingFiles()
 
     /// `folder` is where copies wait for the batch.
     init(of logs: [String], in folder: String) { (self.logs, self.folder) = (logs, folder) }
@@ -63,7 +64,7 @@ struct EventMedia {
         let others = open?.paths.subtracting((logs.keys.map(\.text) + missing.map(\.path)).map(Self.usualPlace)) ?? []
         for root in roots {
             let places = try root.copies.places(into: intake, leavesDeleted: true) { number, path in
-                try isMeantElsewhere(path, open, than: logs[ByteName(root.files[number].path)] ?? [])
+                try isMeantElsewhere(path, open, than: logs[ByteName(root.files[number].path)] ?? [], intake.store)
             }
             for (file, place) in zip(root.files, places) {
                 let usual = RecordFiles.place(ofMedia: file.path)
@@ -100,7 +101,7 @@ struct EventMedia {
     /// New events of a log do not link a file that events of other logs brought. Returns whether there were such.
     private func leave(_ path: String, _ log: Int, _ intake: Intake) throws -> Bool {
         let store = intake.store
-        let mine = try localIDs(in: logs[log], naming: path)
+        let mine = try localIDs(in: logs[log], naming: path, store)
         guard let batch = store.currentBatch, try store.isLinked(path, byOthersThan: mine) else { return false }
         var hasLeft = false
         for stored in try mine.sorted().flatMap({ try store.soundRecords(localID: $0) })
@@ -117,15 +118,15 @@ struct EventMedia {
     func take(_ attachments: AttachmentFolder, into intake: Intake) throws -> [AttachmentFolder.Taken] {
         let open = try missing.isEmpty ? nil : OpenLinks(intake.store, of: RecordType.event)
         let logs = Set(missing.map(\.log))
-        return try attachments.take(into: intake) { try isMeantElsewhere($1, open, than: logs) }
+        return try attachments.take(into: intake) { try isMeantElsewhere($1, open, than: logs, intake.store) }
     }
 
     /// Whether an event that is in none of these logs names a path and has no file there.
     private func isMeantElsewhere(
-        _ path: String, _ open: OpenLinks?, than logs: Set<Int>
+        _ path: String, _ open: OpenLinks?, than logs: Set<Int>, _ store: Store
     ) throws -> Bool {
         try open?.mean(path) {
-            try logs.reduce(into: []) { try $0.formUnion(localIDs(in: self.logs[$1], naming: path)) }
+            try logs.reduce(into: []) { try $0.formUnion(localIDs(in: self.logs[$1], naming: path, store)) }
         } ?? false
     }
 
@@ -134,29 +135,32 @@ struct EventMedia {
     /// `moved` are the files of each log that lie elsewhere than usual, as its lines spell them.
     private func relink(_ moved: [Int: [ByteName: String]], _ store: Store) throws {
         for (log, moved) in moved.sorted(by: { $0.key < $1.key }) {
-            for (localID, names) in try events(of: logs[log], { moved[ByteName($0)] }) {
+            for (localID, names) in try events(of: logs[log], store, { moved[ByteName($0)] }) {
                 try store.relinkNew(localID, names)
             }
         }
     }
 
     /// The local ids of the events of a log that name this file of the store.
-    private func localIDs(in log: String, naming path: String) throws -> Set<String> {
-        Set(try events(of: log) { sameBytes(RecordFiles.place(ofMedia: $0), path) ? path : nil }.keys)
+    private func localIDs(in log: String, naming path: String, _ store: Store) throws -> Set<String> {
+        Set(try events(of: log, store) { sameBytes(RecordFiles.place(ofMedia: $0), path) ? path : nil }.keys)
     }
 
     /// The events of a log that name files for which `place` knows one, by their local ids: the files' usual places, and
     /// these.
     private func events(
-        of log: String, _ place: (String) -> String?
+        of log: String, _ store: Store, _ place: (String) -> String?
     ) throws -> [String: [ByteName: String]] {
         var found: [String: [ByteName: String]] = [:]
+        var byText: [UInt64: [ByteName: String]] = [:]
         var occurrences: [SHA256Digest: Int] = [:]
         var reader = LineReader(limit: ReadLimits().lineBytes)
         func take(_ line: LineReader.Line) throws {
             guard let text = line.bytes, RecordFiles.mayName(text) else { return }
             do {
+                var hash: UInt64?
                 let record = try EventLine.record(text) { canonical in
+                    hash = store.hasher.text(canonical)
                     occurrences[.of(canonical), default: 0] += 1
                     return occurrences[.of(canonical)] ?? 1
                 }
@@ -165,12 +169,37 @@ struct EventMedia {
                 }
                 guard !names.isEmpty else { return }
                 found[record.localID] = Dictionary(names, uniquingKeysWith: { first, _ in first })
+                if let hash { byText[hash] = found[record.localID] }
             } catch let error as BackupError where error.code == .damaged || error.code == .refused {
                 // Named when the log was read.
             }
         }
         try FileHandle.openForReading(log).forEachChunk { try reader.feed($0, take) }
         try reader.finish(take)
+        guard !byText.isEmpty else { return found }
+        // The event of a line without an id may have another number here, or an id that its app has given it.
+        let localIDs = try known.localIDs(by: store)
+        for (hash, names) in byText {
+            for localID in localIDs[hash] ?? [] where found[localID] == nil { found[localID] = names }
+        }
+        return found
+    }
+}
+
+/// The events of a store that name files, by what their lines say without an id. Read once, on first use.
+private final class EventsNamingFiles {
+    private var all: [UInt64: [String]]?
+
+    func localIDs(by store: Store) throws -> [UInt64: [String]] {
+        if let all { return all }
+        var found: [UInt64: [String]] = [:]
+        try store.forEachLinking { stored in
+            guard stored.record.type == RecordType.event else { return }
+            let fields = try Fields.parse(stored.record.fields)
+            let texts = try EventText.id(in: fields) == nil ? EventText.asWritten(fields) : EventText.withoutID(fields)
+            for text in texts { found[store.hasher.text(text), default: []].append(stored.record.localID) }
+        }
+        all = found
         return found
     }
 }
