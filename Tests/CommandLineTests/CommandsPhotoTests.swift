@@ -302,4 +302,25 @@ struct CommandsPhotoTests {
         #expect(try shown(in: "store.db", bench) == all.filter { isNameTaken || $0.key == "bob" })
         #expect(try bench.json(exit: 0, "import", form)["writes"]?.integer == 0)
     }
+
+    /// The log that `events export` writes says what its store has, also of photos that got other names.
+    @Test(arguments: [["a", "a"], ["a", "A"]])
+    func anExportedLog_isNoNewsToItsStore(names: [String]) throws {
+        let bench = try Workbench()
+        for (number, name) in names.enumerated() {
+            try bench.write("log\(number)/photos/\(name).jpg", "photo \(number)")
+            try bench.write(
+                "log\(number)/2026-02-14.jsonl",
+                #"{"time":"2026-02-14T1\#(number):00:00+01:00","type":"moment","photo":"photos/\#(name).jpg"}"# + "\n")
+            try bench.tool("import", "log\(number)", "--create")
+        }
+        try bench.tool(exit: 0, "events", "export", "-o", "out")
+        for words in [["import"], ["events", "import"], ["import", "--dry-run"], ["import", "--overwrite"]] {
+            let again = try bench.tool(words + ["out", "--json"])
+            #expect(again.status == 0, "\(again)")
+            let done = try JSON(parsing: again.stdout)
+            #expect(done["added"]?.integer == 0 && done["unchanged"]?.integer == 2, "\(words): \(done)")
+        }
+        for log in ["log0", "log1"] { #expect(try bench.json(exit: 0, "import", log)["writes"]?.integer == 0) }
+    }
 }

@@ -58,6 +58,16 @@ enum RecordFiles {
         return formerPath(before) ?? before
     }
 
+    /// Whether a file may have got this path because another one had its own: `a_conflict_2026-03-01.pdf`, `a_2.pdf`.
+    static func mayHaveGivenWay(_ path: String) -> Bool {
+        formerPath(path) != nil
+            || path.split(separator: "/").contains { name in
+                let stem = name.lastIndex(of: ".").map { name[..<$0] } ?? name
+                guard let mark = stem.lastIndex(of: "_") else { return false }
+                return Int(stem[mark...].dropFirst()).map { (2..<1000).contains($0) } ?? false
+            }
+    }
+
     /// The fields of an event as its log spelled them, where files of it gave way to others since.
     static func asInLog(_ fields: [Field]) -> [Field]? {
         let former = media(in: fields).map(place).compactMap { path in formerPath(path).map { (ByteName(path), $0) } }

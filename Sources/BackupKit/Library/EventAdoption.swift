@@ -62,7 +62,9 @@ final class EventAdoption {
     private func takeWithoutID(_ record: Record, _ number: Int) throws -> Outcome? {
         let hasGivenIDs = try self.hasGivenIDs ?? store.hasEventsWithGivenIDs()
         self.hasGivenIDs = hasGivenIDs
-        guard hasGivenIDs else { return nil }
+        guard try hasGivenIDs || Store.links(of: record).contains(where: RecordFiles.mayHaveGivenWay) else {
+            return nil
+        }
         let text = String(decoding: try Fields.canonical(record.fields), as: UTF8.self)
         if number <= (try counted().count(of: text, store)) {
             shared[store.hasher.text(text), default: 0] += 0

@@ -134,7 +134,8 @@ final class EventReader {
         var content: Int64
         /// Its id was made from its content.
         var hasNoID = false
-        /// Its time lies in the future, or its text cannot be stored as it is: it is taken by itself.
+        /// Its time lies in the future, its text cannot be stored as it is, or it may be known under another one: it is
+        /// taken by itself.
         var isOdd = false
         let text: UnsafeRawBufferPointer
     }
@@ -179,6 +180,8 @@ final class EventReader {
             return madeID.withUnsafeBytes { id in
                 var event = self.event(id, record.createdAt, record.modifiedAt, line)
                 event.hasNoID = hasNoID
+                // An export of ours may say so of an event whose line said otherwise.
+                if hasNoID, media.contains(where: RecordFiles.mayHaveGivenWay) { event.isOdd = true }
                 return .event(event)
             }
         } catch let error as BackupError {
