@@ -123,3 +123,25 @@ func filesWithNamesInBothForms_comeBackWithTheirBytes(seed: UInt64) throws {
     let assets = try bench.shell("sqlite3 all/store.db 'SELECT path FROM asset ORDER BY 1'")
     #expect(assets == "Attachments/x.pdf\n", "\(assets)")
 }
+
+/// Photos of three phones, whose names differ only in case or not at all.
+@Test func namesThatAnImportChooses_canLieSideBySide() throws {
+    let bench = try Workbench()
+    for (number, names) in [["a", "A"], ["A"], ["a"], ["A"]].enumerated() {
+        for (place, name) in names.enumerated() {
+            let line = #"{"time":"2026-02-1\#(number)T1\#(place):00:00+01:00","type":"x","photo":"media/\#(name).jpg"}"#
+            try bench.shell("mkdir -p l\(number)/media; echo '\(line)' >> l\(number)/l.jsonl")
+            // The second one comes with no log.
+            if place == 0 { try bench.write("l\(number)/media/\(name).jpg", "photo \(number)") }
+        }
+        try bench.tool("import", "--create", "l\(number)")
+    }
+    #expect(try bench.shell("find store.db.assets/Attachments -type f | tr A-Z a-z | sort | uniq -d") == "")
+    try bench.tool(exit: 0, "store", "check")
+    for carrier in ["e", "e.tar", "e.zip"] {
+        let told = try bench.tool(exit: 0, "export", "-o", carrier)
+        #expect(!told.stderr.contains("left out"), "\(told)")
+    }
+    try bench.tool("restore", "e.tar", "--create", "--store", "r.db")
+    #expect(try bench.digest("r.db") == bench.digest())
+}

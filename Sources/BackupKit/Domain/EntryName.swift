@@ -159,6 +159,21 @@ public struct EntryNameSet {
         }
     }
 
+    /// Whether a name is there already, or would fall together with one that is.
+    mutating func isTaken(_ path: String) -> Bool {
+        let isASCII = fold(path)
+        var hasher = Hasher()
+        var start = 0
+        while let end = folded[start...].firstIndex(of: UInt8(ascii: "/")) {
+            combine(start..<end, isASCII, into: &hasher)
+            start = end + 1
+            if files.contains(Self.value(hasher)) { return true }
+        }
+        combine(start..<folded.count, isASCII, into: &hasher)
+        let name = Self.value(hasher)
+        return files.contains(name) || folders.contains(name)
+    }
+
     /// Folds case, and returns whether the name is ASCII. Upper case first, because that is where ß and SS, ς and σ meet.
     private mutating func fold(_ path: String) -> Bool {
         folded.removeAll(keepingCapacity: true)

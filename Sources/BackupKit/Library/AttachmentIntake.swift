@@ -96,7 +96,8 @@ extension Intake {
         if areTaken { backupLinks?.meantElsewhere = try pathsMeantElsewhere(of: files, views) }
         var links = LivingLinks(store) { $0.isLocalOnly }
         staying = try overwrite ? links.all() : []
-        store.comingNames = Set(files.map { ByteName($0.path) })
+        store.comingNames = EntryNameSet()
+        for file in files { _ = try? store.comingNames.insert(file.path) }
         for file in files {
             let isMeantElsewhere = backupLinks?.meantElsewhere.contains(ByteName(file.path)) == true
             guard let known = try store.ifSound({ try place(of: file, isMeantElsewhere) }) ?? nil,
@@ -155,7 +156,8 @@ extension Intake {
     private func nameBeside(_ asset: Asset) throws -> String {
         switch try store.nameBesideAnother(asset) {
         case .conflict(let path):
-            store.comingNames.insert(ByteName(path))
+            _ = try? store.comingNames.insert(path)
+            _ = try? assetNames?.insert(path)
             return path
         case .known(let path): return path
         case .added, .unchanged: return asset.path

@@ -155,7 +155,7 @@ public enum Restorer {
             of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments), views)
         defer {
             (intake.moved, intake.backupLinks, intake.namedByDeleted, intake.isFromImbib) = ([:], nil, [], false)
-            intake.store.comingNames = []
+            intake.store.comingNames = EntryNameSet()
         }
         let publications = try views.takeRecords(into: intake) { record in
             guard options.kinds.contains(Kind(recordType: record.type)) else { return false }

@@ -20,7 +20,10 @@ public enum StoreMending {
             result.steps += steps
             result.left += left
         }
-        result.steps += try giveNames(store, dryRun: options.dryRun)
+        let named = try giveNames(store, dryRun: options.dryRun)
+        let subjects = Set(named.map { ByteName($0.subject) })
+        result.left.removeAll { $0.code == .entryRefused && subjects.contains(ByteName($0.subject)) }
+        result.steps += named
         if !options.dryRun { result.left += try store.filesInTheWay() }
         guard options.accept else { return result }
         let lost = try store.giveUpLostFiles(dryRun: options.dryRun)

@@ -108,7 +108,7 @@ extension Store {
         let date = String(clock.now().iso8601.prefix(10))
         var path = "\(stem)\(date)\(ending)"
         var number = 2
-        while try asset(path) != nil || comingNames.contains(ByteName(path)) || isOfAnother(path, incoming.digest) {
+        while try asset(path) != nil || isNameTaken(path) || isOfAnother(path, incoming.digest) {
             path = "\(stem)\(date)-\(number)\(ending)"
             number += 1
         }
@@ -243,6 +243,7 @@ extension Store {
         try database.statement("INSERT INTO asset (\(Self.columns), change) VALUES (?, ?, ?, ?, ?, ?)")
             .bind(1, asset.path).bind(2, asset.size).bind(3, asset.digest.hex)
             .bind(4, asset.isLocalOnly ? Int64(1) : 0).bind(5, asset.modifiedNanoseconds).bind(6, nextChange()).run()
+        _ = try? takenNames?.insert(asset.path)
         try noteNewFile(asset)
     }
 

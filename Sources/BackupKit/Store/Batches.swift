@@ -49,7 +49,7 @@ extension Store {
     ) throws -> (result: Result, batch: Batch?) {
         var outcome: Result?
         var recorded: Batch?
-        fileFindings = []
+        (fileFindings, takenNames) = ([], nil)
         hasNewMarks = false
         do {
             try write {

@@ -25,6 +25,14 @@ extension Store {
         return nil
     }
 
+    /// Whether a name is that of another file or of one that comes, also on a file system that folds case or Unicode forms.
+    func isNameTaken(_ path: String) throws -> Bool {
+        if comingNames.isTaken(path) { return true }
+        var names = try takenNames.take() ?? namesApart().names
+        defer { takenNames = names }
+        return names.isTaken(path)
+    }
+
     /// The names of all assets, and the assets that cannot keep theirs. Every device chooses the same.
     func namesApart() throws -> (names: EntryNameSet, moving: [NameApart]) {
         var assets: [(depth: Int, asset: Asset)] = []

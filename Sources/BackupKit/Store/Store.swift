@@ -50,7 +50,9 @@ public final class Store {
     /// Records of that backup that are alive in it, and not to be taken for others of their local id.
     var aliveInBackup: Set<RecordID> = []
     /// The names of that backup's files, and those that were chosen for some of them.
-    var comingNames: Set<ByteName> = []
+    var comingNames = EntryNameSet()
+    /// The names of the store's files since the batch began, once somebody has asked for them.
+    var takenNames: EntryNameSet?
     /// Keeps writers from collecting bytes that this reader may need.
     private let readerLock: FileHandle?
 

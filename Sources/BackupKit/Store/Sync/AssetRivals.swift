@@ -20,7 +20,7 @@ extension Synchronizer {
         let (rivals, met) = try rivals(of: incoming)
         for mine in met { try inBatch { try store.makeRoomInMemory(for: mine.digest, at: mine.path) } }
         guard !rivals.isEmpty else { return }
-        defer { store.comingNames = [] }
+        defer { store.comingNames = EntryNameSet() }
         for rival in rivals { try noteTakenNames(for: rival.mine) }
         try withStage { folder in
             try inBatch {
@@ -174,7 +174,7 @@ extension Synchronizer {
         {
             // The same bytes may have this name there: then it is the name to have.
             if try Asset(theirs.record)?.digest == mine.digest { return }
-            store.comingNames.insert(ByteName(path))
+            _ = try? store.comingNames.insert(path)
         }
     }
 
