@@ -220,3 +220,58 @@ func whatAnImbibBackupHasLost_isNoReasonToRemoveIt(_ command: String, _ how: [St
     let diff = try bench.tool("diff", "store.db", "b.db").stdout
     #expect(!diff.contains("notes"), "\(diff)")
 }
+
+/// What the backup shows stays where it is; what the store had of its own goes once.
+@Test(arguments: [true, false])
+func aReplaceByAnImbibBackup_leavesWhatTheBackupShows_andComesToRest(isOwn: Bool) throws {
+    let bench = try Workbench()
+    for name in ["a", "b"] {
+        try bench.write(
+            "\(name).bib",
+            """
+            % the library of \(name)
+            @string{mac = "Journal of \(name)"}
+            @preamble{"\\relax"}
+            @article{z\(name), title={On bees}, author={Z, \(name)}, year=2001, journal=mac}
+            @article{q, title={On ants}, author={A, A}, year=2001, journal=mac}
+
+            """)
+        try bench.tool(exit: 0, "import", "--create", "--store", "\(name).db", "\(name).bib")
+    }
+    try bench.tool("export", "--store", "a.db", "--format", "imbib", "-o", "im")
+    let store = isOwn ? "a.db" : "b.db"
+    var exports: [String] = []
+    for run in 1...3 {
+        let done = try bench.json(exit: 0, "restore", "im", "--store", store, "--mode", "replace")
+        if run > 1 { #expect(done["writes"]?.integer == 0, "run \(run): \(done)") }
+        try bench.shell("rm -rf out")
+        try bench.tool(exit: 0, "export", "--store", store, "-o", "out")
+        exports.append(try bench.text("out/library.bib"))
+    }
+    for text in exports {
+        for part in ["% the library of a", "Journal of a", "@preamble", "{za,", "{q,"] {
+            #expect(text.contains(part), "\(part): \(text)")
+        }
+        #expect(!text.contains("Journal of b") && !text.contains("library of b") && !text.contains("{zb,"), "\(text)")
+    }
+    if isOwn {
+        #expect(try bench.json(exit: 0, "import", "a.bib", "--store", "a.db")["writes"]?.integer == 0)
+    }
+}
+
+/// The backup has the work under the key that it had before a decision.
+@Test func aReplaceByAnImbibBackup_leavesAWorkThatHasAnotherKeySince() throws {
+    let bench = try Workbench()
+    for (name, title) in [("a", "On ants"), ("b", "On bees")] {
+        try bench.write("\(name).bib", "@article{k, title={\(title)}, author={A, \(name)}, year=2001}\n")
+        try bench.tool("import", "--create", "\(name).bib")
+    }
+    try bench.tool("export", "--format", "imbib", "-o", "im")
+    try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "rename-incoming")
+    for _ in 1...2 {
+        try bench.tool("restore", "im", "--mode", "replace")
+        let titles = try bench.shell(
+            "sqlite3 store.db \"SELECT json_extract(fields, '$.title') FROM record WHERE type = 'Publication'\"")
+        #expect(Set(titles.split(separator: "\n")).isSuperset(of: ["On ants", "On bees"]), "\(titles)")
+    }
+}

@@ -86,6 +86,7 @@ extension BibliographyIntake {
             if match.key != key, Publication.withoutKey(match.fields) == Publication.withoutKey(incoming) {
                 state.renamed.insert(match.localID)
                 noteBrought(to: match.localID, &state)
+                if intake.overwrite { intake.touched.insert(match.record.id) }
                 return intake.passKnown()
             }
             if mirrors { state.held[match.localID] = incoming }
@@ -263,6 +264,7 @@ extension BibliographyIntake {
             if try isRenamed(holder, fields, work, twin: twin, incoming, state) {
                 state.renamed.insert(id)
                 noteBrought(to: id, &state)
+                if intake.overwrite { intake.touched.insert(holder.id) }
                 return nil
             }
             holders[id] = fields

@@ -175,6 +175,7 @@ final class BibliographyIntake {
     }
 
     private func takeOrder(_ state: inout FileState, _ wanted: Wanted?) throws {
+        if state.isExport { try keepOrders(of: Set(state.items)) }
         let isOrder = !state.isExport || state.hasNewParts || state.isInOrder && wasEmpty && orders.isEmpty
         guard !state.items.isEmpty, isOrder else { return }
         pen.clear()
@@ -349,6 +350,7 @@ final class BibliographyIntake {
             // An export repeats definitions where they are needed, and names no file that its parts came from.
             if let known = partIDs.shown(as: raw, kind, number: kind == .string ? 1 : number) {
                 state.items.append(BibliographyPart.item + known)
+                try keep(partIDs.all(shownAs: raw, kind))
                 return intake.passKnown()
             }
             if kind == .string, MacroMeanings.Writer.isUndefinition(raw) { return }

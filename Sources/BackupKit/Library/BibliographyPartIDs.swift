@@ -33,6 +33,11 @@ struct BibliographyPartIDs {
         byText[Self.text(Array(raw), kind.rawValue)]?.dropFirst(number - 1).first
     }
 
+    /// The records of all parts that say the same: an export may show them as one.
+    func all(shownAs raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind) -> [String] {
+        byText[Self.text(Array(raw), kind.rawValue)] ?? []
+    }
+
     /// The record that a part is another version of, among those of its file that nothing else there is: the one that says
     /// the same, else `usual`, else the first. An export names no file, so there it is the only one of all files.
     func version(

@@ -96,3 +96,26 @@ extension BibliographyWriter {
         for entry in try sortedEntries() where left.contains(entry.text.lowerBound) { try write(entry) }
     }
 }
+
+/// What `--mode replace` leaves of an export's parts: the store has them already, so they do not come again.
+extension BibliographyIntake {
+    func keep(_ parts: [String]) throws {
+        guard intake.overwrite else { return }
+        for stored in try parts.flatMap({ try store.soundRecords(localID: $0) })
+        where stored.record.type == RecordType.bibliographyPart {
+            intake.touched.insert(stored.record.id)
+        }
+    }
+
+    /// An export does not say which files its entries and parts stood in: the orders of these stay.
+    func keepOrders(of items: Set<String>) throws {
+        guard intake.overwrite else { return }
+        try store.forEachLive(type: RecordType.bibliographyPart) { stored in
+            let fields = try Fields.parse(stored.record.fields)
+            guard Fields.string("kind", in: fields) == BibliographyPart.order,
+                !items.isDisjoint(with: Fields.strings("items", in: fields))
+            else { return }
+            intake.touched.insert(stored.record.id)
+        }
+    }
+}
