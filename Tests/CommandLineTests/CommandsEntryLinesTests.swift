@@ -48,4 +48,29 @@ import Testing
             try bench.shell("sqlite3 new.db \"\(Self.links)\"")
                 == "k1|[\"Attachments/p/1.pdf\"]\nk2|[\"Attachments/p/2.pdf\"]\n")
     }
+
+    /// One library has the file, and the other one has lost its own of that name.
+    @Test(arguments: ["dir", "imbib"]) func aLostFileOfOurExport_isNoOtherEntrysFile(form: String) throws {
+        let bench = try Workbench()
+        try bench.write("ann/x.pdf", "Ann's\n")
+        for (name, path) in [("ann", "x.pdf"), ("bob", "Attachments/x.pdf")] {
+            let entry = "@article{\(name), title={Of \(name)}, author={A, \(name)}, year={2001}"
+            try bench.write("\(name)/references.bib", "\(entry), file={:\(path):PDF}}\n")
+        }
+        try bench.tool(exit: 3, "import", "--create", "ann", "bob")
+        try bench.tool("export", "-o", "out", "--format", form)
+        try bench.shell("mkdir part; cp -r out/library.bib out/Attachments part")
+        let right = "ann|[\"Attachments/x.pdf\"]\nbob|\n"
+        for (number, words) in ["import part/library.bib", "import out", "restore out"].enumerated() {
+            let command = words.split(separator: " ").map(String.init)
+            let told = try bench.tool(command + ["--create", "--store", "\(number).db"])
+            #expect(try bench.shell("sqlite3 \(number).db \"\(Self.links)\"") == right, "\(words)")
+            // Where records are, they say it.
+            if number > 0, form == "dir" { continue }
+            #expect(told.status == 3, "\(words)")
+            #expect(told.stderr.contains("Attachments/x.pdf: is named"), "\(words): \(told.stderr)")
+        }
+        try bench.tool("import", "part/library.bib")
+        #expect(try bench.shell("sqlite3 store.db \"\(Self.links)\"") == right)
+    }
 }

@@ -5,17 +5,24 @@ struct LayoutViews {
     let kinds: Set<Kind>
     let limits: ReadLimits
 
+    /// Publications that were read from `library.bib`, by their local ids.
+    struct FromBibliography {
+        var ids: [String] = []
+        /// Files that comment lines of our own give to entries: no other entry gets them.
+        var claimed: Set<ByteName> = []
+    }
+
     private var origin: FileOrigin { .backup(prepared.path, isImbib: prepared.layout.isImbib) }
 
     func sound(_ path: String) -> String? {
         unsound.contains(prepared.layout.prefix + path) ? nil : prepared.file(path)
     }
 
-    /// Returns the local ids of publications that were read from `library.bib`: their files are to be linked.
-    func takeRecords(into intake: Intake, wanted: (Record) -> Bool) throws -> [String] {
+    /// Returns the publications that were read from `library.bib`: their files are to be linked.
+    func takeRecords(into intake: Intake, wanted: (Record) -> Bool) throws -> FromBibliography {
         if let file = sound(Layout.records) {
             try FileIntake(intake, limits).takeRecords(path: file, name: Layout.records, wanted: wanted)
-            return []
+            return FromBibliography()
         }
         // A bare bibliography never had records; a backup that is whole but for them did.
         if !prepared.layout.isImbib, !prepared.layout.expected.isEmpty || !unsound.isEmpty {
@@ -42,14 +49,19 @@ struct LayoutViews {
     /// Also the local ids of all publications, by their keys, where there are notes on them.
     private func takePublications(
         into intake: Intake, _ wanted: (Record) -> Bool
-    ) throws -> ([String], works: [String: [String]]?) {
-        guard kinds.contains(.publications), let file = sound(Layout.bibliography) else { return ([], nil) }
-        var taken: [String] = []
+    ) throws -> (FromBibliography, works: [String: [String]]?) {
+        guard kinds.contains(.publications), let file = sound(Layout.bibliography) else {
+            return (FromBibliography(), nil)
+        }
+        var taken = FromBibliography()
         let heard = intake.heard
         intake.heard = { record, outcome in
             // The comments of our own export say which files are an entry's, whatever its fields say.
-            let isLinked = try !Fields.strings(Publication.linkedFiles, in: Fields.parse(record.fields)).isEmpty
-            if record.type == RecordType.publication, !isLinked { taken.append(outcome.localID) }
+            if record.type == RecordType.publication {
+                let linked = Fields.strings(Publication.linkedFiles, in: try Fields.parse(record.fields))
+                taken.claimed.formUnion(linked.map { ByteName($0) })
+                if linked.isEmpty { taken.ids.append(outcome.localID) }
+            }
             try heard(record, outcome)
         }
         defer { intake.heard = heard }
@@ -60,49 +72,10 @@ struct LayoutViews {
                 path: file, name: Layout.bibliography, time: prepared.time, origin: origin, wanted: wanted)
         }
         // What is in quarantine links nothing.
-        return (intake.policy == .quarantine ? [] : taken, bibliography.worksByKey)
+        return (intake.policy == .quarantine ? FromBibliography() : taken, bibliography.worksByKey)
     }
 
-    /// Links the files of a backup with the publications of its `library.bib` that name them; `places` are where they lie in
-    /// the store.
-    func linkAttachments(_ publications: [String], _ places: [(name: String, place: String)], _ intake: Intake) throws {
-        guard !publications.isEmpty else { return }
-        // A folder that nobody made as a backup: its files may be named after their entries.
-        let isPlainFolder = if case .none = prepared.layout.manifest { true } else { false }
-        if isPlainFolder {
-            let taken = places.map { AttachmentFolder.Taken(relative: $0.name, place: $0.place) }
-            _ = try AttachmentLinks(intake.store, imported: Set(publications.map(ByteName.init))).link(taken)
-        }
-        let files = AttachmentPaths(places)
-        for localID in Set(publications.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise) {
-            guard let record = try publication(localID, intake.store) else { continue }
-            let fields = try Fields.parse(record.fields)
-            let links = Publication.links(in: fields)
-            let found = links.compactMap(files.place)
-            if !isPlainFolder {
-                try intake.store.addToSet(
-                    Publication.linkedFiles, found, localID: localID, type: RecordType.publication)
-            }
-            guard isPlainFolder || prepared.layout.isImbib, kinds.contains(.attachments) else { continue }
-            // An entry may name one file in several fields, by the paths of several apps.
-            let present = Fields.strings(Publication.linkedFiles, in: fields)
-            let named = links.filter { files.place(of: $0) != nil }.flatMap(\.readings) + present
-            let names = Set(named.map { lastComponent(of: $0) })
-            for link in links where !link.readings.contains(where: { names.contains(lastComponent(of: $0)) }) {
-                noteMissing(link, of: record, intake)
-            }
-        }
-    }
-
-    private func noteMissing(_ link: BibFileLink, of record: Record, _ intake: Intake) {
-        intake.note(
-            Finding(
-                .linkMissing, .warning, link.path,
-                "is named by \(RecordLabel.text(of: record)), but is not in the backup",
-                remedy: "import it with --attachments DIR if you have it elsewhere"))
-    }
-
-    private func publication(_ localID: String, _ store: Store) throws -> Record? {
+    func publication(_ localID: String, _ store: Store) throws -> Record? {
         try store.records(localID: localID).map(\.record)
             .first { $0.type == RecordType.publication && !$0.isDeleted }
     }

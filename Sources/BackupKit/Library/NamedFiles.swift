@@ -12,6 +12,8 @@ final class NamedFiles {
         var owner: String?
         /// Where the file lies in the store, once it is there.
         var place: String?
+        /// Whether it is there, and our own comments give it to other entries alone.
+        var isOfOthers = false
     }
 
     private struct Found {
@@ -106,6 +108,8 @@ final class NamedFiles {
         // What stays deleted brings no files.
         try dropWishes(in: intake.store)
         for index in wishes.indices { try find(index) }
+        for index in files.indices { leaveToMarked(&files[index].wishes) }
+        for file in claims.keys { leaveToMarked(&claims[file, default: []]) }
         let open = try OpenLinks(
             intake.store, among: Set(files.map { ByteName(AttachmentFolder.path(of: $0.relative)) }))
         for (number, bibliography) in Set(files.map { ByteName($0.bibliography) }).map(\.text)
@@ -125,6 +129,13 @@ final class NamedFiles {
             }
         }
         try link(intake)
+    }
+
+    /// A file that our own comments give to some entries belongs to no other one that names such a path.
+    private func leaveToMarked(_ numbers: inout [Int]) {
+        guard numbers.contains(where: { wishes[$0].isMark }) else { return }
+        for number in numbers where !wishes[number].isMark { wishes[number].isOfOthers = true }
+        numbers.removeAll { !wishes[$0].isMark }
     }
 
     private func dropWishes(in store: Store) throws {
@@ -251,7 +262,10 @@ final class NamedFiles {
             let isBelow = wish.link.readings.contains { reading in
                 FilePath.below(reading) != nil || folders.contains { reading.hasPrefix($0 + "/") }
             }
-            let reason = isBelow ? "but was not found" : "but only files below the folder of the .bib file are taken"
+            let reason =
+                wish.isOfOthers
+                ? "but the file of that path belongs to another entry there"
+                : isBelow ? "but was not found" : "but only files below the folder of the .bib file are taken"
             intake.note(
                 Finding(
                     .linkMissing, .warning, path, "is named in \(bibliography), \(reason)",

@@ -181,7 +181,7 @@ public enum Restorer {
             .map { String($0.dropFirst(prepared.layout.prefix.count)) }.map { (name: $0, place: $0) }
         if options.kinds.contains(.attachments) {
             // Only records say of all files whose they are.
-            if !publications.isEmpty { intake.namedByDeleted = [] }
+            if !publications.ids.isEmpty { intake.namedByDeleted = [] }
             places = try takeAssets(prepared, unsound, &wanted, intake, options)
         }
         try takeConflicts(wanted, intake)

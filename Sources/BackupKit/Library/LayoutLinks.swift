@@ -1,0 +1,43 @@
+/// Which publications the files of a backup belong to, where no record says so.
+extension LayoutViews {
+    /// Links the files of a backup with the publications of its `library.bib` that name them; `places` are where they lie in
+    /// the store.
+    func linkAttachments(
+        _ publications: FromBibliography, _ places: [(name: String, place: String)], _ intake: Intake
+    ) throws {
+        guard !publications.ids.isEmpty else { return }
+        // A folder that nobody made as a backup: its files may be named after their entries.
+        let isPlainFolder = if case .none = prepared.layout.manifest { true } else { false }
+        if isPlainFolder {
+            let taken = places.map { AttachmentFolder.Taken(relative: $0.name, place: $0.place) }
+            _ = try AttachmentLinks(intake.store, imported: Set(publications.ids.map(ByteName.init))).link(taken)
+        }
+        let files = AttachmentPaths(places.filter { !publications.claimed.contains(ByteName($0.place)) })
+        for localID in Set(publications.ids.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise) {
+            guard let record = try publication(localID, intake.store) else { continue }
+            let fields = try Fields.parse(record.fields)
+            let links = Publication.links(in: fields)
+            let found = links.compactMap(files.place)
+            if !isPlainFolder {
+                try intake.store.addToSet(
+                    Publication.linkedFiles, found, localID: localID, type: RecordType.publication)
+            }
+            guard isPlainFolder || prepared.layout.isImbib, kinds.contains(.attachments) else { continue }
+            // An entry may name one file in several fields, by the paths of several apps.
+            let present = Fields.strings(Publication.linkedFiles, in: fields)
+            let named = links.filter { files.place(of: $0) != nil }.flatMap(\.readings) + present
+            let names = Set(named.map { lastComponent(of: $0) })
+            for link in links where !link.readings.contains(where: { names.contains(lastComponent(of: $0)) }) {
+                noteMissing(link, of: record, intake)
+            }
+        }
+    }
+
+    private func noteMissing(_ link: BibFileLink, of record: Record, _ intake: Intake) {
+        intake.note(
+            Finding(
+                .linkMissing, .warning, link.path,
+                "is named by \(RecordLabel.text(of: record)), but is not in the backup",
+                remedy: "import it with --attachments DIR if you have it elsewhere"))
+    }
+}
