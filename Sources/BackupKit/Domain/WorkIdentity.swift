@@ -58,7 +58,10 @@ public struct WorkIdentity {
     static func isRawText(_ name: String) -> Bool { name == "rawBibTeX" || name == "rawBase64" }
 
     /// Whether a field tells which work a publication is.
-    static func tells(_ name: String) -> Bool { name != keyField && Name.allCases.contains { "\($0)" == name } }
+    static func tells(_ name: String) -> Bool {
+        var name = name
+        return name != keyField && name.withUTF8 { place(of: UnsafeRawBufferPointer($0)) } != nil
+    }
 
     private func value(_ name: Name) -> String? {
         guard let value = values[name.rawValue], !value.isEmpty else { return nil }

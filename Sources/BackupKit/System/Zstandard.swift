@@ -87,6 +87,7 @@ public final class ZstandardDecompressor {
 /// Any zstd stream, piece by piece, as `zstd -d` reads it: several frames, skippable frames in between.
 final class ZstandardStream: UnpackingStream {
     static let name = "zstd frame"
+    /// RFC 8878 §3.1.1: of a frame that holds data; those to be skipped have others.
     static let magic: [UInt8] = [0x28, 0xB5, 0x2F, 0xFD]
     /// `zstd -d` takes windows of up to 128 MiB without being asked twice, and so do we.
     static let windowLogMax: Int32 = 27

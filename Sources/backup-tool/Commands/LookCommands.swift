@@ -21,7 +21,7 @@ extension Command {
                         "sha256": entry.digest.map { .string($0.hex) } ?? .null,
                     ])
                 }
-                return .of(listing)
+                return .of(listing.findings)
             }
             var table = Table([.right("SIZE"), .left("MODIFIED"), .left("NAME")])
             for entry in listing.entries {
@@ -30,7 +30,7 @@ extension Command {
                 table.add([HumanText.bytes(Int(entry.size)), time, entry.path + digest])
             }
             table.print(to: call.output)
-            return .of(listing)
+            return .of(listing.findings)
         })
 
     static let show = Command(
@@ -54,7 +54,7 @@ extension Command {
             if let entry = call.arguments("ENTRY").first { return try printEntry(entry, of: path, call) }
             let listing = try Listing.of(path, limits: try call.limits())
             defer { call.say(listing.findings) }
-            let status = ExitStatus.of(listing)
+            let status = ExitStatus.of(listing.findings)
             if call.output.isJSON {
                 call.output.report(
                     .object(
@@ -104,14 +104,6 @@ extension Command {
             call.output.note(count == 0 ? "No difference." : HumanText.count(count, "difference") + ".")
             return findings.isEmpty ? .done : .incomplete
         })
-}
-
-extension ExitStatus {
-    /// As `verify` ends with the same findings.
-    fileprivate static func of(_ listing: Listing) -> ExitStatus {
-        if listing.findings.contains(where: { $0.severity == .damage || $0.severity == .error }) { return .damaged }
-        return listing.findings.contains { $0.severity == .warning } ? .incomplete : .done
-    }
 }
 
 extension String {

@@ -172,3 +172,11 @@ extension Dictionary<Kind, Int> {
                 .map { .init(key: $0.rawValue, value: .int(self[$0] ?? 0)) })
     }
 }
+
+extension ExitStatus {
+    /// 4 for damage, 3 for what needs attention.
+    static func of(_ findings: [Finding]) -> ExitStatus {
+        if findings.contains(where: { $0.severity == .damage || $0.severity == .error }) { return .damaged }
+        return findings.contains { $0.severity == .warning } ? .incomplete : .done
+    }
+}

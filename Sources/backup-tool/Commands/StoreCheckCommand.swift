@@ -30,7 +30,7 @@ extension Command {
                 let verdict = result.findings.isEmpty ? "The store is sound" : "The store needs attention"
                 call.output.note("\(verdict): \(looked) checked.")
             }
-            return status(of: result.findings)
+            return .of(result.findings)
         })
 
     static let storeRepair = Command(
@@ -63,16 +63,10 @@ extension Command {
             options.limits = try call.limits()
             let result = try StoreMending.run(try Store(try call.storePath(), .write), options)
             call.show(result, dryRun: options.dryRun)
-            let status = status(of: result.left)
+            let status = ExitStatus.of(result.left)
             let isOlder = result.steps.contains { $0.action == .older }
             return status == .done && isOlder ? .incomplete : status
         })
-}
-
-/// 4 for damage, 3 for what needs attention.
-private func status(of findings: [Finding]) -> ExitStatus {
-    if findings.contains(where: { $0.severity == .damage || $0.severity == .error }) { return .damaged }
-    return findings.contains { $0.severity == .warning } ? .incomplete : .done
 }
 
 extension Invocation {

@@ -263,16 +263,8 @@ struct StoreRepair {
     }
 
     private mutating func clear(_ row: BadRow, _ damage: DamagedRow) throws {
-        let query = try store.database.prepare(
-            "SELECT zone, ifnull(name, local_id), type, local_id, schema_version, deleted_at FROM record WHERE change = ?"
-        ).bind(1, row.change)
-        guard try query.step() else { return }
-        let id = RecordID(zone: query.text(0), name: query.text(1))
-        let time = Timestamp(milliseconds: query.integer(5))
-        let bare = Record(
-            id: id, type: query.text(2), localID: query.text(3), fields: "{}", createdAt: time, modifiedAt: time,
-            schemaVersion: Int(query.integer(4)), deletedAt: time)
-        query.reset()
+        guard var bare = try bareTombstone(of: row, at: "deleted_at") else { return }
+        bare.deviceID = nil
         note(.clear, damage.subject, "holds no data of the deleted record any more")
         try write(bare, over: row.change, as: row.change)
     }

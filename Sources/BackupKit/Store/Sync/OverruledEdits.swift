@@ -108,22 +108,18 @@ extension Synchronizer {
         }
         // Which work the survivor is stays as it says, unless it says that as the edited one did before.
         let before = Fields.values(try Fields.parse(base.fields))
-        let told = try theirs.filter { field in
-            try WorkIdentity.tells(field.name)
-                && !(before[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false)
+        func isAsBefore(_ field: Field) throws -> Bool {
+            try before[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
         }
-        let names = Set(told.map(\.name))
-        let isWhole = try mine.allSatisfy { field in
-            try !names.contains(field.name)
-                || before[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
-        }
+        let told = Set(try theirs.filter { try WorkIdentity.tells($0.name) && !isAsBefore($0) }.map(\.name))
+        let isWhole = try mine.allSatisfy { try !told.contains($0.name) || isAsBefore($0) }
         // Under the survivor's key, which the text must say as well.
         let key = theirs.filter { $0.name == WorkIdentity.keyField }
         let named = mine.filter { $0.name != WorkIdentity.keyField } + key
         var edit = overruled.edit
         edit.fields = Fields.text(try derive(edit.type, named, mine, mine))
         edit.localID = survivor.record.localID
-        try carry(edit.without(names), into: survivor, base: base)
+        try carry(edit.without(told), into: survivor, base: base)
         return isWhole
     }
 

@@ -9,7 +9,6 @@ public enum Unpacked {
     }
 
     private static let compressedMark: UInt8 = 2
-    /// RFC 8878 §3.1.1: the magic number of a frame that holds data; those to be skipped have others.
 
     /// The JSON inside the bytes of an opened file.
     public static func decode(_ bytes: UnsafeRawBufferPointer, cap: Int) throws -> [UInt8] {
