@@ -325,44 +325,6 @@ private let skews: [Int64] = [-86_400_000, -3_600_000, -1001, -1, 0, 1, 1001, 3_
         }
     }
 
-    /// Two versions of one file, on two devices that decide at once.
-    @Test(arguments: [ConflictChoice.keepExisting, .keepIncoming, .keepBoth])
-    func ofTwoVersionsOfAFileOneStays_whateverTwoDevicesDecide(_ mine: ConflictChoice) throws {
-        for theirs in [ConflictChoice.keepExisting, .keepIncoming, .keepBoth] {
-            for isSecondFirst in [false, true] {
-                try withQuickFolder { folder in
-                    let office = try Office(folder, skews: [0, isSecondFirst ? -86_400_000 : 0])
-                    for (number, text) in ["one", "two"].enumerated() {
-                        _ = try office.stores[number].batch(kind: "import", source: "test") {
-                            try place("Attachments/x.pdf", text, in: office.stores[number])
-                            return ((), summary: "")
-                        }
-                    }
-                    try office.settle()
-                    for (number, choice) in [mine, theirs].enumerated() {
-                        let conflict = try #require(try office.stores[number].conflicts().first)
-                        _ = try ConflictResolver.resolve([conflict.id], with: choice, in: office.stores[number])
-                    }
-                    try office.settle(from: isSecondFirst ? 1 : 0)
-                    _ = try office.outcome("\(mine) and \(theirs)")
-                    var texts: Set<String> = []
-                    try office.stores[0].forEachAsset { asset in
-                        let bytes = try readFile("\(office.stores[0].assetFolder)/\(asset.path)")
-                        texts.insert(String(decoding: bytes, as: UTF8.self))
-                    }
-                    #expect(!texts.isEmpty)
-                    if mine == theirs {
-                        let expected: Set<String> =
-                            mine == .keepBoth ? ["one", "two"] : mine == .keepExisting ? ["one"] : ["two"]
-                        #expect(texts == expected, "\(mine)")
-                        #expect(try office.outcome("").waiting == 0)
-                    }
-                    for store in office.stores { try checkSound(store.path) }
-                }
-            }
-        }
-    }
-
     /// Two devices fold names of one record into different survivors, for each knows names that the other does not.
     @Test func namesThatTwoDevicesFoldAtOnceLeaveOneAlive_withEverything() throws {
         for (first, second) in [(0, 1), (1, 0)] {

@@ -16,6 +16,8 @@ public final class HubSimulator: Hub {
         public var reorders = 0
         /// Only a part of what is there is handed out, and it is said to be all.
         public var holdsBack = 0
+        /// So many questions are answered, and then none.
+        public var endsAfter: Int?
 
         public init() {}
 
@@ -31,6 +33,7 @@ public final class HubSimulator: Hub {
     public var manners: Manners
     private var random: SeededGenerator
     private var delivered: [HubRecord] = []
+    private var answered = 0
     /// What went wrong so far, by name.
     public private(set) var mishaps: [String: Int] = [:]
 
@@ -46,6 +49,8 @@ public final class HubSimulator: Hub {
     }
 
     private func answer<Result>(_ body: () throws -> Result) throws -> Result {
+        answered += 1
+        if let last = manners.endsAfter, answered > last { throw HubError.noAnswer("the line is dead") }
         if happens(manners.throttles, "throttled") { throw HubError.busy(retryAfter: 0.5) }
         if happens(manners.fails, "failed") { throw HubError.noAnswer("the line is dead") }
         let result = try body()

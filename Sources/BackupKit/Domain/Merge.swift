@@ -17,6 +17,22 @@ extension FieldChange {
     }
 }
 
+extension Record {
+    /// The record with fields that a person has decided on: what changed is as old as the decision, the rest as old as it was.
+    func edited(_ new: [Field], at time: Timestamp) throws -> Record {
+        let before = try Fields.parse(fields)
+        var record = self
+        record.fields = Fields.text(new)
+        record.modifiedAt = time
+        for field in before { record.fieldTimes[field.name] = fieldTimes[field.name] ?? modifiedAt }
+        for change in FieldChange.list(from: before, to: new) {
+            // A field that is there is as old as its record where nothing else is said.
+            record.fieldTimes[change.name] = change.after == nil ? time : nil
+        }
+        return record
+    }
+}
+
 /// What is to be done with an incoming record.
 public enum Decision: Sendable, Equatable {
     case add(Record)

@@ -74,7 +74,7 @@ public final class ConflictResolver {
             )
         }
         if conflict.isAboutAssets {
-            return try choice == .keepBoth ? store.keepBoth(conflict) : resolveAssets(conflict, choice)
+            return try resolveAssets(conflict, choice)
         }
         guard let existing = try store.livePublication(conflict.existing),
             let incoming = try store.livePublication(conflict.incoming)
@@ -185,7 +185,7 @@ extension ConflictResolver {
         let union = Field(Publication.linkedFiles, .array((present + orphans).sorted().map { .string($0) }))
         fields.removeAll { $0.name == union.name }
         fields.append(union)
-        try keep(kept, as: edited(kept.record, fields, at: time), over: other, time)
+        try keep(kept, as: kept.record.edited(fields, at: time), over: other, time)
     }
 
     /// The survivor is written first: a device that hears of half of this has both.
@@ -207,20 +207,6 @@ extension ConflictResolver {
         try store.passOnConflicts(of: other.record.localID, to: kept.record.localID)
     }
 
-    /// Fields that a person has decided on: what changed is as old as the decision, the rest as old as it was.
-    private func edited(_ old: Record, _ fields: [Field], at time: Timestamp) throws -> Record {
-        let before = try Fields.parse(old.fields)
-        var record = old
-        record.fields = Fields.text(fields)
-        record.modifiedAt = time
-        for field in before { record.fieldTimes[field.name] = old.fieldTimes[field.name] ?? old.modifiedAt }
-        for change in FieldChange.list(from: before, to: fields) {
-            // A field that is there is as old as its record where nothing else is said.
-            record.fieldTimes[change.name] = change.after == nil ? time : nil
-        }
-        return record
-    }
-
     private func edit(
         _ stored: Store.StoredRecord, _ fields: [Field], _ note: (inout Record) -> Void = { _ in }
     ) throws {
@@ -231,7 +217,7 @@ extension ConflictResolver {
         {
             try buryText(of: stored.record)
         }
-        var record = try edited(stored.record, fields, at: store.timeAfter(stored.record))
+        var record = try stored.record.edited(fields, at: store.timeAfter(stored.record))
         note(&record)
         try store.put(record, replacing: stored)
         try plan(record, from: stored.record)
@@ -263,15 +249,31 @@ extension ConflictResolver {
 
 extension ConflictResolver {
     private func resolveAssets(_ conflict: Conflict, _ choice: ConflictChoice) throws {
-        guard let existing = try store.asset(conflict.existing), let incoming = try store.asset(conflict.incoming)
+        guard let existing = try store.asset(conflict.existing), let incoming = try store.asset(conflict.incoming),
+            let word = FileDecision.Choice(rawValue: choice.rawValue)
         else { throw BackupError(.failed, "is gone", at: conflict.subject) }
-        if choice == .keepExisting {
+        let decision = FileDecision(
+            choice: word, existing: FileDecision.Version(existing, owners: try owners(of: existing.path)),
+            incoming: FileDecision.Version(incoming, owners: try owners(of: incoming.path)), decidedAt: store.now())
+        try store.note(decision, about: conflict)
+        switch word {
+        case .keepBoth: return
+        case .keepExisting:
             try store.removeAsset(incoming)
             plan(.remove, incoming.path, reason: "\(existing.path) stays")
-        } else {
-            try replace(existing, by: incoming)
+        case .keepIncoming: try replace(existing, by: incoming)
         }
-        try relink(from: incoming.path, to: existing.path)
+        try relink(by: decision, from: incoming.path, to: existing.path)
+    }
+
+    /// The local ids of the records that link a file.
+    private func owners(of path: String) throws -> [String] {
+        var owners: Set<String> = []
+        try store.forEachLinking { stored in
+            guard try Store.links(of: stored.record).contains(where: { sameBytes($0, path) }) else { return }
+            owners.insert(stored.record.localID)
+        }
+        return owners.sorted(by: precedesBytewise)
     }
 
     /// The incoming file takes the place, and the name, of the existing one.
@@ -299,23 +301,14 @@ extension ConflictResolver {
             PlanItem(action: action, subject: path, label: lastComponent(of: path), changes: [], reason: reason))
     }
 
-    private func relink(from old: String, to new: String) throws {
-        for owner in try index().owners(of: old).sorted() {
-            guard let stored = try store.livePublication(owner) else { continue }
-            try index().move(new, from: owner, to: owner)
-            var fields = try Fields.parse(stored.record.fields)
-            guard let index = fields.firstIndex(where: { $0.name == Publication.linkedFiles }) else { continue }
-            let links = Fields.strings(Publication.linkedFiles, in: fields)
-            let moved = Set(links.filter { $0 != old } + [new]).sorted()
-            fields[index] = Field(Publication.linkedFiles, .array(moved.map { .string($0) }))
-            try edit(stored, fields)
-        }
-        var events: [(Store.StoredRecord, [Field])] = []
+    private func relink(by decision: FileDecision, from old: String, to new: String) throws {
+        var changed: [(stored: Store.StoredRecord, fields: [Field])] = []
         try store.forEachLinking { stored in
-            let fields = try Fields.parse(stored.record.fields)
-            let moved = RecordFiles.following([ByteName(old): new], in: fields, type: stored.record.type)
-            if let moved, stored.record.type == RecordType.event { events.append((stored, moved)) }
+            guard let fields = try decision.relinking(stored.record, at: [new, old]) else { return }
+            changed.append((stored, fields))
         }
-        for (stored, fields) in events { try edit(stored, fields) }
+        let index = try index()
+        for owner in index.owners(of: old) { index.move(new, from: owner, to: owner) }
+        for (stored, fields) in changed { try edit(stored, fields) }
     }
 }

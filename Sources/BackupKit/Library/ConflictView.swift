@@ -110,7 +110,9 @@ public enum ConflictDesk {
 
     private static func whyMoot(_ conflict: Conflict, _ store: Store) throws -> String? {
         if let reason = try store.pointless(conflict) { return reason }
-        return try store.isDecided(conflict) ? "it was decided to keep both as they are" : nil
+        guard try store.isDecided(conflict) else { return nil }
+        let keepsOne = conflict.fileDecision.map { $0.choice != .keepBoth } ?? false
+        return keepsOne ? "it was decided which of the two stays" : "it was decided to keep both as they are"
     }
 
     private static func side(_ record: Record) throws -> ConflictView.Side {

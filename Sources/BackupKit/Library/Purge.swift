@@ -256,7 +256,10 @@ public struct Purge {
     /// Files that only these versions name, their copies in quarantine, and other versions of them.
     private mutating func removeFiles() throws {
         guard !files.isEmpty else { return }
-        for (_, paths) in try store.conflictsOfFiles() where !files.isDisjoint(with: paths) { files.formUnion(paths) }
+        for conflict in try store.conflictsOfFiles() {
+            let paths = [conflict.existing, conflict.incoming]
+            if !files.isDisjoint(with: paths) { files.formUnion(paths) }
+        }
         files.formUnion(files.map(Intake.quarantined))
         gone = try files.subtracting(filesInUse()).sorted()
         for path in gone {

@@ -58,7 +58,9 @@ extension Purge {
     /// A conflict of files names them.
     private mutating func removeConflictsOfFiles() throws {
         var gone: Set<RecordID> = []
-        for (id, paths) in try store.conflictsOfFiles() where !Set(result.files).isDisjoint(with: paths) {
+        for conflict in try store.conflictsOfFiles()
+        where !Set(result.files).isDisjoint(with: [conflict.existing, conflict.incoming]) {
+            let id = conflict.recordID
             gone.insert(id)
             if let stored = try store.record(id) { try store.bury(stored) }
             try store.dropAncestor(id)

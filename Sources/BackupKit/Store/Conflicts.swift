@@ -1,111 +1,15 @@
-/// Two works that wait for a decision of a person: two publications with one cite key, or two versions of one file.
-///
-/// A conflict is a record in the zone of its works, named after them. So several devices that find the same conflict make
-/// the same record, it travels with a sync, is in backups, and an undo treats it like any other record. It is never taken
-/// away: it waits as long as both works are there and still clash, and nobody has decided to keep both.
-public struct Conflict: Sendable, Equatable {
-    /// What people type; each device gives its own numbers.
-    public let id: Int64
-    public let kind: String
-    /// The cite key, or the path.
-    public let subject: String
-    /// A local id, or a path. The device that found the conflict has said which one was there first.
-    public let existing: String
-    public let incoming: String
-    public let detectedAt: Timestamp
-    /// Whether somebody has decided to keep both as they are.
-    public let isKept: Bool
-    let recordID: RecordID
-
-    public var isAboutAssets: Bool { kind != Self.publication }
-
-    static let publication = "publication"
-    static let attachment = "attachment"
-    private static let (kindField, worksField, decisionField) = ("kind", "works", "decision")
-    static let keepBoth = "keep-both"
-    fileprivate static let localPrefix = "local:"
-
-    /// Nil for a record that does not say what a conflict says.
-    init?(_ record: Record, number: Int64, subject: (String, [String]) throws -> String) throws {
-        let fields: [Field]
-        do { fields = try Fields.parse(record.fields) } catch is BackupError { return nil }
-        let works = Fields.strings(Self.worksField, in: fields)
-        guard let kind = Fields.string(Self.kindField, in: fields), works.count == 2 else { return nil }
-        (id, self.kind, existing, incoming) = (number, kind, works[0], works[1])
-        self.subject = try subject(kind, works)
-        detectedAt = record.createdAt
-        isKept = Fields.string(Self.decisionField, in: fields) == Self.keepBoth
-        recordID = record.id
-    }
-
-    /// The same record for the same two works, whoever of them was there first.
-    static func record(
-        kind: String, existing: String, incoming: String, zone: String, isLocalOnly: Bool, at time: Timestamp
-    ) -> Record {
-        let kind = kind == publication ? kind : attachment
-        let name = "conflict-\(DeterministicName.of([kind] + [existing, incoming].sorted(by: precedesBytewise)))"
-        // The record of other devices, should there be one, is not ours to stand for.
-        let id = RecordID(zone: zone, name: isLocalOnly ? localPrefix + name : name)
-        let fields = [
-            Field(kindField, .string(kind)), Field(worksField, .array([.string(existing), .string(incoming)])),
-        ]
-        return Record(
-            id: id, type: RecordType.conflict, localID: id.name, fields: Fields.text(fields), createdAt: time,
-            modifiedAt: time, isLocalOnly: isLocalOnly)
-    }
-
-    /// The conflict of two files that have other names; nil where both have one.
-    static func following(_ record: Record, _ moved: [ByteName: String]) throws -> Record? {
-        guard !record.isDeleted, let conflict = try Conflict(record, number: 0, subject: { _, _ in "" }),
-            conflict.isAboutAssets
-        else { return record }
-        let works = [conflict.existing, conflict.incoming].map { moved[ByteName($0)] ?? $0 }
-        if sameBytes(works[0], works[1]) { return nil }
-        let new = Self.record(
-            kind: conflict.kind, existing: works[0], incoming: works[1], zone: record.id.zone,
-            isLocalOnly: record.isLocalOnly, at: record.createdAt)
-        if new.id == record.id { return record }
-        var result = record.identified(as: new.id.name)
-        let names = Field(worksField, .array(works.map { .string($0) }))
-        result.fields = Fields.text(try Fields.parse(record.fields).map { $0.name == worksField ? names : $0 })
-        return result
-    }
-
-    static func isUndecided(_ record: Record) -> Bool {
-        record.type == RecordType.conflict && !record.isDeleted && !record.fields.contains("\"\(decisionField)\"")
-    }
-
-    /// The record once somebody has decided to keep both.
-    fileprivate static func keptBoth(_ record: Record, at time: Timestamp) throws -> Record {
-        var (kept, fields) = (record, try Fields.parse(record.fields))
-        for field in fields { kept.fieldTimes[field.name] = record.fieldTimes[field.name] ?? record.modifiedAt }
-        fields.removeAll { $0.name == decisionField }
-        fields.append(Field(decisionField, .string(keepBoth)))
-        kept.fields = Fields.text(fields)
-        kept.fieldTimes[decisionField] = nil
-        kept.modifiedAt = time
-        return kept
-    }
-}
-
-private enum DeterministicName {
-    static func of(_ parts: [String]) -> String {
-        SHA256Digest.of(parts.map { "\($0.utf8.count):\($0)" }.joined()).hex.prefix(32).description
-    }
-}
-
 extension Store {
     /// What waits for a decision, in the order of the numbers.
     public func conflicts() throws -> [Conflict] {
         let all = try knownConflicts()
         // One of this device alone, and one that has come since, can speak of the same two works.
-        var seen = Set(all.filter(\.isKept).map(Pair.init))
+        var seen = Set(all.filter(\.isDecided).map(Pair.init))
         return try all.filter { try !seen.contains(Pair($0)) && pointless($0) == nil && seen.insert(Pair($0)).inserted }
     }
 
-    /// Whether somebody has decided to keep both of its works, in this record or in another one about them.
+    /// Whether somebody has decided about its works, in this record or in another one about them.
     func isDecided(_ conflict: Conflict) throws -> Bool {
-        try conflict.isKept || knownConflicts().contains { $0.isKept && Pair($0) == Pair(conflict) }
+        try conflict.isDecided || knownConflicts().contains { $0.isDecided && Pair($0) == Pair(conflict) }
     }
 
     /// The conflict of this number, also one that is decided or pointless.
@@ -142,8 +46,11 @@ extension Store {
         if known.record.isDeleted {
             shared.modifiedAt = timeAfter(known.record)
             try put(shared, replacing: known)
-        } else if conflict.isKept, Conflict.isUndecided(known.record) {
-            try put(Conflict.keptBoth(known.record, at: timeAfter(known.record)), replacing: known)
+        } else if conflict.isDecided, Conflict.isUndecided(known.record) {
+            let time = timeAfter(known.record)
+            try put(
+                conflict.fileDecision.map { try Conflict.decided(known.record, $0, at: time) }
+                    ?? Conflict.keptBoth(known.record, at: time), replacing: known)
         }
         try takeOut(local.change, local.record)
     }
@@ -222,6 +129,7 @@ extension Store {
     ) throws -> Bool {
         if sameBytes(existing, incoming) { return false }
         let place = try conflictPlace(kind, existing, incoming)
+        try reopenConflicts(of: incoming)
         if try hasConflict(kind: kind, existing, incoming, zone: place.zone) { return false }
         var record = Conflict.record(
             kind: kind, existing: existing, incoming: incoming, zone: place.zone, isLocalOnly: place.isLocalOnly,
@@ -233,6 +141,18 @@ extension Store {
         }
         try put(record, replacing: before)
         return true
+    }
+
+    /// A file that a decision had removed is here again: somebody has to decide anew. Must run inside `write`.
+    func reopenConflicts(of path: String) throws {
+        // Others are not asked for.
+        guard RecordFiles.formerPath(path) != nil else { return }
+        for conflict in try conflictsOfFiles() where sameBytes(conflict.incoming, path) {
+            guard let decision = conflict.fileDecision, decision.choice != .keepBoth,
+                let stored = try record(conflict.recordID)
+            else { continue }
+            try put(Conflict.reopened(stored.record, at: timeAfter(stored.record)), replacing: stored)
+        }
     }
 
     /// Conflicts of works that not everybody may see stay on this device; others find their own.
@@ -272,6 +192,12 @@ extension Store {
         try put(Conflict.keptBoth(stored.record, at: timeAfter(stored.record)), replacing: stored)
     }
 
+    /// Writes down what is decided about two files. Must run inside `batch`.
+    func note(_ decision: FileDecision, about conflict: Conflict) throws {
+        guard let stored = try record(conflict.recordID) else { return }
+        try put(Conflict.decided(stored.record, decision, at: timeAfter(stored.record)), replacing: stored)
+    }
+
     /// Where a publication gave way to another one, those that it had a conflict with now have one with the other. Must
     /// run inside `batch`.
     func passOnConflicts(of gone: String, to other: String) throws {
@@ -298,10 +224,8 @@ extension Store {
 
     private static let highestConflictNumber: Int64 = 1 << 40
 
-    /// Conflicts of two versions of a file, decided or not, with their paths.
-    func conflictsOfFiles() throws -> [(id: RecordID, paths: [String])] {
-        try knownConflicts().filter(\.isAboutAssets).map { ($0.recordID, [$0.existing, $0.incoming]) }
-    }
+    /// Conflicts of two versions of a file, decided or not.
+    func conflictsOfFiles() throws -> [Conflict] { try knownConflicts().filter(\.isAboutAssets) }
 
     /// Must run inside `write`.
     func noteConflicts(settledBy batch: Batch) throws {

@@ -74,7 +74,7 @@ extension Store {
         guard let conflict = try Conflict(record, number: 0, subject: { _, _ in "" }) else {
             return .namesNoWorks
         }
-        if !conflict.isKept, !Conflict.isUndecided(record) { return .decisionIsUnknown }
+        if !conflict.isDecided, !Conflict.isUndecided(record) { return .decisionIsUnknown }
         // What is held may bring a work with the next sync.
         let mayCome =
             try database.integer(

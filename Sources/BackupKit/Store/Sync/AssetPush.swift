@@ -28,13 +28,34 @@ extension Synchronizer {
         try returnLostAssets()
         if !damagedAssets.isEmpty { try store.write { for row in damagedAssets.values { try hold(row) } } }
         guard try store.pendingAssets(after: link.pushedThrough) > 0 else { return true }
+        let waiting = try waitingAssets()
+        let undecided = try undecidedPaths()
+        let later = waiting.filter { $0.asset == nil && undecided.contains(ByteName($0.path)) }
+        removalsWait = !later.isEmpty
+        return try send(waiting.filter { pending in !later.contains { sameBytes($0.path, pending.path) } })
+    }
+
+    /// Sends what a decision has removed, once the hub has the decision, and the records that do not link it any more: a
+    /// device that had heard of the removal alone would give the hub the file back. The result is that of `pushAssets`.
+    func pushRemovals() throws -> Bool {
+        guard removalsWait else { return true }
+        let isAlone = try send(waitingAssets().filter { $0.asset == nil })
+        removalsWait = !isAlone
+        return isAlone
+    }
+
+    private func waitingAssets() throws -> [Store.PendingAsset] {
+        var broken: [DamagedRow] = []
+        let waiting = try store.pendingAssets { broken.append($0) }
+        if !broken.isEmpty { try store.write { for row in broken { try hold(row) } } }
+        return waiting
+    }
+
+    private func send(_ waiting: [Store.PendingAsset]) throws -> Bool {
         var isAlone = true
         var ready: [Store.PendingAsset] = []
         var open = try OpenZones(store)
         var links = LivingLinks(store)
-        var broken: [DamagedRow] = []
-        let waiting = try store.pendingAssets { broken.append($0) }
-        if !broken.isEmpty { try store.write { for row in broken { try hold(row) } } }
         for pending in waiting {
             if try open.covers(pending.path) {
                 let id = RecordID(zone: Store.assetZone, name: pending.path)

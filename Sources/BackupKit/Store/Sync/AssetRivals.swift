@@ -57,7 +57,9 @@ extension Synchronizer {
         var asked: [ByteName: (mine: Asset, base: String?, isAwaited: Bool)] = [:]
         // Files that the hub does not know, and the records of other devices that name their paths.
         var unknown: [ByteName: [Record]] = [:]
-        for (path, linking) in try namedPaths(in: incoming) where damagedAssets[path] == nil {
+        let undecided = try undecidedPaths()
+        for (path, linking) in try namedPaths(in: incoming)
+        where damagedAssets[path] == nil && !undecided.contains(path) {
             let known = try store.hubAsset(path.text)
             guard let own = try store.ifSound({ try store.asset(path.text) }), let mine = own ?? known?.awaited else {
                 continue

@@ -39,7 +39,12 @@ extension Synchronizer {
         var links = LivingLinks(store)
         var remembered = RememberedLinks(store)
         var unsent = UnsentLinks(store)
+        let undecided = try undecidedPaths()
         for wanted in try store.wantedAssets() {
+            if undecided.contains(ByteName(wanted.path)) {
+                filesWait = true
+                continue
+            }
             let id = RecordID(zone: Store.assetZone, name: wanted.path)
             do {
                 if let row = damagedAssets[ByteName(wanted.path)] { throw row }
@@ -80,7 +85,7 @@ extension Synchronizer {
 
     /// The hub's bytes in a file of ours; nil when it does not have them. Where they are others the hub forgets them, so
     /// that it gets them again from a device that has the file.
-    private func stage(_ digest: SHA256Digest, _ size: Int64, in folder: String) throws -> String? {
+    func stage(_ digest: SHA256Digest, _ size: Int64, in folder: String) throws -> String? {
         do { return try receive(digest, size, in: folder) } catch let error as BackupError
             where error.code == .incomplete
         {
@@ -202,7 +207,7 @@ extension Synchronizer {
 
     /// A file that has come may not be able to lie beside those that are here. The rename is this device's own change. Must
     /// run inside `batch`.
-    private func keepApart(_ asset: Asset) throws {
+    func keepApart(_ asset: Asset) throws {
         if (try? assetNames?.insert(asset.path)) != nil { return }
         let (names, moving) = try store.namesApart()
         assetNames = names

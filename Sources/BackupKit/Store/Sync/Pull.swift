@@ -225,6 +225,9 @@ extension Synchronizer {
         {
             merged = record
         }
+        if try Conflict.isContested(local, record, base: base?.fields) {
+            merged = try Conflict.contested(merged, at: store.timeAfter(merged, local, record))
+        }
         try putAside(local, row, record, mergedTo: merged, base: base)
         nameOutlived(local, record, mergedTo: merged)
         let isClean = merged.isSame(as: incoming.record.withoutRemains())

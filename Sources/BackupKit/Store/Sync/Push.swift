@@ -207,7 +207,14 @@ extension Synchronizer {
     private func passOver(through last: Int64, _ isAll: Bool) throws {
         guard last > link.pushedThrough else { return }
         link.pushedThrough = last
-        try store.write { try store.setHubLink(link) }
+        try store.write { try setMark() }
+    }
+
+    /// Writes how far the hub has what was changed here; removals that go last still count as a change. Must
+    /// run inside `write`.
+    private func setMark() throws {
+        if removalsWait { _ = store.nextChange() }
+        try store.setHubLink(link)
     }
 
     private static let markClean = Query(
@@ -230,7 +237,7 @@ extension Synchronizer {
                 try release(row.id)
                 if row.isShare { try retryZone(row.id.zone) }
             }
-            try store.setHubLink(link)
+            try setMark()
         }
         result.pushed += rows.count
     }

@@ -95,6 +95,10 @@ public final class Synchronizer {
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
     var hasReturnedAssets = false
+    /// Whether a decision has removed files here, and the hub has not heard of it.
+    var removalsWait = false
+    /// Whether files were not fetched, for the hub had not heard of a decision about them.
+    var filesWait = false
     /// Attachments whose rows are not what the store has written: they neither go nor are replaced.
     var damagedAssets: [ByteName: DamagedRow] = [:]
     /// Read when the first new file comes.
@@ -156,6 +160,7 @@ public final class Synchronizer {
 
     private func converse() throws {
         var unknownTokens = 0
+        var hasWaited = false
         for _ in 0..<Self.roundsMax {
             do {
                 try confirmHistory()
@@ -164,11 +169,15 @@ public final class Synchronizer {
                 try carryEdits()
                 try joinEvents()
                 try carryOverruled()
+                try settleContested()
                 try fetchAssets()
                 let alone = try pushShares()
                 // No record goes before the files that it links: that tells other devices which file a link means.
                 guard try pushAssets() else { continue }
-                if try push() && alone { return }
+                guard try push() && alone else { continue }
+                guard try pushRemovals() else { continue }
+                if !filesWait || hasWaited { return }
+                (filesWait, hasWaited) = (false, true)
             } catch HubError.tokenUnknown {
                 unknownTokens += 1
                 // After a fresh start the hub has itself given every token that it is asked about.

@@ -1,0 +1,109 @@
+/// What somebody decided about two versions of a file, with all that it takes to carry it out on a device where another
+/// decision was carried out before: which bytes were under which of the two paths, and what linked which.
+struct FileDecision: Equatable {
+    enum Choice: String {
+        case keepBoth = "keep-both"
+        case keepExisting = "keep-existing"
+        case keepIncoming = "keep-incoming"
+    }
+
+    /// A side of the conflict as it was when somebody decided.
+    struct Version: Equatable {
+        let size: Int64
+        let digest: SHA256Digest
+        let modifiedNanoseconds: Int64
+        /// Local ids of the records that linked it.
+        let owners: [String]
+
+        func asset(at path: String) -> Asset {
+            Asset(path: path, size: size, digest: digest, modifiedNanoseconds: modifiedNanoseconds)
+        }
+    }
+
+    let choice: Choice
+    let existing: Version
+    let incoming: Version
+    /// Of two decisions for the same the later one is another one, for a merge that compares with what was before.
+    let decidedAt: Timestamp
+
+    /// Whether both leave the same files; who linked them may be known differently.
+    func agrees(with other: FileDecision) -> Bool {
+        choice == other.choice && existing.digest == other.existing.digest && incoming.digest == other.incoming.digest
+    }
+
+    /// The files that the decision leaves under the paths of the existing and of the incoming one.
+    func files(at paths: [String]) -> [(path: String, file: Asset?)] {
+        guard paths.count == 2 else { return [] }
+        return switch choice {
+        case .keepBoth: [(paths[0], existing.asset(at: paths[0])), (paths[1], incoming.asset(at: paths[1]))]
+        case .keepExisting: [(paths[0], existing.asset(at: paths[0])), (paths[1], nil)]
+        case .keepIncoming: [(paths[0], incoming.asset(at: paths[0])), (paths[1], nil)]
+        }
+    }
+
+    /// The fields of a record whose links are not those that the decision leaves, with these. `isTaken`: another decision
+    /// has put the incoming file into the place of the existing one, so a link that came since means it there.
+    func relinking(_ record: Record, at paths: [String], isTaken: Bool = false) throws -> [Field]? {
+        let links = Set(try Store.links(of: record).map { ByteName($0) })
+        let (first, second) = (ByteName(paths[0]), ByteName(paths[1]))
+        let fields = try Fields.parse(record.fields)
+        func moving(_ old: ByteName, to new: ByteName) -> [Field]? {
+            RecordFiles.following([old: new.text], in: fields, type: record.type)
+        }
+        guard choice == .keepBoth else { return links.contains(second) ? moving(second, to: first) : nil }
+        guard links.contains(first), !links.contains(second) else { return nil }
+        func owns(_ version: Version) -> Bool { version.owners.contains { sameBytes($0, record.localID) } }
+        switch (owns(existing), owns(incoming)) {
+        case (true, false): return nil
+        case (false, true): return moving(first, to: second)
+        case (false, false): return isTaken ? moving(first, to: second) : nil
+        case (true, true):
+            // An event has one file of a kind.
+            guard record.type == RecordType.publication else { return nil }
+            return RecordFiles.linking(links.map(\.text) + [second.text], in: fields)
+        }
+    }
+}
+
+extension FileDecision {
+    /// Nil for what is no decision about two files.
+    init?(_ text: String) {
+        guard let json = try? JSON(parsing: text), let choice = json["choice"]?.string.flatMap(Choice.init),
+            let existing = json["existing"].flatMap(Version.init),
+            let incoming = json["incoming"].flatMap(Version.init),
+            let time = json["decided_at"]?.integer
+        else { return nil }
+        (self.choice, self.existing, self.incoming) = (choice, existing, incoming)
+        decidedAt = Timestamp(milliseconds: time)
+    }
+
+    var json: JSON {
+        [
+            "choice": .string(choice.rawValue), "decided_at": JSON(decidedAt.milliseconds), "existing": existing.json,
+            "incoming": incoming.json,
+        ]
+    }
+}
+
+extension FileDecision.Version {
+    init(_ asset: Asset, owners: [String]) {
+        self.init(
+            size: asset.size, digest: asset.digest, modifiedNanoseconds: asset.modifiedNanoseconds, owners: owners)
+    }
+
+    fileprivate init?(_ json: JSON) {
+        guard let size = json["size"]?.integer, size >= 0,
+            let digest = json["sha256"]?.string.flatMap({ SHA256Digest(hex: $0) }),
+            let modified = json["modified_ns"]?.integer, let owners = json["owners"]?.array
+        else { return nil }
+        self.init(
+            size: size, digest: digest, modifiedNanoseconds: modified, owners: owners.compactMap(\.string))
+    }
+
+    fileprivate var json: JSON {
+        [
+            "modified_ns": JSON(modifiedNanoseconds), "owners": .array(owners.map { .string($0) }),
+            "sha256": .string(digest.hex), "size": JSON(size),
+        ]
+    }
+}
