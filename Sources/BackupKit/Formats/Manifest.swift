@@ -28,6 +28,8 @@ public struct Manifest: Sendable, Equatable {
     public static let fileName = "manifest.json"
     public static let format = "backup-tool-library"
     public static let version: Int64 = 1
+    /// What counts deleted records; all other counts are called after their kinds.
+    static let tombstones = "tombstones"
 
     public var exportID: String
     public var createdAt: Timestamp
@@ -163,15 +165,34 @@ public struct Manifest: Sendable, Equatable {
             exportID: try text("exportId"), createdAt: createdAt, tool: try text("tool"),
             storeID: try text("storeId"), schemaVersion: schemaVersion,
             kinds: Set((facts["kinds"]?.array ?? []).compactMap { $0.string.flatMap(Kind.init(rawValue:)) }),
-            counts: Dictionary(
-                (facts["counts"]?.members ?? []).compactMap { member in
-                    member.value.integer.flatMap { Int(exactly: $0) }.map { (member.key, $0) }
-                }, uniquingKeysWith: { first, _ in first }),
+            counts: try Self.counts(facts["counts"]),
             contentDigest: digest,
             omitted: (facts["omitted"]?.array ?? []).compactMap { entry in
                 guard let path = entry["path"]?.string, let reason = entry["reason"]?.string else { return nil }
                 return Omission(path: path, reason: reason)
             }, files: files, elsewhere: elsewhere)
+    }
+
+    /// How much there should be of everything but settings, which not every export has.
+    private static func counts(_ value: JSON?) throws -> [String: Int] {
+        guard let members = value?.members else { throw BackupError(.damaged, "has no 'counts'") }
+        let needed = Set(Kind.allCases.map(\.rawValue) + [tombstones]).subtracting([Kind.settings.rawValue])
+        var counts: [String: Int] = [:]
+        for member in members {
+            guard needed.contains(member.key) || member.key == Kind.settings.rawValue else {
+                throw BackupError(.damaged, "'counts' counts something unknown: '\(printable(member.key))'")
+            }
+            guard let count = member.value.integer.flatMap({ Int(exactly: $0) }), count >= 0 else {
+                throw BackupError(.damaged, "'counts' has no usable number of \(member.key)")
+            }
+            guard counts.updateValue(count, forKey: member.key) == nil else {
+                throw BackupError(.damaged, "'counts' counts \(member.key) twice")
+            }
+        }
+        if let name = needed.subtracting(counts.keys).min() {
+            throw BackupError(.damaged, "'counts' does not count \(name)")
+        }
+        return counts
     }
 
     private static func files(_ object: UnsafeRawBufferPointer) throws -> [String: FileFacts] {

@@ -1,51 +1,22 @@
 import Synchronization
 
-/// The full check: every byte is hashed, and what has a format is parsed, in one pass over the carrier.
+/// What is wrong with a backup. `verify`, a drill and whoever restores it judge it alike: in one pass over the carrier
+/// every byte is hashed, and what has a format is parsed.
 enum ContentCheck {
     static func run(_ layout: OpenedLayout, _ limits: ReadLimits, _ progress: Progress) throws -> [Finding] {
-        let tally = CarrierCheck.Tally(expected: layout.expected, progress: progress)
-        let state = Mutex((findings: [Finding](), counts: Counts(), folds: [String: String]()))
-        let isImbib = layout.isImbib
+        let contents = ContentTally(layout, limits, progress)
         let carrier: [Finding]
         do {
             carrier = try layout.reader.visit { entry, bytes in
-                let role = layout.role(of: entry.path)
-                let hasher = SHA256Hasher()
-                var fold = XORFold()
-                var parser = FormatParser(role: role, path: entry.path, lineLimit: limits.lineBytes)
-                do {
-                    try UnreadableEntry.guarding(bytes) { chunk in
-                        hasher.update(chunk)
-                        if isImbib { fold.update(chunk) }
-                        parser.feed(chunk)
-                    }
-                    tally.seen(entry, hasher.finish())
-                } catch let error as UnreadableEntry {
-                    tally.damaged(entry, error)
-                }
-                parser.finish()
-                state.withLock { state in
-                    state.findings += parser.findings
-                    state.counts.add(parser.counts)
-                    if role == .attachment { state.counts.attachments += 1 }
-                    if isImbib { state.folds[entry.path] = fold.hex }
+                do { _ = try contents.read(entry, bytes) } catch let error as UnreadableEntry {
+                    contents.damaged(entry, error)
                 }
             }
         } catch let error as BackupError where error.code == .damaged || error.code == .refused {
             let code: Finding.Code = error.code == .refused ? .entryRefused : .archiveDamaged
             return [Finding(code, .damage, error.subject ?? "", error.message, remedy: error.remedy)]
         }
-        return state.withLock { state in
-            var findings = carrier + state.findings.sorted { ($0.subject, $0.message) < ($1.subject, $1.message) }
-            switch layout.manifest {
-            case .own(let manifest): findings += tally.finish() + state.counts.compare(with: manifest)
-            case .imbib(let manifest):
-                findings += [weakness(layout)] + compare(manifest, state.folds, layout)
-                findings += state.counts.compare(with: manifest)
-            case .none: findings += layout.expected.isEmpty ? [] : tally.finish()
-            }
-            return findings
-        }
+        return carrier + (layout.isImbib ? [weakness(layout)] : []) + contents.judge()
     }
 
     static func weakness(_ layout: OpenedLayout) -> Finding {
@@ -56,9 +27,13 @@ enum ContentCheck {
             remedy: "restore this backup and export it again to have SHA-256 checksums")
     }
 
-    static func compare(_ manifest: ImbibManifest, _ folds: [String: String], _ layout: OpenedLayout) -> [Finding] {
+    fileprivate static func compare(
+        _ manifest: ImbibManifest, _ folds: [String: String], unreadable: Set<String>, _ layout: OpenedLayout
+    ) -> [Finding] {
         var findings: [Finding] = []
         for (path, sum) in manifest.checksums.sorted(by: { $0.key < $1.key }) {
+            // What is wrong with it was said.
+            if unreadable.contains(layout.prefix + path) { continue }
             guard let found = folds[layout.prefix + path] else {
                 findings.append(
                     Finding(.entryMissing, .damage, layout.prefix + path, "is in the manifest and not here"))
@@ -79,12 +54,85 @@ enum ContentCheck {
     }
 }
 
+/// What a pass over the entries of a backup has seen; several threads report to it.
+final class ContentTally: Sendable {
+    private struct State {
+        var findings: [Finding] = []
+        var counts = Counts()
+        var folds: [String: String] = [:]
+        var unreadable: [String: Finding] = [:]
+    }
+
+    private let layout: OpenedLayout
+    private let limits: ReadLimits
+    private let tally: CarrierCheck.Tally
+    private let state = Mutex(State())
+
+    init(_ layout: OpenedLayout, _ limits: ReadLimits, _ progress: Progress) {
+        (self.layout, self.limits) = (layout, limits)
+        tally = CarrierCheck.Tally(expected: layout.expected, progress: progress)
+    }
+
+    /// Reads an entry, which `write` may keep. Throws `UnreadableEntry` where its bytes cannot be had.
+    func read(
+        _ entry: EntryInfo, _ bytes: any EntryBytes, write: (UnsafeRawBufferPointer) throws -> Void = { _ in }
+    ) throws -> SHA256Digest {
+        let role = layout.role(of: entry.path)
+        let hasher = SHA256Hasher()
+        var fold = layout.isImbib ? XORFold() : nil
+        var parser = FormatParser(role: role, path: entry.path, lineLimit: limits.lineBytes)
+        // Also where the end of the entry cannot be read: what was there of it counts.
+        defer {
+            parser.finish()
+            state.withLock { state in
+                state.findings += parser.findings
+                state.counts.add(parser.counts)
+                if role == .attachment { state.counts.attachments += 1 }
+            }
+        }
+        try UnreadableEntry.guarding(bytes) { chunk in
+            hasher.update(chunk)
+            fold?.update(chunk)
+            parser.feed(chunk)
+            try write(chunk)
+        }
+        let digest = hasher.finish()
+        tally.seen(entry, digest)
+        if let fold { state.withLock { $0.folds[entry.path] = fold.hex } }
+        return digest
+    }
+
+    func damaged(_ entry: EntryInfo, _ error: UnreadableEntry) {
+        tally.damaged(entry, error)
+        state.withLock { $0.unreadable[entry.path] = error.finding(entry) }
+    }
+
+    /// Everything that is wrong, now that all entries were read.
+    func judge() -> [Finding] {
+        state.withLock { state in
+            let formats = state.findings.sorted { ($0.subject, $0.message) < ($1.subject, $1.message) }
+            let unreadable = state.unreadable.values.sorted { $0.subject < $1.subject }
+            switch layout.manifest {
+            case .own(let manifest):
+                return formats + tally.finish() + state.counts.compare(with: manifest)
+            case .imbib(let manifest):
+                return formats + unreadable
+                    + ContentCheck.compare(manifest, state.folds, unreadable: Set(state.unreadable.keys), layout)
+                    + state.counts.compare(with: manifest)
+            case .none: return formats + (layout.expected.isEmpty ? unreadable : tally.finish())
+            }
+        }
+    }
+}
+
 /// How many things of each kind the files hold.
 struct Counts: Sendable {
     var records: [Kind: Int] = [:]
     var tombstones = 0
     var attachments = 0
     var hasRecords = false
+    var settings = 0
+    var hasSettings = false
     var entries = 0
     var notes = 0
     var events = 0
@@ -94,6 +142,8 @@ struct Counts: Sendable {
         tombstones += other.tombstones
         attachments += other.attachments
         hasRecords = hasRecords || other.hasRecords
+        settings += other.settings
+        hasSettings = hasSettings || other.hasSettings
         entries += other.entries
         notes += other.notes
         events += other.events
@@ -114,20 +164,30 @@ struct Counts: Sendable {
         return findings
     }
 
+    /// What an export of ours counts, and what its files hold. Files are counted in the manifest's own list: each one that
+    /// is missing is named for itself.
     func compare(with manifest: Manifest) -> [Finding] {
         var findings: [Finding] = []
-        func check(_ what: String, _ file: String, _ found: Int) {
-            guard let wanted = manifest.counts[what], wanted != found else { return }
+        func check(_ what: String, _ file: String, _ found: Int, orOf older: Int? = nil) {
+            guard let wanted = manifest.counts[what], wanted != found, wanted != older else { return }
             findings.append(
                 Finding(.countMismatch, .damage, file, "holds \(found) \(what) instead of \(wanted)"))
         }
-        if hasRecords {
+        // One that the manifest lists and that is not here was named.
+        if hasRecords || manifest.files[Layout.records] == nil {
             for kind in [Kind.publications, .notes, .events, .records] {
                 check(kind.rawValue, Layout.records, records[kind] ?? 0)
             }
-            check("tombstones", Layout.records, tombstones)
+            check(Manifest.tombstones, Layout.records, tombstones)
         }
-        check("attachments", Manifest.fileName, attachments)
+        if hasSettings || manifest.files[Layout.settings] == nil {
+            check(Kind.settings.rawValue, Layout.settings, settings)
+        }
+        // Version 0.1.0 left out those in quarantine.
+        check(
+            Kind.attachments.rawValue, Manifest.fileName,
+            manifest.files.keys.count { Layout.role(ofExported: $0) == .attachment },
+            orOf: manifest.files.keys.count { path in Layout.attachmentFolders.contains(where: path.hasPrefix) })
         return findings
     }
 }
@@ -187,17 +247,18 @@ struct FormatParser {
     /// Looks at every byte and builds nothing, however the document is nested.
     private mutating func checkDocument() throws {
         let isNotes = role == .notes
-        counts.notes = try document.withUnsafeBytes { bytes in
+        let count = try document.withUnsafeBytes { bytes in
             var count = 0
             var scanner = JSONScanner(bytes)
             if isNotes {
                 try scanner.forEachElement { _, _ in count += 1 }
             } else {
-                try scanner.forEachMember { _, _, _ in }
+                try scanner.forEachMember { _, _, _ in count += 1 }
             }
             try scanner.expectEnd()
             return count
         }
+        if isNotes { counts.notes = count } else { (counts.settings, counts.hasSettings) = (count, true) }
     }
 
     private mutating func malformed(_ message: String, line: Int? = nil) {

@@ -111,7 +111,7 @@ public enum Exporter {
     static func manifest(_ layout: StoreLayout, _ files: [String: FileFacts]) throws -> Manifest {
         let store = layout.store
         let result = layout.result
-        var counts = ["tombstones": result.tombstones]
+        var counts = [Manifest.tombstones: result.tombstones]
         for kind in Kind.allCases where kind != .attachments && kind != .settings {
             counts[kind.rawValue] = result.records[kind] ?? 0
         }

@@ -47,7 +47,7 @@ enum FileMending {
     ) throws -> [SHA256Digest: String] {
         if Store.isStore(path) { return try copies(of: digests, from: try Store(path, .read), in: folder) }
         let layout = try OpenedLayout.open(path, limits: limits)
-        let staged = try Staging.extract(layout, into: folder) { entry in
+        let staged = try Staging.extract(layout, into: folder, limits) { entry in
             guard layout.role(of: entry.path) == .attachment else { return false }
             return layout.expected[entry.path].map { digests.contains($0.digest) } ?? true
         }

@@ -1,35 +1,16 @@
-/// What is wrong with a backup whose files lie in a folder.
+/// What is wrong with a backup that is to be restored: all that `verify` says of it, but for notes on what is kept as it
+/// was written, and more publications than imbib has counted.
 extension Restorer {
-    static func judge(
-        _ layout: OpenedLayout, _ staged: Staging.Result, in folder: String
-    ) throws -> [Finding] {
-        var findings = staged.findings
-        if case .imbib(let manifest) = layout.manifest {
-            return try findings
-                + ContentCheck.compare(manifest, staged.folds, layout).filter { !staged.damaged.contains($0.subject) }
-                + losses(manifest, layout, in: folder)
-        }
-        guard !layout.expected.isEmpty else { return findings }
-        let tally = CarrierCheck.Tally(expected: layout.expected, progress: .none)
-        for entry in layout.entries where !staged.damaged.contains(entry.path) {
-            tally.seen(entry, staged.files[entry.path]?.digest)
-        }
-        findings += tally.finish().filter { !staged.damaged.contains($0.subject) }
-        return findings
+    static func judge(_ layout: OpenedLayout, _ staged: Staging.Result, _ kinds: Set<Kind>) -> [Finding] {
+        (layout.findings + layout.gaps(kinds)
+            + staged.findings.filter { finding in
+                finding.severity == .damage || finding.severity == .warning && finding.code != .countMismatch
+            }).withoutRepeats
     }
+}
 
-    /// The manifest of imbib counts, and its sums say nothing of an entry that is gone.
-    private static func losses(_ manifest: ImbibManifest, _ layout: OpenedLayout, in folder: String) throws -> [Finding]
-    {
-        var counts = Counts()
-        let file = "\(folder)/\(layout.prefix)\(Layout.bibliography)"
-        if try FileStatus.ofName(file)?.isRegular == true {
-            var reader = BibReader()
-            let count = { (block: BibBlock) in if block.kind == .entry { counts.entries += 1 } }
-            try FileHandle.openText(file).forEachChunk { reader.feed($0, emit: count) }
-            reader.finish(emit: count)
-        }
-        counts.attachments = layout.entries.count { layout.role(of: $0.path) == .attachment }
-        return counts.compare(with: manifest).filter { $0.severity == .damage }
-    }
+extension Finding {
+    /// Whether the file that it names is not what it was. A file that holds less than was counted is not sound, and what it
+    /// holds is all there is of it; single lines are judged where they are read.
+    var isOfBytes: Bool { severity == .damage && code != .countMismatch }
 }

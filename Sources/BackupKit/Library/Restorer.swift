@@ -100,13 +100,10 @@ public enum Restorer {
             throw refusal
         }
         let wantsAssets = options.kinds.contains(.attachments) && !options.dryRun
-        let staged = try Staging.extract(
-            layout, into: folder, progress: options.progress, folding: layout.isImbib
-        ) { entry in
+        let staged = try Staging.extract(layout, into: folder, options.limits, progress: options.progress) { entry in
             layout.role(of: entry.path) != .attachment || wantsAssets
         }
-        let findings = try (layout.findings + layout.gaps(options.kinds) + judge(layout, staged, in: folder))
-            .withoutRepeats
+        let findings = judge(layout, staged, options.kinds)
         let damage = findings.filter { $0.severity == .damage }
         if !damage.isEmpty, !options.allowDamage {
             let more = damage.count > 1 ? " (and \(damage.count - 1) more)" : ""
@@ -140,7 +137,7 @@ public enum Restorer {
         intake.schema = options.schema
         intake.isFromImbib = prepared.layout.isImbib
         for finding in prepared.findings { intake.note(finding) }
-        let unsound = Set(prepared.findings.filter { $0.severity == .damage }.map(\.subject))
+        let unsound = Set(prepared.findings.filter(\.isOfBytes).map(\.subject))
         var wanted = WantedFiles(options)
         let replaced = prepared.replacedKinds(options, intake)
         // Before places are planned: what goes leaves its name to others.
@@ -289,10 +286,8 @@ public enum Restorer {
         try Replacing(sources: [VaultAddress(path)?.path ?? path], isKept: layout.holds)
             .check(target, replace: replace)
         return try AtomicFile.writeDirectory(target, replace: replace) { folder in
-            let staged = try Staging.extract(
-                layout, into: folder, progress: options.progress, folding: layout.isImbib)
-            let gaps = layout.gaps(Set(Kind.allCases))
-            var findings = try (layout.findings + gaps + judge(layout, staged, in: folder)).withoutRepeats
+            let staged = try Staging.extract(layout, into: folder, options.limits, progress: options.progress)
+            var findings = judge(layout, staged, Set(Kind.allCases))
             if case .none = layout.manifest, findings.isEmpty { findings = [OpenedLayout.withoutManifest(path)] }
             let damage = findings.filter { $0.severity == .damage }
             if let first = damage.first, !options.allowDamage {
@@ -304,7 +299,7 @@ public enum Restorer {
             }
             var files = staged.files
             // What is not sound is not restored; 'show' still gives its bytes.
-            for path in Set(damage.map(\.subject)) where files.removeValue(forKey: path) != nil {
+            for path in Set(damage.filter(\.isOfBytes).map(\.subject)) where files.removeValue(forKey: path) != nil {
                 try Directory.removeTree("\(folder)/\(path)")
             }
             return (files.count, files.values.reduce(0) { $0 + $1.size }, findings)

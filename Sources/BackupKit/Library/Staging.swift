@@ -8,64 +8,40 @@ enum Staging {
         var files: [String: FileFacts] = [:]
         /// Seconds since 1970.
         var modified: [String: Int64] = [:]
+        /// What the carrier itself is found to be, and what its contents are.
         var findings: [Finding] = []
-        /// imbib's checksums, where they were asked for.
-        var folds: [String: String] = [:]
-        /// Entries whose bytes could not be read whole; they were not written.
-        var damaged: Set<String> = []
     }
 
-    /// Every entry is hashed; those that `keep` names are written, too.
+    /// Every entry is judged; those that `keep` names are written, too, as far as their bytes could be read whole.
     static func extract(
-        _ layout: OpenedLayout, into folder: String, progress: Progress = .none, folding: Bool = false,
+        _ layout: OpenedLayout, into folder: String, _ limits: ReadLimits, progress: Progress = .none,
         keep: @escaping @Sendable (EntryInfo) -> Bool = { _ in true }
     ) throws -> Result {
         let root = try RootDirectory(folder)
+        let contents = ContentTally(layout, limits, .none)
         let state = Mutex((result: Result(), bytes: Int64(0)))
         let findings = try layout.reader.visit { entry, bytes in
             guard !layout.isClutter(entry.path) else { return }
             do {
-                var digests = Digests(folding: folding)
                 let file = try keep(entry) ? root.create(entry.path) : nil
-                try pass(bytes, to: file, &digests)
+                let digest = try contents.read(entry, bytes) { try file?.write($0) }
                 try file?.setModified(seconds: entry.modified)
                 try file?.sync()
-                let digest = digests.sha256.finish()
-                let fold = digests.fold?.hex
                 let done = state.withLock { state in
                     state.result.files[entry.path] = FileFacts(size: entry.size, digest: digest)
                     state.result.modified[entry.path] = entry.modified
-                    state.result.folds[entry.path] = fold
                     state.bytes += entry.size
                     return state.bytes
                 }
                 progress.report(ProgressEvent("extracting", done: UInt64(done), item: entry.path))
             } catch let problem as UnreadableEntry {
                 unlink("\(folder)/\(entry.path)")
-                state.withLock { state in
-                    state.result.damaged.insert(entry.path)
-                    state.result.findings.append(problem.finding(entry))
-                }
+                contents.damaged(entry, problem)
             }
         }
         return state.withLock { state in
-            state.result.findings += findings
+            state.result.findings = findings + contents.judge()
             return state.result
-        }
-    }
-
-    private struct Digests {
-        let sha256 = SHA256Hasher()
-        var fold: XORFold?
-
-        init(folding: Bool) { fold = folding ? XORFold() : nil }
-    }
-
-    private static func pass(_ bytes: any EntryBytes, to file: FileHandle?, _ digests: inout Digests) throws {
-        try UnreadableEntry.guarding(bytes) { chunk in
-            digests.sha256.update(chunk)
-            digests.fold?.update(chunk)
-            try file?.write(chunk)
         }
     }
 }
