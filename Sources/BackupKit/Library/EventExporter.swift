@@ -41,8 +41,9 @@ public enum EventExporter {
     public static func write(_ store: Store, toFolder path: String, _ options: EventExportOptions) throws
         -> EventExportResult
     {
-        try Replacing(by: store).check(path, replace: options.replace)
-        return try AtomicFile.writeDirectory(path, replace: options.replace) { folder in
+        let place = try OutputPlace.behindLinks(path)
+        try Replacing(by: store).check(place, replace: options.replace)
+        return try AtomicFile.writeDirectory(place, replace: options.replace) { folder in
             try store.read {
                 let days = try EventDays(store, options)
                 let sink = DayFolder(try RootDirectory(folder))
@@ -58,8 +59,9 @@ public enum EventExporter {
     public static func write(_ store: Store, toFile path: String, _ options: EventExportOptions) throws
         -> EventExportResult
     {
-        try Replacing(by: store).check(path, replace: options.replace)
-        return try AtomicFile.write(path, replace: options.replace) { try write(store, to: $0, options) }
+        let place = try OutputPlace.behindLinks(path)
+        try Replacing(by: store).check(place, replace: options.replace)
+        return try AtomicFile.write(place, replace: options.replace) { try write(store, to: $0, options) }
     }
 
     /// All lines one after the other, for a pipe.

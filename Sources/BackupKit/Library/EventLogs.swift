@@ -58,13 +58,14 @@ extension Importer {
         in path: String, of paths: [String], _ options: ImportOptions, replace: Bool,
         _ body: (ImportOptions) throws -> Result
     ) throws -> Result {
+        let place = try OutputPlace.behindLinks(path)
         if replace {
             let logs = try paths.flatMap { try sources(of: $0, limits: options.limits) }.compactMap { source in
                 if case .events(let log) = source { log } else { nil }
             }
-            try Replacing.check(rejected: path, from: logs, lineBytes: options.limits.lineBytes)
+            try Replacing.check(rejected: place, from: logs, lineBytes: options.limits.lineBytes)
         }
-        return try AtomicFile.write(path, replace: replace) { file in
+        return try AtomicFile.write(place, replace: replace) { file in
             var options = options
             options.rejected = file
             return try body(options)

@@ -8,7 +8,8 @@ public enum Exporter {
         switch options.form {
         case .layout(let chosen), .imbib(let chosen): format = chosen
         }
-        if path != "-" { try Replacing(by: store).check(path, replace: options.replace) }
+        let place = try path == "-" ? path : OutputPlace.behindLinks(path)
+        if path != "-" { try Replacing(by: store).check(place, replace: options.replace) }
         var result = ExportResult()
         if path == "-" {
             guard format != .directory else {
@@ -23,13 +24,13 @@ public enum Exporter {
                 throw error.asFailure
             }
         } else if format == .directory {
-            result = try AtomicFile.writeDirectory(path, replace: options.replace) { temporary in
+            result = try AtomicFile.writeDirectory(place, replace: options.replace) { temporary in
                 let written = try write(store, options, into: DirectoryWriter(try RootDirectory(temporary)))
                 if options.verify { try readBack(try DirectoryReader(temporary), written.files, options) }
                 return written.result
             }
         } else {
-            result = try AtomicFile.write(path, replace: options.replace) { file in
+            result = try AtomicFile.write(place, replace: options.replace) { file in
                 var written = try write(store, options, into: try archive(format, file, options))
                 if options.verify { try readBack(try ArchiveReader(file: file), written.files, options) }
                 written.result.bytes = try file.status().size
@@ -43,8 +44,9 @@ public enum Exporter {
     /// What an export would do: all of it but the writing, so that it leaves out what the export would leave out.
     public static func rehearse(_ store: Store, to path: String, _ options: ExportOptions) throws -> ExportResult {
         if path != "-" {
-            try Replacing(by: store).check(path, replace: options.replace)
-            try Directory.checkCanCreate(path)
+            let place = try OutputPlace.behindLinks(path)
+            try Replacing(by: store).check(place, replace: options.replace)
+            try Directory.checkCanCreate(place)
         }
         var result = try write(store, options, into: NoCarrier()).result
         result.path = path

@@ -283,9 +283,10 @@ public enum Restorer {
     {
         let layout = try OpenedLayout.open(path, limits: options.limits)
         if layout.isVault { throw layout.noLibrary(at: path) }
+        let place = try OutputPlace.behindLinks(target)
         try Replacing(sources: [VaultAddress(path)?.path ?? path], isKept: layout.holds)
-            .check(target, replace: replace)
-        return try AtomicFile.writeDirectory(target, replace: replace) { folder in
+            .check(place, replace: replace)
+        return try AtomicFile.writeDirectory(place, replace: replace) { folder in
             let staged = try Staging.extract(layout, into: folder, options.limits, progress: options.progress)
             var findings = judge(layout, staged, Set(Kind.allCases))
             if case .none = layout.manifest, findings.isEmpty { findings = [OpenedLayout.withoutManifest(path)] }

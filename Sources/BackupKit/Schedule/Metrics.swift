@@ -52,7 +52,7 @@ public enum Metrics {
     /// The collector may look at any moment, so the file is there whole or not at all, and for everybody to read.
     public static func write(_ states: [(profile: String?, state: RunState)], to path: String) throws {
         try checkPlace(path)
-        try AtomicFile.write(path, replace: true) { file in
+        try AtomicFile.write(OutputPlace.behindLinks(path), replace: true) { file in
             try file.write(text(states))
             // Whatever the umask: the collector is another account.
             guard fchmod(file.descriptor, 0o644) == 0 else {

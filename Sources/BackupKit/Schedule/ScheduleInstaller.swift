@@ -126,7 +126,8 @@ public enum ScheduleInstaller {
                 }
             } else if let bytes = change.bytes {
                 try Directory.createAll(parent(of: change.place), mode: 0o755)
-                try AtomicFile.write(change.place, replace: true, mode: 0o644) { file in
+                let place = try OutputPlace.behindLinks(change.place)
+                try AtomicFile.write(place, replace: true, mode: 0o644) { file in
                     try bytes.withUnsafeBytes { try file.write($0) }
                 }
             } else {

@@ -32,7 +32,7 @@ private func writePages(to folder: String, _ output: Output) throws {
     try Directory.createAll(folder, mode: 0o755)
     let pages = Command.root.everyCommand().map { ManPage($0.command, path: $0.path) }
     for page in pages {
-        let path = folder + "/" + page.fileName
+        let path = try OutputPlace.behindLinks(folder + "/" + page.fileName)
         try AtomicFile.write(path, replace: true, mode: 0o644) { try $0.write(page.text) }
         output.detail("wrote \(printable(path))")
     }

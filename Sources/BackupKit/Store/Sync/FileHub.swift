@@ -44,6 +44,7 @@ public final class FileHub {
         _ path: String, limits: HubLimits = .file, allowingNetwork: Bool = false
     ) throws -> FileHub {
         if try FileStatus.ofName(path) != nil {
+            if try FileStatus.ofTarget(path) == nil { try DatabasePlace.refuseLostLink(path) }
             throw BackupError(.exists, "already exists", at: path, remedy: "choose another path, or use this hub")
         }
         try LocalPath.check(path)

@@ -167,7 +167,7 @@ public func lastComponent(of path: String) -> String {
     return String(trimmed[trimmed.index(after: slash)...])
 }
 
-private func withoutTrailingSlashes(_ path: String) -> String {
+func withoutTrailingSlashes(_ path: String) -> String {
     var path = Substring(path)
     while path.count > 1 && path.hasSuffix("/") { path.removeLast() }
     return String(path)

@@ -15,7 +15,11 @@ public enum Directory {
 
     /// Makes a folder and those above it, durably.
     public static func createAll(_ path: String, mode: mode_t = 0o700) throws {
-        if try FileStatus.ofTarget(path)?.isDirectory == true { return }
+        if let found = try FileStatus.ofTarget(path) {
+            if found.isDirectory { return }
+        } else {
+            try DatabasePlace.refuseLostLink(path)
+        }
         let above = parent(of: path)
         if above != path { try createAll(above, mode: mode) }
         if mkdir(path, mode) == 0 { return try sync(above) }
