@@ -216,6 +216,7 @@ public final class Store {
     private static func connect(_ path: String, _ access: Access) throws -> SQLite {
         if access == .write {
             let database = try SQLite(path, .readWrite)
+            try StoreSchema.refuseForeign(in: database)
             // FULL: a transaction that was reported as done survives a power cut.
             try database.execute(
                 """
@@ -224,6 +225,7 @@ public final class Store {
             return database
         }
         let database = try connectReader(path)
+        try StoreSchema.refuseForeign(in: database)
         try database.execute("PRAGMA query_only = ON; PRAGMA cache_size = -4096")
         return database
     }

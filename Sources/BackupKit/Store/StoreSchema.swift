@@ -221,7 +221,8 @@ enum StoreSchema {
 
     static func isOld(_ database: SQLite) throws -> Bool { try database.integer("PRAGMA user_version") < version }
 
-    static func migrate(_ database: SQLite) throws {
+    /// `last`: the version at which it stops.
+    static func migrate(_ database: SQLite, to last: Int64 = version) throws {
         let found = try database.integer("PRAGMA user_version")
         guard found >= 0 else {
             throw BackupError(
@@ -233,10 +234,10 @@ enum StoreSchema {
                 .refused, "was written by a newer backup-tool (store version \(found), this one knows \(version))",
                 at: database.path, remedy: "use the newer version, or export with it first")
         }
-        guard found < version else { return }
+        guard found < last else { return }
         try database.write {
-            for step in migrations[Int(found)...] { try step(database) }
-            try database.execute("PRAGMA user_version = \(version)")
+            for step in migrations[Int(found)..<Int(last)] { try step(database) }
+            try database.execute("PRAGMA user_version = \(last)")
         }
     }
 }

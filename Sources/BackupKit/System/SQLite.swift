@@ -50,21 +50,8 @@ public final class SQLite {
         // A database from outside must not run code of its own while we read it.
         _ = csqlite_config_switch(handle, SQLITE_DBCONFIG_DEFENSIVE, 1)
         _ = csqlite_config_switch(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0)
-    }
-
-    /// Whose database a file is; nil where it is none. Never changes the file. The header is read without SQLite, which
-    /// could meet a page that somebody is just writing: these bytes never change.
-    /// https://www.sqlite.org/fileformat2.html#database_header
-    static func applicationID(of path: String) -> Int64? {
-        guard let status = try? FileStatus.ofTarget(path), status.isRegular, status.size >= 512,
-            let file = try? FileHandle.openForReading(path)
-        else { return nil }
-        return withUnsafeTemporaryAllocation(byteCount: 100, alignment: 8) { header in
-            guard (try? file.read(into: header, at: 0)) == 100, header.starts(with: "SQLite format 3\0".utf8) else {
-                return nil
-            }
-            return Int64(UInt32(bigEndian: header.loadUnaligned(fromByteOffset: 68, as: UInt32.self)))
-        }
+        // However long a statement takes, a signal ends it. Short ones, such as a ROLLBACK, are never asked.
+        sqlite3_progress_handler(handle, 100_000, { _ in Interrupt.signal == nil ? 0 : 1 }, nil)
     }
 
     private static func uriEscaped(_ path: String) -> String {
@@ -210,6 +197,7 @@ public final class SQLite {
             return BackupError(
                 .destinationFull, "No space left on device", at: path,
                 remedy: "free some space and run the command again")
+        case SQLITE_INTERRUPT: return BackupError(.interrupted, "interrupted")
         case SQLITE_TOOBIG:
             return BackupError(.damaged, Self.tooLarge, at: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
@@ -240,13 +228,6 @@ extension SQLite {
 extension BackupError {
     /// Whether a row was met with a value above `SQLite.limitValues`.
     var isTooLarge: Bool { code == .damaged && message == SQLite.tooLarge }
-}
-
-/// The text of a statement that lives as long as the program.
-final class Query: Sendable {
-    let sql: String
-
-    init(_ sql: String) { self.sql = sql }
 }
 
 /// A prepared statement. Columns and parameters are read and bound by position, from 0 and from 1 as in C.

@@ -15,23 +15,12 @@ extension StoreSchema {
         "batch_setting": "an undo leaves settings as they are", "held": "the next sync names again what it cannot send",
     ]
 
-    /// Name, table and definition of everything that a store of today has.
-    private static func definitions() throws -> [(name: String, table: String, sql: String)] {
-        let empty = try SQLite(":memory:", .create)
-        try migrate(empty)
-        let query = try empty.prepare(
-            "SELECT name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY type = 'table' DESC, rowid")
-        var found: [(name: String, table: String, sql: String)] = []
-        while try query.step() { found.append((query.text(0), query.text(1), query.text(2))) }
-        return found
-    }
-
-    private static func missing(_ database: SQLite) throws -> [(name: String, table: String, sql: String)] {
+    private static func missing(_ database: SQLite) throws -> [ForeignSchema.Part] {
         if try isOld(database) { return [] }
         let query = try database.prepare("SELECT name FROM sqlite_schema")
         var known: Set<String> = []
         while try query.step() { known.insert(query.text(0)) }
-        return try definitions().filter { !known.contains($0.name) }
+        return try parts().filter { !known.contains($0.name) }
     }
 
     static func missingTables(_ database: SQLite) throws -> [MissingTable] {
@@ -68,7 +57,7 @@ extension StoreSchema {
     /// Replaces tables by empty ones, for this connection only.
     fileprivate static func standIn(for tables: [String], _ database: SQLite) throws {
         try database.execute("PRAGMA query_only = OFF")
-        for part in try definitions() where part.name == part.table && tables.contains(part.name) {
+        for part in try parts() where part.name == part.table && tables.contains(part.name) {
             try database.execute("CREATE TEMP TABLE" + part.sql.dropFirst("CREATE TABLE".count))
         }
         if tables.contains("witness") { try refreshWitnesses(database) }

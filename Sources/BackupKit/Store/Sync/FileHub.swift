@@ -17,7 +17,7 @@ public final class FileHub {
     private let declared: HubLimits
     let limits: HubLimits
 
-    private static let schema = """
+    static let schema = """
         CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
         -- The last number that was given out, to a version or to a place in the order of changes.
         CREATE TABLE counter (value INTEGER NOT NULL) STRICT;
@@ -122,6 +122,7 @@ public final class FileHub {
                 .refused, "was written by a newer backup-tool (hub version \(found))", at: path,
                 remedy: "use the newer version")
         }
+        try Self.refuseForeign(in: database)
         // FULL: what was answered survives a power cut. What was deleted is not to be found in the file any more.
         try database.execute(
             """

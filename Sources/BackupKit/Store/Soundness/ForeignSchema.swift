@@ -1,0 +1,112 @@
+/// What another program has put into a database of ours that acts where we read or write a table: a trigger, a view in the
+/// place of a table, a unique index or a clause that lets rows vanish. Nothing is read or written through it.
+struct ForeignSchema {
+    struct Part: Sendable {
+        let type: String
+        let name: String
+        let table: String
+        let sql: String
+    }
+
+    /// What belongs into the database.
+    private let own: [String: Part]
+    private let tables: Set<String>
+    private let remedy: String
+
+    init(own: [Part], remedy: String) {
+        self.own = Dictionary(own.map { ($0.name, $0) }, uniquingKeysWith: { first, _ in first })
+        tables = Set(own.filter { $0.type == "table" }.map(\.name))
+        self.remedy = remedy
+    }
+
+    /// Everything that a database holds, tables first.
+    static func parts(of database: SQLite) throws -> [Part] {
+        let query = try database.prepare(
+            """
+            SELECT type, name, tbl_name, sql FROM sqlite_schema WHERE sql IS NOT NULL
+            ORDER BY type = 'table' DESC, rowid
+            """)
+        var found: [Part] = []
+        while try query.step() {
+            found.append(
+                Part(type: query.text(0), name: query.text(1), table: query.text(2), sql: query.text(3)))
+        }
+        return found
+    }
+
+    /// Throws where something acts on a table of ours that we have not put there.
+    func refuse(in database: SQLite) throws {
+        for part in try Self.parts(of: database) {
+            guard let reason = reason(to: part) else { continue }
+            throw BackupError(
+                .damaged, "another program has changed the tables, so nothing was read or written: \(reason)",
+                at: database.path, remedy: remedy)
+        }
+    }
+
+    /// Names mean the same in SQLite whatever their case.
+    private func reason(to part: Part) -> String? {
+        guard tables.contains(part.table.lowercased()) else { return nil }
+        let known = own[part.name]
+        let isOurs =
+            known.map { $0.sql.split(whereSeparator: \.isWhitespace) } == part.sql.split(whereSeparator: \.isWhitespace)
+        switch part.type {
+        case "table":
+            let words = Self.words(of: part.sql)
+            if !words.starts(with: ["create", "table"]) { return "'\(part.table)' is no ordinary table" }
+            // Which rows go when two have one key is for the tool to say.
+            let conflicts = words.count { $0 == "conflict" }
+            let own = known.map { Self.words(of: $0.sql).count { $0 == "conflict" } } ?? 0
+            return conflicts > own ? "the table '\(part.table)' drops rows by itself (ON CONFLICT)" : nil
+        case "index":
+            let isUnique = Self.words(of: part.sql).starts(with: ["create", "unique"])
+            return isUnique && !isOurs ? "the index '\(part.name)' on '\(part.table)' allows each value once" : nil
+        case "view": return "'\(part.table)' is a view and no table"
+        default: return isOurs ? nil : "there is a trigger '\(part.name)' on the table '\(part.table)'"
+        }
+    }
+
+    private static func words(of sql: String) -> [Substring] {
+        sql.lowercased().split { !($0.isLetter || $0.isNumber || $0 == "_") }
+    }
+}
+
+extension StoreSchema {
+    private static let current = Result { try parts(ofVersion: version) }
+
+    /// Everything that a store of a version has.
+    static func parts(ofVersion version: Int64) throws -> [ForeignSchema.Part] {
+        let empty = try SQLite(":memory:", .create)
+        try migrate(empty, to: version)
+        return try ForeignSchema.parts(of: empty)
+    }
+
+    /// Everything that a store of today has.
+    static func parts() throws -> [ForeignSchema.Part] { try current.get() }
+
+    /// Throws where another program's trigger, view or index acts on a table of the store.
+    static func refuseForeign(in database: SQLite) throws {
+        let found = try database.integer("PRAGMA user_version")
+        // What is no version of ours is refused as that.
+        guard 0...version ~= found else { return }
+        let older = try found == version ? [] : parts(ofVersion: found)
+        try ForeignSchema(
+            own: parts() + older,
+            remedy: "remove it with sqlite3, then run 'backup-tool store check'; or keep the file: "
+                + StoreCheck.intoNewStore
+        ).refuse(in: database)
+    }
+}
+
+extension FileHub {
+    private static let own = Result {
+        let empty = try SQLite(":memory:", .create)
+        try empty.execute(schema)
+        return try ForeignSchema.parts(of: empty)
+    }
+
+    /// The same for a hub.
+    static func refuseForeign(in database: SQLite) throws {
+        try ForeignSchema(own: own.get(), remedy: makeNew).refuse(in: database)
+    }
+}
