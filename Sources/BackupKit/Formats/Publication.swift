@@ -227,9 +227,26 @@ enum BibliographyPart {
     /// How the items of that list begin: a part's local id follows, or an entry's cite key.
     static let item = "part:"
     static let keyItem = "key:"
+    /// How the name of a file begins that we wrote: what it holds came from other files.
+    static let exported = "exported "
+
+    /// The name of the file that a part or an order is of.
+    static func file(of fields: [Field]) -> String { fileName(Fields.string("file", in: fields) ?? "") }
+
+    /// A name as it is now. Once each import of an export put `exported` before its name again.
+    static func fileName(_ name: String) -> String {
+        var rest = name[...]
+        while rest.hasPrefix(exported + exported) { rest = rest.dropFirst(exported.count) }
+        return String(rest)
+    }
+
+    /// Whether that is the name of an export, also where its file has lost our first line; `base` is how the file is called.
+    static func isExport(_ name: String, at base: String) -> Bool {
+        name.hasPrefix(exported) && !name.hasPrefix(base + "#")
+    }
 
     /// What a part of a file is the only one of there: the macros that it defines, the settings of JabRef or the groups of
-    /// BibDesk that it holds. Nil for all that stands for itself.
+    /// BibDesk that it holds, the head that BibDesk writes. Nil for all that stands for itself.
     static func slot(of raw: [UInt8], kind: String) -> String? { raw.withUnsafeBytes { slot(of: $0, kind: kind) } }
 
     static func slot(of raw: UnsafeRawBufferPointer, kind: String) -> String? {
@@ -244,6 +261,8 @@ enum BibliographyPart {
             }
             let start = raw[(open + 1)...].drop { BibByte.isWhite($0) }.prefix(200)
             return settingsName(BibText.decode(Array(start)).text)
+        // It names the encoding and the time of the last save.
+        case BibBlock.Kind.text.rawValue: return BibEncoding.isBibDeskHead(raw) ? "bibdesk head" : nil
         default: return nil
         }
     }

@@ -11,9 +11,9 @@ struct BibliographyFile {
             case let iconvName = BibEncoding.iconvName(name), !CharacterDecoder.isUsual(iconvName ?? name),
             try !isUTF8(file)
         else { return BibliographyFile(text: file) }
-        let decoder = CharacterDecoder(of: name)
+        let decoder = CharacterDecoder(of: iconvName ?? name)
         if let decoder, let copy = try file.copy(decodedBy: decoder) { return BibliographyFile(text: copy) }
-        let doesNotFit = decoder != nil || iconvName == "UTF-8"
+        let doesNotFit = decoder != nil
         let why = doesNotFit ? ", and has bytes that do not fit it" : ", which is not read"
         // A file out of a backup was unpacked, and its path is gone afterwards.
         let isAtItsPlace = if case .place = origin { true } else { false }

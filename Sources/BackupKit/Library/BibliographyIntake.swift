@@ -42,7 +42,10 @@ final class BibliographyIntake {
             let fields = try Fields.parse(stored.record.fields)
             let kind = Fields.string("kind", in: fields) ?? ""
             if kind == BibliographyPart.order {
-                orders[Fields.string("file", in: fields) ?? ""] = Set(Fields.strings("items", in: fields))
+                let file = BibliographyPart.file(of: fields)
+                let isOld = Fields.string("file", in: fields) != file
+                if isOld, orders[file] != nil { return }
+                orders[file] = Set(Fields.strings("items", in: fields))
             } else {
                 try partIDs.note(stored.record.localID, kind, fields)
             }
@@ -64,64 +67,6 @@ final class BibliographyIntake {
         var file = 0
     }
 
-    /// What is known while one file is read.
-    struct FileState {
-        var name: String
-        /// Written by us: what it holds came from elsewhere, and most of it is known.
-        var isExport = false
-        /// Whether it was imported from its place before. Only here is another text with an equal title an edit; elsewhere
-        /// authors, volume and pages tell one "Editorial" from the next.
-        var isAtItsPlace = false
-        /// An export that keeps the order of its sources.
-        var isInOrder = false
-        var hasNewParts = false
-        let path: String
-        /// Where the file really lies; nil of a backup's, which has no place of its own.
-        let realPath: String?
-        /// Under which name the store remembers what it says; nil where nothing is remembered.
-        let memory: String?
-        let time: Timestamp
-        var macros = BibMacros.standard
-        var items: [String] = []
-        /// The how manieth file of this import.
-        let number: Int
-        /// How often each text was met, of entries by a hash.
-        var entries: [UInt64: Int] = [:]
-        var texts: [String: Int] = [:]
-        /// Publications with other keys by now that entries of this file are.
-        var renamed: Set<String> = []
-        /// What the entry at hand links by our own lines, and what it names.
-        var links: [String] = []
-        var wishes = 0..<0
-        /// What our own lines say of entries that are still to come.
-        var lines = EntryLines()
-        /// How often each slot was met, and the parts that blocks of this file are.
-        var slots: [String: Int] = [:]
-        var parts: Set<String> = []
-        /// Whether it holds anything of BibTeX, and text that is no comment.
-        var hasBlocks = false
-        var hasStrayText = false
-        /// Marks of all that the file says, and whether a part of it could not be read.
-        var brought: [UInt64] = []
-        /// Marks of what earlier imports of the file brought.
-        var broughtBefore = Brought([])
-        /// Since when the file has said each value of a record or part: before this import, and after it.
-        var saidBefore = HeldSince()
-        var said: [Timestamp: [UInt64]] = [:]
-        let importTime: Timestamp
-        /// Publications that the file brought under keys that they have no more; nil until an entry may be one.
-        var moved: [(key: String, index: Int)]?
-        /// Deleted publications that the file brought under an app's id; nil until an entry may be one.
-        var deleted: [String]?
-        var isDamaged = false
-        /// Whether entries were passed over that nobody wants.
-        var hasUnwanted = false
-        /// Keys of entries with something new that the store does not take, by the reason.
-        var leftOut: [Protection: [String]] = [:]
-        /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
-        var held: [String: [Field]] = [:]
-    }
-
     typealias Wanted = (Record) -> Bool
 
     /// `time` is when the file was last changed: what its entries say is as old as that.
@@ -137,7 +82,8 @@ final class BibliographyIntake {
             name: try identity(of: file.text, realPath, name), path: path, realPath: realPath, memory: memory,
             time: time, number: filesTaken, importTime: store.now())
         if let realPath { try followMove(of: state.name, to: realPath) }
-        state.isAtItsPlace = try realPath.map { try store.importedName(ofPath: $0) == state.name } ?? false
+        state.isAtItsPlace = try realPath.map { try nameBefore(ofPath: $0) == state.name } ?? false
+        state.isExport = BibliographyPart.isExport(state.name, at: name)
         if let memory {
             state.broughtBefore = try store.brought(by: memory)
             state.saidBefore = try store.heldSince(by: memory)
@@ -176,7 +122,9 @@ final class BibliographyIntake {
 
     private func takeOrder(_ state: inout FileState, _ wanted: Wanted?) throws {
         if state.isExport { try keepOrders(of: Set(state.items)) }
-        let isOrder = !state.isExport || state.hasNewParts || state.isInOrder && wasEmpty && orders.isEmpty
+        let isOrder =
+            !state.isExport || state.hasNewParts || orders[state.name] != nil
+            || state.isInOrder && wasEmpty && orders.isEmpty
         guard !state.items.isEmpty, isOrder else { return }
         pen.clear()
         BibliographyPart.write(order: state.items, file: state.name, with: &pen)
@@ -202,15 +150,19 @@ final class BibliographyIntake {
     /// The name that a file goes by: the one that it was imported by from this place, else that of a library that it shares
     /// most of its entries with, else one that its text is in: every project has a `references.bib`, on every device.
     private func identity(of file: FileHandle, _ realPath: String?, _ name: String) throws -> String {
-        if let realPath, let known = try store.importedName(ofPath: realPath),
-            // An export has no order of its own.
-            orders[known] != nil || known.hasPrefix(name + "#")
+        if let realPath, let known = try nameBefore(ofPath: realPath),
+            // An export may have no order of its own.
+            orders[known] != nil || known.hasPrefix(name + "#") || BibliographyPart.isExport(known, at: name)
         {
             return known
         }
         if let known = try sameLibrary(as: file, among: orders.keys.sorted()) { return known }
         try file.forEachChunk { hasher.update($0) }
         return "\(name)#\(hasher.finish().hex.prefix(16))"
+    }
+
+    private func nameBefore(ofPath path: String) throws -> String? {
+        try store.importedName(ofPath: path).map(BibliographyPart.fileName)
     }
 
     private func sameLibrary(as file: FileHandle, among candidates: [String]) throws -> String? {
@@ -223,7 +175,7 @@ final class BibliographyIntake {
                 keys.insert("key:" + block.key)
             } else if block.kind != .byteOrderMark {
                 let raw = block.kind == .text ? Self.trimmed(block.raw) : block.raw
-                parts.insert([block.kind.rawValue, SHA256Digest.of(raw).hex])
+                parts.insert([block.kind.rawValue, textDigest(of: raw)])
                 if let slot = BibliographyPart.slot(of: raw, kind: block.kind.rawValue) {
                     parts.insert([block.kind.rawValue, "slot \(slot)"])
                 }
@@ -242,6 +194,16 @@ final class BibliographyIntake {
 
     private func partID(kind: String, file: String, text: String, number: Int) -> String {
         DeterministicID.make(hasher, RecordType.bibliographyPart, kind, file, text, String(number))
+    }
+
+    /// Of the text and not of its bytes: a file that is saved in another encoding holds the same parts.
+    private func textDigest(of raw: UnsafeRawBufferPointer) -> String {
+        if BibText.isUTF8(raw) {
+            hasher.update(raw)
+        } else {
+            Array(BibText.decode(raw).text.utf8).withUnsafeBytes(hasher.update)
+        }
+        return hasher.finish().hex
     }
 
     /// A damaged row of the store that may be the same costs this block alone.
@@ -315,9 +277,9 @@ final class BibliographyIntake {
 
     private func takeMark(_ text: String, _ state: inout FileState) {
         if !state.lines.take(text), text.hasPrefix("publications"), state.items.isEmpty {
-            state.isExport = true
             state.isInOrder = text.hasSuffix(BibliographyWriter.sourceOrder)
-            state.name = "exported \(state.name)"
+            if !state.isExport { state.name = BibliographyPart.fileName(BibliographyPart.exported + state.name) }
+            state.isExport = true
         }
     }
 
@@ -339,9 +301,8 @@ final class BibliographyIntake {
     private func takePart(
         kind: BibBlock.Kind, _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: Wanted?
     ) throws {
-        noteBrought(part: raw, &state)
-        hasher.update(raw)
-        let text = hasher.finish().hex
+        noteBrought(part: raw, kind, &state)
+        let text = textDigest(of: raw)
         state.texts[text, default: 0] += 1
         let number = state.texts[text] ?? 1
         var file = state.name
@@ -349,14 +310,20 @@ final class BibliographyIntake {
         if state.isExport {
             // An export repeats definitions where they are needed, and names no file that its parts came from.
             if let known = partIDs.shown(as: raw, kind, number: kind == .string ? 1 : number) {
+                let all = partIDs.all(shownAs: raw, kind)
+                state.parts.formUnion(kind == .string ? all : [known])
                 state.items.append(BibliographyPart.item + known)
-                try keep(partIDs.all(shownAs: raw, kind))
+                try keep(all)
                 return intake.passKnown()
             }
             if kind == .string, MacroMeanings.Writer.isUndefinition(raw) { return }
             state.hasNewParts = true
         }
-        if let slot = BibliographyPart.slot(of: raw, kind: kind.rawValue), !partIDs.contains(localID) {
+        if partIDs.contains(localID) {
+            // The same record as ever.
+        } else if let known = partIDs.all(shownAs: raw, kind, in: file).first(where: { !state.parts.contains($0) }) {
+            localID = known
+        } else if let slot = BibliographyPart.slot(of: raw, kind: kind.rawValue) {
             state.slots[slot, default: 0] += 1
             localID = partID(
                 kind: kind.rawValue, file: file, text: "slot \(slot)", number: state.slots[slot] ?? 1)

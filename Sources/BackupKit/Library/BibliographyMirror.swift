@@ -55,9 +55,15 @@ extension BibliographyIntake {
         }
     }
 
-    func noteBrought(part raw: UnsafeRawBufferPointer, _ state: inout FileState) {
+    func noteBrought(part raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind, _ state: inout FileState) {
         guard state.memory != nil else { return }
-        state.brought.append(Brought.part(store.hasher, raw))
+        let marks = marks(ofPart: Array(raw), kind.rawValue)
+        state.brought += [marks.everBrought, marks.held]
+    }
+
+    private func marks(ofPart raw: [UInt8], _ kind: String) -> Brought.Part {
+        Brought.Part(
+            store.hasher, shown: BibliographyPart.shown(raw, isText: kind == BibBlock.Kind.text.rawValue))
     }
 
     /// Takes away what the file has brought before and does not hold any more.
@@ -91,8 +97,7 @@ extension BibliographyIntake {
             if !held.isEmpty {
                 noteLostPart(of: stored.record, ids, state)
             } else if isOthers, own.contains(record.held) {
-                noteStays(
-                    stored.record, .leftOut, "is not in the file any more, but in another file that was imported")
+                noteStays(stored.record, .leftOut, Self.inAnotherFile)
             }
             if !held.isEmpty || isOthers {
                 let gone = brought.filter { field in
@@ -111,7 +116,7 @@ extension BibliographyIntake {
                 try remove(stored, isUntouched: rest.allSatisfy(brought.contains))
             }
         }
-        try mirrorParts(state, own)
+        try mirrorParts(state, path)
         try notePassedOver(state)
     }
 
@@ -207,23 +212,42 @@ extension BibliographyIntake {
             .update, record, id: record.id, changes: changes, reason: "the file does not hold these fields any more")
     }
 
-    /// Macros, comments, groups and text.
-    private func mirrorParts(_ state: FileState, _ own: Brought) throws {
-        let items = Set(state.items)
-        var gone: [Store.StoredRecord] = []
+    /// Macros, comments, groups and text. An export holds those of all files, and any other file its own.
+    private func mirrorParts(_ state: FileState, _ path: String) throws {
+        var gone: [(stored: Store.StoredRecord, isOthers: Bool)] = []
+        var others: [String: Brought] = [:]
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in
             let fields = try Fields.parse(stored.record.fields)
-            guard Fields.string("kind", in: fields) != BibliographyPart.order,
-                Fields.string("file", in: fields) == state.name,
-                !items.contains(BibliographyPart.item + stored.record.localID),
-                try Publication.bytes(of: fields).withUnsafeBytes({ own.contains(Brought.part(store.hasher, $0)) })
+            let (kind, file) = (Fields.string("kind", in: fields) ?? "", BibliographyPart.file(of: fields))
+            guard kind != BibliographyPart.order, state.isExport || file == state.name,
+                !state.parts.contains(stored.record.localID)
             else { return }
-            gone.append(stored)
+            let marks = marks(ofPart: try Publication.bytes(of: fields), kind)
+            guard state.broughtBefore.contains(marks.everBrought) else { return }
+            let held = try others[file] ?? partsHeldByOthers(than: path, of: file)
+            others[file] = held
+            let isOthers = held.contains(marks.held)
+            // Told in the import in which the file loses it, and not again.
+            if !isOthers || state.broughtBefore.contains(marks.held) { gone.append((stored, isOthers)) }
         }
-        for stored in gone where !stored.record.isLocalOnly {
+        for (stored, isOthers) in gone where !stored.record.isLocalOnly {
+            if isOthers {
+                noteStays(stored.record, .leftOut, Self.inAnotherFile)
+                continue
+            }
             intake.plan(.remove, stored.record, id: stored.record.id, reason: "the file does not hold it any more")
             intake.result.removed += 1
             try store.bury(stored)
         }
     }
+
+    /// Files have parts of their own; only exports, and copies of one file, share them.
+    private func partsHeldByOthers(than path: String, of file: String) throws -> Brought {
+        try store.heldByOthers(than: path) { name in
+            let name = BibliographyPart.fileName(name)
+            return name == file || name.hasPrefix(BibliographyPart.exported)
+        }
+    }
+
+    private static let inAnotherFile = "is not in the file any more, but in another file that was imported"
 }

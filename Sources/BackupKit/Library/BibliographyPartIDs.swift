@@ -6,16 +6,16 @@ struct BibliographyPartIDs {
     }
 
     private var all: Set<String> = []
-    private var byText: [[UInt8]: [String]] = [:]
+    private var byText: [[UInt8]: [(localID: String, file: String)]] = [:]
     private var bySlot: [Slot: [(localID: String, file: String, raw: [UInt8])]] = [:]
 
     mutating func note(_ localID: String, _ kind: String, _ fields: [Field]) throws {
-        note(localID, kind, try Publication.bytes(of: fields), file: Fields.string("file", in: fields) ?? "")
+        note(localID, kind, try Publication.bytes(of: fields), file: BibliographyPart.file(of: fields))
     }
 
     mutating func note(_ localID: String, _ kind: String, _ raw: [UInt8], file: String) {
         guard all.insert(localID).inserted else { return }
-        byText[Self.text(raw, kind), default: []].append(localID)
+        byText[Self.text(raw, kind), default: []].append((localID, file))
         guard let slot = BibliographyPart.slot(of: raw, kind: kind) else { return }
         bySlot[Slot(kind: kind, slot: slot), default: []].append((localID, file, raw))
     }
@@ -30,12 +30,13 @@ struct BibliographyPartIDs {
 
     /// The record of a part that an export shows; of several that say the same, the one of that number, from 1.
     func shown(as raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind, number: Int) -> String? {
-        byText[Self.text(Array(raw), kind.rawValue)]?.dropFirst(number - 1).first
+        all(shownAs: raw, kind).dropFirst(number - 1).first
     }
 
-    /// The records of all parts that say the same: an export may show them as one.
-    func all(shownAs raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind) -> [String] {
-        byText[Self.text(Array(raw), kind.rawValue)] ?? []
+    /// The records of all parts that say the same, of one file or of all: an export may show them as one.
+    func all(shownAs raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind, in file: String? = nil) -> [String] {
+        let all = byText[Self.text(Array(raw), kind.rawValue)] ?? []
+        return all.filter { known in file.map { sameBytes(known.file, $0) } ?? true }.map(\.localID)
     }
 
     /// The record that a part is another version of, among those of its file that nothing else there is: the one that says

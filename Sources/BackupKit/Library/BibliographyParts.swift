@@ -23,23 +23,25 @@ struct BibliographyParts {
         var listed: [String: Set<String>] = [:]
         var places: [String: Int] = [:]
         var found: [(file: String, localID: String, fields: [Field], kind: String)] = []
-        var ordered: [(file: String, items: [String])] = []
+        var ordered: [String: (time: Timestamp, items: [String])] = [:]
         for record in records {
             let fields = try Fields.parse(record.fields)
-            let file = Fields.string("file", in: fields) ?? ""
+            let file = BibliographyPart.file(of: fields)
             let kind = Fields.string("kind", in: fields) ?? ""
             guard kind == BibliographyPart.order else {
                 found.append((file, record.localID, fields, kind))
                 continue
             }
-            let items = Fields.strings("items", in: fields)
-            ordered.append((file, items))
-            for (index, item) in items.enumerated() where item.hasPrefix(BibliographyPart.item) {
+            if let other = ordered[file], other.time > record.modifiedAt { continue }
+            ordered[file] = (record.modifiedAt, Fields.strings("items", in: fields))
+        }
+        for (file, order) in ordered {
+            for (index, item) in order.items.enumerated() where item.hasPrefix(BibliographyPart.item) {
                 places[item] = index
                 listed[file, default: []].insert(item)
             }
         }
-        orders = ordered.sorted { $0.file < $1.file }.map(\.items)
+        orders = ordered.sorted { $0.key < $1.key }.map(\.value.items)
         var parts: [(part: Part, slot: String?)] = []
         for (file, localID, fields, kind) in found {
             let raw = try Publication.bytes(of: fields)

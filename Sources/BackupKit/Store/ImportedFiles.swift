@@ -27,8 +27,16 @@ struct Brought {
         return place < hashes.count && hashes[place] == hash
     }
 
-    static func part(_ hasher: RecordHasher, _ raw: UnsafeRawBufferPointer) -> UInt64 {
-        hasher.text(raw, after: hasher.text("part")) & ~1
+    /// The marks of what stands between entries, as `library.bib` shows it.
+    struct Part {
+        private let hash: UInt64
+
+        init(_ hasher: RecordHasher, shown: [UInt8]) {
+            hash = shown.withUnsafeBytes { hasher.text($0, after: hasher.text("part")) }
+        }
+
+        var everBrought: UInt64 { hash & ~1 }
+        var held: UInt64 { hash | 1 }
     }
 
     /// The marks of a publication.
@@ -131,12 +139,15 @@ extension Store {
         return try query.step() ? HeldSince(bytes: query.bytes(0)) : HeldSince()
     }
 
-    /// What all other files held when they were imported last. A backup, which has no name, holds what once was.
-    func heldByOthers(than path: String) throws -> Brought {
-        let others = "SELECT brought FROM imported_file WHERE path <> ? AND name <> ''"
+    /// What all other files held when they were imported last; `isWanted` gets their names. A backup, which has no name,
+    /// holds what once was.
+    func heldByOthers(than path: String, where isWanted: (String) -> Bool = { _ in true }) throws -> Brought {
+        let others = "SELECT brought, name FROM imported_file WHERE path <> ? AND name <> ''"
         let query = try database.prepare(others).bind(1, path)
         var held: [UInt64] = []
-        while try query.step() { held += Brought(bytes: query.bytes(0)).held }
+        while try query.step() {
+            if isWanted(query.text(1)) { held += Brought(bytes: query.bytes(0)).held }
+        }
         return Brought(held)
     }
 

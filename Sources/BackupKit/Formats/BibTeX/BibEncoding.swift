@@ -22,6 +22,14 @@ enum BibEncoding {
         return nil
     }
 
+    /// Whether a text is what BibDesk writes at the head of its files: one of its lines names the encoding.
+    static func isBibDeskHead(_ text: UnsafeRawBufferPointer) -> Bool {
+        text.split(whereSeparator: BibByte.isBreak).contains { line in
+            let start = line.drop { $0 == BibByte.percent || BibByte.isBlank($0) }
+            return start.prefix(bibDeskLabel.count).map(BibText.lowercase) == bibDeskLabel
+        }
+    }
+
     private static let label = Array("encoding:".utf8)
     private static let bibDeskLabel = Array("saved with string encoding ".utf8)
 
