@@ -91,7 +91,7 @@ import Testing
     }
 
     /// Whatever its text is: the file that the export came from holds it still, and goes by its own memory.
-    @Test(arguments: pieces.dropLast())
+    @Test(arguments: pieces)
     func whatTheExportLoses_staysForTheFileThatHoldsItAndIsNamedOnce(piece: String) throws {
         let bench = try Workbench()
         try bench.write("refs.bib", Self.text)

@@ -61,8 +61,10 @@ extension BibliographyIntake {
     }
 
     /// Whether the file said all that the entry at hand says of that publication when it was imported last.
-    func hasSaidAll(of localID: String, _ state: FileState) -> Bool {
-        marks(of: localID).allSatisfy { Publication.isText($0.name) || state.saidBefore[$0.mark] != nil }
+    func hasSaidAll(of localID: String, besides names: Set<String> = [], _ state: FileState) -> Bool {
+        marks(of: localID).allSatisfy {
+            Publication.isText($0.name) || names.contains($0.name) || state.saidBefore[$0.mark] != nil
+        }
     }
 
     private func times(of localID: String, _ state: FileState) -> [(name: String, time: Timestamp)] {

@@ -94,14 +94,7 @@ extension BibliographyIntake {
             try flush()
             store.joinsKeywords = mayLackKeywords(match, incoming, state)
             defer { store.joinsKeywords = false }
-            // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
-            let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
-            if case .protect(let reason) = outcome.decision, !intake.isEdit, !state.saidBefore.isEmpty,
-                !hasSaidAll(of: match.localID, state)
-            {
-                state.leftOut[reason, default: []].append(key)
-            }
-            return noteBrought(to: outcome.localID, &state)
+            return try take(version, of: key, as: match, incoming, &state)
         }
         let deleted = try deletedWork(&state)
         guard let id = try deleted ?? (number > 1 ? work.twin(number) : id(of: work, record, incoming, &state)) else {
@@ -124,12 +117,36 @@ extension BibliographyIntake {
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
     }
 
+    /// Takes a version of a publication that the store has.
+    private func take(
+        _ version: Record, of key: String, as match: Match, _ incoming: [Field], _ state: inout FileState
+    ) throws {
+        let differences = try differences(of: match, incoming, &state)
+        intake.reported = Set(differences.map(\.field.name))
+        defer { intake.reported = [] }
+        // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
+        let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
+        switch outcome.decision {
+        case .update(let merged, _):
+            try noteDifferences(differences, key, stored: Fields.parse(merged.fields), &state)
+        case .protect(let reason):
+            try noteDifferences(differences, key, stored: match.fields, &state)
+            if !intake.isEdit, !state.saidBefore.isEmpty,
+                !hasSaidAll(of: match.localID, besides: intake.reported, state)
+            {
+                state.leftOut[reason, default: []].append(key)
+            }
+        case .add, .unchanged: break
+        }
+        noteBrought(to: outcome.localID, &state)
+    }
+
     /// Reports new entries and new values of the file that the store did not take. They are reported once: the next import
     /// knows them.
     func noteLeftOut(_ state: FileState) {
         for (reason, keys) in state.leftOut.sorted(by: { $0.key.rawValue < $1.key.rawValue }) {
             let isOne = keys.count == 1
-            let what = isOne ? "'\(keys[0])'" : "'\(keys[0])' and \(keys.count - 1) more entries"
+            let what = Self.list(keys)
             let message =
                 reason == .newerTombstone
                 ? "\(what) \(isOne ? "was" : "were") deleted in this store after the file was changed, "

@@ -101,8 +101,9 @@ final class BibliographyIntake {
         if state.hasStrayText, !state.hasBlocks {
             intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
         }
+        reportDifferences(state)
         if mirrors {
-            try mirror(state)
+            try mirror(&state)
         } else if realPath != nil {
             noteLeftOut(state)
         }

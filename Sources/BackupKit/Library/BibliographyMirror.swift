@@ -67,7 +67,7 @@ extension BibliographyIntake {
     }
 
     /// Takes away what the file has brought before and does not hold any more.
-    func mirror(_ state: FileState) throws {
+    func mirror(_ state: inout FileState) throws {
         guard let path = state.realPath else { return }
         guard !state.isDamaged, state.items.contains(where: { $0.hasPrefix("key:") }) else {
             throw BackupError(
@@ -80,6 +80,7 @@ extension BibliographyIntake {
             if !state.renamed.contains(stored.record.localID) { publications.append(stored) }
         }
         let refused = try worksNotTaken(state)
+        var staying: [(record: Record, fields: [String])] = []
         for stored in publications {
             let record = memory(of: stored.record.localID)
             // What the file says of this publication. After a merge several of its entries may be this one.
@@ -100,12 +101,16 @@ extension BibliographyIntake {
                 noteStays(stored.record, .leftOut, Self.inAnotherFile)
             }
             if !held.isEmpty || isOthers {
-                let gone = brought.filter { field in
+                let lost = brought.filter { field in
                     Publication.isBibTeXField(field.name)
                         && !held.contains { $0.contains { sameBytes($0.name, field.name) } }
-                        && !merged.contains { others.contains($0.held(field)) }
                 }
-                try drop(gone, of: stored, fields, held.first ?? fields)
+                let stay = lost.filter { field in merged.contains { others.contains($0.held(field)) } }
+                try drop(lost.filter { !stay.contains($0) }, of: stored, fields, held.first ?? fields)
+                // Of a whole entry that was said above.
+                if !held.isEmpty, stay.contains(where: { own.contains(record.held($0)) }) {
+                    staying.append((stored.record, stay.map(\.name).sorted()))
+                }
             } else {
                 let work = WorkIdentity(fields)
                 if refused.contains(where: { $0.verdict(work) == .same }) {
@@ -116,8 +121,9 @@ extension BibliographyIntake {
                 try remove(stored, isUntouched: rest.allSatisfy(brought.contains))
             }
         }
+        noteFieldsStay(staying)
         try mirrorParts(state, path)
-        try notePassedOver(state)
+        try notePassedOver(others, &state)
     }
 
     /// Works of the file that the store did not import, because that publication was deleted here later.
@@ -151,8 +157,8 @@ extension BibliographyIntake {
     }
 
     /// The file is the library: what it says and the store does not take was left out.
-    private func notePassedOver(_ state: FileState) throws {
-        let left = try intake.passedOver.filter { try !isAsHeld($0.text, state) }.count
+    private func notePassedOver(_ others: Brought, _ state: inout FileState) throws {
+        let left = try intake.passedOver.filter { try !isAsHeld($0.text, others, &state) }.count
         guard left > 0 else { return }
         let one = left == 1
         intake.note(
@@ -165,20 +171,30 @@ extension BibliographyIntake {
                     + "the file says"))
     }
 
-    /// Whether the store has a record as the file has it, after what the file has lost was removed from it.
-    private func isAsHeld(_ localID: String, _ state: FileState) throws -> Bool {
+    /// Whether the store has a record as the file has it, after what the file has lost was removed from it, or an import has
+    /// said already that it has not.
+    private func isAsHeld(_ localID: String, _ others: Brought, _ state: inout FileState) throws -> Bool {
         guard let record = try store.records(localID: localID).map(\.record).first(where: { !$0.isDeleted }) else {
             return false
         }
         guard let held = state.held[localID] else { return record.type != RecordType.publication }
-        func said(_ fields: [Field]) -> [Field] {
-            fields.filter { Publication.isBibTeXField($0.name) && !Publication.isText($0.name) }
+        let ids = [localID] + (mergedInto[localID] ?? [])
+        return try isKnownDifference(
+            localID, Fields.parse(record.fields), held,
+            isOthers: { field in ids.contains { others.contains(memory(of: $0).held(field)) } }, &state)
+    }
+
+    /// Names fields that the file has lost and another one holds; in the import in which it loses them, and not again.
+    private func noteFieldsStay(_ staying: [(record: Record, fields: [String])]) {
+        for (record, fields) in staying {
+            let isOne = fields.count == 1
+            intake.note(
+                Finding(
+                    .leftOut, .warning, RecordLabel.text(of: record),
+                    "\(fields.joined(separator: ", ")) \(isOne ? "is" : "are") not in the file any more, but in another "
+                        + "file that was imported; \(isOne ? "it stays" : "they stay")",
+                    remedy: "remove \(isOne ? "it" : "them") from that file, too, and import that with --mirror"))
         }
-        let (mine, theirs) = (said(try Fields.parse(record.fields)), said(held))
-        return mine.count == theirs.count
-            && theirs.allSatisfy { field in
-                mine.contains { sameBytes($0.name, field.name) && sameBytes($0.value, field.value) }
-            }
     }
 
     /// Removes an entry that the file has lost, unless somebody has written something into it elsewhere.

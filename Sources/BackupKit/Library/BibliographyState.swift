@@ -53,6 +53,11 @@ extension BibliographyIntake {
         var hasUnwanted = false
         /// Keys of entries with something new that the store does not take, by the reason.
         var leftOut: [Protection: [String]] = [:]
+        /// Keys and fields with other values in other files, and the marks of all differences that this import reports.
+        var differing: [DifferenceGroup: (keys: [String], names: Set<String>)] = [:]
+        var reported: Set<UInt64> = []
+        /// What the other files say; nil until an entry differs from the store.
+        var others: OtherFiles?
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
     }

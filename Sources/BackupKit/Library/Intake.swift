@@ -75,6 +75,8 @@ final class Intake {
     /// The works that the backup has and that stay deleted, by each id that they may have. A replacing restore takes out no
     /// other record of them.
     private(set) var worksThatStayDeleted: [String: [WorkIdentity]] = [:]
+    /// The fields of the record at hand that somebody reports where the store keeps other values.
+    var reported: Set<String> = []
     /// Whether the plan lists what is added, too, record by record.
     var keepsPlan = false
     var result = IntakeResult()

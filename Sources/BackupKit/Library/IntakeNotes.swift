@@ -48,6 +48,7 @@ extension Intake {
         let areUndated = try !takesRecords && EventText.isUndated(incoming) && EventText.isUndated(stored)
         let lost = try differing(incoming, from: stored).filter { field, own in
             guard
+                !reported.contains(field.name),
                 // The id that both go by, in capitals or not.
                 !["id", "localId"].contains(field.name) || !isOneID(own, field.value),
                 // A file that lies beside another one of its name here.

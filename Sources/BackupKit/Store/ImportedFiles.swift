@@ -16,6 +16,8 @@ struct Brought {
         self.hashes = sorted
     }
 
+    init(joining all: [Brought]) { self.init(all.flatMap(\.hashes)) }
+
     fileprivate init(bytes: UnsafeRawBufferPointer) {
         hashes = stride(from: 0, to: bytes.count - bytes.count % 8, by: 8).map {
             UInt64(littleEndian: bytes.loadUnaligned(fromByteOffset: $0, as: UInt64.self))
@@ -125,6 +127,18 @@ extension Store {
     func moveImported(from old: String, to new: String) throws {
         try database.statement("UPDATE imported_file SET path = ? WHERE path = ?").bind(1, new).bind(2, old).run()
         hasNewMarks = true
+    }
+
+    /// The other files by their paths, with what each has brought and says. Backups, which have no name, are left out.
+    func importedFiles(otherThan path: String) throws -> [(path: String, brought: Brought, said: HeldSince)] {
+        let query = try database.prepare(
+            "SELECT path, brought, since FROM imported_file WHERE path <> ? AND name <> '' ORDER BY path"
+        ).bind(1, path)
+        var files: [(path: String, brought: Brought, said: HeldSince)] = []
+        while try query.step() {
+            files.append((query.text(0), Brought(bytes: query.bytes(1)), HeldSince(bytes: query.bytes(2))))
+        }
+        return files
     }
 
     /// What the file of that path has brought, and held when it was imported last.

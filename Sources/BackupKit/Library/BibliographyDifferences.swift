@@ -1,0 +1,133 @@
+/// Values that two imported files give one publication. The store has one of them, whichever file is imported next, so this
+/// is said once and not at each import.
+extension BibliographyIntake {
+    /// What the other files say, and all differences that were reported.
+    struct OtherFiles {
+        let files: [(path: String, said: HeldSince)]
+        let brought: Brought
+    }
+
+    /// A field of which the store has the value of another file.
+    struct Difference {
+        let field: Field
+        let path: String
+        let isReported: Bool
+    }
+
+    /// Differences of one kind.
+    struct DifferenceGroup: Hashable {
+        let path: String
+        /// Whether the store has the values of the file at hand now.
+        let isTaken: Bool
+    }
+
+    /// The fields of the entry at hand that have another value in the store, which another file gives them.
+    func differences(of match: Match, _ incoming: [Field], _ state: inout FileState) throws -> [Difference] {
+        guard let path = state.realPath, intake.policy == .honor, !intake.overwrite, !intake.isEdit else { return [] }
+        var found: [Difference] = []
+        for (own, said) in try differing(match.fields, incoming) {
+            guard let own, let said else { continue }
+            let others = try otherFiles(than: path, &state)
+            let ids = [match.localID] + (mergedInto[match.localID] ?? [])
+            let marks = ids.map { memory(of: $0).everBrought(own) }
+            guard let other = others.files.first(where: { file in marks.contains { file.said[$0] != nil } }) else {
+                continue
+            }
+            let isReported = try !isNew(difference(match.localID, own, said), &state)
+            found.append(Difference(field: said, path: other.path, isReported: isReported))
+        }
+        return found
+    }
+
+    /// The fields of BibTeX that two versions say differently. Keywords are joined.
+    private func differing(_ own: [Field], _ said: [Field]) throws -> [(own: Field?, said: Field?)] {
+        func values(_ fields: [Field]) -> [Field] {
+            fields.filter {
+                Publication.isBibTeXField($0.name) && !Publication.isText($0.name)
+                    && !MergePolicy.setFields.contains($0.name)
+            }
+        }
+        let (mine, theirs) = (values(own), values(said))
+        var found: [(own: Field?, said: Field?)] = []
+        for field in theirs {
+            let known = mine.first { sameBytes($0.name, field.name) }
+            if try known.map({ try Fields.same($0.value, field.value) }) != true { found.append((known, field)) }
+        }
+        let rest = mine.filter { field in !theirs.contains { sameBytes($0.name, field.name) } }
+        return found + rest.map { ($0, nil) }
+    }
+
+    /// The mark of a difference, whichever of the two values the store has.
+    private func difference(_ localID: String, _ own: Field?, _ said: Field?) -> UInt64 {
+        let record = memory(of: localID)
+        let marks = [own, said].map { $0.map(record.everBrought) ?? record.everBrought }.sorted()
+        return store.hasher.text("\(marks)", after: record.everBrought) & ~1
+    }
+
+    /// Whether no import has reported that difference; notes that this one does.
+    private func isNew(_ mark: UInt64, _ state: inout FileState) throws -> Bool {
+        guard let path = state.realPath, !state.broughtBefore.contains(mark) else { return false }
+        guard try !otherFiles(than: path, &state).brought.contains(mark) else { return false }
+        state.brought.append(mark)
+        return state.reported.insert(mark).inserted
+    }
+
+    private func otherFiles(than path: String, _ state: inout FileState) throws -> OtherFiles {
+        if let others = state.others { return others }
+        let others = try store.importedFiles(otherThan: path)
+        let found = OtherFiles(
+            files: try others.filter { try FileStatus.ofName($0.path) != nil }.map { ($0.path, $0.said) },
+            brought: Brought(joining: others.map(\.brought)))
+        state.others = found
+        return found
+    }
+
+    /// Notes what has become of the differences. `stored` is what the store has now.
+    func noteDifferences(_ found: [Difference], _ key: String, stored: [Field], _ state: inout FileState) throws {
+        for difference in found where !difference.isReported {
+            let field = difference.field
+            let now = stored.first { sameBytes($0.name, field.name) }
+            let isTaken = try now.map { try Fields.same($0.value, field.value) } ?? false
+            let group = DifferenceGroup(path: difference.path, isTaken: isTaken)
+            if state.differing[group]?.keys.last != key { state.differing[group, default: ([], [])].keys.append(key) }
+            state.differing[group, default: ([], [])].names.insert(field.name)
+        }
+    }
+
+    func reportDifferences(_ state: FileState) {
+        let groups = state.differing.sorted {
+            ($0.key.path, $0.key.isTaken ? 1 : 0) < ($1.key.path, $1.key.isTaken ? 1 : 0)
+        }
+        for (group, found) in groups {
+            let isOne = found.keys.count == 1
+            let names = found.names.sorted().joined(separator: ", ")
+            let command = TypedCommand.quoted("import --overwrite", [group.isTaken ? group.path : state.path])
+            intake.note(
+                Finding(
+                    .protected, .warning, state.path,
+                    "\(Self.list(found.keys)) \(isOne ? "has" : "have") other values in \(group.path) (\(names)); the "
+                        + "store \(group.isTaken ? "has those of this file now" : "keeps those of the other file")",
+                    remedy: "\(command) takes the values of \(group.isTaken ? "the other" : "this") file; "
+                        + "to end the difference, write the same in both and import them"))
+        }
+    }
+
+    /// "'a'", or "'a' and 2 more entries".
+    static func list(_ keys: [String]) -> String {
+        guard let first = keys.first, keys.count > 1 else { return "'\(keys.first ?? "")'" }
+        return "'\(first)' and \(keys.count - 1) more \(keys.count == 2 ? "entry" : "entries")"
+    }
+
+    /// Whether the store has a record as the file has it, or an import has reported already what is different. `isOthers`
+    /// tells fields that other files hold: these are reported where the file loses them.
+    func isKnownDifference(
+        _ localID: String, _ stored: [Field], _ held: [Field], isOthers: (Field) -> Bool, _ state: inout FileState
+    ) throws -> Bool {
+        var isKnown = true
+        for (own, said) in try differing(stored, held) {
+            if said == nil, let own, isOthers(own) { continue }
+            if try isNew(difference(localID, own, said), &state) { isKnown = false }
+        }
+        return isKnown
+    }
+}

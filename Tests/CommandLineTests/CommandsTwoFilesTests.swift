@@ -1,0 +1,95 @@
+import TestSupport
+import Testing
+
+/// Two files that give one work different values: this is reported once, and following the advice ends it.
+@Suite struct CommandsTwoFilesTests {
+    private static func entry(_ year: Int, _ note: String) -> String {
+        "@article{k,title={A title},author={Name, Jo},year={\(year)},doi={10.1000/1},note={\(note)}}\n"
+    }
+
+    /// Imports both files in both ways, twice; none of them reports anything.
+    private func expectSilence(_ bench: Workbench, _ when: String) throws {
+        for arguments in [["a.bib"], ["b.bib"], ["--mirror", "a.bib"], ["--mirror", "b.bib"], ["a.bib"], ["b.bib"]] {
+            let told = try bench.tool(["import"] + arguments)
+            #expect(told.status == 0 && !told.stderr.contains("warning"), "\(when), \(arguments): \(told.stderr)")
+        }
+    }
+
+    private func note(_ bench: Workbench) throws -> String {
+        try bench.shell(
+            "sqlite3 store.db \"SELECT json_extract(fields, '$.note') FROM record WHERE type = 'Publication'\"")
+    }
+
+    @Test(arguments: [(2, 1), (1, 2), (1, 1)], [[], ["--mirror"]])
+    func twoFilesWithOtherValues_areReportedOnce(days: (Int, Int), flags: [String]) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.entry(2020, "of a"))
+        try bench.write("b.bib", Self.entry(2021, "of b"))
+        try bench.shell(
+            "touch -d \"$(date -d '\(days.0) days ago' +%F)\" a.bib; touch -d \"$(date -d '\(days.1) days ago' +%F)\" b.bib"
+        )
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        let told = try bench.tool(["import"] + flags + ["b.bib"])
+        #expect(told.status == 3 && told.stderr.split(separator: "warning: ").count == 1, "\(told.stderr)")
+        #expect(
+            told.stderr.contains("b.bib: 'k' has other values in \(bench.path("a.bib")) (note, year); the store"),
+            "\(told.stderr)")
+        #expect(try note(bench) == (days.0 > days.1 ? "of b\n" : "of a\n"))
+        try expectSilence(bench, "again")
+        let command = try #require(told.stderr.firstMatch(of: /'backup-tool (import --overwrite [^']+)'/)).1
+        try bench.shell("$T \(command)")
+        #expect(try note(bench) == (days.0 > days.1 ? "of a\n" : "of b\n"))
+        try expectSilence(bench, "after the advice")
+        // Both say the same now.
+        try bench.write("a.bib", Self.entry(2022, "of both"))
+        try bench.write("b.bib", Self.entry(2022, "of both"))
+        try bench.tool("import", "a.bib", "b.bib")
+        #expect(try note(bench) == "of both\n")
+        try expectSilence(bench, "alike")
+        // Another difference is new.
+        try bench.write("b.bib", Self.entry(2023, "of b, edited"))
+        try bench.tool(exit: 3, "import", "b.bib")
+        try expectSilence(bench, "edited")
+    }
+
+    /// What a mirror does not take for an edit of another device, too.
+    @Test func aMirrorThatTakesNoOlderValues_saysSoOnce() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.entry(2020, "of a"))
+        try bench.shell("touch -d '3 days ago' a.bib")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        for note in ["edited", "edited again"] {
+            try bench.shell(
+                """
+                $T export -q --force -o out
+                jq -c '.fields.note = "\(note)" | .modifiedAt = (now | todate)' out/records.jsonl > records.jsonl
+                sleep 1.1
+                $T import records.jsonl
+                """)
+            let told = try bench.tool(exit: 3, "import", "--mirror", "a.bib").stderr
+            #expect(told.contains("a.bib: 1 record of it is not newer than the store's"), "\(told)")
+            try bench.tool(exit: 0, "import", "--mirror", "a.bib")
+        }
+        try bench.tool(exit: 0, "import", "--mirror", "--overwrite", "a.bib")
+        #expect(try note(bench) == "of a\n")
+        try bench.tool(exit: 0, "import", "--mirror", "a.bib")
+    }
+
+    /// A file that is gone says nothing, and neither does the earlier text of a file.
+    @Test(arguments: ["gone", "edited"])
+    func whatNoFileSaysAnyMore_isNoDifference(what: String) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.entry(2020, "of a"))
+        try bench.write("b.bib", Self.entry(2020, what == "gone" ? "of b" : "of a"))
+        try bench.shell("touch -d '3 days ago' a.bib; touch -d '2 days ago' b.bib")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        if what == "gone" { try bench.shell("rm a.bib") } else { try bench.tool(exit: 0, "import", "b.bib") }
+        if what == "edited" {
+            try bench.write("a.bib", Self.entry(2020, "of a, edited"))
+            try bench.tool("import", "a.bib")
+            try bench.write("b.bib", Self.entry(2020, "of a, edited"))
+        }
+        let told = try bench.tool(exit: 0, "import", "b.bib").stderr
+        #expect(!told.contains("other values"), "\(told)")
+    }
+}
