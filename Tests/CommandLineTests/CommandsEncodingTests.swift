@@ -109,7 +109,7 @@ func aFileThatIsSavedInAnotherEncoding_holdsTheSameParts(label: String, isAlone:
     }
     // At another place it is known by what it holds.
     try bench.shell("rm refs.bib; mkdir moved")
-    try save(names[0], "moved/refs.bib", "1 hour ago")
+    try save(names[1], "moved/refs.bib", "1 hour ago")
     try bench.tool(exit: 0, "import", "moved/refs.bib")
     #expect(try parts("store.db") == before)
 }

@@ -105,6 +105,7 @@ import Testing
         let told = try bench.tool("import", "--mirror", "refs.bib")
         #expect(try library(bench) == before)
         #expect(told.status == 3 && told.stderr.contains("but in another file that was imported"), "\(told.stderr)")
+        #expect(told.stderr.split(separator: "warning: ").count == 1, "\(told.stderr)")
         try bench.tool(exit: 0, "import", "--mirror", "refs.bib")
         // Now no file has it.
         try remove(piece, from: bench, as: "source.bib")
