@@ -150,6 +150,8 @@ public enum RecordType {
     public static let note = "Note"
     /// Two works that wait for a decision (`Conflict`).
     public static let conflict = "Conflict"
+    /// What was decided about a conflict.
+    static let decisionField = "decision"
     public static let event = "PuppyEvent"
 
     public static let libraryZone = "Library"

@@ -110,7 +110,9 @@ struct SyncMerge {
             if mine.isRenamed(since: theirs) { return (my, max(myTime, theirTime)) }
             if theirs.isRenamed(since: mine) { return (their, max(myTime, theirTime)) }
         }
-        if let before {
+        // A decision counts as of its time, also where it repeats what was before.
+        let isDecision = mine.record.type == RecordType.conflict && name == RecordType.decisionField
+        if let before, !isDecision {
             if try before.isAsBefore(name, in: mine) { return (their, theirTime) }
             if try before.isAsBefore(name, in: theirs) { return (my, myTime) }
         }

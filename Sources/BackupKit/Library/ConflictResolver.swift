@@ -254,7 +254,7 @@ extension ConflictResolver {
         else { throw BackupError(.failed, "is gone", at: conflict.subject) }
         let decision = FileDecision(
             choice: word, existing: FileDecision.Version(existing, owners: try owners(of: existing.path)),
-            incoming: FileDecision.Version(incoming, owners: try owners(of: incoming.path)), decidedAt: store.now())
+            incoming: FileDecision.Version(incoming, owners: try owners(of: incoming.path)))
         try store.note(decision, about: conflict)
         switch word {
         case .keepBoth: return

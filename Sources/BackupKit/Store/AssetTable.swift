@@ -199,7 +199,7 @@ extension Store {
             if let broken = try asset(incoming.path) { try removeAsset(broken) }
             try insert(incoming, from: staged)
             // A sync brings the decision along.
-            if currentBatch?.kind != Self.syncBatch { try reopenConflicts(of: incoming.path) }
+            if currentBatch?.kind != Self.syncBatch { try reopenConflict(of: incoming.path) }
         case .conflict(let path):
             try placeAsset(incoming, from: staged, as: path)
         }

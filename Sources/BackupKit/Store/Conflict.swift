@@ -25,7 +25,9 @@ public struct Conflict: Sendable, Equatable {
 
     static let publication = "publication"
     static let attachment = "attachment"
-    private static let (kindField, worksField, decisionField) = ("kind", "works", "decision")
+    private static let (kindField, worksField, decisionField) = ("kind", "works", RecordType.decisionField)
+    /// What stands in the fields of a record that somebody has decided.
+    static let decisionMark = "\"\(RecordType.decisionField)\""
     private static let contestedField = "contested"
     private static let keepBoth = FileDecision.Choice.keepBoth.rawValue
     static let localPrefix = "local:"
@@ -80,7 +82,7 @@ public struct Conflict: Sendable, Equatable {
     }
 
     static func isUndecided(_ record: Record) -> Bool {
-        record.type == RecordType.conflict && !record.isDeleted && !record.fields.contains("\"\(decisionField)\"")
+        record.type == RecordType.conflict && !record.isDeleted && !record.fields.contains(decisionMark)
     }
 
     /// The record with a field that is set, or away, since a time; all others are as old as they were.
@@ -115,14 +117,16 @@ public struct Conflict: Sendable, Equatable {
         try Fields.parse(fields).first { $0.name == decisionField }.flatMap { FileDecision($0.value) }
     }
 
-    /// Whether two devices have decided differently about the files of a conflict, and neither had heard of the other.
-    static func isContested(_ local: Record, _ hub: Record, base: String?) throws -> Bool {
+    /// Whether two devices have decided differently about the files of a conflict, and the hub had not heard of this one's
+    /// decision.
+    static func isContested(_ local: Record, _ hub: Record, base: Ancestor?) throws -> Bool {
         guard hub.type == RecordType.conflict, !local.isDeleted, !hub.isDeleted,
             let mine = try fileDecision(in: local.fields), let theirs = try fileDecision(in: hub.fields),
             !mine.agrees(with: theirs)
         else { return false }
-        let before = try base.flatMap(fileDecision)
-        return mine != before && theirs != before
+        guard let base, try fileDecision(in: base.fields) != nil else { return true }
+        let decidedAt = local.fieldTimes[decisionField] ?? local.modifiedAt
+        return decidedAt > base.fieldTimes[decisionField] ?? base.modifiedAt
     }
 
     /// The files and links of both decisions have met, and the one that counts has still to be carried out.

@@ -62,14 +62,15 @@ extension Store {
         init(_ conflict: Conflict) { (kind, works) = (conflict.kind, [conflict.existing, conflict.incoming]) }
     }
 
-    private func knownConflicts() throws -> [Conflict] {
+    /// Without the text in their fields they are not looked at.
+    private func knownConflicts(with text: String = "") throws -> [Conflict] {
         let query = try database.prepare(
             """
             SELECT \(Self.recordColumns), id FROM record
             JOIN conflict_number ON record_zone = zone AND record_name = ifnull(name, local_id)
-            WHERE type = ? AND type <> 'PuppyEvent' AND deleted_at IS NULL ORDER BY id
+            WHERE type = ?1 AND type <> 'PuppyEvent' AND deleted_at IS NULL AND instr(fields, ?2) ORDER BY id
             """
-        ).bind(1, RecordType.conflict)
+        ).bind(1, RecordType.conflict).bind(2, text)
         var found: [Conflict] = []
         while try query.step() {
             guard let record = try ifSound({ try RowReader.record(query) })?.record,
@@ -129,7 +130,7 @@ extension Store {
     ) throws -> Bool {
         if sameBytes(existing, incoming) { return false }
         let place = try conflictPlace(kind, existing, incoming)
-        try reopenConflicts(of: incoming)
+        try reopen(existing, incoming)
         if try hasConflict(kind: kind, existing, incoming, zone: place.zone) { return false }
         var record = Conflict.record(
             kind: kind, existing: existing, incoming: incoming, zone: place.zone, isLocalOnly: place.isLocalOnly,
@@ -144,12 +145,19 @@ extension Store {
     }
 
     /// A file that a decision had removed is here again: somebody has to decide anew. Must run inside `write`.
-    func reopenConflicts(of path: String) throws {
-        // Others are not asked for.
-        guard RecordFiles.formerPath(path) != nil else { return }
-        for conflict in try conflictsOfFiles() where sameBytes(conflict.incoming, path) {
-            guard let decision = conflict.fileDecision, decision.choice != .keepBoth,
-                let stored = try record(conflict.recordID)
+    func reopenConflict(of path: String) throws {
+        guard let existing = RecordFiles.formerPath(path) else { return }
+        try reopen(existing, path)
+    }
+
+    private func reopen(_ existing: String, _ incoming: String) throws {
+        for isLocalOnly in [false, true] {
+            let id = Conflict.record(
+                kind: Conflict.attachment, existing: existing, incoming: incoming, zone: RecordType.libraryZone,
+                isLocalOnly: isLocalOnly, at: .distantPast
+            ).id
+            guard let stored = try record(id), stored.record.type == RecordType.conflict, !stored.record.isDeleted,
+                let decision = try Conflict.fileDecision(in: stored.record.fields), decision.choice != .keepBoth
             else { continue }
             try put(Conflict.reopened(stored.record, at: timeAfter(stored.record)), replacing: stored)
         }
@@ -226,6 +234,13 @@ extension Store {
 
     /// Conflicts of two versions of a file, decided or not.
     func conflictsOfFiles() throws -> [Conflict] { try knownConflicts().filter(\.isAboutAssets) }
+
+    /// Those of two files that somebody has decided about.
+    func fileDecisions() throws -> [(Conflict, FileDecision)] {
+        try knownConflicts(with: Conflict.decisionMark).compactMap { conflict in
+            conflict.fileDecision.map { (conflict, $0) }
+        }
+    }
 
     /// Must run inside `write`.
     func noteConflicts(settledBy batch: Batch) throws {

@@ -23,8 +23,6 @@ struct FileDecision: Equatable {
     let choice: Choice
     let existing: Version
     let incoming: Version
-    /// Of two decisions for the same the later one is another one, for a merge that compares with what was before.
-    let decidedAt: Timestamp
 
     /// Whether both leave the same files; who linked them may be known differently.
     func agrees(with other: FileDecision) -> Bool {
@@ -70,16 +68,14 @@ extension FileDecision {
     init?(_ text: String) {
         guard let json = try? JSON(parsing: text), let choice = json["choice"]?.string.flatMap(Choice.init),
             let existing = json["existing"].flatMap(Version.init),
-            let incoming = json["incoming"].flatMap(Version.init),
-            let time = json["decided_at"]?.integer
+            let incoming = json["incoming"].flatMap(Version.init)
         else { return nil }
         (self.choice, self.existing, self.incoming) = (choice, existing, incoming)
-        decidedAt = Timestamp(milliseconds: time)
     }
 
     var json: JSON {
         [
-            "choice": .string(choice.rawValue), "decided_at": JSON(decidedAt.milliseconds), "existing": existing.json,
+            "choice": .string(choice.rawValue), "existing": existing.json,
             "incoming": incoming.json,
         ]
     }

@@ -6,8 +6,7 @@
 extension Synchronizer {
     /// Must run when all that came is taken, and before files are fetched: those of the other decision are not wanted.
     func settleContested() throws {
-        for conflict in try store.conflictsOfFiles() where conflict.isContested {
-            guard let decision = conflict.fileDecision else { continue }
+        for (conflict, decision) in try store.fileDecisions() where conflict.isContested {
             let paths = [conflict.existing, conflict.incoming]
             if paths.contains(where: { damagedAssets[ByteName($0)] != nil }) { continue }
             try withStage { folder in
@@ -21,11 +20,11 @@ extension Synchronizer {
     /// otherwise, and its decision may not have come yet: what the hub has there, and what links it, says nothing until then.
     func undecidedPaths() throws -> Set<ByteName> {
         var paths: Set<ByteName> = []
-        for conflict in try store.conflictsOfFiles() where conflict.fileDecision != nil || conflict.isContested {
+        for (conflict, decision) in try store.fileDecisions() {
             guard let stored = try store.record(conflict.recordID) else { continue }
             // Nobody else can have decided about what the hub has not heard of.
             guard let known = try store.hubVersion(of: stored),
-                try conflict.isContested || Conflict.fileDecision(in: known) != conflict.fileDecision
+                try conflict.isContested || Conflict.fileDecision(in: known) != decision
             else { continue }
             paths.formUnion([ByteName(conflict.existing), ByteName(conflict.incoming)])
         }

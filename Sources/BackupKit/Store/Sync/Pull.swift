@@ -225,7 +225,7 @@ extension Synchronizer {
         {
             merged = record
         }
-        if try Conflict.isContested(local, record, base: base?.fields) {
+        if try Conflict.isContested(local, record, base: base) {
             merged = try Conflict.contested(merged, at: store.timeAfter(merged, local, record))
         }
         try putAside(local, row, record, mergedTo: merged, base: base)
