@@ -38,6 +38,16 @@ private final class Archive {
             record(work, fields, at: 1, type: RecordType.publication, zone: RecordType.libraryZone))
     }
 
+    /// An edit that has nothing to do with files.
+    func note(_ work: String, on number: Int) throws {
+        let stored = try #require(try office.stores[number].livePublication(work))
+        var record = stored.record
+        record.modifiedAt = office.clock.now
+        for field in try Fields.parse(record.fields) { record.fieldTimes[field.name] = stored.record.modifiedAt }
+        record.fields = Fields.text(try Fields.parse(record.fields) + [Field("note", "\"n\"")])
+        try office.stores[number].take(record)
+    }
+
     /// False where nothing waits on that device any more.
     @discardableResult func decide(_ choice: ConflictChoice, on number: Int) throws -> Bool {
         guard let conflict = try office.stores[number].conflicts().first else { return false }
@@ -243,6 +253,95 @@ private final class Archive {
                 #expect(try archive.office.stores[1].conflicts().isEmpty || !told, "\(choice), \(requests)")
                 try archive.office.settle()
                 try archive.check("\(choice), after \(requests) requests")
+            }
+        }
+    }
+
+    /// An undo puts files and links back, also where a sync, an edit, or the same decision of another device came since.
+    @Test(arguments: choices, [0, 1, 2])
+    func anUndoneDecision_givesTheLinksBack(_ choice: ConflictChoice, since: Int) throws {
+        try withQuickFolder { folder in
+            let archive = try Archive(folder, skews: [0, 0])
+            try archive.decide(choice, on: 1)
+            archive.office.clock.advance()
+            if since == 2 { try archive.decide(choice, on: 0) }
+            try archive.office.settle()
+            if since == 1 {
+                for work in ["a", "b"] { try archive.note(work, on: 0) }
+                try archive.office.settle()
+            }
+            _ = try archive.office.stores[1].undoLast()
+            try archive.office.settle()
+            for store in archive.office.stores {
+                #expect(try archive.files(of: store) == [Archive.first: "one", archive.second: "two"])
+                #expect(
+                    try archive.links(of: store) == [
+                        "a": [Archive.first], "b": [archive.second], "e": [archive.second],
+                        "both": [Archive.first, archive.second],
+                    ])
+                #expect(try store.conflicts().count == 1)
+            }
+            _ = try archive.office.stores[1].redoLast()
+            try archive.office.settle()
+            try archive.check("\(choice), undone and redone, \(since)")
+        }
+    }
+
+    /// What another device has decided later stays, whoever undoes the decision that does not count.
+    @Test(arguments: choices, choices)
+    func anUndoOfAnOverruledDecision_leavesWhatCounts(_ earlier: ConflictChoice, _ later: ConflictChoice) throws {
+        guard earlier != later else { return }
+        try withQuickFolder { folder in
+            let archive = try Archive(folder, skews: [0, 0])
+            try archive.decide(earlier, on: 0)
+            archive.office.clock.advance()
+            try archive.decide(later, on: 1)
+            try archive.office.settle()
+            _ = try archive.office.stores[0].undoLast()
+            try archive.office.settle()
+            try archive.check("\(earlier), \(later), the earlier undone")
+        }
+    }
+
+    @Test(arguments: choices)
+    func aDecisionAboutAFile_isNoEditOfWhatLinksIt(_ choice: ConflictChoice) throws {
+        for isDelete in [true, false] {
+            for from in 0..<2 {
+                try withQuickFolder { folder in
+                    let archive = try Archive(folder, skews: [0, 0, 0])
+                    let store = archive.office.stores[0]
+                    _ = try isDelete ? store.delete(["b"]) : store.setLocal(["b"])
+                    archive.office.clock.advance()
+                    try archive.decide(choice, on: 1)
+                    try archive.office.settle(from: from)
+                    for (number, store) in archive.office.stores.enumerated() {
+                        let live = try store.livePublication("b")
+                        #expect((live != nil) == (!isDelete && number == 0), "\(choice), \(isDelete), \(number)")
+                        #expect(try store.all().allSatisfy { $0.id.zone != Quarantine.zone })
+                    }
+                }
+            }
+        }
+    }
+
+    /// One device removes a file, and another one puts another in its place; a third one has only the old one.
+    @Test func aVersionOfADeletedFile_takesItsPlaceEverywhere() throws {
+        try withQuickFolder { folder in
+            let archive = try Archive(folder, skews: [0, 0, 0])
+            _ = try archive.office.stores[0].batch(kind: "import", source: "test") {
+                let asset = try #require(try archive.office.stores[0].asset(Archive.first))
+                try archive.office.stores[0].removeAsset(asset)
+                return ((), summary: "")
+            }
+            _ = try archive.office.stores[0].delete(["a", "both"])
+            try archive.office.sync(0)
+            try archive.decide(.keepIncoming, on: 1)
+            try archive.office.sync(1)
+            try archive.office.sync(2)
+            try archive.office.settle()
+            for store in archive.office.stores {
+                #expect(try archive.files(of: store) == [Archive.first: "two"])
+                #expect(try archive.links(of: store) == ["b": [Archive.first], "e": [Archive.first]])
             }
         }
     }

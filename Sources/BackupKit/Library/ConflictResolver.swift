@@ -302,13 +302,8 @@ extension ConflictResolver {
     }
 
     private func relink(by decision: FileDecision, from old: String, to new: String) throws {
-        var changed: [(stored: Store.StoredRecord, fields: [Field])] = []
-        try store.forEachLinking { stored in
-            guard let fields = try decision.relinking(stored.record, at: [new, old]) else { return }
-            changed.append((stored, fields))
-        }
         let index = try index()
         for owner in index.owners(of: old) { index.move(new, from: owner, to: owner) }
-        for (stored, fields) in changed { try edit(stored, fields) }
+        for (before, after) in try store.relink(by: decision, at: [new, old]) { try plan(after, from: before) }
     }
 }

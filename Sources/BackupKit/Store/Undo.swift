@@ -69,11 +69,13 @@ extension Store {
         ) {
             let waiting = Set(try conflicts().map(\.id))
             let letGo = try filesLetGo(by: batch)
+            let decisions = try fileDecisions(in: batch)
             try revertChanged(batch, &result)
             try removeAdded(batch, &result)
             try reinsertRemoved(batch, &result)
             try revertSettings(batch, &result)
-            try revertAssets(batch, letGo, &result)
+            try revertAssets(batch, letGo, but: decisions.overruledPaths, &result)
+            try followDecisions(decisions)
             try noteConflicts(settledBy: batch)
             result.conflicts = try Set(conflicts().map(\.id)).subtracting(waiting).count
             let rows = try revertSetAside(batch)
@@ -292,7 +294,9 @@ extension Store {
     }
 
     /// The rows are put back as they were before the batch, and what lay under their paths.
-    private func revertAssets(_ batch: Batch, _ letGo: Set<ByteName>, _ result: inout UndoResult) throws {
+    private func revertAssets(
+        _ batch: Batch, _ letGo: Set<ByteName>, but overruled: Set<ByteName>, _ result: inout UndoResult
+    ) throws {
         let query = try database.prepare(
             "SELECT path, size, sha256, local_only, modified_ns, kept FROM batch_asset WHERE batch = ? ORDER BY path DESC"
         ).bind(1, batch.id)
@@ -303,7 +307,7 @@ extension Store {
         }
         var links = LivingLinks(self)
         let unwanted = try filesOfDeleted(result.keptNewer, in: batch)
-        for (path, asset, kept) in before {
+        for (path, asset, kept) in before where !overruled.contains(ByteName(path)) {
             // A damaged row stays as it is, and is named.
             guard let now = try ifSound({ try self.asset(path) }) else { continue }
             // It came with the batch, and a record that stays names it.

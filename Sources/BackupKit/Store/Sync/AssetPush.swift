@@ -29,8 +29,8 @@ extension Synchronizer {
         if !damagedAssets.isEmpty { try store.write { for row in damagedAssets.values { try hold(row) } } }
         guard try store.pendingAssets(after: link.pushedThrough) > 0 else { return true }
         let waiting = try waitingAssets()
-        let undecided = try undecidedPaths()
-        let later = waiting.filter { $0.asset == nil && undecided.contains(ByteName($0.path)) }
+        let undecided = try undecidedVersions()
+        let later = waiting.filter { $0.asset == nil && undecided[ByteName($0.path)] != nil }
         removalsWait = !later.isEmpty
         return try send(waiting.filter { pending in !later.contains { sameBytes($0.path, pending.path) } })
     }

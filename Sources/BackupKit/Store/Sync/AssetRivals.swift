@@ -57,9 +57,8 @@ extension Synchronizer {
         var asked: [ByteName: (mine: Asset, base: String?, isAwaited: Bool)] = [:]
         // Files that the hub does not know, and the records of other devices that name their paths.
         var unknown: [ByteName: [Record]] = [:]
-        let undecided = try undecidedPaths()
-        for (path, linking) in try namedPaths(in: incoming)
-        where damagedAssets[path] == nil && !undecided.contains(path) {
+        let undecided = try undecidedVersions()
+        for (path, linking) in try namedPaths(in: incoming) where damagedAssets[path] == nil {
             let known = try store.hubAsset(path.text)
             guard let own = try store.ifSound({ try store.asset(path.text) }), let mine = own ?? known?.awaited else {
                 continue
@@ -84,6 +83,7 @@ extension Synchronizer {
                 guard try theirs.record.isDeleted || isStranger(theirs.record, to: base) else { continue }
             } else {
                 guard !theirs.record.isDeleted, let digest = try Asset(theirs.record)?.digest else { continue }
+                if undecided[path]?.contains(digest) == true { continue }
                 if digest == mine.digest, base == nil, try store.remembersAsset(mine.path) { met.append(mine) }
                 guard digest != mine.digest, digest.hex != base else { continue }
             }

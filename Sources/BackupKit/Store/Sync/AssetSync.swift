@@ -39,9 +39,9 @@ extension Synchronizer {
         var links = LivingLinks(store)
         var remembered = RememberedLinks(store)
         var unsent = UnsentLinks(store)
-        let undecided = try undecidedPaths()
+        let undecided = try undecidedVersions()
         for wanted in try store.wantedAssets() {
-            if undecided.contains(ByteName(wanted.path)) {
+            if let versions = undecided[ByteName(wanted.path)], wanted.digest.map(versions.contains) ?? true {
                 filesWait = true
                 continue
             }
@@ -175,13 +175,15 @@ extension Synchronizer {
         _ remembered: inout RememberedLinks
     ) throws {
         try inBatch {
+            let mine = try store.asset(wanted.path)
+            // A file that this side has changed too stays: beside the hub's, or alone when the hub has none.
+            let isChanged = mine != nil && mine?.digest.hex != wanted.base && mine?.digest != wanted.digest
+            // It is still a later version of what both sides had.
+            if isChanged, wanted.digest == nil { return try store.stopWanting(wanted.path) }
             if wanted.digest == nil, try links.contains(wanted.path) {
                 // The delete did not know of that record: the hub gets the file back.
                 return try store.settleAsset(wanted.path, nil)
             }
-            let mine = try store.asset(wanted.path)
-            // A file that this side has changed too stays: beside the hub's, or alone when the hub has none.
-            let isChanged = mine != nil && mine?.digest.hex != wanted.base && mine?.digest != wanted.digest
             if let mine, isChanged, staged != nil {
                 try giveWay([mine], in: folder)
             } else if let mine, !isChanged {

@@ -149,6 +149,13 @@ extension Store {
         }
     }
 
+    /// The hub has no such file any more, and this side's stays. Must run inside `write`.
+    func stopWanting(_ path: String) throws {
+        try SyncSeal.asset.resealing(path, self) {
+            try database.statement("UPDATE asset_sync SET wanted = 0 WHERE path = ?").bind(1, path).run()
+        }
+    }
+
     /// This side's file has left the path, and the hub's is to be fetched. Must run inside `write`.
     func leaveAsset(_ path: String) throws {
         try SyncSeal.asset.resealing(path, self) {

@@ -16,19 +16,22 @@ extension Synchronizer {
         }
     }
 
-    /// The paths of files about which this device has decided and the hub does not know it. Another device may have decided
-    /// otherwise, and its decision may not have come yet: what the hub has there, and what links it, says nothing until then.
-    func undecidedPaths() throws -> Set<ByteName> {
-        var paths: Set<ByteName> = []
+    /// The paths of files about which this device has decided and the hub does not know it, with the versions that were there.
+    /// Another device may have decided otherwise, and its decision may not have come yet: which of these versions the hub has
+    /// there, and what links it, says nothing until then.
+    func undecidedVersions() throws -> [ByteName: Set<SHA256Digest>] {
+        var versions: [ByteName: Set<SHA256Digest>] = [:]
         for (conflict, decision) in try store.fileDecisions() {
             guard let stored = try store.record(conflict.recordID) else { continue }
             // Nobody else can have decided about what the hub has not heard of.
             guard let known = try store.hubVersion(of: stored),
                 try conflict.isContested || Conflict.fileDecision(in: known) != decision
             else { continue }
-            paths.formUnion([ByteName(conflict.existing), ByteName(conflict.incoming)])
+            for path in [conflict.existing, conflict.incoming] {
+                versions[ByteName(path), default: []].formUnion([decision.existing.digest, decision.incoming.digest])
+            }
         }
-        return paths
+        return versions
     }
 
     /// The bytes of the hub for those files of a decision whose bytes are not here.
@@ -59,7 +62,7 @@ extension Synchronizer {
     ) throws {
         let versions = Set([decision.existing.digest, decision.incoming.digest])
         let known = try [store.asset(paths[0])?.digest, store.hubAsset(paths[0])?.digest]
-        try relink(by: decision, at: paths, isTaken: known.contains(decision.incoming.digest))
+        try store.relink(by: decision, at: paths, isTaken: known.contains(decision.incoming.digest))
         let files = decision.files(at: paths)
         let atHand = try Set(
             files.compactMap(\.file?.digest).filter { digest in
@@ -97,17 +100,5 @@ extension Synchronizer {
         try store.forgetAsset(file.path)
         try keepApart(file)
         if fetched != nil { result.assetsFetched += 1 }
-    }
-
-    private func relink(by decision: FileDecision, at paths: [String], isTaken: Bool) throws {
-        var changed: [(Store.StoredRecord, [Field])] = []
-        try store.forEachLinking { stored in
-            if let fields = try decision.relinking(stored.record, at: paths, isTaken: isTaken) {
-                changed.append((stored, fields))
-            }
-        }
-        for (stored, fields) in changed {
-            try store.rewrite(stored, as: stored.record.edited(fields, at: store.timeAfter(stored.record)))
-        }
     }
 }

@@ -66,6 +66,8 @@ extension Synchronizer {
         }
         if let base {
             if try Fields.same(base.fields, edit.fields) { return }
+            // A file that it names has another name; nobody has written it.
+            if edit.modifiedAt == base.modifiedAt, edit.fieldTimes == base.fieldTimes { return }
             let changes = FieldChange.list(from: try Fields.parse(base.fields), to: try Fields.parse(edit.fields))
             // A new cite key may come of a decision about a conflict, and another device has decided otherwise since.
             if edit.type == RecordType.publication, changes.allSatisfy({ Self.isName($0.name) }) { return }
