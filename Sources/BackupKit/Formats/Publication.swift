@@ -95,14 +95,19 @@ public enum Publication {
 
     /// The entry's bytes for a `.bib` file: as it was written, or made from its fields when it never was.
     static func bytes(of fields: [Field]) throws -> [UInt8] {
-        if let text = Fields.string(raw, in: fields) { return Array(text.utf8) }
-        if let text = Fields.string(rawBase64, in: fields), let bytes = BibBase64.decode(text) { return bytes }
+        if let bytes = writtenBytes(of: fields) { return bytes }
         let values = fields.filter { isBibTeXField($0.name) }.compactMap { field in
             Fields.string(field.name, in: fields).map { (name: field.name, value: $0) }
         }
         return try BibWriter.entry(
             type: Fields.string(entryType, in: fields) ?? "misc", key: Fields.string(citeKey, in: fields) ?? "",
             fields: values)
+    }
+
+    /// The bytes as somebody wrote them; what stands between entries has no others.
+    static func writtenBytes(of fields: [Field]) -> [UInt8]? {
+        if let text = Fields.string(raw, in: fields) { return Array(text.utf8) }
+        return Fields.string(rawBase64, in: fields).flatMap(BibBase64.decode)
     }
 
     /// The same from the record's text; of one that has its raw text nothing else is built.

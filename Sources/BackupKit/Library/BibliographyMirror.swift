@@ -238,7 +238,7 @@ extension BibliographyIntake {
             guard kind != BibliographyPart.order, state.isExport || file == state.name,
                 !state.parts.contains(stored.record.localID)
             else { return }
-            let marks = marks(ofPart: try Publication.bytes(of: fields), kind)
+            let marks = marks(ofPart: Publication.writtenBytes(of: fields) ?? [], kind)
             guard state.broughtBefore.contains(marks.everBrought) else { return }
             let held = try others[file] ?? partsHeldByOthers(than: path, of: file)
             others[file] = held

@@ -10,7 +10,7 @@ struct BibliographyPartIDs {
     private var bySlot: [Slot: [(localID: String, file: String, raw: [UInt8])]] = [:]
 
     mutating func note(_ localID: String, _ kind: String, _ fields: [Field]) throws {
-        note(localID, kind, try Publication.bytes(of: fields), file: BibliographyPart.file(of: fields))
+        note(localID, kind, Publication.writtenBytes(of: fields) ?? [], file: BibliographyPart.file(of: fields))
     }
 
     mutating func note(_ localID: String, _ kind: String, _ raw: [UInt8], file: String) {

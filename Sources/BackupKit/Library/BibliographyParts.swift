@@ -44,7 +44,7 @@ struct BibliographyParts {
         orders = ordered.sorted { $0.key < $1.key }.map(\.value.items)
         var parts: [(part: Part, slot: String?)] = []
         for (file, localID, fields, kind) in found {
-            let raw = try Publication.bytes(of: fields)
+            let raw = Publication.writtenBytes(of: fields) ?? []
             if kind == BibBlock.Kind.unreadable.rawValue {
                 unreadable.append(String(decoding: raw.prefix { $0 != 0x0A }.prefix(60), as: UTF8.self))
                 continue

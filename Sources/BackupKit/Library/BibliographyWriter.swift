@@ -72,8 +72,11 @@ struct BibliographyWriter {
                 bytes = Self.spelled(out: lost, in: bytes)
             }
             try append(bytes, key, links: links(of: record.fields))
-        } catch let error as BackupError where error.code == .failed && error.subject == nil {
-            problems.append(Finding(.malformed, .warning, key, "\(error.message); library.bib lacks the entry"))
+        } catch let error as BackupError where error.code == .refused || error.code == .failed && error.subject == nil {
+            problems.append(
+                Finding(
+                    .malformed, .warning, key.isEmpty ? record.id.description : key,
+                    "\(error.message); library.bib lacks the entry", remedy: error.remedy))
         }
         if placeOfChoice[choice] == nil {
             placeOfChoice[choice] = choices.count

@@ -35,7 +35,7 @@ struct MacroMeanings {
                 macros = .standard
                 current = [:]
             }
-            let bytes = BibliographyPart.shown(try Publication.bytes(of: part), isText: false)
+            let bytes = BibliographyPart.shown(Publication.writtenBytes(of: part) ?? [], isText: false)
             bytes.withUnsafeBytes { raw in
                 BibParser.parse(raw) { block in
                     guard block.kind == .string else { return }
