@@ -144,6 +144,8 @@ public final class Store {
     /// Opens a store. A writer waits for another one, up to `patience` tenths of a second.
     public convenience init(_ path: String, _ access: Access, clock: Clock = .system, patience: Int = 100) throws {
         try Store.mustBeStore(path)
+        // Its files and its locks lie beside the store itself, by whatever link it is named.
+        let path = try OutputPlace.behindLinks(path)
         if access == .write { try Store.mustBeWritable(path) }
         try self.init(path, access == .write ? Store.lock(path, patience) : nil, clock)
     }

@@ -103,6 +103,8 @@ public final class FileHub {
                 remedy: "check the name, and connect the disk if it lies on one; "
                     + "\(TypedCommand.quoted("hub init", [path])) makes a new hub")
         }
+        // Its files lie beside the hub itself, by whatever link it is named.
+        let path = try OutputPlace.behindLinks(path)
         try FileHandle.checkReadable(path)
         guard Self.isHub(path) else {
             throw BackupError(

@@ -1,4 +1,4 @@
-/// Where an output lies that somebody has named.
+/// Where an output lies, or a store or a hub, that somebody has named.
 public enum OutputPlace {
     /// What a symbolic link leads to: the output takes its place, and the link stays. Anything else lies where it is named.
     /// Throws where the link leads nowhere.
