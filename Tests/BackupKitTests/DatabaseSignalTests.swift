@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import BackupKit
@@ -24,6 +25,23 @@ import Testing
             }
             #expect(error?.code == .interrupted)
             #expect(try database.integer("SELECT count(*) FROM t") == 0)
+        }
+    }
+
+    /// Who is interrupted while an old export is read has not found out that it is somebody else's.
+    @Test func aSignalIsNoVerdictOnAnOldExport() async {
+        await #expect(processExitsWith: .success) {
+            try withTemporaryFolder { folder in
+                let store = try Store.create("\(folder)/store.db")
+                let old = "\(folder)/old.zip"
+                _ = try Exporter.export(store, to: old, ExportOptions(form: .imbib(.zip)))
+                Interrupt.install()
+                kill(getpid(), SIGTERM)
+                let error = #expect(throws: BackupError.self) {
+                    try Replacing(sources: []) { _, _ in false }.check(old, replace: true)
+                }
+                #expect(error?.code == .interrupted)
+            }
         }
     }
 }

@@ -323,4 +323,25 @@ struct CommandsPhotoTests {
         }
         for log in ["log0", "log1"] { #expect(try bench.json(exit: 0, "import", log)["writes"]?.integer == 0) }
     }
+
+    @Test(arguments: ["photo", "video", "thumbnail_path"])
+    func aNameThatIsTooLong_costsItsFileOnly(key: String) throws {
+        let bench = try Workbench()
+        let name = String(repeating: "n", count: 300)
+        try bench.write(
+            "day.jsonl",
+            """
+            {"id":"a","time":"2026-02-14T10:00:00+01:00","type":"moment","\(key)":"\(name).jpg"}
+            {"id":"b","time":"2026-02-14T11:00:00+01:00","type":"moment","\(key)":"\(name)/\(name).jpg"}
+            {"id":"c","time":"2026-02-14T12:00:00+01:00","type":"eten"}
+
+            """)
+        let imported = try bench.tool(exit: 3, "events", "import", "--create", "day.jsonl")
+        #expect((imported.stdout + imported.stderr).contains("nnn"))
+        #expect(try bench.shell("sqlite3 store.db \"SELECT count(*) FROM record WHERE type = 'PuppyEvent'\"") == "3\n")
+        try bench.tool("export", "-o", "out")
+        let digest = try bench.digest()
+        try bench.tool("restore", "out", "--create", "--store", "other.db")
+        #expect(try bench.digest("other.db") == digest)
+    }
 }

@@ -54,7 +54,10 @@ struct Replacing {
             throw Self.refusal(target, "it lies in \(folder), which is being read")
         }
         // What is no backup has no manifest that anybody could go by.
-        let layout = try? OpenedLayout.open(target)
+        let layout: OpenedLayout?
+        do { layout = try OpenedLayout.open(target) } catch let error as BackupError where error.code != .interrupted {
+            layout = nil
+        }
         let named = layout?.namedByUs ?? []
         if status.isDirectory { try checkFolder(target, named) } else { try checkFile(target, status, named) }
         if let layout, !named.isEmpty { try checkBytes(layout, target, isFolder: status.isDirectory) }

@@ -126,7 +126,10 @@ public final class StoreVault: NightlyVault {
         for snapshot in ours.reversed() where !wanted.isEmpty {
             try Interrupt.check()
             // One that cannot be read is named by the check.
-            guard let layout = try? OpenedLayout.open(address(snapshot.id.hex), limits: options.limits) else {
+            let layout: OpenedLayout
+            do { layout = try OpenedLayout.open(address(snapshot.id.hex), limits: options.limits) } catch let error
+                as BackupError where error.code != .interrupted
+            {
                 continue
             }
             let source = "\(VaultAddress.scheme)\(Directory.real(vaultPath) ?? vaultPath)@\(snapshot.shortID)"

@@ -250,7 +250,8 @@ public struct FileStatus: Sendable, Equatable {
     {
         var raw = stat()
         if call(path, &raw) == 0 { return FileStatus(raw) }
-        if errno == ENOENT || errno == ENOTDIR { return nil }
+        // Nothing has a name that is too long.
+        if [ENOENT, ENOTDIR, ENAMETOOLONG].contains(errno) { return nil }
         throw BackupError.fromErrno("cannot be examined", at: path)
     }
 }
