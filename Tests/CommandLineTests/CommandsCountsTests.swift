@@ -42,6 +42,23 @@ import Testing
             "settings instead of "
         ),
         ("a file", "drop('Attachments/scan0042.pdf')", "attachments instead of "),
+        (
+            "a record for which another one stands twice",
+            """
+            found = lines('records.jsonl')
+            twice = json.loads(found[-2])
+            other = {**json.loads(found[-1]), 'zone': twice['zone'], 'recordName': twice['recordName']}
+            save('records.jsonl', found[:-1] + [json.dumps(other) + '\\n'])
+            """, "is there twice"
+        ),
+        (
+            "a record that a tombstone holds",
+            """
+            found = lines('records.jsonl')
+            dead = {**json.loads(found[-1]), 'deletedAt': '2026-11-26T23:59:00.000Z'}
+            save('records.jsonl', found[:-1] + [json.dumps(dead) + '\\n'])
+            """, "still holds data"
+        ),
         ("a line", "save('records.jsonl', lines('records.jsonl')[:-1] + ['{\"zone\":\\n'])", "records.jsonl"),
     ]
 

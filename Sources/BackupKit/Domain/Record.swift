@@ -132,6 +132,12 @@ public struct Record: Sendable, Equatable {
     /// The last time that anything about the record was set.
     var latestTime: Timestamp { fieldTimes.values.reduce(modifiedAt, max) }
 
+    /// Throws where a line says that a record is deleted, and goes on to hold it: nobody knows which of both is true.
+    func refuseRemains() throws {
+        guard isDeleted, !sameBytes(fields, withoutRemains().fields) else { return }
+        throw BackupError(.damaged, "\(id) is deleted and still holds data")
+    }
+
     /// A tombstone without whatever somebody left in it; other records as they are.
     func withoutRemains() -> Record {
         guard let deletedAt else { return self }

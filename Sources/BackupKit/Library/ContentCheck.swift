@@ -204,6 +204,8 @@ struct FormatParser {
     private var malformedCount = 0
     private(set) var counts = Counts()
     private(set) var findings: [Finding] = []
+    /// The records of the lines so far, by their hashes.
+    private var records: Set<Int> = []
 
     init(role: Layout.Role, path: String, lineLimit: Int) {
         self.role = role
@@ -289,6 +291,10 @@ struct FormatParser {
             if role == .damaged { return _ = try DamagedRow(line: String(decoding: bytes, as: UTF8.self)) }
             let record = try Record(parsing: bytes)
             _ = try Fields.parse(record.fields)
+            try record.refuseRemains()
+            if !records.insert(record.id.hashValue).inserted {
+                malformed("\(record.id) is there twice", line: line.number)
+            }
             if record.isDeleted {
                 counts.tombstones += 1
             } else if RecordType.isCounted(record.type) {

@@ -226,6 +226,7 @@ struct FileIntake {
         do {
             record = try Record(parsing: bytes)
             _ = try Fields.parse(record.fields)
+            try record.refuseRemains()
         } catch let error as BackupError {
             if !tombstones { intake.reject(place, error.message) }
             return nil

@@ -232,7 +232,7 @@ extension Store {
         if existing.record.isDeleted, record.isDeleted || isOneRecord {
             return try ingest(record, resurrect, keepsID: true)
         }
-        var new = record
+        var new = record.withoutRemains()
         new.id = existing.record.id
         // What is kept on one device only has no deletes of others to outlive.
         if resurrect, !record.isDeleted, !record.isLocalOnly {
