@@ -65,6 +65,21 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    /// The name that the file in the way would get is free, and a file of the backup has it.
+    @Test(arguments: ["merge", "replace"])
+    func aFileInTheWay_leavesTheNamesThatAreToCome(_ mode: String) throws {
+        let bench = try bench()
+        let day = try bench.shell("date -u +%F").dropLast()
+        try bench.write("files/k_conflict_\(day).txt", "two\n")
+        try bench.tool(exit: 3, "import", "a.bib", "--attachments", "files")
+        try bench.tool(exit: 0, "export", "-o", "b.zip")
+        try bench.shell("rm -rf store.db*; mkdir -p store.db.assets/Attachments; echo mine > store.db.assets/\(path)")
+        try bench.tool(exit: 3, "restore", "b.zip", "--mode", mode)
+        #expect(try bench.text("store.db.assets/Attachments/k_conflict_\(day).txt") == "two\n")
+        #expect(try bench.shell("cat store.db.assets/Attachments/* | sort") == "mine\none\ntwo\n")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
     @Test func aFileInTheWayOfASync_isKeptBesideIt() throws {
         let bench = try bench()
         try bench.tool(exit: 0, "hub", "init", "hub.db")
