@@ -252,9 +252,8 @@ extension ConflictResolver {
         guard let existing = try store.asset(conflict.existing), let incoming = try store.asset(conflict.incoming),
             let word = FileDecision.Choice(rawValue: choice.rawValue)
         else { throw BackupError(.failed, "is gone", at: conflict.subject) }
-        let decision = FileDecision(
-            choice: word, existing: FileDecision.Version(existing, owners: try owners(of: existing.path)),
-            incoming: FileDecision.Version(incoming, owners: try owners(of: incoming.path)))
+        let versions = try versions(of: [existing, incoming])
+        let decision = FileDecision(choice: word, existing: versions[0], incoming: versions[1])
         try store.note(decision, about: conflict)
         switch word {
         case .keepBoth: return
@@ -266,14 +265,16 @@ extension ConflictResolver {
         try relink(by: decision, from: incoming.path, to: existing.path)
     }
 
-    /// The local ids of the records that link a file.
-    private func owners(of path: String) throws -> [String] {
-        var owners: Set<String> = []
+    private func versions(of files: [Asset]) throws -> [FileDecision.Version] {
+        var owners: [ByteName: Set<String>] = [:]
         try store.forEachLinking { stored in
-            guard try Store.links(of: stored.record).contains(where: { sameBytes($0, path) }) else { return }
-            owners.insert(stored.record.localID)
+            for link in try Store.links(of: stored.record) {
+                owners[ByteName(link), default: []].insert(stored.record.localID)
+            }
         }
-        return owners.sorted(by: precedesBytewise)
+        return files.map { file in
+            FileDecision.Version(file, owners: (owners[ByteName(file.path)] ?? []).sorted(by: precedesBytewise))
+        }
     }
 
     /// The incoming file takes the place, and the name, of the existing one.

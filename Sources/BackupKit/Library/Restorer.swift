@@ -268,7 +268,7 @@ public enum Restorer {
     private static func takeConflicts(_ wanted: WantedFiles, _ intake: Intake) throws {
         for record in wanted.conflicts {
             guard let here = try Conflict.following(record, intake.moved),
-                let conflict = try Conflict(here, number: 0, subject: { _, works in works[0] }),
+                let conflict = try Conflict(here),
                 [conflict.existing, conflict.incoming].contains(where: wanted.isChosen),
                 try intake.store.pointless(conflict) == nil
             else { continue }

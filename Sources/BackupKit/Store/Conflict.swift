@@ -32,8 +32,10 @@ public struct Conflict: Sendable, Equatable {
     private static let keepBoth = FileDecision.Choice.keepBoth.rawValue
     static let localPrefix = "local:"
 
-    /// Nil for a record that does not say what a conflict says.
-    init?(_ record: Record, number: Int64, subject: (String, [String]) throws -> String) throws {
+    /// Nil for a record that does not say what a conflict says. The number and the subject are for people.
+    init?(
+        _ record: Record, number: Int64 = 0, subject: (String, [String]) throws -> String = { _, works in works[0] }
+    ) throws {
         let fields: [Field]
         do { fields = try Fields.parse(record.fields) } catch is BackupError { return nil }
         let works = Fields.strings(Self.worksField, in: fields)
@@ -64,9 +66,18 @@ public struct Conflict: Sendable, Equatable {
             modifiedAt: time, isLocalOnly: isLocalOnly)
     }
 
+    /// The records that can say it of two works: everybody's, and this device's own.
+    static func ids(kind: String, _ first: String, _ second: String, zone: String) -> [RecordID] {
+        [false, true].map { isLocalOnly in
+            record(
+                kind: kind, existing: first, incoming: second, zone: zone, isLocalOnly: isLocalOnly, at: .distantPast
+            ).id
+        }
+    }
+
     /// The conflict of two files that have other names; nil where both have one.
     static func following(_ record: Record, _ moved: [ByteName: String]) throws -> Record? {
-        guard !record.isDeleted, let conflict = try Conflict(record, number: 0, subject: { _, _ in "" }),
+        guard !record.isDeleted, let conflict = try Conflict(record),
             conflict.isAboutAssets
         else { return record }
         let works = [conflict.existing, conflict.incoming].map { moved[ByteName($0)] ?? $0 }
@@ -88,13 +99,10 @@ public struct Conflict: Sendable, Equatable {
     /// The record with a field that is set, or away, since a time; all others are as old as they were.
     private static func setting(_ name: String, _ value: JSON?, in record: Record, at time: Timestamp) throws -> Record
     {
-        var (new, fields) = (record, try Fields.parse(record.fields))
-        for field in fields { new.fieldTimes[field.name] = record.fieldTimes[field.name] ?? record.modifiedAt }
-        fields.removeAll { $0.name == name }
-        if let value { fields.append(Field(name, value)) }
-        new.fields = Fields.text(fields)
+        let others = try Fields.parse(record.fields).filter { $0.name != name }
+        var new = try record.edited(others + (value.map { [Field(name, $0)] } ?? []), at: time)
+        // Saying the same again is saying it later.
         new.fieldTimes[name] = value == nil ? time : nil
-        new.modifiedAt = time
         return new
     }
 

@@ -47,10 +47,7 @@ extension Store {
             shared.modifiedAt = timeAfter(known.record)
             try put(shared, replacing: known)
         } else if conflict.isDecided, Conflict.isUndecided(known.record) {
-            let time = timeAfter(known.record)
-            try put(
-                conflict.fileDecision.map { try Conflict.decided(known.record, $0, at: time) }
-                    ?? Conflict.keptBoth(known.record, at: time), replacing: known)
+            try decide(known, conflict.fileDecision)
         }
         try takeOut(local.change, local.record)
     }
@@ -151,11 +148,7 @@ extension Store {
     }
 
     private func reopen(_ existing: String, _ incoming: String) throws {
-        for isLocalOnly in [false, true] {
-            let id = Conflict.record(
-                kind: Conflict.attachment, existing: existing, incoming: incoming, zone: RecordType.libraryZone,
-                isLocalOnly: isLocalOnly, at: .distantPast
-            ).id
+        for id in Conflict.ids(kind: Conflict.attachment, existing, incoming, zone: RecordType.libraryZone) {
             guard let stored = try record(id), stored.record.type == RecordType.conflict, !stored.record.isDeleted,
                 let decision = try Conflict.fileDecision(in: stored.record.fields), decision.choice != .keepBoth
             else { continue }
@@ -183,27 +176,27 @@ extension Store {
     }
 
     private func hasConflict(kind: String, _ first: String, _ second: String, zone: String) throws -> Bool {
-        for isLocalOnly in [false, true] {
-            let id = Conflict.record(
-                kind: kind, existing: first, incoming: second, zone: zone, isLocalOnly: isLocalOnly, at: .distantPast
-            ).id
-            if let stored = try record(id)?.record, !stored.isDeleted, stored.type == RecordType.conflict {
-                return true
-            }
+        try Conflict.ids(kind: kind, first, second, zone: zone).contains { id in
+            let stored = try record(id)?.record
+            return stored?.type == RecordType.conflict && stored?.isDeleted == false
         }
-        return false
     }
 
-    /// Decides that both stay as they are. Must run inside `batch`.
+    /// Decides that both publications stay as they are. Must run inside `batch`.
     func keepBoth(_ conflict: Conflict) throws {
-        guard let stored = try record(conflict.recordID) else { return }
-        try put(Conflict.keptBoth(stored.record, at: timeAfter(stored.record)), replacing: stored)
+        if let stored = try record(conflict.recordID) { try decide(stored, nil) }
     }
 
     /// Writes down what is decided about two files. Must run inside `batch`.
     func note(_ decision: FileDecision, about conflict: Conflict) throws {
-        guard let stored = try record(conflict.recordID) else { return }
-        try put(Conflict.decided(stored.record, decision, at: timeAfter(stored.record)), replacing: stored)
+        if let stored = try record(conflict.recordID) { try decide(stored, decision) }
+    }
+
+    private func decide(_ stored: StoredRecord, _ decision: FileDecision?) throws {
+        let time = timeAfter(stored.record)
+        try put(
+            decision.map { try Conflict.decided(stored.record, $0, at: time) }
+                ?? Conflict.keptBoth(stored.record, at: time), replacing: stored)
     }
 
     /// Where a publication gave way to another one, those that it had a conflict with now have one with the other. Must

@@ -24,6 +24,9 @@ struct FileDecision: Equatable {
     let existing: Version
     let incoming: Version
 
+    /// The same files with the links that they had before anybody decided.
+    var undecided: FileDecision { FileDecision(choice: .keepBoth, existing: existing, incoming: incoming) }
+
     /// Whether both leave the same files; who linked them may be known differently.
     func agrees(with other: FileDecision) -> Bool {
         choice == other.choice && existing.digest == other.existing.digest && incoming.digest == other.incoming.digest
@@ -64,32 +67,6 @@ struct FileDecision: Equatable {
 }
 
 extension FileDecision {
-    /// The same files with the links that they had before anybody decided.
-    var undecided: FileDecision { FileDecision(choice: .keepBoth, existing: existing, incoming: incoming) }
-}
-
-extension Store {
-    /// Links follow a decision about their files. Nobody has written the records: no time changes, so no decision about a
-    /// file brings back what was deleted, or gives others what is kept here. Returns what has changed. Must run inside
-    /// `batch`.
-    @discardableResult func relink(
-        by decision: FileDecision, at paths: [String], isTaken: Bool = false
-    ) throws -> [(before: Record, after: Record)] {
-        var changed: [(stored: StoredRecord, record: Record)] = []
-        try forEachLinking { stored in
-            guard let fields = try decision.relinking(stored.record, at: paths, isTaken: isTaken) else { return }
-            var record = stored.record
-            record.fields = Fields.text(fields)
-            changed.append((stored, record))
-        }
-        // A sync is not undone, and what earlier batches brought stays theirs.
-        let isSync = currentBatch?.kind == Self.syncBatch
-        for (stored, record) in changed { try isSync ? rewrite(stored, as: record) : put(record, replacing: stored) }
-        return changed.map { ($0.stored.record, $0.record) }
-    }
-}
-
-extension FileDecision {
     /// Nil for what is no decision about two files.
     init?(_ text: String) {
         guard let json = try? JSON(parsing: text), let choice = json["choice"]?.string.flatMap(Choice.init),
@@ -100,10 +77,7 @@ extension FileDecision {
     }
 
     var json: JSON {
-        [
-            "choice": .string(choice.rawValue), "existing": existing.json,
-            "incoming": incoming.json,
-        ]
+        ["choice": .string(choice.rawValue), "existing": existing.json, "incoming": incoming.json]
     }
 }
 
@@ -127,5 +101,26 @@ extension FileDecision.Version {
             "modified_ns": JSON(modifiedNanoseconds), "owners": .array(owners.map { .string($0) }),
             "sha256": .string(digest.hex), "size": JSON(size),
         ]
+    }
+}
+
+extension Store {
+    /// Links follow a decision about their files. Nobody has written the records: no time changes, so no decision about a
+    /// file brings back what was deleted, or gives others what is kept here. Returns what has changed. Must run inside
+    /// `batch`.
+    @discardableResult func relink(
+        by decision: FileDecision, at paths: [String], isTaken: Bool = false
+    ) throws -> [(before: Record, after: Record)] {
+        var changed: [(stored: StoredRecord, record: Record)] = []
+        try forEachLinking { stored in
+            guard let fields = try decision.relinking(stored.record, at: paths, isTaken: isTaken) else { return }
+            var record = stored.record
+            record.fields = Fields.text(fields)
+            changed.append((stored, record))
+        }
+        // A sync is not undone, and what earlier batches brought stays theirs.
+        let isSync = currentBatch?.kind == Self.syncBatch
+        for (stored, record) in changed { try isSync ? rewrite(stored, as: record) : put(record, replacing: stored) }
+        return changed.map { ($0.stored.record, $0.record) }
     }
 }

@@ -71,7 +71,7 @@ extension Store {
 
     private func defect(of stored: StoredRecord) throws -> OddConflict.Defect? {
         let record = stored.record
-        guard let conflict = try Conflict(record, number: 0, subject: { _, _ in "" }) else {
+        guard let conflict = try Conflict(record) else {
             return .namesNoWorks
         }
         if !conflict.isDecided, !Conflict.isUndecided(record) { return .decisionIsUnknown }

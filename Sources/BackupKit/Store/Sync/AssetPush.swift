@@ -30,9 +30,9 @@ extension Synchronizer {
         guard try store.pendingAssets(after: link.pushedThrough) > 0 else { return true }
         let waiting = try waitingAssets()
         let undecided = try undecidedVersions()
-        let later = waiting.filter { $0.asset == nil && undecided[ByteName($0.path)] != nil }
-        removalsWait = !later.isEmpty
-        return try send(waiting.filter { pending in !later.contains { sameBytes($0.path, pending.path) } })
+        let now = waiting.filter { $0.asset != nil || undecided[ByteName($0.path)] == nil }
+        removalsWait = now.count < waiting.count
+        return try send(now)
     }
 
     /// Sends what a decision has removed, once the hub has the decision, and the records that do not link it any more: a

@@ -29,7 +29,7 @@ extension Store {
         while try query.step() {
             guard let before = try ifSound({ try RowReader.record(query) })?.record,
                 let now = try ifSound({ try record(before.id)?.record }) ?? nil,
-                let conflict = try Conflict(now, number: 0, subject: { _, _ in "" }), conflict.isAboutAssets
+                let conflict = try Conflict(now), conflict.isAboutAssets
             else { continue }
             items.append(
                 BatchDecisions.Item(
