@@ -26,6 +26,8 @@ import Testing
     private func bench() throws -> Workbench {
         let bench = try Workbench()
         try bench.importSamples()
+        try bench.write("macro.bib", "@string{lncs = {Lecture Notes}}\n")
+        try bench.tool(exit: 0, "import", "macro.bib")
         try bench.write("later.bib", "@misc{onlyHere, title={Only in the store}}\n")
         try bench.tool(exit: 0, "export", "-q", "-o", "whole", "--format", "dir")
         try bench.tool(exit: 0, "import", "later.bib")
@@ -59,12 +61,45 @@ import Testing
             save('records.jsonl', found[:-1] + [json.dumps(dead) + '\\n'])
             """, "still holds data"
         ),
+        (
+            "what nobody counts",
+            """
+            found = lines('records.jsonl')
+            save('records.jsonl', [line for line in found if json.loads(line)['recordType'] != 'BibliographyPart'])
+            assert len(lines('records.jsonl')) < len(found)
+            """, "content digest"
+        ),
+        (
+            "a file and its count", "drop('Attachments/scan0042.pdf'); manifest['counts']['attachments'] -= 1",
+            "content digest"
+        ),
+        (
+            "a file's name",
+            """
+            os.rename(folder + '/Attachments/scan0042.pdf', folder + '/Attachments/other.pdf')
+            manifest['files']['Attachments/other.pdf'] = manifest['files'].pop('Attachments/scan0042.pdf')
+            """, "content digest"
+        ),
+        (
+            "a value", "save('records.jsonl', [line.replace('title', 'tilte') for line in lines('records.jsonl')])",
+            "content digest"
+        ),
+        (
+            "a setting's value",
+            "save('settings.json', [json.dumps({key: 1 for key in json.load(open(folder + '/settings.json'))})])",
+            "content digest"
+        ),
+        (
+            "that a file stays here", "manifest['files']['Attachments/scan0042.pdf']['localOnly'] = True",
+            "content digest"
+        ),
         ("a line", "save('records.jsonl', lines('records.jsonl')[:-1] + ['{\"zone\":\\n'])", "records.jsonl"),
     ]
 
-    @Test(arguments: losses.indices, [nil, "tar.zst", "zip"])
-    func whatAnExportHasLost_isNoReasonToRemoveIt(_ number: Int, _ archive: String?) throws {
+    @Test(arguments: losses.indices)
+    func whatAnExportHasLost_isNoReasonToRemoveIt(_ number: Int) throws {
         let (what, change, said) = Self.losses[number]
+        let archive = [nil, "tar.zst", "zip"][number % 3]
         let bench = try bench()
         try bench.shell("cp -a whole lost")
         try bench.python(Self.edit, "lost", change)
@@ -134,10 +169,34 @@ import Testing
         #expect(try bench.digest() == before, "\(change)")
     }
 
+    /// What is here may be what was exported, and come back as something else.
+    @Test func whatDoesNotComeBackIsFoundByTheDeepCheck() throws {
+        let bench = try bench()
+        try bench.python(
+            Self.edit, "whole",
+            """
+            settings = ''.join(lines('settings.json'))
+            save('settings.json', ['{"twice": 1, "twice": 2, ' + settings[settings.index('{') + 1:]])
+            manifest['counts']['settings'] += 2
+            """)
+        let said = try bench.tool(exit: 4, "verify", "whole").stderr
+        let digest = try #require(said.firstMatch(of: /content digest is ([0-9a-f]{64})/)).1
+        try bench.python(Self.edit, "whole", "manifest['contentDigest'] = '\(digest)'")
+        try bench.tool(exit: 0, "verify", "whole")
+        let deep = try bench.tool(exit: 4, "verify", "--level", "deep", "whole").stderr
+        #expect(deep.contains("restores to content digest"), "\(deep)")
+    }
+
     @Test func anExportOfVersion01_countsNoFilesInQuarantine() throws {
         let bench = try bench()
         try bench.write("whole/Quarantine/a.pdf", "a")
         try bench.python(Self.edit, "whole", "manifest['files']['Quarantine/a.pdf'] = {}")
+        // It did count them into the content digest.
+        try bench.tool(
+            exit: 3, "restore", "--create", "--store", "old.db", "whole", "--allow-damage", "--only", Workbench.allKinds
+        )
+        let digest = try bench.json(exit: 0, "store", "digest", "--store", "old.db")["contentDigest"]?.string ?? ""
+        try bench.python(Self.edit, "whole", "manifest['contentDigest'] = '\(digest)'")
         try bench.tool(exit: 0, "verify", "whole")
         try bench.tool(exit: 0, "restore", "whole", "--only", Workbench.allKinds)
     }

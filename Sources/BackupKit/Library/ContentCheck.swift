@@ -59,6 +59,7 @@ final class ContentTally: Sendable {
     private struct State {
         var findings: [Finding] = []
         var counts = Counts()
+        var digest = ContentDigest()
         var folds: [String: String] = [:]
         var unreadable: [String: Finding] = [:]
     }
@@ -84,9 +85,11 @@ final class ContentTally: Sendable {
         // Also where the end of the entry cannot be read: what was there of it counts.
         defer {
             parser.finish()
+            let content = parser.digest.items
             state.withLock { state in
                 state.findings += parser.findings
                 state.counts.add(parser.counts)
+                state.digest.add(content)
                 if role == .attachment { state.counts.attachments += 1 }
             }
         }
@@ -98,7 +101,12 @@ final class ContentTally: Sendable {
         }
         let digest = hasher.finish()
         tally.seen(entry, digest)
-        if let fold { state.withLock { $0.folds[entry.path] = fold.hex } }
+        let asset = layout.exportedAsset(entry, digest)
+        let sum = fold?.hex
+        state.withLock { state in
+            if let asset { state.digest.add(asset) }
+            if let sum { state.folds[entry.path] = sum }
+        }
         return digest
     }
 
@@ -114,7 +122,9 @@ final class ContentTally: Sendable {
             let unreadable = state.unreadable.values.sorted { $0.subject < $1.subject }
             switch layout.manifest {
             case .own(let manifest):
-                return formats + tally.finish() + state.counts.compare(with: manifest)
+                let found = formats + tally.finish() + state.counts.compare(with: manifest)
+                let isDamaged = found.contains { $0.severity == .damage }
+                return found + (isDamaged ? [] : state.digest.compare(with: manifest))
             case .imbib(let manifest):
                 return formats + unreadable
                     + ContentCheck.compare(manifest, state.folds, unreadable: Set(state.unreadable.keys), layout)
@@ -122,6 +132,30 @@ final class ContentTally: Sendable {
             case .none: return formats + (layout.expected.isEmpty ? unreadable : tally.finish())
             }
         }
+    }
+}
+
+extension OpenedLayout {
+    /// An attachment as the export has counted it; nil for any other entry.
+    fileprivate func exportedAsset(_ entry: EntryInfo, _ digest: SHA256Digest) -> Asset? {
+        guard let facts = expected[entry.path], role(of: entry.path) == .attachment else { return nil }
+        return Asset(
+            path: String(entry.path.dropFirst(prefix.count)), size: entry.size, digest: digest,
+            isLocalOnly: facts.isLocalOnly)
+    }
+}
+
+extension ContentDigest {
+    /// Checksums and counts may fit a file that somebody has changed. The digest of what was exported does not.
+    fileprivate func compare(with manifest: Manifest) -> [Finding] {
+        let found = finish()
+        guard found != manifest.contentDigest else { return [] }
+        return [
+            Finding(
+                .contentMismatch, .damage, Manifest.fileName,
+                "is not that of what is here: the content digest is \(found.hex), and it says \(manifest.contentDigest.hex)"
+            )
+        ]
     }
 }
 
@@ -203,6 +237,7 @@ struct FormatParser {
     private var isTooLarge = false
     private var malformedCount = 0
     private(set) var counts = Counts()
+    private(set) var digest = ContentDigest()
     private(set) var findings: [Finding] = []
     /// The records of the lines so far, by their hashes.
     private var records: Set<Int> = []
@@ -246,7 +281,7 @@ struct FormatParser {
         }
     }
 
-    /// Looks at every byte and builds nothing, however the document is nested.
+    /// Looks at every byte and builds no document, however the document is nested.
     private mutating func checkDocument() throws {
         let isNotes = role == .notes
         let count = try document.withUnsafeBytes { bytes in
@@ -255,7 +290,11 @@ struct FormatParser {
             if isNotes {
                 try scanner.forEachElement { _, _ in count += 1 }
             } else {
-                try scanner.forEachMember { _, _, _ in count += 1 }
+                try scanner.forEachMember { key, _, value in
+                    count += 1
+                    let text = String(decoding: UnsafeRawBufferPointer(rebasing: bytes[value]), as: UTF8.self)
+                    try digest.addSetting(jsonUnescape(bytes, key), text)
+                }
             }
             try scanner.expectEnd()
             return count
@@ -288,10 +327,13 @@ struct FormatParser {
                 counts.events += 1
                 return
             }
-            if role == .damaged { return _ = try DamagedRow(line: String(decoding: bytes, as: UTF8.self)) }
+            if role == .damaged {
+                return digest.addDamaged(try DamagedRow(line: String(decoding: bytes, as: UTF8.self)).line)
+            }
             let record = try Record(parsing: bytes)
             _ = try Fields.parse(record.fields)
             try record.refuseRemains()
+            try digest.add(record)
             if !records.insert(record.id.hashValue).inserted {
                 malformed("\(record.id) is there twice", line: line.number)
             }

@@ -294,7 +294,7 @@ struct StoreLayout {
 
     /// Notes what such a carrier took; after `gather`.
     mutating func took(_ assets: ContentDigest, _ warnings: [Finding], _ omitted: [Omission]) {
-        digest.add(assets)
+        digest.add(assets.items)
         for warning in warnings { note(warning) }
         result.omitted += omitted
     }

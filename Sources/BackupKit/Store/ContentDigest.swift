@@ -2,7 +2,7 @@
 /// of its items' SHA-256 values, one line of hexadecimal digits each. An item is a canonical line of text, so the order of
 /// arrival, change numbers and machines do not matter, and `sort` and `sha256sum` can check it.
 public struct ContentDigest {
-    private var items: [SHA256Digest] = []
+    private(set) var items: [SHA256Digest] = []
     private var line: [UInt8] = []
     private let hasher = SHA256Hasher()
 
@@ -30,7 +30,7 @@ public struct ContentDigest {
     }
 
     /// Takes in what another digest was made of.
-    mutating func add(_ other: ContentDigest) { items += other.items }
+    mutating func add(_ others: [SHA256Digest]) { items += others }
 
     /// `asset <sha256> <size> <path as JSON>`, with ` local` at the end of one that is kept from the cloud.
     public mutating func add(_ asset: Asset) {
