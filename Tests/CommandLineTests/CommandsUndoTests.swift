@@ -93,13 +93,14 @@ private func undoBench() throws -> Workbench {
     let wanted = try Set(["old", "new"].map { try bench.digest("\($0).db") })
     try bench.shell(
         """
-        (for i in 1 2 3 4; do
+        (for i in 1 2 3 4 5; do
             "$T" restore -q --mode replace new.tar; "$T" undo -q; "$T" undo -q --redo; "$T" undo -q
         done; touch done) &
         n=0
         while [ ! -e done ]; do
             n=$((n+1))
             "$T" export -q -o "e$n.tar" 2>>said || { echo "export $n ended with $?"; cat said; touch failed; break; }
+            "$T" store check >>said 2>&1 || { echo "check $n ended with $?"; cat said; touch failed; break; }
             "$T" vault backup -q 2>>said || { echo "backup $n ended with $?"; cat said; touch failed; break; }
         done
         wait

@@ -169,9 +169,7 @@ extension Store {
     }
 
     static func digest(ofFile path: String) throws -> SHA256Digest {
-        let hasher = SHA256Hasher()
-        try FileHandle.openForReading(path).forEachChunk { hasher.update($0) }
-        return hasher.finish()
+        try FileHandle.openForReading(path).digest()
     }
 
     /// A reader holds this as long as it lives: what it may need is not collected. Nil where there is nothing to hold, as
@@ -227,5 +225,14 @@ extension Store {
             return try !isNeeded.bind(1, digest.hex).step()
         }
         return Set(loose.map(\.hex))
+    }
+}
+
+extension FileHandle {
+    /// Of all its bytes.
+    func digest() throws -> SHA256Digest {
+        let hasher = SHA256Hasher()
+        try forEachChunk { hasher.update($0) }
+        return hasher.finish()
     }
 }

@@ -308,28 +308,30 @@ public struct StoreCheck {
 
     private static let repairFile = "'backup-tool store repair --from BACKUP' brings it back"
 
+    /// Looks at what a reader of this state would open: a writer may be at work.
     private static func look(at asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
-        let path = try store.foundPlace(of: asset)
-        guard let status = try FileStatus.ofName(path), status.isRegular else {
-            let other = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)")?.kindName
-            // An undo may need what the file was.
-            let isKept = try FileStatus.ofName(store.blobPath(asset.digest)) != nil
-            let remedy =
-                isKept
-                ? "'backup-tool store adopt' puts it back: the store has kept its bytes"
-                : "\(repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up"
-            return Finding(
-                .entryMissing, .damage, asset.path,
-                "its file is missing" + (other.map { ": \($0) is in its place" } ?? ""),
-                remedy: (other == nil ? "" : "move that away; ") + remedy)
+        let place = try store.foundPlace(of: asset)
+        if files == .sizes, let status = try FileStatus.ofName(place), status.isRegular, status.size == asset.size {
+            return nil
         }
+        let opened: AssetFiles.Opened
+        do {
+            guard let files = try AssetFiles(of: store) else { return try missing(asset, in: store) }
+            opened = try files.open(asset)
+        } catch let error as BackupError where error.isVerdict {
+            if try FileStatus.ofName(place)?.isRegular == true { throw error }
+            return try missing(asset, in: store)
+        }
+        if opened.isRemoved { return try missing(asset, in: store) }
+        let status = try opened.file.status()
         // Rot leaves the time as it was; what an app writes does not.
         let isEdited = !Store.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
         let severity: Finding.Severity = isEdited ? .warning : .damage
         let old = "'backup-tool restore BACKUP --match NAME' brings back what it was"
         let choice = isEdited ? "'backup-tool store adopt' keeps it as it is now; \(old)" : repairFile
+        let isSame = try files == .digests && opened.file.digest() == asset.digest
         guard status.size == asset.size else {
-            if files == .digests, try store.sizeOfSoundFile(of: asset) != nil {
+            if isSame {
                 return Finding(
                     .recordChanged, .damage, asset.path,
                     "has \(status.size) bytes, and the right ones; the store says \(asset.size)", remedy: repair)
@@ -338,9 +340,23 @@ public struct StoreCheck {
                 .sizeMismatch, severity, asset.path, "its file has \(status.size) bytes instead of \(asset.size)",
                 remedy: choice)
         }
-        guard files == .digests, try Store.digest(ofFile: path) != asset.digest else { return nil }
+        guard files == .digests, !isSame else { return nil }
         return Finding(
             .digestMismatch, severity, asset.path, "its file is not what the store remembers", remedy: choice)
+    }
+
+    private static func missing(_ asset: Asset, in store: Store) throws -> Finding {
+        let other = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)")?.kindName
+        // An undo may need what the file was.
+        let isKept = try FileStatus.ofName(store.blobPath(asset.digest)) != nil
+        let remedy =
+            isKept
+            ? "'backup-tool store adopt' puts it back: the store has kept its bytes"
+            : "\(repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up"
+        return Finding(
+            .entryMissing, .damage, asset.path,
+            "its file is missing" + (other.map { ": \($0) is in its place" } ?? ""),
+            remedy: (other == nil ? "" : "move that away; ") + remedy)
     }
 }
 
