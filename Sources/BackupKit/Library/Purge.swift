@@ -308,13 +308,8 @@ public struct Purge {
 
     /// What comes after the commit; each part can be repeated.
     private static func finish(_ store: Store) throws {
-        guard let files = try store.filesToPurge() else { return }
-        for path in files { try Store.check(path) }
-        try AtomicFile.remove(files.map { "\(store.assetFolder)/\($0)" })
-        for path in files {
-            let left = "\(store.assetFolder)/\(store.removeEmptyFolders(above: path))"
-            if try FileStatus.ofName(left) != nil { try Directory.sync(left) }
-        }
+        guard try store.filesToPurge() != nil else { return }
+        try store.removePurgedFiles()
         try store.finishPurge()
     }
 

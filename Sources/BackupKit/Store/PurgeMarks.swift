@@ -61,9 +61,11 @@ extension Store {
     /// The hub has to hear of files that were purged, and until then their names are needed.
     private static let waitingPurge = "purge_waits"
 
-    /// Files that an unfinished purge has to remove; nil where none is unfinished.
+    /// Files that an unfinished purge has to remove, as far as they can be read; nil where none is unfinished.
     func filesToPurge() throws -> [String]? {
-        try meta(Self.pendingPurge).map { try JSON(parsing: $0).array?.compactMap(\.string) ?? [] }
+        try meta(Self.pendingPurge).map { text in
+            try ifReadable { try JSON(parsing: text).array?.compactMap(\.string) ?? [] } ?? []
+        }
     }
 
     /// Must run inside `write`.
@@ -77,6 +79,20 @@ extension Store {
             return try database.statement("DELETE FROM meta WHERE key = ?").bind(1, key).run()
         }
         try database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)").bind(1, key).bind(2, value).run()
+    }
+
+    /// Removes the files of a purge whose rows are gone; for each writer, before it gives their names to others. Where that
+    /// is not possible, they stay noted.
+    func removePurgedFiles() throws {
+        guard let noted = try filesToPurge(), !noted.isEmpty else { return }
+        for path in noted { try Store.check(path) }
+        let files = try noted.filter { path in try ifSound({ try asset(path) }).map { $0 == nil } ?? false }
+        try AtomicFile.remove(files.map { "\(assetFolder)/\($0)" })
+        for path in files {
+            let left = "\(assetFolder)/\(removeEmptyFolders(above: path))"
+            if try FileStatus.ofName(left) != nil { try Directory.sync(left) }
+        }
+        try write { try setMeta(Self.pendingPurge, JSON.array([]).compact) }
     }
 
     /// Writes the database anew and empties its log: nothing is left of what was removed. Each part can be repeated.

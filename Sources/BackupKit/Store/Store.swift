@@ -184,6 +184,8 @@ public final class Store {
         try Store.makeBlobFolder(of: path)
         try bringKeptFilesForward()
         try settleFiles()
+        // Whoever purges says what comes in the way.
+        do { try removePurgedFiles() } catch let error as BackupError where error.isVerdict {}
     }
 
     private static func makeBlobFolder(of path: String) throws {
