@@ -324,6 +324,38 @@ private final class Archive {
         }
     }
 
+    /// What two works linked belongs to the one that has taken in the other.
+    @Test(arguments: choices, choices)
+    func aMergedWorkKeepsTheFilesOfBoth(_ earlier: ConflictChoice, _ later: ConflictChoice) throws {
+        for from in 0..<2 {
+            try withQuickFolder { folder in
+                let archive = try Archive(folder, skews: [0, 0])
+                let store = archive.office.stores[0]
+                let fields = "{\"citeKey\":\"a\",\"linkedFiles\":[\"\(archive.second)\"],\"title\":\"b\"}"
+                archive.office.clock.advance()
+                try store.take(record("b", fields, at: 2, type: RecordType.publication, zone: RecordType.libraryZone))
+                _ = try store.write {
+                    try store.noteConflict(kind: Conflict.publication, subject: "a", existing: "a", incoming: "b")
+                }
+                try archive.office.settle()
+                let clash = try #require(try store.conflicts().first { !$0.isAboutAssets })
+                _ = try ConflictResolver.resolve([clash.id], with: .merge, in: store)
+                let file = try #require(try store.conflicts().first)
+                _ = try ConflictResolver.resolve([file.id], with: earlier, in: store)
+                archive.office.clock.advance()
+                let other = archive.office.stores[1]
+                let known = try #require(try other.conflicts().first { $0.isAboutAssets })
+                _ = try ConflictResolver.resolve([known.id], with: later, in: other)
+                try archive.office.settle(from: from)
+                for store in archive.office.stores {
+                    let works = try archive.links(of: store).filter { ["a", "b"].contains($0.key) }
+                    let expected = later == .keepBoth ? [Archive.first, archive.second] : [Archive.first]
+                    #expect(Array(works.values) == [expected], "\(earlier), \(later), from \(from)")
+                }
+            }
+        }
+    }
+
     /// One device removes a file, and another one puts another in its place; a third one has only the old one.
     @Test func aVersionOfADeletedFile_takesItsPlaceEverywhere() throws {
         try withQuickFolder { folder in

@@ -53,7 +53,9 @@ struct FileDecision: Equatable {
         }
         guard choice == .keepBoth else { return links.contains(second) ? moving(second, to: first) : nil }
         guard links.contains(first), !links.contains(second) else { return nil }
-        func owns(_ version: Version) -> Bool { version.owners.contains { sameBytes($0, record.localID) } }
+        // What a work has taken in linked its files.
+        let works = Set(([record.localID] + record.idsTakenIn).map { ByteName($0) })
+        func owns(_ version: Version) -> Bool { version.owners.contains { works.contains(ByteName($0)) } }
         switch (owns(existing), owns(incoming)) {
         case (true, false): return nil
         case (false, true): return moving(first, to: second)
