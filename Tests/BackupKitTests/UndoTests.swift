@@ -112,6 +112,25 @@ extension Store {
         }
     }
 
+    @Test func ofABatchThatIsForgottenNothingIsKept() throws {
+        try withStore { test in
+            for number in 0..<Store.undoDepth + 3 {
+                _ = try test.store.batch(kind: "import", source: "\(number)") {
+                    _ = try test.store.ingest(record("a", "{\"x\":\(number)}", at: Int64(number)))
+                    _ = try test.store.ingest(record("b\(number)", at: Int64(number)))
+                    _ = try test.store.putSetting("k", "\(number)", at: time(Int64(number)))
+                    try place("f\(number)", "\(number)", in: test.store)
+                    return ((), summary: "")
+                }
+            }
+            for table in ["batch_record", "batch_setting", "batch_asset"] {
+                let kept = try test.store.database.integer("SELECT count(DISTINCT batch) FROM \(table)")
+                #expect(kept == Int64(Store.undoDepth), "\(table)")
+            }
+            try checkSound(test.store.path)
+        }
+    }
+
     @Test func whatSomebodyChangedSinceStaysAndIsListed() throws {
         try withStore { test in
             try test.store.take(record("updated", "{\"x\":1}"), record("other", "{\"x\":1}"))

@@ -65,8 +65,7 @@ extension Store {
                 let isEmpty = changeCounter < batch.firstChange
                 if dryRun || isEmpty && !hasNewMarks { throw NothingToKeep() }
                 if isEmpty {
-                    try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
-                    return
+                    return try forgetBatch(batch.id)
                 }
                 batch.lastChange = changeCounter
                 batch.summary = summary
@@ -207,9 +206,24 @@ extension Store {
     /// Only so many batches can be taken back.
     private func forgetOldBatches() throws {
         for isUndo in ["=", "<>"] {
-            try database.statement(
-                "DELETE FROM batch WHERE id IN (SELECT id FROM batch WHERE kind \(isUndo) ? ORDER BY id DESC LIMIT -1 OFFSET ?)"
-            ).bind(1, Self.undoBatch).bind(2, Int64(Self.undoDepth)).run()
+            let query = try database.prepare(
+                "SELECT id FROM batch WHERE kind \(isUndo) ? ORDER BY id DESC LIMIT -1 OFFSET ?"
+            ).bind(1, Self.undoBatch).bind(2, Int64(Self.undoDepth))
+            var old: [Int64] = []
+            while try query.step() { old.append(query.integer(0)) }
+            for id in old { try forgetBatch(id) }
         }
+    }
+
+    /// Takes a batch out of the undo history, with all that is kept for it. Must run inside `write`.
+    ///
+    /// SQLite is not asked to do it: whoever has it enforce our foreign keys has it enforce those of other programs' tables,
+    /// too, and then no row of ours can go that one of theirs names.
+    func forgetBatch(_ id: Int64) throws {
+        for table in ["batch_record", "batch_added", "batch_asset", "batch_setting"] {
+            try database.statement("DELETE FROM \(table) WHERE batch = ?").bind(1, id).run()
+        }
+        try database.statement("UPDATE damaged SET batch = NULL WHERE batch = ?").bind(1, id).run()
+        try database.statement("DELETE FROM batch WHERE id = ?").bind(1, id).run()
     }
 }

@@ -222,10 +222,7 @@ public final class Store {
             let database = try SQLite(path, .readWrite)
             try StoreSchema.refuseForeign(in: database)
             // FULL: a transaction that was reported as done survives a power cut.
-            try database.execute(
-                """
-                PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA cache_size = -32768
-                """)
+            try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768")
             return database
         }
         let database = try connectReader(path)
@@ -238,9 +235,7 @@ public final class Store {
         let database = try SQLite(place, .readWrite, name: name)
         // What fails halfway is thrown away, and what is done is made durable before it gets its name. The small cache lets
         // pages be written while the next records are read, and not all at the end.
-        try database.execute(
-            "PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA foreign_keys = ON; PRAGMA cache_size = -4096"
-        )
+        try database.execute("PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA cache_size = -4096")
         return database
     }
 

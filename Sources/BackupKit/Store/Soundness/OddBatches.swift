@@ -51,7 +51,7 @@ extension StoreRepair {
         guard accepts else { return }
         for batch in try store.oddBatches() {
             note(.accept, "batch \(batch.id)", "can no longer be undone")
-            try store.database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
+            try store.forgetBatch(batch.id)
         }
     }
 }

@@ -181,9 +181,7 @@ extension Store {
         for batch in try batches() where batch.kind == Self.syncBatch {
             let query = try database.prepare("SELECT kept FROM batch_asset WHERE batch = ?").bind(1, batch.id)
             while try query.step() { if let blob = SHA256Digest(hex: query.text(0)) { kept.insert(blob) } }
-            try database.write {
-                try database.statement("DELETE FROM batch WHERE id = ?").bind(1, batch.id).run()
-            }
+            try database.write { try forgetBatch(batch.id) }
         }
         if !isPlaying { try collectBlobs(among: kept) }
     }
