@@ -93,3 +93,118 @@ import Testing
         #expect(!told.contains("other values"), "\(told)")
     }
 }
+
+/// What both files drop goes, and keywords belong to the files that hold them.
+@Suite struct CommandsTwoFilesDropTests {
+    private static func entry(_ more: String, year: Int = 2020) -> String {
+        "@article{k,title={A title},author={Name, Jo},year=\(year),doi={10.1000/1}\(more)}\n"
+    }
+
+    private func field(_ bench: Workbench, _ name: String) throws -> String {
+        try bench.shell(
+            "sqlite3 store.db \"SELECT json_extract(fields, '$.\(name)') FROM record WHERE fields LIKE '%A title%'\"")
+    }
+
+    private func twoFiles(_ ofA: String, _ ofB: String) throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.entry(ofA) + "@misc{o,title={Of a}}\n")
+        try bench.write("b.bib", Self.entry(ofB) + "@misc{p,title={Of b}}\n")
+        try bench.shell("touch -d '3 days ago' a.bib; touch -d '2 days ago' b.bib")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.tool("import", "b.bib")
+        return bench
+    }
+
+    @Test(arguments: [["a", "b"], ["b", "a"]], [false, true])
+    func aFieldThatBothFilesDrop_goes(order: [String], isImportedFirst: Bool) throws {
+        let bench = try twoFiles(",note={of a}", ",note={of b}")
+        try bench.write("a.bib", Self.entry("") + "@misc{o,title={Of a}}\n")
+        try bench.write("b.bib", Self.entry("") + "@misc{p,title={Of b}}\n")
+        if isImportedFirst { for name in order { try bench.tool(exit: 0, "import", "\(name).bib") } }
+        for name in order { try bench.tool("import", "--mirror", "\(name).bib") }
+        #expect(try field(bench, "note") == "\n")
+        for name in order {
+            try bench.tool(exit: 0, "import", "--mirror", "\(name).bib")
+            try bench.tool(exit: 0, "import", "\(name).bib")
+        }
+    }
+
+    @Test(arguments: [["a", "b"], ["b", "a"]], [false, true])
+    func anEntryThatBothFilesDrop_goes(order: [String], isImportedFirst: Bool) throws {
+        let bench = try twoFiles(",note={of a}", ",note={of b}")
+        try bench.write("a.bib", "@misc{o,title={Of a}}\n")
+        try bench.write("b.bib", "@misc{p,title={Of b}}\n")
+        if isImportedFirst { for name in order { try bench.tool(exit: 0, "import", "\(name).bib") } }
+        for name in order { try bench.tool("import", "--mirror", "\(name).bib") }
+        #expect(try field(bench, "note") == "")
+        for name in order { try bench.tool(exit: 0, "import", "--mirror", "\(name).bib") }
+    }
+
+    /// What somebody wrote elsewhere stays, whoever drops it.
+    @Test func aFieldThatAnAppWrote_staysWhenBothFilesDropIt() throws {
+        let bench = try twoFiles(",note={of a}", ",note={of b}")
+        try bench.shell(
+            """
+            $T export -q --force -o out
+            jq -c 'if .fields.citeKey == "k" then .fields.note = "of an app" | .modifiedAt = (now | todate) else . end' \
+            out/records.jsonl > records.jsonl
+            sleep 1.1
+            $T import records.jsonl
+            """)
+        try bench.write("a.bib", Self.entry("") + "@misc{o,title={Of a}}\n")
+        try bench.write("b.bib", "@misc{p,title={Of b}}\n")
+        for name in ["a", "b", "a"] { try bench.tool("import", "--mirror", "\(name).bib") }
+        #expect(try field(bench, "note") == "of an app\n")
+    }
+
+    @Test(arguments: [["a", "b"], ["b", "a"]])
+    func oneNewValueInBothFiles_isNoDifference(order: [String]) throws {
+        let bench = try twoFiles(",note={of a}", ",note={of b}")
+        try bench.write("a.bib", Self.entry(",note={of both}"))
+        try bench.write("b.bib", Self.entry(",note={of both}"))
+        let told = try bench.tool(["import"] + order.map { "\($0).bib" })
+        #expect(told.status == 0 && !told.stderr.contains("other values"), "\(told.stderr)")
+        // The old value of one file is a difference again.
+        try bench.write("b.bib", Self.entry(",note={of b}"))
+        let again = try bench.tool(exit: 3, "import", "b.bib").stderr
+        #expect(again.contains("has other values in \(bench.path("a.bib")) (note)"), "\(again)")
+        try bench.tool(exit: 0, "import", "b.bib", "a.bib")
+    }
+
+    @Test func aKeyword_staysAsLongAsAFileHoldsIt() throws {
+        let bench = try twoFiles(",keywords={x, y}", ",keywords={y, z}")
+        #expect(try field(bench, "keywords") == "y, z, x\n")
+        try bench.tool(exit: 0, "import", "--overwrite", "a.bib")
+        #expect(try field(bench, "keywords").count == "x, y, z\n".count)
+        try bench.write("a.bib", Self.entry(",keywords={y}"))
+        try bench.tool(exit: 0, "import", "--mirror", "a.bib")
+        #expect(try Set(field(bench, "keywords")) == Set("y, z\n"))
+        try bench.write("b.bib", Self.entry(""))
+        try bench.tool(exit: 3, "import", "--mirror", "b.bib")
+        #expect(try field(bench, "keywords") == "y\n")
+        try bench.write("a.bib", Self.entry(""))
+        try bench.tool(exit: 0, "import", "--mirror", "a.bib")
+        #expect(try field(bench, "keywords") == "\n")
+        for name in ["a", "b", "a"] { try bench.tool(exit: 0, "import", "--mirror", "\(name).bib") }
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    /// A keyword that an app added is nobody's to remove, and one that the file lost goes also where others stay.
+    @Test func aKeywordThatAnAppAdded_stays() throws {
+        let bench = try twoFiles(",keywords={x; y}", ",keywords={x; y}")
+        try bench.shell(
+            """
+            $T export -q --force -o out
+            jq -c 'if .fields.citeKey == "k" then .fields.keywords = "x; y; mine" | .modifiedAt = (now | todate) else . end' \
+            out/records.jsonl > records.jsonl
+            sleep 1.1
+            $T import records.jsonl
+            """)
+        try bench.tool("import", "--overwrite", "a.bib")
+        #expect(try field(bench, "keywords").contains("mine"))
+        try bench.write("a.bib", Self.entry(",keywords={y}"))
+        try bench.write("b.bib", Self.entry(",keywords={y}"))
+        for name in ["a", "b"] { try bench.tool("import", "--mirror", "\(name).bib") }
+        #expect(try field(bench, "keywords") == "y; mine\n")
+    }
+}

@@ -48,6 +48,13 @@ struct Keywords {
         return (kept + fitting).joined(separator: separator)
     }
 
+    /// The text without these keywords; empty where no other is left.
+    static func without(_ gone: [String], in text: String) -> String {
+        let known = Keywords(text)
+        let names = Set(gone.map { ByteName($0) })
+        return known.items.filter { !names.contains(ByteName($0)) }.joined(separator: known.separator ?? ", ")
+    }
+
     /// Where a sign stands outside of braces. A backslash protects no brace from BibTeX.
     private static func positions(of sign: Character, in text: String) -> [String.Index] {
         var depth = 0

@@ -11,14 +11,28 @@ extension BibliographyIntake {
     struct Difference {
         let field: Field
         let path: String
+        /// How the other file says its value, and how this import remembers that it has reported the difference.
+        let marks: [UInt64]
+        let mark: UInt64
         let isReported: Bool
     }
 
     /// Differences of one kind.
     struct DifferenceGroup: Hashable {
+        /// The file at hand, as it is called and as it lies, and the other one.
+        let file: String
+        let realPath: String
         let path: String
         /// Whether the store has the values of the file at hand now.
         let isTaken: Bool
+    }
+
+    /// A difference that is to be reported.
+    struct Report {
+        let key: String
+        let name: String
+        let marks: [UInt64]
+        let mark: UInt64
     }
 
     /// The fields of the entry at hand that have another value in the store, which another file gives them.
@@ -33,8 +47,9 @@ extension BibliographyIntake {
             guard let other = others.files.first(where: { file in marks.contains { file.said[$0] != nil } }) else {
                 continue
             }
-            let isReported = try !isNew(difference(match.localID, own, said), &state)
-            found.append(Difference(field: said, path: other.path, isReported: isReported))
+            let mark = difference(match.localID, own, said)
+            let isReported = try !isNew(mark, &state)
+            found.append(Difference(field: said, path: other.path, marks: marks, mark: mark, isReported: isReported))
         }
         return found
     }
@@ -72,7 +87,7 @@ extension BibliographyIntake {
         return state.reported.insert(mark).inserted
     }
 
-    private func otherFiles(than path: String, _ state: inout FileState) throws -> OtherFiles {
+    func otherFiles(than path: String, _ state: inout FileState) throws -> OtherFiles {
         if let others = state.others { return others }
         let others = try store.importedFiles(otherThan: path)
         let found = OtherFiles(
@@ -88,24 +103,33 @@ extension BibliographyIntake {
             let field = difference.field
             let now = stored.first { sameBytes($0.name, field.name) }
             let isTaken = try now.map { try Fields.same($0.value, field.value) } ?? false
-            let group = DifferenceGroup(path: difference.path, isTaken: isTaken)
-            if state.differing[group]?.keys.last != key { state.differing[group, default: ([], [])].keys.append(key) }
-            state.differing[group, default: ([], [])].names.insert(field.name)
+            let group = DifferenceGroup(
+                file: state.path, realPath: state.realPath ?? "", path: difference.path, isTaken: isTaken)
+            differing[group, default: []].append(
+                Report(key: key, name: field.name, marks: difference.marks, mark: difference.mark))
         }
     }
 
-    func reportDifferences(_ state: FileState) {
-        let groups = state.differing.sorted {
-            ($0.key.path, $0.key.isTaken ? 1 : 0) < ($1.key.path, $1.key.isTaken ? 1 : 0)
+    /// Comes after the last file: another file of the same import may say by now what the first one said.
+    func reportDifferences() throws {
+        let groups = differing.sorted {
+            ($0.key.file, $0.key.path, $0.key.isTaken ? 1 : 0) < ($1.key.file, $1.key.path, $1.key.isTaken ? 1 : 0)
         }
-        for (group, found) in groups {
-            let isOne = found.keys.count == 1
-            let names = found.names.sorted().joined(separator: ", ")
-            let command = TypedCommand.quoted("import --overwrite", [group.isTaken ? group.path : state.path])
+        differing = [:]
+        for (group, reports) in groups {
+            let said = try store.heldSince(by: group.path)
+            let found = reports.filter { $0.marks.contains { said[$0] != nil } }
+            let settled = reports.filter { report in !found.contains { $0.mark == report.mark } }
+            try store.forget(Set(settled.map(\.mark)), broughtBy: group.realPath)
+            guard !found.isEmpty else { continue }
+            let keys = found.reduce(into: [String]()) { if $0.last != $1.key { $0.append($1.key) } }
+            let isOne = keys.count == 1
+            let names = Set(found.map(\.name)).sorted().joined(separator: ", ")
+            let command = TypedCommand.quoted("import --overwrite", [group.isTaken ? group.path : group.file])
             intake.note(
                 Finding(
-                    .protected, .warning, state.path,
-                    "\(Self.list(found.keys)) \(isOne ? "has" : "have") other values in \(group.path) (\(names)); the "
+                    .protected, .warning, group.file,
+                    "\(Self.list(keys)) \(isOne ? "has" : "have") other values in \(group.path) (\(names)); the "
                         + "store \(group.isTaken ? "has those of this file now" : "keeps those of the other file")",
                     remedy: "\(command) takes the values of \(group.isTaken ? "the other" : "this") file; "
                         + "to end the difference, write the same in both and import them"))

@@ -92,7 +92,9 @@ extension BibliographyIntake {
             if mirrors { state.held[match.localID] = incoming }
             let version = dated(carryLinks(from: match.fields, to: record, incoming), over: match.record, state)
             try flush()
-            store.joinsKeywords = mayLackKeywords(match, incoming, state)
+            store.joinsKeywords =
+                try intake.isEdit
+                ? hasOthersKeywords(match, incoming, &state) : mayLackKeywords(match, incoming, state)
             defer { store.joinsKeywords = false }
             return try take(version, of: key, as: match, incoming, &state)
         }

@@ -24,6 +24,8 @@ final class BibliographyIntake {
     var worksByKey: [String: [String]]?
     /// Whether what a file does not hold any more goes.
     var mirrors = false
+    /// Keys and fields with other values in other files.
+    var differing: [DifferenceGroup: [Report]] = [:]
     /// What each file held, and in which order, when it was imported last.
     private var orders: [String: Set<String>] = [:]
 
@@ -101,7 +103,6 @@ final class BibliographyIntake {
         if state.hasStrayText, !state.hasBlocks {
             intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
         }
-        reportDifferences(state)
         if mirrors {
             try mirror(&state)
         } else if realPath != nil {

@@ -21,14 +21,17 @@ extension BibliographyIntake {
     func noteBrought(to localID: String, _ state: inout FileState) {
         namedFiles?.note(owner: localID, of: state.wishes)
         if worksByKey != nil, let item = state.items.last {
-            worksByKey?[String(item.dropFirst(BibliographyPart.keyItem.count)), default: []].append(localID)
+            worksByKey?[String(item.dropFirst(BibliographyPart.keyItem.count)), default: []].append(
+                localID)
         }
         noteSaid(of: localID, &state)
     }
 
     /// The pen has written an entry that stays deleted here. The file still holds it, and an undo may bring it back with any
     /// id that the file knows it by.
-    func noteStillHeld(_ work: WorkID, _ incoming: [Field], besides noted: String, _ state: inout FileState) throws {
+    func noteStillHeld(
+        _ work: WorkID, _ incoming: [Field], besides noted: String, _ state: inout FileState
+    ) throws {
         for id in work.made where id != noted {
             guard hasHeld(id, state), try live(id) == nil else { continue }
             noteSaid(of: id, &state)
@@ -50,12 +53,14 @@ extension BibliographyIntake {
             let value = field.everBrought(bytes)
             note(said: value, before: merged.map { $0.field(name).everBrought(bytes) }, &state)
             if Publication.isText(name) { continue }
-            state.brought.append(field.held)
-            state.brought.append(value)
+            state.brought += [field.held, field.everHeld, value]
         }
+        noteKeywords(record, &state)
     }
 
-    func noteBrought(part raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind, _ state: inout FileState) {
+    func noteBrought(
+        part raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind, _ state: inout FileState
+    ) {
         guard state.memory != nil else { return }
         let marks = marks(ofPart: Array(raw), kind.rawValue)
         state.brought += [marks.everBrought, marks.held]
@@ -71,10 +76,12 @@ extension BibliographyIntake {
         guard let path = state.realPath else { return }
         guard !state.isDamaged, state.items.contains(where: { $0.hasPrefix("key:") }) else {
             throw BackupError(
-                .refused, state.isDamaged ? "cannot be read in full, so nothing can be mirrored" : "holds no entries",
+                .refused,
+                state.isDamaged ? "cannot be read in full, so nothing can be mirrored" : "holds no entries",
                 at: state.path, remedy: "mend the file, or import it without --mirror")
         }
         let (own, others) = (state.broughtBefore, try store.heldByOthers(than: path))
+        let everElsewhere = try otherFiles(than: path, &state).brought
         var publications: [Store.StoredRecord] = []
         try store.forEachLive(type: RecordType.publication) { stored in
             if !state.renamed.contains(stored.record.localID) { publications.append(stored) }
@@ -91,7 +98,12 @@ extension BibliographyIntake {
                 continue
             }
             let fields = try Fields.parse(stored.record.fields)
-            let brought = fields.filter { own.contains(record.everBrought($0)) }
+            // Two files may have worded a field; the store has the words of one of them.
+            let brought = fields.filter { field in
+                own.contains(record.everBrought(field))
+                    || own.contains(record.everHeld(field))
+                        && everElsewhere.contains(record.everBrought(field))
+            }
             let merged = ids.map(memory)
             let isOthers = merged.contains { others.contains($0.held) }
             // Told in the import in which the file loses the entry, and not again.
@@ -101,12 +113,15 @@ extension BibliographyIntake {
                 noteStays(stored.record, .leftOut, Self.inAnotherFile)
             }
             if !held.isEmpty || isOthers {
-                let lost = brought.filter { field in
+                let dropped = brought.filter { field in
                     Publication.isBibTeXField(field.name)
                         && !held.contains { $0.contains { sameBytes($0.name, field.name) } }
                 }
-                let stay = lost.filter { field in merged.contains { others.contains($0.held(field)) } }
-                try drop(lost.filter { !stay.contains($0) }, of: stored, fields, held.first ?? fields)
+                let stay = dropped.filter { field in merged.contains { others.contains($0.held(field)) } }
+                let gone = dropped.filter { !stay.contains($0) }
+                let left = try keywordsLeft(
+                    fields.filter { !gone.contains($0) }, held, merged, others, state)
+                try drop(gone, keywords: left, of: stored, fields, held.first ?? fields)
                 // Of a whole entry that was said above.
                 if !held.isEmpty, stay.contains(where: { own.contains(record.held($0)) }) {
                     staying.append((stored.record, stay.map(\.name).sorted()))
@@ -117,8 +132,15 @@ extension BibliographyIntake {
                     noteRefused(stored.record, state)
                     continue
                 }
-                let rest = fields.filter { !Publication.isText($0.name) && $0.name != Publication.linkedFiles }
-                try remove(stored, isUntouched: rest.allSatisfy(brought.contains))
+                let rest = fields.filter {
+                    !Publication.isText($0.name) && $0.name != Publication.linkedFiles
+                }
+                try remove(
+                    stored,
+                    isUntouched: rest.allSatisfy { field in
+                        own.contains(record.everBrought(field))
+                            || everElsewhere.contains(record.everBrought(field))
+                    })
             }
         }
         noteFieldsStay(staying)
@@ -137,7 +159,9 @@ extension BibliographyIntake {
             Finding(
                 .skipped, .warning, RecordLabel.text(of: record),
                 "stays: the file has it under another key, and the publication with that key was deleted here later",
-                remedy: "\(TypedCommand.quoted("import --mirror --overwrite", [state.path])) takes it with its new key")
+                remedy:
+                    "\(TypedCommand.quoted("import --mirror --overwrite", [state.path])) takes it with its new key"
+            )
         )
     }
 
@@ -173,8 +197,12 @@ extension BibliographyIntake {
 
     /// Whether the store has a record as the file has it, after what the file has lost was removed from it, or an import has
     /// said already that it has not.
-    private func isAsHeld(_ localID: String, _ others: Brought, _ state: inout FileState) throws -> Bool {
-        guard let record = try store.records(localID: localID).map(\.record).first(where: { !$0.isDeleted }) else {
+    private func isAsHeld(_ localID: String, _ others: Brought, _ state: inout FileState) throws
+        -> Bool
+    {
+        guard
+            let record = try store.records(localID: localID).map(\.record).first(where: { !$0.isDeleted })
+        else {
             return false
         }
         guard let held = state.held[localID] else { return record.type != RecordType.publication }
@@ -193,7 +221,8 @@ extension BibliographyIntake {
                     .leftOut, .warning, RecordLabel.text(of: record),
                     "\(fields.joined(separator: ", ")) \(isOne ? "is" : "are") not in the file any more, but in another "
                         + "file that was imported; \(isOne ? "it stays" : "they stay")",
-                    remedy: "remove \(isOne ? "it" : "them") from that file, too, and import that with --mirror"))
+                    remedy:
+                        "remove \(isOne ? "it" : "them") from that file, too, and import that with --mirror"))
         }
     }
 
@@ -202,7 +231,8 @@ extension BibliographyIntake {
         let id = stored.record.id
         guard isUntouched, !stored.record.isLocalOnly else {
             intake.result.protected += 1
-            let reason = stored.record.isLocalOnly ? "is kept on this device only" : "was changed elsewhere since"
+            let reason =
+                stored.record.isLocalOnly ? "is kept on this device only" : "was changed elsewhere since"
             return noteStays(stored.record, .skipped, "is not in the file any more, but \(reason)")
         }
         intake.plan(.remove, stored.record, id: id, reason: "the file does not hold it any more")
@@ -210,22 +240,34 @@ extension BibliographyIntake {
         try store.bury(stored)
     }
 
-    private func drop(_ gone: [Field], of stored: Store.StoredRecord, _ before: [Field], _ held: [Field]) throws {
-        guard !gone.isEmpty, !stored.record.isLocalOnly else { return }
-        let rest = before.filter { field in !gone.contains { sameBytes($0.name, field.name) } }
+    private func drop(
+        _ lost: [Field], keywords: String?, of stored: Store.StoredRecord, _ before: [Field],
+        _ held: [Field]
+    ) throws {
+        guard !lost.isEmpty || keywords != nil, !stored.record.isLocalOnly else { return }
+        let gone = lost + (keywords == "" ? before.filter { $0.name == Keywords.field } : [])
+        let rest = before.filter { field in !gone.contains { sameBytes($0.name, field.name) } }.map {
+            field in
+            field.name == Keywords.field
+                ? keywords.map { Field(Keywords.field, .string($0)) } ?? field : field
+        }
         let after = try Publication.derive(merged: rest, local: before, other: held)
         var record = stored.record
         record.fields = Fields.text(after)
         record.modifiedAt = store.timeAfter(stored.record)
         for field in before {
-            record.fieldTimes[field.name] = stored.record.fieldTimes[field.name] ?? stored.record.modifiedAt
+            record.fieldTimes[field.name] =
+                stored.record.fieldTimes[field.name] ?? stored.record.modifiedAt
         }
         let changes = FieldChange.list(from: before, to: after)
-        for change in changes { record.fieldTimes[change.name] = change.after == nil ? record.modifiedAt : nil }
+        for change in changes {
+            record.fieldTimes[change.name] = change.after == nil ? record.modifiedAt : nil
+        }
         try store.put(record, replacing: stored)
         intake.result.updated += 1
         intake.plan(
-            .update, record, id: record.id, changes: changes, reason: "the file does not hold these fields any more")
+            .update, record, id: record.id, changes: changes,
+            reason: "the file does not hold these fields any more")
     }
 
     /// Macros, comments, groups and text. An export holds those of all files, and any other file its own.
@@ -234,7 +276,9 @@ extension BibliographyIntake {
         var others: [String: Brought] = [:]
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in
             let fields = try Fields.parse(stored.record.fields)
-            let (kind, file) = (Fields.string("kind", in: fields) ?? "", BibliographyPart.file(of: fields))
+            let (kind, file) = (
+                Fields.string("kind", in: fields) ?? "", BibliographyPart.file(of: fields)
+            )
             guard kind != BibliographyPart.order, state.isExport || file == state.name,
                 !state.parts.contains(stored.record.localID)
             else { return }
@@ -251,7 +295,8 @@ extension BibliographyIntake {
                 noteStays(stored.record, .leftOut, Self.inAnotherFile)
                 continue
             }
-            intake.plan(.remove, stored.record, id: stored.record.id, reason: "the file does not hold it any more")
+            intake.plan(
+                .remove, stored.record, id: stored.record.id, reason: "the file does not hold it any more")
             intake.result.removed += 1
             try store.bury(stored)
         }
@@ -265,5 +310,6 @@ extension BibliographyIntake {
         }
     }
 
-    private static let inAnotherFile = "is not in the file any more, but in another file that was imported"
+    private static let inAnotherFile =
+        "is not in the file any more, but in another file that was imported"
 }

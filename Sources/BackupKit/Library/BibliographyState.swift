@@ -53,8 +53,7 @@ extension BibliographyIntake {
         var hasUnwanted = false
         /// Keys of entries with something new that the store does not take, by the reason.
         var leftOut: [Protection: [String]] = [:]
-        /// Keys and fields with other values in other files, and the marks of all differences that this import reports.
-        var differing: [DifferenceGroup: (keys: [String], names: Set<String>)] = [:]
+        /// The marks of all differences that this import reports.
         var reported: Set<UInt64> = []
         /// What the other files say; nil until an entry differs from the store.
         var others: OtherFiles?

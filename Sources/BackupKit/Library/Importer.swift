@@ -183,6 +183,7 @@ public enum Importer {
             default: break
             }
         }
+        try bibliography?.reportDifferences()
         guard hasNotes else { return }
         for case .notes(let path) in sources {
             try files.takeNotes(path: path, name: path, time: try time(of: path), works: works[parent(of: path)])

@@ -29,9 +29,11 @@ struct Brought {
         return place < hashes.count && hashes[place] == hash
     }
 
-    /// The marks of what stands between entries, as `library.bib` shows it.
+    /// The marks of what stands between entries, as `library.bib` shows it, or of a keyword.
     struct Part {
         private let hash: UInt64
+
+        fileprivate init(hash: UInt64) { self.hash = hash }
 
         init(_ hasher: RecordHasher, shown: [UInt8]) {
             hash = shown.withUnsafeBytes { hasher.text($0, after: hasher.text("part")) }
@@ -61,6 +63,13 @@ struct Brought {
             FieldMarks(hasher: hasher, hash: hasher.text(name, after: hash))
         }
 
+        func everHeld(_ field: Field) -> UInt64 { marks(field).everHeld }
+
+        /// Of one of the words of a field that is a list.
+        func keyword(_ word: String) -> Part {
+            Part(hash: hasher.text(word, after: hasher.text("keyword", after: hash)))
+        }
+
         func everBrought(_ field: Field) -> UInt64 {
             var value = field.value
             return value.withUTF8 { marks(field).everBrought(UnsafeRawBufferPointer($0)) }
@@ -79,6 +88,7 @@ struct Brought {
         fileprivate let hash: UInt64
 
         var held: UInt64 { hash | 1 }
+        var everHeld: UInt64 { hash & ~1 }
 
         func everBrought(_ value: UnsafeRawBufferPointer) -> UInt64 { hasher.text(value, after: hash) & ~1 }
     }
@@ -94,6 +104,8 @@ struct Brought {
     fileprivate func with(_ marks: Set<UInt64>, areThere: Bool) -> Brought {
         Brought(hashes.map { marks.contains(areThere ? $0 ^ Self.gone : $0) ? $0 ^ Self.gone : $0 })
     }
+
+    fileprivate func without(_ marks: Set<UInt64>) -> Brought { Brought(hashes.filter { !marks.contains($0) }) }
 
     fileprivate static func same(_ left: Brought, _ right: Brought) -> Bool { left.hashes == right.hashes }
 
@@ -182,6 +194,17 @@ extension Store {
                 try query.bind(1, path).bind(2, name).bind(3, blob: bytes).bind(4, blob: since).run()
             }
             hasNewMarks = true
+        }
+    }
+
+    /// An import noted these marks for the file of that path, and it has turned out that it should not.
+    func forget(_ marks: Set<UInt64>, broughtBy path: String) throws {
+        let known = try brought(by: path)
+        let left = known.without(marks)
+        guard !Brought.same(left, known) else { return }
+        try left.write { bytes in
+            try database.statement("UPDATE imported_file SET brought = ? WHERE path = ?")
+                .bind(1, blob: bytes).bind(2, path).run()
         }
     }
 
