@@ -85,7 +85,7 @@ public struct WorkIdentity {
     // MARK: Evidence
 
     /// The identifiers of each kind.
-    private func identifiers(_ kind: WorkIdentifier.Kind) -> Set<String> {
+    func identifiers(_ kind: WorkIdentifier.Kind) -> Set<String> {
         func one(_ found: String?) -> Set<String> { found.map { [$0] } ?? [] }
         switch kind {
         case .doi: return one(doi.flatMap { WorkIdentifier.arxiv(ofDOI: $0) == nil ? $0 : nil })
@@ -130,15 +130,18 @@ public struct WorkIdentity {
             .flatMap { $0.isEmpty ? nil : $0 }
     }
 
-    private var title: String? { value(.title).map { WorkText.folded($0) }.flatMap { $0.isEmpty ? nil : $0 } }
+    var title: String? { value(.title).map { WorkText.folded($0) }.flatMap { $0.isEmpty ? nil : $0 } }
 
-    private var people: (people: [WorkText.Person], areAll: Bool)? {
+    /// The title as it is written.
+    var titleText: String { value(.title) ?? "" }
+
+    var people: (people: [WorkText.Person], areAll: Bool)? {
         guard let field = value(.author) ?? value(.editor) else { return nil }
         let found = WorkText.people(field)
         return found.people.isEmpty ? nil : found
     }
 
-    private var year: String? {
+    var year: String? {
         guard let text = value(.year) ?? value(.date) else { return nil }
         let digits = text.drop { !$0.isNumber }.prefix { $0.isNumber }
         return digits.count == 4 ? String(digits) : nil
@@ -222,7 +225,7 @@ public struct WorkIdentity {
     }
 
     /// With or without a subtitle a title is the same; two that are missing are not.
-    private func titlesAgree(_ other: WorkIdentity) -> Bool {
+    func titlesAgree(_ other: WorkIdentity) -> Bool {
         guard let mine = title, let theirs = other.title else { return false }
         return mine.hasPrefix(theirs) || theirs.hasPrefix(mine)
     }
@@ -262,7 +265,7 @@ public struct WorkIdentity {
         !left.contains { mine in right.contains { mine.mayBe($0) } }
     }
 
-    private static func areSame(
+    static func areSame(
         _ left: (people: [WorkText.Person], areAll: Bool), _ right: (people: [WorkText.Person], areAll: Bool)
     ) -> Bool {
         let (count, other) = (left.people.count, right.people.count)

@@ -79,6 +79,11 @@ extension BibliographyIntake {
         return store.hasher.text("\(marks)", after: record.everBrought) & ~1
     }
 
+    /// Nobody needs to hear that the file does not say what somebody has written elsewhere.
+    func noteKnown(_ field: Field, of localID: String, _ state: inout FileState) throws {
+        _ = try isNew(difference(localID, field, nil), &state)
+    }
+
     /// Whether no import has reported that difference; notes that this one does.
     private func isNew(_ mark: UInt64, _ state: inout FileState) throws -> Bool {
         guard let path = state.realPath, !state.broughtBefore.contains(mark) else { return false }

@@ -115,6 +115,7 @@ extension BibliographyIntake {
             }
             return try noteStillHeld(work, incoming, besides: outcome.localID, &state)
         }
+        state.arrived.insert(outcome.localID)
         used.insert(store.hasher.key(outcome.localID))
         noteKey(key, Candidate(localID: outcome.localID, text: text, file: state.number))
     }
@@ -202,7 +203,7 @@ extension BibliographyIntake {
             let known = WorkIdentity(fields)
             let isSame =
                 try known.verdict(work.identity) == .same
-                || mayBeEdited && known.verdict(work.identity, isRelated: true) == .same
+                || mayBeEdited && known.isEdited(to: work.identity)
                     && isOwn(candidate.localID, work, state)
             guard !key.isEmpty, isSame else { continue }
             let equal = fields.count { mine.contains($0) }

@@ -21,17 +21,14 @@ extension BibliographyIntake {
     func noteBrought(to localID: String, _ state: inout FileState) {
         namedFiles?.note(owner: localID, of: state.wishes)
         if worksByKey != nil, let item = state.items.last {
-            worksByKey?[String(item.dropFirst(BibliographyPart.keyItem.count)), default: []].append(
-                localID)
+            worksByKey?[String(item.dropFirst(BibliographyPart.keyItem.count)), default: []].append(localID)
         }
         noteSaid(of: localID, &state)
     }
 
     /// The pen has written an entry that stays deleted here. The file still holds it, and an undo may bring it back with any
     /// id that the file knows it by.
-    func noteStillHeld(
-        _ work: WorkID, _ incoming: [Field], besides noted: String, _ state: inout FileState
-    ) throws {
+    func noteStillHeld(_ work: WorkID, _ incoming: [Field], besides noted: String, _ state: inout FileState) throws {
         for id in work.made where id != noted {
             guard hasHeld(id, state), try live(id) == nil else { continue }
             noteSaid(of: id, &state)
@@ -58,9 +55,7 @@ extension BibliographyIntake {
         noteKeywords(record, &state)
     }
 
-    func noteBrought(
-        part raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind, _ state: inout FileState
-    ) {
+    func noteBrought(part raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind, _ state: inout FileState) {
         guard state.memory != nil else { return }
         let marks = marks(ofPart: Array(raw), kind.rawValue)
         state.brought += [marks.everBrought, marks.held]
@@ -76,8 +71,7 @@ extension BibliographyIntake {
         guard let path = state.realPath else { return }
         guard !state.isDamaged, state.items.contains(where: { $0.hasPrefix("key:") }) else {
             throw BackupError(
-                .refused,
-                state.isDamaged ? "cannot be read in full, so nothing can be mirrored" : "holds no entries",
+                .refused, state.isDamaged ? "cannot be read in full, so nothing can be mirrored" : "holds no entries",
                 at: state.path, remedy: "mend the file, or import it without --mirror")
         }
         let (own, others) = (state.broughtBefore, try store.heldByOthers(than: path))
@@ -88,10 +82,11 @@ extension BibliographyIntake {
         }
         let refused = try worksNotTaken(state)
         var staying: [(record: Record, fields: [String])] = []
+        var lost: [Store.StoredRecord] = []
         for stored in publications {
             let record = memory(of: stored.record.localID)
             // What the file says of this publication. After a merge several of its entries may be this one.
-            let ids = [stored.record.localID] + (mergedInto[stored.record.localID] ?? [])
+            let ids = try ids(of: stored.record.localID)
             let held = ids.compactMap { state.held[$0] }
             guard !held.isEmpty || own.contains(record.everBrought) else {
                 noteLostPart(of: stored.record, ids, state)
@@ -101,8 +96,7 @@ extension BibliographyIntake {
             // Two files may have worded a field; the store has the words of one of them.
             let brought = fields.filter { field in
                 own.contains(record.everBrought(field))
-                    || own.contains(record.everHeld(field))
-                        && everElsewhere.contains(record.everBrought(field))
+                    || own.contains(record.everHeld(field)) && everElsewhere.contains(record.everBrought(field))
             }
             let merged = ids.map(memory)
             let isOthers = merged.contains { others.contains($0.held) }
@@ -119,8 +113,7 @@ extension BibliographyIntake {
                 }
                 let stay = dropped.filter { field in merged.contains { others.contains($0.held(field)) } }
                 let gone = dropped.filter { !stay.contains($0) }
-                let left = try keywordsLeft(
-                    fields.filter { !gone.contains($0) }, held, merged, others, state)
+                let left = try keywordsLeft(fields.filter { !gone.contains($0) }, held, merged, others, state)
                 try drop(gone, keywords: left, of: stored, fields, held.first ?? fields)
                 // Of a whole entry that was said above.
                 if !held.isEmpty, stay.contains(where: { own.contains(record.held($0)) }) {
@@ -128,24 +121,42 @@ extension BibliographyIntake {
                 }
             } else {
                 let work = WorkIdentity(fields)
-                if refused.contains(where: { $0.verdict(work) == .same }) {
-                    noteRefused(stored.record, state)
+                if let version = refused.first(where: { work.isCorrected(to: $0) }) {
+                    noteRefused(stored.record, hasOtherKey: version.key != work.key, state)
                     continue
                 }
-                let rest = fields.filter {
-                    !Publication.isText($0.name) && $0.name != Publication.linkedFiles
-                }
-                try remove(
-                    stored,
-                    isUntouched: rest.allSatisfy { field in
-                        own.contains(record.everBrought(field))
-                            || everElsewhere.contains(record.everBrought(field))
-                    })
+                lost.append(stored)
             }
         }
+        try remove(lost, everElsewhere, &state)
         noteFieldsStay(staying)
+        try noteOtherPlace(path, &state)
         try mirrorParts(state, path)
         try notePassedOver(others, &state)
+    }
+
+    /// The id of a publication, and those of others that were merged into it and have not come back since.
+    private func ids(of localID: String) throws -> [String] {
+        try [localID] + (mergedInto[localID] ?? []).filter { try live($0) == nil }
+    }
+
+    /// Names the file that this one may have been at another place. Few entries in common are not enough to remove what it
+    /// brought; this is said once.
+    private func noteOtherPlace(_ path: String, _ state: inout FileState) throws {
+        guard try store.importedName(ofPath: path) == nil, !state.held.isEmpty else { return }
+        let held = state.held.keys.map { memory(of: $0).held }
+        let gone = try store.importedFiles(otherThan: path).filter { file in
+            let common = held.count(where: file.brought.contains)
+            return try common > 0 && common * 2 >= held.count && FileStatus.ofName(file.path) == nil
+        }
+        guard let old = gone.first else { return }
+        intake.note(
+            Finding(
+                .leftOut, .warning, state.path,
+                "was not imported from here before, so nothing was removed; \(old.path), which is gone, had entries of it",
+                remedy:
+                    "if it is that file, put it back there, and \(TypedCommand.quoted("import --mirror", [old.path])); "
+                    + "then move it"))
     }
 
     /// Works of the file that the store did not import, because that publication was deleted here later.
@@ -153,15 +164,18 @@ extension BibliographyIntake {
         try state.held.filter { try live($0.key) == nil }.map { WorkIdentity($0.value) }
     }
 
-    private func noteRefused(_ record: Record, _ state: FileState) {
+    private func noteRefused(_ record: Record, hasOtherKey: Bool, _ state: FileState) {
         intake.result.protected += 1
+        let what =
+            hasOtherKey
+            ? "under another key, and the publication with that key was deleted here later"
+            : "in another version, which was deleted here later"
         intake.note(
             Finding(
                 .skipped, .warning, RecordLabel.text(of: record),
-                "stays: the file has it under another key, and the publication with that key was deleted here later",
+                "stays: the file has it \(what)",
                 remedy:
-                    "\(TypedCommand.quoted("import --mirror --overwrite", [state.path])) takes it with its new key"
-            )
+                    "\(TypedCommand.quoted("import --mirror --overwrite", [state.path])) takes it as the file has it")
         )
     }
 
@@ -173,7 +187,7 @@ extension BibliographyIntake {
     }
 
     /// Names a publication that a person may want to remove.
-    private func noteStays(_ record: Record, _ code: Finding.Code, _ reason: String) {
+    func noteStays(_ record: Record, _ code: Finding.Code, _ reason: String) {
         intake.note(
             Finding(
                 code, .warning, RecordLabel.text(of: record), "\(reason); it stays",
@@ -197,16 +211,12 @@ extension BibliographyIntake {
 
     /// Whether the store has a record as the file has it, after what the file has lost was removed from it, or an import has
     /// said already that it has not.
-    private func isAsHeld(_ localID: String, _ others: Brought, _ state: inout FileState) throws
-        -> Bool
-    {
-        guard
-            let record = try store.records(localID: localID).map(\.record).first(where: { !$0.isDeleted })
-        else {
+    private func isAsHeld(_ localID: String, _ others: Brought, _ state: inout FileState) throws -> Bool {
+        guard let record = try store.records(localID: localID).map(\.record).first(where: { !$0.isDeleted }) else {
             return false
         }
         guard let held = state.held[localID] else { return record.type != RecordType.publication }
-        let ids = [localID] + (mergedInto[localID] ?? [])
+        let ids = try ids(of: localID)
         return try isKnownDifference(
             localID, Fields.parse(record.fields), held,
             isOthers: { field in ids.contains { others.contains(memory(of: $0).held(field)) } }, &state)
@@ -221,53 +231,31 @@ extension BibliographyIntake {
                     .leftOut, .warning, RecordLabel.text(of: record),
                     "\(fields.joined(separator: ", ")) \(isOne ? "is" : "are") not in the file any more, but in another "
                         + "file that was imported; \(isOne ? "it stays" : "they stay")",
-                    remedy:
-                        "remove \(isOne ? "it" : "them") from that file, too, and import that with --mirror"))
+                    remedy: "remove \(isOne ? "it" : "them") from that file, too, and import that with --mirror"))
         }
-    }
-
-    /// Removes an entry that the file has lost, unless somebody has written something into it elsewhere.
-    private func remove(_ stored: Store.StoredRecord, isUntouched: Bool) throws {
-        let id = stored.record.id
-        guard isUntouched, !stored.record.isLocalOnly else {
-            intake.result.protected += 1
-            let reason =
-                stored.record.isLocalOnly ? "is kept on this device only" : "was changed elsewhere since"
-            return noteStays(stored.record, .skipped, "is not in the file any more, but \(reason)")
-        }
-        intake.plan(.remove, stored.record, id: id, reason: "the file does not hold it any more")
-        intake.result.removed += 1
-        try store.bury(stored)
     }
 
     private func drop(
-        _ lost: [Field], keywords: String?, of stored: Store.StoredRecord, _ before: [Field],
-        _ held: [Field]
+        _ lost: [Field], keywords: String?, of stored: Store.StoredRecord, _ before: [Field], _ held: [Field]
     ) throws {
         guard !lost.isEmpty || keywords != nil, !stored.record.isLocalOnly else { return }
         let gone = lost + (keywords == "" ? before.filter { $0.name == Keywords.field } : [])
-        let rest = before.filter { field in !gone.contains { sameBytes($0.name, field.name) } }.map {
-            field in
-            field.name == Keywords.field
-                ? keywords.map { Field(Keywords.field, .string($0)) } ?? field : field
+        let rest = before.filter { field in !gone.contains { sameBytes($0.name, field.name) } }.map { field in
+            field.name == Keywords.field ? keywords.map { Field(Keywords.field, .string($0)) } ?? field : field
         }
         let after = try Publication.derive(merged: rest, local: before, other: held)
         var record = stored.record
         record.fields = Fields.text(after)
         record.modifiedAt = store.timeAfter(stored.record)
         for field in before {
-            record.fieldTimes[field.name] =
-                stored.record.fieldTimes[field.name] ?? stored.record.modifiedAt
+            record.fieldTimes[field.name] = stored.record.fieldTimes[field.name] ?? stored.record.modifiedAt
         }
         let changes = FieldChange.list(from: before, to: after)
-        for change in changes {
-            record.fieldTimes[change.name] = change.after == nil ? record.modifiedAt : nil
-        }
+        for change in changes { record.fieldTimes[change.name] = change.after == nil ? record.modifiedAt : nil }
         try store.put(record, replacing: stored)
         intake.result.updated += 1
         intake.plan(
-            .update, record, id: record.id, changes: changes,
-            reason: "the file does not hold these fields any more")
+            .update, record, id: record.id, changes: changes, reason: "the file does not hold these fields any more")
     }
 
     /// Macros, comments, groups and text. An export holds those of all files, and any other file its own.
@@ -276,9 +264,7 @@ extension BibliographyIntake {
         var others: [String: Brought] = [:]
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in
             let fields = try Fields.parse(stored.record.fields)
-            let (kind, file) = (
-                Fields.string("kind", in: fields) ?? "", BibliographyPart.file(of: fields)
-            )
+            let (kind, file) = (Fields.string("kind", in: fields) ?? "", BibliographyPart.file(of: fields))
             guard kind != BibliographyPart.order, state.isExport || file == state.name,
                 !state.parts.contains(stored.record.localID)
             else { return }
@@ -295,8 +281,7 @@ extension BibliographyIntake {
                 noteStays(stored.record, .leftOut, Self.inAnotherFile)
                 continue
             }
-            intake.plan(
-                .remove, stored.record, id: stored.record.id, reason: "the file does not hold it any more")
+            intake.plan(.remove, stored.record, id: stored.record.id, reason: "the file does not hold it any more")
             intake.result.removed += 1
             try store.bury(stored)
         }
@@ -310,6 +295,5 @@ extension BibliographyIntake {
         }
     }
 
-    private static let inAnotherFile =
-        "is not in the file any more, but in another file that was imported"
+    private static let inAnotherFile = "is not in the file any more, but in another file that was imported"
 }

@@ -57,6 +57,8 @@ extension BibliographyIntake {
         var reported: Set<UInt64> = []
         /// What the other files say; nil until an entry differs from the store.
         var others: OtherFiles?
+        /// Publications that this import has added or brought back.
+        var arrived: Set<String> = []
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
     }

@@ -1,0 +1,229 @@
+/// An entry that a mirrored file does not hold any more may be there with a correction: under another key, or as another work by
+/// its title or identifier. What pointed at its publication goes over to the one that it is now.
+final class BibliographyFollowers {
+    /// A publication that stays.
+    struct Follower {
+        let record: Record
+        let work: WorkIdentity
+        /// Whether the file holds it, and whether it did so at its last import.
+        let isHeld: Bool
+        let wasHeld: Bool
+    }
+
+    /// A publication that the file does not hold any more.
+    struct Gone {
+        let stored: Store.StoredRecord
+        let work: WorkIdentity
+        /// Whether the file held it at its last import.
+        let wasHeld: Bool
+    }
+
+    private let store: Store
+    private var byMark: [String: [Follower]] = [:]
+    private var byKey: [String: [Follower]] = [:]
+    private var goneByKey: [String: [Gone]] = [:]
+    private var notes: [String: [Store.StoredRecord]]?
+
+    init(_ store: Store) { self.store = store }
+
+    func add(_ follower: Follower) {
+        for mark in follower.work.marks { byMark[mark, default: []].append(follower) }
+        if follower.isHeld { byKey[follower.work.key, default: []].append(follower) }
+    }
+
+    func add(_ gone: Gone) { goneByKey[gone.work.key, default: []].append(gone) }
+
+    /// The publication that an entry is now; nil where it is gone, or where that is not certain.
+    func follower(of gone: Gone) -> Follower? {
+        let same = gone.work.marks.flatMap { byMark[$0] ?? [] }.filter { gone.work.verdict($0.work) == .same }
+        if let best = same.max(by: { precedes($0, $1, gone) }) { return best }
+        let found = corrections(of: gone)
+        guard found.count == 1, let next = found.first else { return nil }
+        let rivals = (goneByKey[gone.work.key] ?? []).filter { $0.stored.record.id != gone.stored.record.id }
+        return rivals.contains { corrections(of: $0).contains { $0.record.id == next.record.id } } ? nil : next
+    }
+
+    /// What has come into the file under the key of an entry that is gone, and is another work.
+    func stranger(inPlaceOf gone: Gone) -> Follower? { arrivals(inPlaceOf: gone).first }
+
+    private func corrections(of gone: Gone) -> [Follower] {
+        arrivals(inPlaceOf: gone).filter { gone.work.isCorrected(to: $0.work) }
+    }
+
+    /// What has come under a key after the entry that had it: at this import, or at one before that removed nothing.
+    private func arrivals(inPlaceOf gone: Gone) -> [Follower] {
+        (byKey[gone.work.key] ?? []).filter {
+            !$0.wasHeld || !gone.wasHeld && $0.record.createdAt > gone.stored.record.createdAt
+        }
+    }
+
+    private func precedes(_ one: Follower, _ other: Follower, _ gone: Gone) -> Bool {
+        func rank(_ follower: Follower) -> Int {
+            (follower.work.key == gone.work.key ? 4 : 0) + (follower.isHeld ? 2 : 0) + (follower.wasHeld ? 0 : 1)
+        }
+        let (left, right) = (rank(one), rank(other))
+        return left == right ? precedesBytewise(other.record.localID, one.record.localID) : left < right
+    }
+
+    /// The living notes on a publication.
+    func notes(on localID: String) throws -> [Store.StoredRecord] {
+        if let notes { return notes[localID] ?? [] }
+        var found: [String: [Store.StoredRecord]] = [:]
+        try store.forEachLive(type: RecordType.note) { stored in
+            guard let fields = try store.ifReadable({ try Fields.parse(stored.record.fields) }),
+                let publication = Fields.string(Note.publication, in: fields)
+            else { return }
+            found[publication, default: []].append(stored)
+        }
+        notes = found
+        return found[localID] ?? []
+    }
+
+    /// Notes have moved; what is known of them is old.
+    func forgetNotes() { notes = nil }
+}
+
+extension BibliographyIntake {
+    /// Removes entries that the file has lost, unless somebody has written something into them elsewhere. What points at one
+    /// goes over to the publication that the entry is now.
+    func remove(_ lost: [Store.StoredRecord], _ everElsewhere: Brought, _ state: inout FileState) throws {
+        guard !lost.isEmpty else { return }
+        let ids = Set(lost.map(\.record.id))
+        let followers = BibliographyFollowers(store)
+        try store.forEachLive(type: RecordType.publication) { stored in
+            let record = stored.record
+            guard !ids.contains(record.id), !record.isLocalOnly else { return }
+            followers.add(
+                BibliographyFollowers.Follower(
+                    record: record, work: WorkIdentity(try Fields.parse(record.fields)),
+                    isHeld: state.held[record.localID] != nil,
+                    wasHeld: hasHeld(record.localID, state) && !state.arrived.contains(record.localID)))
+        }
+        let all = try lost.map { stored in
+            BibliographyFollowers.Gone(
+                stored: stored, work: WorkIdentity(try Fields.parse(stored.record.fields)),
+                wasHeld: hasHeld(stored.record.localID, state))
+        }
+        all.forEach(followers.add)
+        for gone in all { try remove(gone, everElsewhere, followers, &state) }
+    }
+
+    private func remove(
+        _ gone: BibliographyFollowers.Gone, _ everElsewhere: Brought, _ followers: BibliographyFollowers,
+        _ state: inout FileState
+    ) throws {
+        let own = memory(of: gone.stored.record.localID)
+        let fields = try Fields.parse(gone.stored.record.fields)
+        let foreign = fields.filter { field in
+            !Publication.isText(field.name) && field.name != Publication.linkedFiles
+                && !state.broughtBefore.contains(own.everBrought(field))
+                && !everElsewhere.contains(own.everBrought(field))
+        }
+        let next = followers.follower(of: gone)
+        let carried = try next.flatMap { try carry(foreign, to: $0.record, own, state) }
+        guard !gone.stored.record.isLocalOnly, foreign.isEmpty || carried != nil else {
+            intake.result.protected += 1
+            let reason =
+                gone.stored.record.isLocalOnly ? "is kept on this device only" : "was changed elsewhere since"
+            return noteStays(gone.stored.record, .skipped, "is not in the file any more, but \(reason)")
+        }
+        if let next, let carried {
+            for field in carried { try noteKnown(field, of: next.record.localID, &state) }
+            return try handOver(
+                gone.stored, Fields.strings(Publication.linkedFiles, in: fields), carried, to: next, followers)
+        }
+        intake.plan(
+            .remove, gone.stored.record, id: gone.stored.record.id, reason: "the file does not hold it any more")
+        intake.result.removed += 1
+        if followers.stranger(inPlaceOf: gone) != nil { try noteReplaced(gone.stored, fields, followers, state) }
+        try store.bury(gone.stored)
+    }
+
+    /// The fields that somebody wrote into a publication elsewhere and that its follower is to have; nil where the file has
+    /// another opinion about one of them, or where they say which work it is.
+    private func carry(
+        _ foreign: [Field], to next: Record, _ own: Brought.Record, _ state: FileState
+    ) throws -> [Field]? {
+        let said = try Fields.parse(next.fields)
+        var carried: [Field] = []
+        for field in foreign {
+            let value = said.first { sameBytes($0.name, field.name) }
+            if let value, try Fields.same(value.value, field.value) { continue }
+            guard field.name != Publication.citeKey, !WorkIdentity.tells(field.name) else { return nil }
+            if let value, !state.broughtBefore.contains(own.everBrought(value)) { return nil }
+            carried.append(field)
+        }
+        return carried
+    }
+
+    /// What points at a publication that goes points at another one from now on: that took it in.
+    private func handOver(
+        _ old: Store.StoredRecord, _ links: [String], _ carried: [Field], to next: BibliographyFollowers.Follower,
+        _ followers: BibliographyFollowers
+    ) throws {
+        guard let kept = try store.record(next.record.id) else { return }
+        let time = store.timeAfter(kept.record, old.record)
+        let before = try Fields.parse(kept.record.fields)
+        var after = before.filter { field in !carried.contains { sameBytes($0.name, field.name) } } + carried
+        let present = Fields.strings(Publication.linkedFiles, in: before)
+        let files = links.filter { link in !present.contains { sameBytes($0, link) } }
+        if !files.isEmpty {
+            let all = (present + files).sorted(by: precedesBytewise)
+            after.removeAll { $0.name == Publication.linkedFiles }
+            after.append(Field(Publication.linkedFiles, .array(all.map { .string($0) })))
+        }
+        after = try Publication.derive(merged: after, local: before, other: before)
+        let changes = FieldChange.list(from: before, to: after)
+        var record = try kept.record.edited(after, at: time)
+        record.noteTakenIn(old.record, at: time)
+        record.fieldTimes[Record.takenInMark + record.localID] = nil
+        try store.put(record.keptAlive(at: time.next), replacing: kept)
+        if !changes.isEmpty {
+            intake.plan(
+                .update, record, id: record.id, changes: changes, reason: "takes over what \(old.record.id) had")
+        }
+        try moveNotes(from: old.record, to: record, followers)
+        intake.plan(.remove, old.record, id: old.record.id, reason: "is \(record.id) now")
+        intake.result.removed += 1
+        try store.bury(old, at: time)
+        try store.passOnConflicts(of: old.record.localID, to: record.localID)
+    }
+
+    private func moveNotes(from old: Record, to new: Record, _ followers: BibliographyFollowers) throws {
+        let notes = try followers.notes(on: old.localID)
+        for stored in notes {
+            let fields = try Fields.parse(stored.record.fields)
+            let moved = stored.record.setting(Note.publication, to: new.localID, in: fields)
+            let after = try Fields.parse(moved.fields)
+            let note = try stored.record.edited(after, at: store.timeAfter(stored.record))
+            try store.put(note, replacing: stored)
+            intake.plan(
+                .update, note, id: note.id, changes: FieldChange.list(from: fields, to: after),
+                reason: "is a note on \(new.id)")
+        }
+        if !notes.isEmpty { followers.forgetNotes() }
+    }
+
+    /// A key that another work has now: nobody can tell whether what pointed at the old one is about the new one.
+    private func noteReplaced(
+        _ old: Store.StoredRecord, _ fields: [Field], _ followers: BibliographyFollowers, _ state: FileState
+    ) throws {
+        let notes = try followers.notes(on: old.record.localID).count
+        let lost = Self.counted(
+            files: Fields.strings(Publication.linkedFiles, in: fields).count, notes: notes)
+        guard !lost.isEmpty else { return }
+        intake.note(
+            Finding(
+                .leftOut, .warning, RecordLabel.text(of: old.record),
+                "was removed: the file has another work with this key now; \(lost) did not go over to it",
+                remedy: "if it is the same work, 'backup-tool undo' takes this import back, "
+                    + "\(TypedCommand.quoted("import", [state.path])) keeps both, and 'backup-tool conflicts list' lists them"
+            ))
+    }
+
+    /// "2 files and 1 note"
+    private static func counted(files: Int, notes: Int) -> String {
+        let parts = [(files, "file"), (notes, "note")].filter { $0.0 > 0 }
+        return parts.map { "\($0.0) \($0.1)\($0.0 == 1 ? "" : "s")" }.joined(separator: " and ")
+    }
+}
