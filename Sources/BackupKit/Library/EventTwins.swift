@@ -7,7 +7,7 @@ struct EventTwins {
     func forEach(_ body: (_ given: Store.StoredRecord, _ made: Store.StoredRecord) throws -> Void) throws {
         var taken: Set<Int64> = []
         try store.forEachEvent(after: .min) { given, _ in
-            guard !DeterministicID.isMade(given.record.localID) else { return }
+            guard !DeterministicID.isMade(given.record.localID), !hasItsLineWithoutID(given.record) else { return }
             if let made = try made(of: given, besides: taken) {
                 taken.insert(made.change)
                 try body(given, made)
@@ -25,14 +25,29 @@ struct EventTwins {
         return count
     }
 
+    /// Whether it is known which line without an id an event was: the one that got its id, or the one that was merged into it.
+    /// Another line of that text is another event.
+    private func hasItsLineWithoutID(_ event: Record) -> Bool {
+        DeterministicID.isMade(event.id.name) || event.idsTakenIn.contains { DeterministicID.isMade($0) }
+    }
+
     private func made(of given: Store.StoredRecord, besides taken: Set<Int64>) throws -> Store.StoredRecord? {
         for text in try EventText.withoutID(given.record) {
             let found = try store.madeEvent(saying: text, zone: given.record.id.zone) {
-                try $0.record.type == RecordType.event && !$0.record.isDeleted && !$0.record.isLocalOnly
-                    && !taken.contains($0.change) && store.mayShareFiles($0, given)
+                try isMade($0.record, stillSaying: text) && !$0.record.isLocalOnly && !taken.contains($0.change)
+                    && store.mayShareFiles($0, given)
             }
             if let found { return found }
         }
         return nil
+    }
+
+    /// Whether a record is that of a line without an id, and says what the line said. The name of a record tells what it once
+    /// said: its event may have got an id since, and may have been edited.
+    private func isMade(_ record: Record, stillSaying text: String) throws -> Bool {
+        guard record.type == RecordType.event, !record.isDeleted, DeterministicID.isMade(record.localID) else {
+            return false
+        }
+        return try EventText.asWritten(Fields.parse(record.fields)).contains { sameBytes($0, text) }
     }
 }
