@@ -243,6 +243,11 @@ public struct MergePolicy: Sendable {
         where settled.insert(ByteName(name)).inserted {
             try settle(name, nil, nil)
         }
+        let own = local.first { RawText.holds($0.name) }?.name ?? RawText.plain
+        if let older = RawText.older(in: merged.fields, atEqualTimes: own, time: { merged.times[$0] ?? .distantPast }) {
+            merged.fields.removeAll { $0.name == older }
+            if local.contains(where: { $0.name == older }) { merged.takes = true }
+        }
         return merged
     }
 

@@ -96,6 +96,9 @@ struct SyncMerge {
             times[name] = time
             if let value { merged.append(Field(name, value)) }
         }
+        if let older = RawText.older(in: merged, time: { times[$0] ?? .distantPast }) {
+            merged.removeAll { $0.name == older }
+        }
         return try record(mine, theirs, merged, times)
     }
 

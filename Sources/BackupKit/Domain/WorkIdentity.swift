@@ -52,10 +52,8 @@ public struct WorkIdentity {
 
     /// The key is a label, the raw text holds it, and files are linked by whoever keeps them.
     static func isNoText(_ name: String) -> Bool {
-        name == keyField || isRawText(name) || name == "linkedFiles"
+        name == keyField || RawText.holds(name) || name == "linkedFiles"
     }
-
-    static func isRawText(_ name: String) -> Bool { name == "rawBibTeX" || name == "rawBase64" }
 
     /// Whether a field tells which work a publication is.
     static func tells(_ name: String) -> Bool {

@@ -5,14 +5,14 @@ public enum Publication {
     static let entryType = "entryType"
     static let linkedFiles = "linkedFiles"
     /// The entry's text as it was written; `rawBase64` instead when its bytes are not UTF-8.
-    static let raw = "rawBibTeX"
-    static let rawBase64 = "rawBase64"
+    static let raw = RawText.plain
+    static let rawBase64 = RawText.base64
     private static let own: Set<String> = [citeKey, entryType, linkedFiles, raw, rawBase64]
 
     static func isBibTeXField(_ name: String) -> Bool { !own.contains(name) }
 
     /// Whether a field is the entry's own text, which all its other fields are made of.
-    static func isText(_ name: String) -> Bool { WorkIdentity.isRawText(name) }
+    static func isText(_ name: String) -> Bool { RawText.holds(name) }
 
     static func isText(_ name: UnsafeRawBufferPointer) -> Bool {
         name.count == 9 && (name.elementsEqual(raw.utf8) || name.elementsEqual(rawBase64.utf8))
@@ -122,8 +122,7 @@ public enum Publication {
         let bibTeX = merged.filter { isSource($0.name) }
         if same(bibTeX, local), same(bibTeX, other) {
             // The two say the same in other words: the merge has chosen the newer text.
-            return merged.count { $0.name == raw || $0.name == rawBase64 } == 1
-                ? merged : replaceRaw(in: merged, by: local)
+            return merged.contains { isText($0.name) } ? merged : replaceRaw(in: merged, by: local)
         }
         if same(bibTeX, local), !same(local.filter { isSource($0.name) }, other) {
             return replaceRaw(in: merged, by: local)
@@ -145,7 +144,7 @@ public enum Publication {
             }
         }
         if changes.isEmpty { return replaceRaw(in: merged, by: local) }
-        let rest = merged.filter { $0.name != raw && $0.name != rawBase64 }
+        let rest = merged.filter { !isText($0.name) }
         // A text that cannot be edited (it came damaged) is written afresh from the fields at the next export.
         guard let edited = try? BibEditor.apply(changes, to: bytes(of: local)) else { return rest }
         let (text, isUTF8) = BibText.decode(edited)
@@ -168,7 +167,7 @@ public enum Publication {
     }
 
     private static func text(of side: [Field]) -> String? {
-        side.first { $0.name == raw || $0.name == rawBase64 }?.value
+        side.first { isText($0.name) }?.value
     }
 
     /// What the entry's text is made of.
@@ -182,8 +181,7 @@ public enum Publication {
     }
 
     private static func replaceRaw(in fields: [Field], by side: [Field]) -> [Field] {
-        fields.filter { $0.name != raw && $0.name != rawBase64 }
-            + side.filter { $0.name == raw || $0.name == rawBase64 }
+        fields.filter { !isText($0.name) } + side.filter { isText($0.name) }
     }
 
     /// What an entry says, whatever it is called.

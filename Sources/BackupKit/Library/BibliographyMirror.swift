@@ -263,7 +263,7 @@ extension BibliographyIntake {
         var gone: [(stored: Store.StoredRecord, isOthers: Bool)] = []
         var others: [String: Brought] = [:]
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in
-            let fields = try Fields.parse(stored.record.fields)
+            let fields = try stored.record.fieldsWithOneText()
             let (kind, file) = (Fields.string("kind", in: fields) ?? "", BibliographyPart.file(of: fields))
             guard kind != BibliographyPart.order, state.isExport || file == state.name,
                 !state.parts.contains(stored.record.localID)

@@ -25,7 +25,7 @@ struct BibliographyParts {
         var found: [(file: String, localID: String, fields: [Field], kind: String)] = []
         var ordered: [String: (time: Timestamp, items: [String])] = [:]
         for record in records {
-            let fields = try Fields.parse(record.fields)
+            let fields = try record.fieldsWithOneText()
             let file = BibliographyPart.file(of: fields)
             let kind = Fields.string("kind", in: fields) ?? ""
             guard kind == BibliographyPart.order else {

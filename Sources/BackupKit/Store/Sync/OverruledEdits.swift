@@ -49,7 +49,7 @@ extension Synchronizer {
 
     /// What follows from other fields, is joined, is one id in capitals or not, or names a file, of which each version is kept.
     private static func isNoTie(_ field: String) -> Bool {
-        WorkIdentity.isRawText(field) || MergePolicy.setFields.contains(field) || ["id", "localId"].contains(field)
+        RawText.holds(field) || MergePolicy.setFields.contains(field) || ["id", "localId"].contains(field)
             || RecordFiles.mediaKeys.contains(field)
     }
 
@@ -126,7 +126,7 @@ extension Synchronizer {
     }
 
     private static func isName(_ field: String) -> Bool {
-        field == WorkIdentity.keyField || WorkIdentity.isRawText(field)
+        field == WorkIdentity.keyField || RawText.holds(field)
     }
 
     /// Names a work that outlives a later delete because the device that deleted it had not heard what was merged into it.
