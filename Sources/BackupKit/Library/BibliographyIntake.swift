@@ -17,7 +17,7 @@ final class BibliographyIntake {
     /// Whether the store had no publication before, not even a deleted one.
     let wasEmpty: Bool
     private var filesTaken = 0
-    private var partIDs = BibliographyPartIDs()
+    private(set) var partIDs = BibliographyPartIDs()
     /// Told of the files that entries name; nil when nobody wants to know.
     var namedFiles: NamedFiles?
     /// The publications of the file at hand, by the keys that it gives them; nil when nobody wants to know.
@@ -41,7 +41,7 @@ final class BibliographyIntake {
         used = try store.localIDs(type: RecordType.publication)
         wasEmpty = used.isEmpty
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in
-            let fields = try Fields.parse(stored.record.fields)
+            let fields = try stored.record.fieldsWithOneText()
             let kind = Fields.string("kind", in: fields) ?? ""
             if kind == BibliographyPart.order {
                 let file = BibliographyPart.file(of: fields)
@@ -81,7 +81,8 @@ final class BibliographyIntake {
         let file = try BibliographyFile.open(path, origin)
         if let finding = file.finding { intake.note(finding) }
         var state = FileState(
-            name: try identity(of: file.text, realPath, name), path: path, realPath: realPath, memory: memory,
+            name: try identity(of: file.text, realPath, name), text: file.text, path: path, realPath: realPath,
+            memory: memory,
             time: time, number: filesTaken, importTime: store.now())
         if let realPath { try followMove(of: state.name, to: realPath) }
         state.isAtItsPlace = try realPath.map { try nameBefore(ofPath: $0) == state.name } ?? false
@@ -194,7 +195,7 @@ final class BibliographyIntake {
         }
     }
 
-    private func partID(kind: String, file: String, text: String, number: Int) -> String {
+    func partID(kind: String, file: String, text: String, number: Int) -> String {
         DeterministicID.make(hasher, RecordType.bibliographyPart, kind, file, text, String(number))
     }
 
@@ -293,7 +294,7 @@ final class BibliographyIntake {
         if text.count > 0 { try takePart(kind: .text, text, &state, wanted) }
     }
 
-    private static func trimmed(_ raw: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
+    static func trimmed(_ raw: UnsafeRawBufferPointer) -> UnsafeRawBufferPointer {
         guard let start = raw.firstIndex(where: { $0 > 0x20 }), let end = raw.lastIndex(where: { $0 > 0x20 }) else {
             return UnsafeRawBufferPointer(rebasing: raw[..<0])
         }
@@ -326,12 +327,7 @@ final class BibliographyIntake {
         } else if let known = partIDs.all(shownAs: raw, kind, in: file).first(where: { !state.parts.contains($0) }) {
             localID = known
         } else if let slot = BibliographyPart.slot(of: raw, kind: kind.rawValue) {
-            state.slots[slot, default: 0] += 1
-            localID = partID(
-                kind: kind.rawValue, file: file, text: "slot \(slot)", number: state.slots[slot] ?? 1)
-            let known = partIDs.version(
-                of: raw, slot, kind, file: state.isExport ? nil : file, usual: localID, but: state.parts)
-            if let known { (localID, file) = known }
+            (localID, file) = try record(of: raw, slot, kind, &state)
         }
         state.parts.insert(localID)
         state.items.append(BibliographyPart.item + localID)

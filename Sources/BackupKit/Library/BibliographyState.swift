@@ -10,6 +10,7 @@ extension BibliographyIntake {
         /// An export that keeps the order of its sources.
         var isInOrder = false
         var hasNewParts = false
+        let text: FileHandle
         let path: String
         /// Where the file really lies; nil of a backup's, which has no place of its own.
         let realPath: String?
@@ -33,6 +34,8 @@ extension BibliographyIntake {
         /// How often each slot was met, and the records of all parts that this file holds.
         var slots: [String: Int] = [:]
         var parts: Set<String> = []
+        /// What the file holds, by `BibliographyPartIDs.text`; nil until a part may be another version of what it holds, too.
+        var allTexts: Set<[UInt8]>?
         /// Whether it holds anything of BibTeX, and text that is no comment.
         var hasBlocks = false
         var hasStrayText = false
