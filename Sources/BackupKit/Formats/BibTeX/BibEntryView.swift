@@ -37,30 +37,44 @@ struct BibEntryView {
         if naming { nameLinks(links) }
     }
 
-    /// The value that a field has where the files lie as `links` say; nil when it needs no other.
-    private static func value(
-        of field: BibField, in entry: BibEntryLayout, _ links: [Link]
-    ) -> [UInt8]? {
-        guard field.style == .braces || field.style == .quotes else { return nil }
-        return value(
-            name: entry.text(field.nameStart, field.nameEnd),
-            written: Array(entry.slice(Int(field.valueStart), Int(field.valueEnd))), links)
+    /// Where the files of the fields lie; `written` are the fields as they were before a view was made of them.
+    private static func places(_ written: [(name: String, value: [UInt8])], _ links: [Link]) -> BibLinkPlaces {
+        BibLinkPlaces(
+            written.compactMap { field in inner(field.name, field.value).map { (field.name, $0) } }, links)
     }
 
-    private static func value(name: String, written: [UInt8], _ links: [Link]) -> [UInt8]? {
+    private static func written(_ entry: BibEntryLayout) -> [(name: String, value: [UInt8])] {
+        entry.fields.map { field in
+            let isPlain = field.style == .braces || field.style == .quotes
+            let value = isPlain ? Array(entry.slice(Int(field.valueStart), Int(field.valueEnd))) : []
+            return (entry.text(field.nameStart, field.nameEnd), value)
+        }
+    }
+
+    /// What stands between the braces or quotes of a field that may name files.
+    private static func inner(_ name: String, _ written: [UInt8]) -> String? {
         let lower = name.lowercased()
         guard written.count >= 2, lower.hasPrefix(bibDesk.lowercased()) || pathFields.contains(lower) else {
             return nil
         }
-        let inner = BibText.decode(Array(written[1..<written.count - 1])).text
-        let placed = BibFileLinks.replacing(field: name, value: inner) { place(of: $0, links) }
+        return BibText.decode(Array(written[1..<written.count - 1])).text
+    }
+
+    /// The value that a field has where `place` says; nil when it needs no other.
+    private static func value(name: String, written: [UInt8], place: ([String]) -> String?) -> [UInt8]? {
+        guard let inner = inner(name, written) else { return nil }
+        let placed = BibFileLinks.replacing(field: name, value: inner, place: place)
         guard !sameBytes(placed, inner) else { return nil }
         let style: BibField.Style = written[0] == BibByte.quote ? .quotes : .braces
         // A name with a brace of its own cannot stand in a value.
         return try? BibWriter.value(Array(placed.utf8), of: name, style: style)
     }
 
-    /// Where the file lies that a link of the entry's means: the one whose path ends most like it.
+    private static func value(name: String, written: [UInt8], _ places: BibLinkPlaces) -> [UInt8]? {
+        value(name: name, written: written) { $0.first.flatMap { places.place(of: $0, in: name) } }
+    }
+
+    /// Where earlier versions thought that the file lies: each name for itself.
     private static func place(of readings: [String], _ links: [Link]) -> String? {
         place(of: readings, links) { $0 } ?? place(of: readings, links, by: RecordFiles.formerPath)
     }
@@ -78,10 +92,12 @@ struct BibEntryView {
 
     private mutating func placeLinks(_ links: [Link]) {
         guard let entry = BibEntryLayout(bytes) else { return }
+        let written = Self.written(entry)
+        let places = Self.places(written, links)
         // From the last to the first, so that the places of the others stay.
         for (index, field) in entry.fields.enumerated().reversed() {
-            guard let value = Self.value(of: field, in: entry, links) else { continue }
-            let written = entry.slice(Int(field.valueStart), Int(field.valueEnd))
+            let (name, written) = written[index]
+            guard let value = Self.value(name: name, written: written, places) else { continue }
             let candidate = Array(bytes[..<Int(field.valueStart)]) + value + Array(bytes[Int(field.valueEnd)...])
             guard BibEntryLayout(candidate)?.fields.count == entry.fields.count else { continue }
             bytes = candidate
@@ -126,13 +142,16 @@ struct BibEntryView {
     /// The entry that a view was made of. What somebody has changed in it since stays changed.
     static func original(of view: [UInt8], marks: [String], links: [Link]) -> [UInt8] {
         var bytes = view
+        var places: BibLinkPlaces?
         for mark in marks.reversed() {
             if mark == encoding {
                 bytes = BibText.encode(BibText.decode(bytes).text, asUTF8: false)
             } else if mark.hasPrefix(added) {
                 bytes = without(String(mark.dropFirst(added.count)), bytes) ?? bytes
             } else if mark.hasPrefix(was) {
-                bytes = before(mark.dropFirst(was.count), bytes, links) ?? bytes
+                let known = places ?? placesBefore(bytes, marks, links)
+                places = known
+                bytes = before(mark, bytes, known, links) ?? bytes
             }
         }
         return bytes
@@ -166,18 +185,35 @@ struct BibEntryView {
         return end > bare ? entry.replacing(end - 1, end, with: []) : nil
     }
 
-    /// With the value that a field had, unless somebody has given it another since. `mark` is "2 = {…}".
-    private static func before(_ mark: Substring, _ bytes: [UInt8], _ links: [Link]) -> [UInt8]? {
-        let parts = mark.split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
-        guard parts.count == 3, parts[1] == "=", let number = Int(parts[0]), let entry = BibEntryLayout(bytes),
-            entry.fields.indices.contains(number - 1)
+    /// Where the view placed the files of the entry that it was made of.
+    private static func placesBefore(_ bytes: [UInt8], _ marks: [String], _ links: [Link]) -> BibLinkPlaces {
+        var written = BibEntryLayout(bytes).map(written) ?? []
+        for (index, value) in marks.compactMap(former) where written.indices.contains(index) {
+            written[index].value = value
+        }
+        return places(written, links)
+    }
+
+    /// The place of a field and the value that it had; `mark` is "was 2 = {…}".
+    private static func former(_ mark: String) -> (index: Int, value: [UInt8])? {
+        guard mark.hasPrefix(was) else { return nil }
+        let parts = mark.dropFirst(was.count).split(separator: " ", maxSplits: 2, omittingEmptySubsequences: false)
+        guard parts.count == 3, parts[1] == "=", let number = Int(parts[0]), number > 0 else { return nil }
+        return (number - 1, BibMark.unescaped(parts[2]))
+    }
+
+    /// With the value that a field had, unless somebody has given it another since.
+    private static func before(_ mark: String, _ bytes: [UInt8], _ places: BibLinkPlaces, _ links: [Link]) -> [UInt8]? {
+        guard let (index, written) = former(mark), let entry = BibEntryLayout(bytes),
+            entry.fields.indices.contains(index)
         else { return nil }
-        let field = entry.fields[number - 1]
-        let written = BibMark.unescaped(parts[2])
+        let field = entry.fields[index]
+        let name = entry.text(field.nameStart, field.nameEnd)
         let now = entry.slice(Int(field.valueStart), Int(field.valueEnd))
-        guard let placed = value(name: entry.text(field.nameStart, field.nameEnd), written: written, links),
-            placed.elementsEqual(now)
-        else { return nil }
+        let views = [
+            value(name: name, written: written, places), value(name: name, written: written) { place(of: $0, links) },
+        ]
+        guard views.contains(where: { $0?.elementsEqual(now) == true }) else { return nil }
         return entry.replacing(Int(field.valueStart), Int(field.valueEnd), with: written)
     }
 }

@@ -68,7 +68,7 @@ public enum BibFileLinks {
         }.joined(separator: ";")
     }
 
-    private static let bibDeskPrefix = "bdsk-file-"
+    static let bibDeskPrefix = "bdsk-file-"
 
     private static let names: [StaticString] = ["file", "pdf", "localfile", "local-url", "file-path", "bdsk-file-"]
 
