@@ -45,9 +45,7 @@ struct EventTwins {
     /// Whether a record is that of a line without an id, and says what the line said. The name of a record tells what it once
     /// said: its event may have got an id since, and may have been edited.
     private func isMade(_ record: Record, stillSaying text: String) throws -> Bool {
-        guard record.type == RecordType.event, !record.isDeleted, DeterministicID.isMade(record.localID) else {
-            return false
-        }
+        guard record.type == RecordType.event, !record.isDeleted else { return false }
         return try EventText.asWritten(Fields.parse(record.fields)).contains { sameBytes($0, text) }
     }
 }
