@@ -12,6 +12,8 @@ final class EventAdoption {
     /// Texts, by their hashes, of events that stand for lines in both forms, and how many of them got an id here.
     private var shared: [UInt64: Int] = [:]
     private var linesAhead: LinesAhead
+    /// Which living event has taken in which, once that was asked.
+    private var takers: [String: String]?
 
     /// `hasGivenIDs`: whether the store has such events, where that is known.
     init(_ intake: Intake, hasGivenIDs: Bool? = nil) throws {
@@ -97,6 +99,7 @@ final class EventAdoption {
                     shared[store.hasher.text(text), default: 0] += 1
                     return try adopt(record, known)
                 }
+                if try known.record.isDeleted && isMergedIntoAnother(former, text) { continue }
                 // What was deleted, or is kept on this device only, is that under its old id.
                 let owner = buried[former.localID] ?? record.localID
                 buried[former.localID] = owner
@@ -104,6 +107,18 @@ final class EventAdoption {
             }
         }
         return nil
+    }
+
+    /// Whether the event of a line without an id was merged into one that says something else by now. Then a line that says
+    /// what it said, and has an id of its own, is another event.
+    private func isMergedIntoAnother(_ former: Record, _ text: String) throws -> Bool {
+        let takers = try self.takers ?? store.takers(type: RecordType.event)
+        self.takers = takers
+        guard let id = takers[former.localID] else { return false }
+        let taker = try store.soundRecords(localID: id).first {
+            $0.record.type == RecordType.event && !$0.record.isDeleted
+        }
+        return try taker.map { try !EventText.withoutID($0.record).contains { sameBytes($0, text) } } ?? false
     }
 
     private func known(as former: Record) throws -> Store.StoredRecord? {
