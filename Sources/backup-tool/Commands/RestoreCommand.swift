@@ -7,9 +7,10 @@ extension Command {
             The backup is checked first. A damaged one is refused; --allow-damage restores what is sound and lists the \
             rest. The restore is one step, which 'undo' takes back.
 
-            --mode merge (default) adds what is missing and overwrites no newer field. --mode replace makes the store \
-            equal to the backup. It leaves records that were deleted later, or that are kept on this device only. \
-            Settings are restored only with --only settings (or a list that names them).
+            --mode merge (default) adds what is missing and overwrites no newer field. What the backup has as \
+            deleted, and nobody has changed since, is deleted. --mode replace makes the store equal to the backup. It \
+            leaves records that were deleted later, or that are kept on this device only. Settings are restored only \
+            with --only settings (or a list that names them).
 
             --match chooses records by words that must all be found, by field=word, or by a record's name as it is \
             printed (zone/name). A month or a day, such as 2026-03, also chooses notes that were written or changed then \
