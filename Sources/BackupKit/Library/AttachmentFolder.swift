@@ -75,7 +75,8 @@ struct AttachmentFolder {
         let path = Self.path(of: relative)
         try Store.check(path)
         // What the store has already is hashed where it lies; only what is new is copied.
-        let known = try store.asset(path)
+        // Where its row is damaged, whoever takes the file says so.
+        let known = try store.ifSound { try store.asset(path) } ?? nil
         var digest = known?.size == status.size ? try Self.hash(source) : nil
         var staged: String?
         let isLost = try known != nil && FileStatus.ofName("\(store.assetFolder)/\(path)") == nil

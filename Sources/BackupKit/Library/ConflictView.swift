@@ -96,9 +96,11 @@ public enum ConflictDesk {
         of conflict: Conflict, in store: Store, _ index: LibraryIndex?, isMoot: String?
     ) throws -> ConflictView {
         if conflict.isAboutAssets {
+            func side(_ path: String) throws -> ConflictView.Side? {
+                try store.ifSound { try store.asset(path).map { try Self.side($0, store, index) } } ?? nil
+            }
             return ConflictView(
-                conflict: conflict, existing: try store.asset(conflict.existing).map { try side($0, store, index) },
-                incoming: try store.asset(conflict.incoming).map { try side($0, store, index) },
+                conflict: conflict, existing: try side(conflict.existing), incoming: try side(conflict.incoming),
                 isMoot: isMoot, choices: ConflictChoice.forAssets, newKey: nil)
         }
         return ConflictView(

@@ -87,8 +87,7 @@ struct EventMedia {
             let usual = RecordFiles.place(ofMedia: path)
             if let place = exact[ByteName(path)] ?? places[ByteName(usual)] {
                 if !sameBytes(place, usual) { moved[log, default: [:]][ByteName(path)] = place }
-            } else if try intake.store.asset(usual) == nil ? intake.store.asset(path) == nil : leave(usual, log, intake)
-            {
+            } else if try intake.store.hasAsset(usual) ? leave(usual, log, intake) : !intake.store.hasAsset(path) {
                 intake.note(
                     Finding(
                         .linkMissing, .warning, path, "is named by an event, but was not found",
@@ -104,7 +103,7 @@ struct EventMedia {
         let mine = try localIDs(in: logs[log], naming: path, store)
         guard let batch = store.currentBatch, try store.isLinked(path, byOthersThan: mine) else { return false }
         var hasLeft = false
-        for stored in try mine.sorted().flatMap({ try store.soundRecords(localID: $0) })
+        for stored in try mine.sorted().flatMap({ try store.records(localID: $0) })
         where stored.change >= batch.firstChange && stored.record.type == RecordType.event {
             let record = try stored.record.leaving([path])
             guard record != stored.record else { continue }
@@ -209,7 +208,7 @@ extension Store {
     /// it did not have.
     fileprivate func relinkNew(_ localID: String, _ moved: [ByteName: String]) throws {
         guard let batch = currentBatch else { return }
-        for stored in try soundRecords(localID: localID) where stored.record.type == RecordType.event {
+        for stored in try records(localID: localID) where stored.record.type == RecordType.event {
             let isNew = stored.change >= batch.firstChange
             let names = try isNew ? newNames(of: stored.record, moved) : openNames(of: stored.record, moved)
             // A record that is written anew says the same in other bytes.
@@ -230,7 +229,7 @@ extension Store {
     /// The names of an event's files that are not here, and where those lie now that its log calls so.
     private func openNames(of record: Record, _ moved: [ByteName: String]) throws -> [ByteName: String] {
         var names: [ByteName: String] = [:]
-        for link in try Self.links(of: record) where try asset(link) == nil {
+        for link in try Self.links(of: record) where try !hasAsset(link) {
             names[ByteName(link)] = moved.first { Self.isVersionBeside(link, of: $0.key.text) }?.value
         }
         return names

@@ -41,7 +41,7 @@ final class NoteIntake {
     private func following(_ note: Record, _ fields: [Field], _ named: String) throws -> Record {
         let moved = intake.newIDs[named] ?? named
         let moving = note.setting(Note.publication, to: moved, in: fields)
-        guard let work = try store.publication(moved) else {
+        guard let work = try store.soundPublication(moved) else {
             // It is not here, or stays deleted. The store may have this note on its survivor, or another that says the same.
             guard let known = try store.note(note.localID) else {
                 return try notesOfStore().saying(fields, of: [moved]) ?? moving
@@ -57,7 +57,7 @@ final class NoteIntake {
     /// A note that keeps the id of its key, unless the store has somebody else's note under that.
     private func byKey(_ note: Record, _ fields: [Field], _ named: [String]) throws -> Record {
         guard let known = try store.note(note.localID), !known.isDeleted, !named.isEmpty else { return note }
-        let work = named.count == 1 ? try store.publication(named[0]) : nil
+        let work = named.count == 1 ? try store.soundPublication(named[0]) : nil
         if try work.map({ try mayBe(known, on: $0) }) ?? false { return note }
         let free = try work.flatMap { work in try Note.ids(on: work.record).first { try store.note($0) == nil } }
         guard let work, let free else { return oneOfSeveral(note, fields) }
@@ -68,7 +68,7 @@ final class NoteIntake {
     private func placed(_ note: Record, _ fields: [Field], on localID: String) throws -> Record {
         let about = note.setting(Note.publication, to: localID, in: fields)
         let known = try store.note(note.localID)
-        guard let work = try store.publication(localID) else {
+        guard let work = try store.soundPublication(localID) else {
             // The publication stays deleted, and so does its note. A tombstone may say its listing in place of its local id.
             let buried = try store.soundRecords(localID: localID).map(\.record.id.name)
             let ids = (buried + [localID]).map { Note.id(on: $0) }

@@ -9,10 +9,10 @@ extension StoreLayout {
     /// The living publication that a note names, or the one that a decision merged it into.
     private mutating func publication(of note: [Field]) throws -> Record? {
         guard let named = Fields.string(Note.publication, in: note) else { return nil }
-        if let work = try store.publication(named) { return work.record }
+        if let work = try store.livePublication(named) { return work.record }
         let takers = try self.takers ?? store.takers(type: RecordType.publication)
         self.takers = takers
-        return try takers[named].flatMap { try store.publication($0)?.record }
+        return try takers[named].flatMap { try store.livePublication($0)?.record }
     }
 
     /// Leaves out notes whose publication is gone, where another one has the cite key: imbib knows a note by that alone.

@@ -65,6 +65,9 @@ extension Store {
         return try query.step() ? try RowReader.asset(query) : nil
     }
 
+    /// Whether there is a row of that path, be it damaged.
+    func hasAsset(_ path: String) throws -> Bool { try ifSound { try asset(path) != nil } ?? true }
+
     /// A folder in which files can be gathered before the transaction that adds them; on the assets' own file system,
     /// so that a rename is enough. The next writer removes it when its owner was killed.
     public func withIncomingFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
@@ -108,7 +111,7 @@ extension Store {
         let date = String(clock.now().iso8601.prefix(10))
         var path = "\(stem)\(date)\(ending)"
         var number = 2
-        while try asset(path) != nil || isNameTaken(path) || isOfAnother(path, incoming.digest) {
+        while try hasAsset(path) || isNameTaken(path) || isOfAnother(path, incoming.digest) {
             path = "\(stem)\(date)-\(number)\(ending)"
             number += 1
         }

@@ -53,7 +53,7 @@ extension Store {
             let now = try Conflict.fileDecision(in: stored.record.fields)
             if let now {
                 try relink(by: now, at: item.paths)
-            } else if let before = item.decision, try item.paths.allSatisfy({ try asset($0) != nil }) {
+            } else if let before = item.decision, try item.paths.allSatisfy(hasAsset) {
                 try relink(by: before.undecided, at: item.paths, isTaken: before.choice == .keepIncoming)
             }
         }

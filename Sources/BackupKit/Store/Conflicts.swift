@@ -102,7 +102,9 @@ extension Store {
             }
         }
         guard !conflict.isAboutAssets else {
-            let (existing, incoming) = (try asset(conflict.existing), try asset(conflict.incoming))
+            // Where a row is damaged, its file waits for a repair.
+            let files = try ifSound { (try asset(conflict.existing), try asset(conflict.incoming)) }
+            guard let (existing, incoming) = files else { return nil }
             guard let existing, let incoming else { return gone(existing == nil, incoming == nil) }
             return existing.digest == incoming.digest ? "both are the same by now" : nil
         }
@@ -161,7 +163,10 @@ extension Store {
         _ kind: String, _ existing: String, _ incoming: String
     ) throws -> (zone: String, isLocalOnly: Bool) {
         guard kind == Conflict.publication else {
-            let isLocalOnly = try [existing, incoming].contains { try asset($0)?.isLocalOnly == true }
+            // Of a damaged row nobody knows who may see it.
+            let isLocalOnly = try [existing, incoming].contains { path in
+                try ifSound { try asset(path)?.isLocalOnly == true } ?? true
+            }
             return (RecordType.libraryZone, isLocalOnly)
         }
         guard let first = try livePublication(existing)?.record, let second = try livePublication(incoming)?.record

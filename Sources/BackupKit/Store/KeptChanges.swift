@@ -19,7 +19,7 @@ extension Store {
     }
 
     private func setKeptChanges(_ known: Set<ByteName>) throws {
-        let paths = try known.map(\.text).filter { try asset($0) != nil }.sorted(by: precedesBytewise)
+        let paths = try known.map(\.text).filter { try hasAsset($0) }.sorted(by: precedesBytewise)
         try database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)")
             .bind(1, Self.keptChangesKey).bind(2, JSON.array(paths.map { .string($0) }).compact).run()
     }

@@ -28,7 +28,7 @@ extension Store {
 
     /// What the living records link that have the local id and the type of this one.
     func linksOfLiving(_ record: Record) throws -> [String] {
-        try soundRecords(localID: record.localID).map(\.record).filter { $0.type == record.type && !$0.isDeleted }
+        try records(localID: record.localID).map(\.record).filter { $0.type == record.type && !$0.isDeleted }
             .flatMap { try Self.links(of: $0) }
     }
 

@@ -78,7 +78,7 @@ struct OpenLinks {
         try store.forEachLinking { stored in
             guard type == nil || type == stored.record.type else { return }
             for path in try Store.links(of: stored.record).map({ ByteName($0) }) {
-                guard paths?.contains(path) ?? true, try store.asset(path.text) == nil else { continue }
+                guard paths?.contains(path) ?? true, try !store.hasAsset(path.text) else { continue }
                 owners[path, default: []].insert(stored.record.localID)
             }
         }

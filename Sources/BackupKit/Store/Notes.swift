@@ -5,7 +5,8 @@ extension Store {
         try soundRecords(localID: localID).map(\.record).first { $0.type == RecordType.note }
     }
 
-    func publication(_ localID: String) throws -> StoredRecord? {
+    /// For whoever writes a note on it: a damaged one is thrown.
+    func soundPublication(_ localID: String) throws -> StoredRecord? {
         try soundRecords(localID: localID).first { $0.record.type == RecordType.publication && !$0.record.isDeleted }
     }
 

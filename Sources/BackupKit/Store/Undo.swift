@@ -238,12 +238,18 @@ extension Store {
             if added.text(2) != RecordType.conflict { result.removed += 1 }
         }
         if isAnyRemoved {
-            try bound(
+            let keep = try bound(
                 """
                 INSERT INTO batch_record (batch, after, \(Self.keptColumns))
                 SELECT ?4, NULL, \(Self.keptColumns) \(Self.rowsAdded)
                 """
-            ).bind(4, currentBatch?.id).run()
+            ).bind(4, currentBatch?.id)
+            do { try keep.run() } catch let error as BackupError where error.isVerdict {
+                // Only a damaged row is one that another table does not take.
+                let rows = try bound("SELECT \(Self.recordColumns) \(Self.rowsAdded)")
+                while try rows.step() { _ = try RowReader.record(rows) }
+                throw error
+            }
             try bound("DELETE FROM local_key WHERE change IN (SELECT change \(Self.rowsAdded))").run()
             try bound("DELETE \(Self.rowsAdded)").run()
             try noteBrought(gone, areThere: false)

@@ -34,7 +34,7 @@ extension Store {
         var names = try namesApart().names
         guard let path = try nameApart(old, from: &names) else { return }
         let file = old.renamed(path)
-        if try asset(path) == nil {
+        if try !hasAsset(path) {
             try addRow(file, kept: nil)
             try setPending(path, was: nil, place: kept == old.digest.hex ? nil : kept ?? "")
         }

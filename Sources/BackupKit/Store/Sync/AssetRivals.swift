@@ -125,7 +125,7 @@ extension Synchronizer {
         try store.relink([ByteName(awaited.path): path]) { stored, _ in
             try store.hubVersionNumber(of: stored) > theirs.version ? .theirs : .ours
         }
-        guard try store.asset(path) == nil else { return }
+        guard try !store.hasAsset(path) else { return }
         keptAwaited.insert(ByteName(path))
         try addLost(awaited, as: path)
     }
@@ -244,7 +244,7 @@ extension Synchronizer {
     /// store's folder. Nil where it needs none.
     private func keep(_ mine: Asset, from copy: String?) throws -> String? {
         guard let path = try nameBeside(mine) else { return nil }
-        if try store.asset(path) != nil { return path }
+        if try store.hasAsset(path) { return path }
         guard let copy else {
             try addLost(mine, as: path)
             return path
