@@ -42,4 +42,6 @@ import Testing
     }
     try bench.shell("chmod 644 c.toml")
     try bench.tool(exit: 0, "vault", "init", "--config", "c.toml")
+    try bench.shell("chmod 666 c.toml")
+    #expect(try bench.tool(exit: 1, "verify", "vault:v", "--config", "c.toml").stderr.contains("chmod go-w"))
 }

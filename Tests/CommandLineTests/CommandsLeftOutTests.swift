@@ -77,6 +77,8 @@ private func utf16(_ text: String, bigEndian: Bool = false) -> [UInt8] {
     try bench.write("log.jsonl", #"{"id":"e","time":"2026-02-14T15:00Z","type":"tuin","note":"\#(long)"}"#)
     #expect(try codes(bench.json(exit: 3, "import", "long.bib")).contains("oversize"))
     #expect(try codes(bench.json(exit: 3, "import", "log.jsonl")).contains("oversize"))
+    try bench.shell("mkdir -p store.db.assets/Attachments; mv big/*.bin store.db.assets/Attachments")
+    #expect(try codes(bench.json(exit: 3, "store", "adopt", "--new")) == ["oversize"])
 }
 
 @Test(arguments: [false, true])

@@ -35,7 +35,7 @@ extension Configuration {
                 let isOwn = status.owner == geteuid() || status.owner == 0
                 guard isOwn, status.mode & 0o022 == 0 else {
                     throw BackupError(
-                        .refused, "others can write this file, and so the password-command that it names", at: file,
+                        .denied, "others can write this file, and so the password-command that it names", at: file,
                         remedy: isOwn ? "run 'chmod go-w' on it" : "make it your own with chown, and run 'chmod go-w'")
                 }
             }

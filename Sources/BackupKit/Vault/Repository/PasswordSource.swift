@@ -53,7 +53,7 @@ public enum PasswordSource: Sendable, Equatable {
     private static func mustBePrivate(_ status: FileStatus, _ path: String) throws {
         guard !status.isRegular || status.mode & 0o077 == 0 else {
             throw BackupError(
-                .refused, "others can read this password file", at: path, remedy: "run 'chmod 600' on it")
+                .denied, "others can read this password file", at: path, remedy: "run 'chmod 600' on it")
         }
     }
 
