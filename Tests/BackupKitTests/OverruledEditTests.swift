@@ -122,6 +122,70 @@ import Testing
         }
     }
 
+    /// C links a PDF to a work that A merges away or gives another key. Either may sync first, and the PDF may have to give way
+    /// to one that A has.
+    @Test(arguments: [false, true], [false, true])
+    func aFileThatIsLinkedToWhatIsMergedAway_goesWithIt(isMirror: Bool, isSent: Bool) throws {
+        // A merge leaves one of two works.
+        let works = isMirror ? [0] : [0, 1]
+        for (number, (file, isThere)) in works.flatMap({ work in
+            [("new", false), ("new", true), ("k", false)].map { (work, $0) }
+        }) {
+            try withDevices("A", "C") { devices in
+                try attach(devices, "A", Self.two(of: number, file: "k"), "k")
+                try devices.syncLibrary("A")
+                try devices.syncLibrary("C")
+                try attach(devices, "C", Self.two(", keywords={onC}", of: number, file: file), file)
+                if isThere { try attach(devices, "A", "@misc{other, title={Another}, file={:new.pdf:PDF}}\n", "new") }
+                if isSent { try devices.syncLibrary("C") }
+                if isMirror {
+                    try attach(devices, "A", Self.two(of: number, key: "corrected", file: "k"), "k", mirror: true)
+                } else {
+                    let conflict = try #require(try devices["A"].conflicts().first { !$0.isAboutAssets })
+                    _ = try ConflictResolver.resolve([conflict.id], with: .merge, in: devices["A"])
+                }
+                var told: [Finding] = []
+                for _ in 0..<3 { for name in devices.names { told += try devices.syncLibrary(name).findings } }
+                #expect(!told.contains { $0.code == .linkMissing }, "\(told)")
+                for name in devices.names {
+                    let linked = try linked(devices[name], to: "onC")
+                    #expect(linked == ["k on A", "\(file) on C"], "\(name), \(file), there: \(isThere)")
+                }
+                #expect(try devices["A"].sharedDigest() == devices["C"].sharedDigest())
+            }
+        }
+    }
+
+    private static let works = [work, "author={Zoe, Z}, title={On zebras}, year={2021}"]
+
+    /// Two works of one key, one of them with a PDF.
+    private static func two(_ more: String = "", of number: Int, key: String = "k", file: String) -> String {
+        "@article{k, \(works[1 - number])}\n@article{\(key), \(works[number])\(more), file={:\(file).pdf:PDF}}\n"
+    }
+
+    /// Imports entries with a PDF beside them.
+    private func attach(
+        _ devices: Devices, _ name: String, _ entries: String, _ file: String, mirror: Bool = false
+    ) throws {
+        devices.clock.advance(seconds: 60)
+        let folder = "\(devices.folder)/\(name)-\(file)"
+        try writeFile("\(folder)/\(file).pdf", "\(file) on \(name)")
+        try writeFile("\(folder)/l.bib", entries, modified: devices.clock.now.milliseconds / 1000)
+        devices.clock.advance(seconds: 60)
+        var options = ImportOptions()
+        options.mirror = mirror
+        _ = try Importer.run(["\(folder)/l.bib"], into: devices[name], options)
+    }
+
+    /// The bytes of the files that a work links.
+    private func linked(_ store: Store, to text: String) throws -> [String] {
+        let work = try #require(
+            try store.all().first {
+                !$0.isDeleted && $0.type == RecordType.publication && $0.fields.contains(text)
+            })
+        return try Store.links(of: work).map { readText("\(store.assetFolder)/\($0)") ?? "none" }.sorted()
+    }
+
     /// The work that holds both stays, and whoever deletes it is told.
     @Test(arguments: [false, true])
     func aDeleteThatHadNotHeardOfAMerge_takesNoneOfBoth_andIsNamed(isSent: Bool) throws {

@@ -105,6 +105,82 @@ import Testing
         #expect(try linked(bench).contains("pdf") || linked(bench).isEmpty)
     }
 
+    /// More than the key was corrected at once: nothing tells that it is the same work, so what stays behind is named.
+    @Test(arguments: [
+        (entry(doi: nil), entry(key: "new", title: "Growth of mice", doi: nil)),
+        (entry(doi: nil), entry(key: "new", year: 2021, doi: nil)),
+        (entry(), entry(key: "new", doi: "10.1000/2")),
+        (entry(doi: nil), entry(key: "new", title: "How rodents get large", doi: nil)),
+    ])
+    func aWorkThatMayBeTheOneUnderAnotherKey_isNamed(_ before: String, _ after: String) throws {
+        let bench = try library(before)
+        let digest = try bench.digest()
+        let other = "@misc{other,title={Another thing}}\n"
+        try bench.write("lib/a.bib", after + other)
+        let plan = try bench.tool(exit: 3, "import", "--mirror", "lib/a.bib", "--dry-run").stderr
+        let told = try bench.tool(exit: 3, "import", "--mirror", "lib/a.bib").stderr
+        for text in [plan, told] {
+            #expect(
+                text.contains("the file has new now, which may be the same work") && text.contains("1 file and 1 note"),
+                "\(text)")
+        }
+        try bench.tool(exit: 0, "import", "--mirror", "lib/a.bib")
+        // The advice.
+        try bench.undoMirror()
+        if try bench.digest() != digest { try bench.tool(exit: 0, "undo") }
+        #expect(try bench.digest() == digest)
+        try bench.write("lib/a.bib", before.replacing("{k,", with: "{new,") + other)
+        try bench.tool(exit: 0, "import", "--mirror", "lib/a.bib")
+        #expect(try linked(bench) == "new|[\"Attachments/k.pdf\"]|read this\n")
+        guard !after.contains("rodents") else { return }
+        try bench.write("lib/a.bib", after + other)
+        try bench.tool(exit: 0, "import", "--mirror", "lib/a.bib")
+        #expect(try linked(bench) == "new|[\"Attachments/k.pdf\"]|read this\n")
+    }
+
+    /// A note that came alone goes by its key, and stays under it, too.
+    @Test func aNoteByKey_isNamed_whenMoreThanTheKeyIsCorrected() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.entry(doi: nil))
+        try bench.write("notes.json", "[{\"citeKey\":\"k\",\"note\":\"read this\"}]")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.tool(exit: 0, "import", "notes.json")
+        try bench.write("a.bib", Self.entry(key: "new", year: 2021, doi: nil))
+        let told = try bench.tool(exit: 3, "import", "--mirror", "a.bib").stderr
+        #expect(told.contains("; 1 note did not go over to it"), "\(told)")
+    }
+
+    /// The file is sound, and the store is not: what the file says of the damaged record is not known.
+    @Test func aDamagedRow_isNamedAndNotTheFile_andNothingIsRemoved() throws {
+        let bench = try library(Self.entry())
+        try bench.write("lib/a.bib", Self.entry() + "@misc{other,title={Another thing}}\n@misc{gone,title={Zoo}}\n")
+        try bench.tool(exit: 0, "import", "--mirror", "lib/a.bib")
+        try bench.tool(exit: 0, "export", "-o", "good.tar.zst")
+        try bench.shell(
+            "sqlite3 store.db \"UPDATE record SET fields = '{' WHERE type = 'Publication' AND fields LIKE '%Name%'\"")
+        try bench.write("lib/a.bib", Self.entry() + "@misc{other,title={Another thing},year={1999}}\n")
+        let told = try bench.tool("import", "--mirror", "lib/a.bib")
+        #expect(told.status != 0 && told.status != 1, "\(told.status): \(told.stderr)")
+        #expect(told.stderr.contains("nothing was removed: Library/") && told.stderr.contains("store repair --from"))
+        #expect(!told.stderr.contains("mend the file"), "\(told.stderr)")
+        let fields = "sqlite3 store.db \"SELECT fields FROM record WHERE type = 'Publication' AND deleted_at IS NULL\""
+        #expect(try bench.shell(fields).contains("1999") && bench.shell(fields).contains("Zoo"))
+        // The advice.
+        try bench.tool("store", "repair", "--from", "good.tar.zst")
+        try bench.tool(exit: 0, "import", "--mirror", "lib/a.bib")
+        #expect(try !bench.shell(fields).contains("Zoo"))
+        #expect(try linked(bench) == "k|[\"Attachments/k.pdf\"]|read this\n")
+    }
+
+    /// Who takes an entry out of a file, and adds another one, has replaced nothing.
+    @Test func anEntryThatGoes_isNotTakenForAnotherOne() throws {
+        let bench = try library(Self.entry(doi: nil))
+        let next = Self.entry(key: "new", title: "Stars", author: "Zoe, Z", doi: nil)
+        try bench.write("lib/a.bib", next + "@misc{other,title={Another thing}}\n")
+        try bench.tool(exit: 0, "import", "--mirror", "lib/a.bib")
+        #expect(try !linked(bench).contains("pdf"))
+    }
+
     /// An identifier, a key and the people tell that it is the same work, also to an import that removes nothing.
     @Test func anEntryWithItsIdentifier_isEditedWhateverElseIsCorrected() throws {
         let bench = try library(Self.entry())

@@ -18,6 +18,17 @@ extension WorkIdentity {
         return Self.areNear(titleText, next.titleText)
     }
 
+    /// Whether an entry under another key may be this one with more than its key corrected. Nobody can tell, so it is only named.
+    func mayBeCorrected(to next: WorkIdentity) -> Bool {
+        let shared = sharesIdentifier(with: next)
+        if shared == true { return true }
+        let haveSamePeople = people.flatMap { mine in next.people.map { Self.areSame(mine, $0) } }
+        let haveSameYear = year.flatMap { mine in next.year.map { mine == $0 } }
+        if let title, title == next.title { return haveSamePeople != false || haveSameYear != false }
+        guard haveSamePeople == true else { return false }
+        return Self.areNear(titleText, next.titleText) || haveSameYear == true && shared != false
+    }
+
     /// Whether an entry of the same key, in the same file as before, is this one with other words. The old words may still
     /// be in the file, so only an equal title or a strong identifier tells.
     func isEdited(to next: WorkIdentity) -> Bool {

@@ -21,6 +21,7 @@ final class BibliographyFollowers {
     private let store: Store
     private var byMark: [String: [Follower]] = [:]
     private var byKey: [String: [Follower]] = [:]
+    private var byPerson: [String: [Follower]] = [:]
     private var goneByKey: [String: [Gone]] = [:]
     private var notes: [String: [Store.StoredRecord]]?
 
@@ -28,7 +29,9 @@ final class BibliographyFollowers {
 
     func add(_ follower: Follower) {
         for mark in follower.work.marks { byMark[mark, default: []].append(follower) }
-        if follower.isHeld { byKey[follower.work.key, default: []].append(follower) }
+        guard follower.isHeld else { return }
+        byKey[follower.work.key, default: []].append(follower)
+        if let first = Self.firstPerson(follower.work) { byPerson[first, default: []].append(follower) }
     }
 
     func add(_ gone: Gone) { goneByKey[gone.work.key, default: []].append(gone) }
@@ -46,15 +49,28 @@ final class BibliographyFollowers {
     /// What has come into the file under the key of an entry that is gone, and is another work.
     func stranger(inPlaceOf gone: Gone) -> Follower? { arrivals(inPlaceOf: gone).first }
 
+    /// What has come into the file under another key, and may be an entry that is gone.
+    func lookalike(of gone: Gone) -> Follower? {
+        let marked = gone.work.marks.flatMap { byMark[$0] ?? [] }
+        let written = Self.firstPerson(gone.work).flatMap { byPerson[$0] } ?? []
+        return (marked + written).first {
+            $0.isHeld && hasCome($0, after: gone) && gone.work.mayBeCorrected(to: $0.work)
+        }
+    }
+
+    private static func firstPerson(_ work: WorkIdentity) -> String? { work.people?.people.first?.family }
+
     private func corrections(of gone: Gone) -> [Follower] {
         arrivals(inPlaceOf: gone).filter { gone.work.isCorrected(to: $0.work) }
     }
 
     /// What has come under a key after the entry that had it: at this import, or at one before that removed nothing.
     private func arrivals(inPlaceOf gone: Gone) -> [Follower] {
-        (byKey[gone.work.key] ?? []).filter {
-            !$0.wasHeld || !gone.wasHeld && $0.record.createdAt > gone.stored.record.createdAt
-        }
+        (byKey[gone.work.key] ?? []).filter { hasCome($0, after: gone) }
+    }
+
+    private func hasCome(_ follower: Follower, after gone: Gone) -> Bool {
+        !follower.wasHeld || !gone.wasHeld && follower.record.createdAt > gone.stored.record.createdAt
     }
 
     private func precedes(_ one: Follower, _ other: Follower, _ gone: Gone) -> Bool {
@@ -66,17 +82,23 @@ final class BibliographyFollowers {
     }
 
     /// The living notes on a publication.
-    func notes(on localID: String) throws -> [Store.StoredRecord] {
-        if let notes { return notes[localID] ?? [] }
+    func notes(on localID: String) throws -> [Store.StoredRecord] { try allNotes()["on \(localID)"] ?? [] }
+
+    /// The living notes that name a cite key, and no publication.
+    func notes(underKey key: String) throws -> [Store.StoredRecord] { try allNotes()["key \(key)"] ?? [] }
+
+    private func allNotes() throws -> [String: [Store.StoredRecord]] {
+        if let notes { return notes }
         var found: [String: [Store.StoredRecord]] = [:]
         try store.forEachLive(type: RecordType.note) { stored in
-            guard let fields = try store.ifReadable({ try Fields.parse(stored.record.fields) }),
-                let publication = Fields.string(Note.publication, in: fields)
-            else { return }
-            found[publication, default: []].append(stored)
+            guard let fields = try store.ifReadable({ try Fields.parse(stored.record.fields) }) else { return }
+            let named =
+                Fields.string(Note.publication, in: fields).map { "on \($0)" }
+                ?? "key \(Fields.string(Publication.citeKey, in: fields) ?? "")"
+            found[named, default: []].append(stored)
         }
         notes = found
-        return found[localID] ?? []
+        return found
     }
 
     /// Notes have moved; what is known of them is old.
@@ -135,7 +157,8 @@ extension BibliographyIntake {
         intake.plan(
             .remove, gone.stored.record, id: gone.stored.record.id, reason: "the file does not hold it any more")
         intake.result.removed += 1
-        if followers.stranger(inPlaceOf: gone) != nil { try noteReplaced(gone.stored, fields, followers, state) }
+        let other = followers.stranger(inPlaceOf: gone) ?? followers.lookalike(of: gone)
+        if let other { try noteReplaced(gone, fields, by: other.work.key, followers, state) }
         try store.bury(gone.stored)
     }
 
@@ -204,21 +227,32 @@ extension BibliographyIntake {
         if !notes.isEmpty { followers.forgetNotes() }
     }
 
-    /// A key that another work has now: nobody can tell whether what pointed at the old one is about the new one.
+    /// Another work has the key now, or one under another key may be this one: nobody can tell whether what pointed at the old
+    /// one is about the new one.
     private func noteReplaced(
-        _ old: Store.StoredRecord, _ fields: [Field], _ followers: BibliographyFollowers, _ state: FileState
+        _ gone: BibliographyFollowers.Gone, _ fields: [Field], by key: String, _ followers: BibliographyFollowers,
+        _ state: FileState
     ) throws {
-        let notes = try followers.notes(on: old.record.localID).count
+        let old = gone.stored.record
+        let hasKey = key == gone.work.key
+        // A note that names a key alone is one on the work that has it.
+        let byKey = hasKey || gone.work.key.isEmpty ? 0 : try followers.notes(underKey: gone.work.key).count
         let lost = Self.counted(
-            files: Fields.strings(Publication.linkedFiles, in: fields).count, notes: notes)
+            files: Fields.strings(Publication.linkedFiles, in: fields).count,
+            notes: try followers.notes(on: old.localID).count + byKey)
         guard !lost.isEmpty else { return }
+        let what =
+            hasKey
+            ? "the file has another work with this key now"
+            : "the file has \(key) now, which may be the same work with more than its key corrected"
+        let way =
+            hasKey
+            ? "\(TypedCommand.quoted("import", [state.path])) keeps both, and 'backup-tool conflicts list' lists them"
+            : "then correct the key alone, \(TypedCommand.quoted("import --mirror", [state.path])), and so the rest"
         intake.note(
             Finding(
-                .leftOut, .warning, RecordLabel.text(of: old.record),
-                "was removed: the file has another work with this key now; \(lost) did not go over to it",
-                remedy: "if it is the same work, 'backup-tool undo' takes this import back, "
-                    + "\(TypedCommand.quoted("import", [state.path])) keeps both, and 'backup-tool conflicts list' lists them"
-            ))
+                .leftOut, .warning, RecordLabel.text(of: old), "was removed: \(what); \(lost) did not go over to it",
+                remedy: "if it is the same work, 'backup-tool undo' takes this import back, \(way)"))
     }
 
     /// "2 files and 1 note"

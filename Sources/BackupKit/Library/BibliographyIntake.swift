@@ -112,7 +112,7 @@ final class BibliographyIntake {
         if let memory {
             try store.noteImported(
                 path: memory, name: realPath == nil ? "" : state.name, brought: state.brought, since: state.said,
-                isPart: state.isDamaged || state.hasUnwanted)
+                isPart: state.isDamaged || state.damagedRow != nil || state.hasUnwanted)
         }
     }
 
@@ -212,7 +212,7 @@ final class BibliographyIntake {
     /// A damaged row of the store that may be the same costs this block alone.
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         do { try takeBlock(block, &state, wanted) } catch let row as DamagedRow {
-            state.isDamaged = true
+            state.damagedRow = row.subject
             intake.reject(row.inTheWay)
         }
     }

@@ -69,6 +69,7 @@ extension BibliographyIntake {
     /// Takes away what the file has brought before and does not hold any more.
     func mirror(_ state: inout FileState) throws {
         guard let path = state.realPath else { return }
+        if let row = state.damagedRow, !state.isDamaged { return noteNotMirrored(state, row) }
         guard !state.isDamaged, state.items.contains(where: { $0.hasPrefix("key:") }) else {
             throw BackupError(
                 .refused, state.isDamaged ? "cannot be read in full, so nothing can be mirrored" : "holds no entries",
@@ -133,6 +134,16 @@ extension BibliographyIntake {
         try noteOtherPlace(path, &state)
         try mirrorParts(state, path)
         try notePassedOver(others, &state)
+    }
+
+    /// What the file says of a damaged row is not known, and so not which of the others it has lost.
+    private func noteNotMirrored(_ state: FileState, _ row: String) {
+        noteLeftOut(state)
+        intake.note(
+            Finding(
+                .leftOut, .warning, state.path, "was imported, and nothing was removed: \(row) is damaged in the store",
+                remedy: "'backup-tool store repair --from BACKUP' first, then "
+                    + "\(TypedCommand.quoted("import --mirror", [state.path]))"))
     }
 
     /// The id of a publication, and those of others that were merged into it and have not come back since.

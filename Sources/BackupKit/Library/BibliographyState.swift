@@ -52,6 +52,8 @@ extension BibliographyIntake {
         /// Deleted publications that the file brought under an app's id; nil until an entry may be one.
         var deleted: [String]?
         var isDamaged = false
+        /// A damaged row of the store that an entry or a part may be.
+        var damagedRow: String?
         /// Whether entries were passed over that nobody wants.
         var hasUnwanted = false
         /// Keys of entries with something new that the store does not take, by the reason.

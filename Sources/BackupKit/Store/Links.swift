@@ -60,6 +60,21 @@ extension Store {
         return try query.step() ? stored.record.fields : nil
     }
 
+    /// The versions of the hub that say what a record links: its own, and those of records that it has taken in and of which the
+    /// hub may not know that. What another device wrote into one of these went into this one.
+    func hubVersions(of stored: StoredRecord) throws -> [(fields: String, number: Int64)] {
+        let zone = stored.record.id.zone
+        // The tombstone of a publication may have the local id of its listing.
+        let merged = try stored.record.idsTakenIn.flatMap { localID in
+            try records(localID: localID)
+                + [ifSound { try record(RecordID(zone: zone, name: localID)) } ?? nil].compactMap { $0 }
+        }.filter { $0.record.type == stored.record.type && $0.record.isDeleted }
+        let all = [stored] + merged
+        return try all.compactMap { one in
+            try hubVersion(of: one).map { ($0, try hubVersionNumber(of: one)) }
+        }
+    }
+
     /// The number of the hub's version that a record was last compared with.
     func hubVersionNumber(of stored: StoredRecord) throws -> Int64 {
         let query = try database.statement("SELECT ifnull(hub_version, 0) FROM record WHERE change = ?")

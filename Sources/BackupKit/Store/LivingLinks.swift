@@ -60,7 +60,9 @@ struct UnsentLinks {
         try store.forEachLinking { stored in
             let links = try Store.links(of: stored.record)
             guard !links.isEmpty else { return }
-            let sent = try store.hubVersion(of: stored).map { try Store.links(in: $0, type: stored.record.type) } ?? []
+            let sent = try store.hubVersions(of: stored).flatMap {
+                try Store.links(in: $0.fields, type: stored.record.type)
+            }
             found.formUnion(Set(links.map { ByteName($0) }).subtracting(sent.map { ByteName($0) }))
         }
         return found

@@ -267,14 +267,13 @@ extension Synchronizer {
 
     /// Whose file a record of this store links.
     func meaning(of path: String, in stored: Store.StoredRecord) throws -> Store.Meaning {
-        guard let version = try store.hubVersion(of: stored),
-            try Store.links(in: version, type: stored.record.type).contains(where: { sameBytes($0, path) })
-        else {
-            return .ours
+        let versions = try store.hubVersions(of: stored).filter { version in
+            try Store.links(in: version.fields, type: stored.record.type).contains { sameBytes($0, path) }
         }
+        guard let latest = versions.map(\.number).max() else { return .ours }
         guard let known = try store.hubAsset(path) else { return .both }
         // A device sends its files before the records that link them.
-        if known.isStranger { return try store.hubVersionNumber(of: stored) > known.version ? .theirs : .ours }
+        if known.isStranger { return latest > known.version ? .theirs : .ours }
         // This store has never had the hub's file there, but knew of it.
         return known.base == nil && (known.isWanted || known.digest != nil) ? .theirs : .both
     }
