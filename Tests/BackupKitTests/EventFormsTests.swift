@@ -54,8 +54,11 @@ private struct FormsWorld {
     private mutating func line(_ id: Int?, _ rest: String) -> String {
         let uuid = id.map { "A0B1C2D3-E4F5-4A6B-8C7D-0000000000A\($0)" }
         let written = uuid.map { random.chance(3) ? $0.lowercased() : $0 }
+        // An app that gives ids may say the same in other words.
+        let clocks = id == nil ? ["15:00:00+01:00"] : ["15:00:00+01:00", "15:00+01:00", "14:00:00.000Z"]
+        let grams = id != nil && random.chance(2) ? "1" : "1.0"
         return
-            "{\(written.map { "\"id\":\"\($0)\"," } ?? "")\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\",\(rest)}"
+            "{\(written.map { "\"id\":\"\($0)\"," } ?? "")\"time\":\"2026-02-14T\(clocks[random.below(clocks.count)])\",\"type\":\"eten\",\"grams\":\(grams),\(rest)}"
     }
 
     /// Of each text, how many events there must be. Each line of a file is one; a line without an id may be an event with an

@@ -25,6 +25,22 @@ import Testing
         try bench.tool(exit: 0, "import", "log.jsonl")
     }
 
+    @Test(arguments: ["2026-03-01T18:00:00+01:00", "2026-02-28T09:00:00+01:00"])
+    func anUndatedLineThatMayBeLater_isNotDroppedSilently(_ modified: String) throws {
+        let bench = try Workbench()
+        let time = "2026-03-01T18:00:00+01:00"
+        try bench.write("log.jsonl", Self.event("m", time, #""note":"10 mg","modified_at":"\#(modified)""#))
+        try bench.tool(exit: 0, "import", "--create", "log.jsonl")
+        try bench.write("other.jsonl", Self.event("m", time, #""note":"20 mg""#))
+        let told = try bench.tool(exit: 3, "import", "other.jsonl").stderr
+        #expect(told.contains("OllieEvents/m: has") && told.contains("other values (note)"), "\(told)")
+        // What it says in other words is no other value.
+        try bench.write("same.jsonl", Self.event("m", "2026-03-01T17:00Z", #""note":"10 mg""#))
+        try bench.tool(exit: 0, "import", "same.jsonl")
+        try bench.tool(exit: 0, "events", "export", "-o", "out")
+        #expect(try bench.shell("cat out/*").contains("10 mg"))
+    }
+
     @Test func anEventThatIsStillToCome_isNoWarning() throws {
         let bench = try Workbench()
         try bench.write(

@@ -6,11 +6,16 @@ final class EventAdoption {
     private var store: Store { intake.store }
     /// Whether the store has events whose ids their app has given them, once that was asked.
     private var hasGivenIDs: Bool?
-    private var events: EventsByText?
+    private var events: EventsByTime?
+    /// Those of which each may get one id, once a line with an id had another form than theirs.
+    private var made: EventsByTime?
+    /// How many lines without an id of one log events with ids stand for: by what the lines mean, and by their words.
+    private var served: [UInt64: [UInt64: Int]] = [:]
     /// Which new id is that of a buried event, by the local id of that.
     private var buried: [String: String] = [:]
-    /// Texts, by their hashes, of events that stand for lines in both forms, and how many of them got an id here.
+    /// What events mean that stand for lines in both forms, by its hashes, and how many of them got an id here.
     private var shared: [UInt64: Int] = [:]
+    private var sharedTimes: Set<Timestamp> = []
     private var linesAhead: LinesAhead
     /// Which living event has taken in which, once that was asked.
     private var takers: [String: String]?
@@ -21,6 +26,9 @@ final class EventAdoption {
         self.hasGivenIDs = hasGivenIDs
         linesAhead = try LinesAhead(intake.store)
     }
+
+    /// The lines without an id that follow are those of another log.
+    func beginLog() { served.removeAll() }
 
     /// Takes the event of a line without an id, the `number`th of its log that says so. MUST come before lines with an id.
     func take(_ record: Record, number: Int) throws {
@@ -55,10 +63,11 @@ final class EventAdoption {
         record.identified(as: DeterministicID.make(RecordType.event, text, String(number)))
     }
 
-    private func counted() throws -> EventsByText {
-        let counted = try events ?? EventsByText(store)
-        events = counted
-        return counted
+    private func counted<Value>(_ look: (inout EventsByTime) throws -> Value) throws -> Value {
+        var counted = try events ?? EventsByTime(store)
+        events = nil
+        defer { events = counted }
+        return try look(&counted)
     }
 
     private func takeWithoutID(_ record: Record, _ number: Int) throws -> Outcome? {
@@ -67,19 +76,36 @@ final class EventAdoption {
         guard try hasGivenIDs || Store.links(of: record).contains(where: RecordFiles.mayHaveGivenWay) else {
             return nil
         }
-        let text = String(decoding: try Fields.canonical(record.fields), as: UTF8.self)
-        if number <= (try counted().count(of: text, store)) {
-            shared[store.hasher.text(text), default: 0] += 0
+        let words = try EventWords(record)
+        if try isServed(words, number) {
+            note(words.meaning, words.time)
             return Outcome(id: record.id, localID: record.localID, decision: .unchanged)
         }
         guard try store.record(record.id) == nil else { return nil }
-        return try putNext(record, text)
+        return try putNext(record, words)
+    }
+
+    /// Whether an event stands for the line already: one without an id in its words, or one with an id that means the same
+    /// and that no other line of the log needs.
+    private func isServed(_ words: EventWords, _ number: Int) throws -> Bool {
+        let missing = number - (try counted { try $0.written(words.text, at: words.time) })
+        if missing <= 0 { return true }
+        let (text, meaning) = (store.hasher.text(words.text), store.hasher.text(words.meaning))
+        let others = (served[meaning] ?? [:]).reduce(0) { $1.key == text ? $0 : $0 + $1.value }
+        guard try missing + others <= counted({ try $0.given(words.meaning, at: words.time) }) else { return false }
+        served[meaning, default: [:]][text] = missing
+        return true
+    }
+
+    private func note(_ meaning: String, _ time: Timestamp, adopted: Int = 0) {
+        shared[store.hasher.text(meaning), default: 0] += adopted
+        sharedTimes.insert(time)
     }
 
     /// Under the first number that is free.
-    private func putNext(_ record: Record, _ text: String) throws -> Outcome {
-        let next = record.identified(as: try store.freeMadeID(of: text, zone: record.id.zone))
-        events?.add(text, store)
+    private func putNext(_ record: Record, _ words: EventWords) throws -> Outcome {
+        let next = record.identified(as: try store.freeMadeID(of: words.text, zone: record.id.zone))
+        try events?.add(words.text, words.meaning, at: words.time)
         return try intake.put(next)
     }
 
@@ -96,7 +122,7 @@ final class EventAdoption {
                     break
                 }
                 guard known.record.isDeleted || known.record.isLocalOnly else {
-                    shared[store.hasher.text(text), default: 0] += 1
+                    note(try EventText.meaning(Fields.parse(text)), try EventWords(record).time, adopted: 1)
                     return try adopt(record, known)
                 }
                 if try known.record.isDeleted && isMergedIntoAnother(former, text) { continue }
@@ -105,6 +131,22 @@ final class EventAdoption {
                 buried[former.localID] = owner
                 if store.hasher.key(owner) == store.hasher.key(record.localID) { return try intake.put(former) }
             }
+        }
+        return try giveIDInOtherWords(record)
+    }
+
+    /// The same where the line without the id said so in other words.
+    private func giveIDInOtherWords(_ record: Record) throws -> Outcome? {
+        var made = try self.made ?? EventsByTime(store)
+        self.made = nil
+        defer { self.made = made }
+        let time = try EventWords(record).time
+        for meaning in try EventText.meanings(withID: record) {
+            guard let known = try made.takeMade(meaning, at: time, where: { $0.record.id.zone == record.id.zone })
+            else { continue }
+            if known.record.isLocalOnly { return try intake.put(record.identified(as: known.record.localID)) }
+            note(meaning, time, adopted: 1)
+            return try adopt(record, known)
         }
         return nil
     }
@@ -118,7 +160,8 @@ final class EventAdoption {
         let taker = try store.soundRecords(localID: id).first {
             $0.record.type == RecordType.event && !$0.record.isDeleted
         }
-        return try taker.map { try !EventText.withoutID($0.record).contains { sameBytes($0, text) } } ?? false
+        let meaning = try EventText.meaning(Fields.parse(text))
+        return try taker.map { try !EventText.meanings(withID: $0.record).contains { sameBytes($0, meaning) } } ?? false
     }
 
     private func known(as former: Record) throws -> Store.StoredRecord? {
@@ -129,7 +172,12 @@ final class EventAdoption {
         var new = known.record
         new.localID = record.localID
         let isNewer = record.modifiedAt >= known.record.latestTime
-        if isNewer { (new.fields, new.modifiedAt) = (record.fields, min(record.modifiedAt, store.now())) }
+        if isNewer {
+            (new.fields, new.modifiedAt) = (record.fields, min(record.modifiedAt, store.now()))
+        } else if try EventText.id(in: Fields.parse(new.fields)) == nil {
+            let ids = try Fields.parse(record.fields).filter { ["id", "localId"].contains($0.name) }
+            new.fields = Fields.text(ids + (try Fields.parse(new.fields)))
+        }
         try store.put(new, replacing: known)
         let outcome = try intake.put(record)
         guard isNewer, case .unchanged = outcome.decision else { return outcome }
@@ -148,11 +196,10 @@ final class EventAdoption {
         events = nil
         for log in logs {
             for lines in try linesOfBothForms(log).values {
-                guard let (record, text) = lines.first else { continue }
-                let own = try lines.ids.values.count { try isLive($0, saying: text) }
-                for _ in 0..<max(0, lines.count + own - (try counted().count(of: text, store))) {
-                    try addAfterAll(record, text)
-                }
+                guard let (record, words) = lines.first else { continue }
+                let own = try lines.ids.values.count { try isLive($0, meaning: words.meaning) }
+                let found = try counted { try $0.all(words.meaning, at: words.time) }
+                for _ in 0..<max(0, lines.count + own - found) { try addAfterAll(record, words) }
             }
         }
     }
@@ -161,23 +208,25 @@ final class EventAdoption {
         /// By their keys in the store.
         var ids: [Int64: String] = [:]
         var count = 0
-        var first: (Record, text: String)?
+        var first: (Record, EventWords)?
     }
 
     /// The lines that say what an event says which stands for lines in both forms.
     private func linesOfBothForms(_ log: LineWindows) throws -> [UInt64: Lines] {
         var found: [UInt64: Lines] = [:]
         var buffer: [UInt8] = []
-        func note(_ record: Record, _ text: String?) throws {
-            for form in try text.map({ [$0] }) ?? EventText.withoutID(record) {
-                let hash = store.hasher.text(form)
+        func note(_ record: Record, hasID: Bool) throws {
+            let words = try EventWords(record)
+            guard sharedTimes.contains(words.time) else { return }
+            for meaning in hasID ? try EventText.meanings(withID: record) : [words.meaning] {
+                let hash = store.hasher.text(meaning)
                 guard shared[hash] != nil else { continue }
-                if text == nil {
+                if hasID {
                     found[hash, default: Lines()].ids[store.hasher.key(record.localID)] = record.localID
                 } else {
                     var lines = found[hash] ?? Lines()
                     lines.count += 1
-                    lines.first = lines.first ?? (record, form)
+                    lines.first = lines.first ?? (record, words)
                     found[hash] = lines
                 }
             }
@@ -185,26 +234,27 @@ final class EventAdoption {
         for window in 0..<log.count {
             try log.forEachLine(of: window, in: &buffer) { line, _ in
                 // What is no event was rejected before.
-                guard let line, let (record, text) = try? EventLine.recordAndText(line) else { return }
-                try note(record, text)
+                guard let line, let (record, hasID) = try? EventLine.recordAndForm(line) else { return }
+                try note(record, hasID: hasID)
             }
         }
         return found
     }
 
-    private func isLive(_ id: String, saying text: String) throws -> Bool {
+    private func isLive(_ id: String, meaning: String) throws -> Bool {
         try store.records(localID: id).contains { stored in
             try stored.record.type == RecordType.event && !stored.record.isDeleted
-                && EventText.withoutID(Fields.parse(stored.record.fields)).contains { sameBytes($0, text) }
+                && EventText.meanings(Fields.parse(stored.record.fields)).contains { sameBytes($0, meaning) }
         }
     }
 
     /// The line was counted before: its event got an id, or was one that has one.
-    private func addAfterAll(_ record: Record, _ text: String) throws {
-        try intake.take(record) { try self.putNext($0, text) }
+    private func addAfterAll(_ record: Record, _ words: EventWords) throws {
+        try intake.take(record) { try self.putNext($0, words) }
         intake.result.read -= 1
-        if let adopted = shared[store.hasher.text(text)], adopted > 0 {
-            shared[store.hasher.text(text)] = adopted - 1
+        let meaning = store.hasher.text(words.meaning)
+        if let adopted = shared[meaning], adopted > 0 {
+            shared[meaning] = adopted - 1
             intake.result.updated -= 1
         } else {
             intake.result.unchanged -= 1
@@ -212,33 +262,27 @@ final class EventAdoption {
     }
 }
 
-/// How many events of a store say the same, but for their ids.
-struct EventsByText {
-    private var counts: [UInt64: Int] = [:]
+/// What the line of an event says: in which words, what that means, and when it was.
+private struct EventWords {
+    let text: String
+    let meaning: String
+    let time: Timestamp
 
-    init(_ store: Store) throws {
-        try store.forEachEvent { _, bytes in
-            guard let fields = try store.ifReadable({ try Fields.parse(bytes) }) else { return }
-            let hasID = EventText.id(in: fields) != nil
-            for text in try hasID ? EventText.withoutID(fields) : EventText.asWritten(fields) {
-                counts[store.hasher.text(text), default: 0] += 1
-            }
-        }
+    init(_ record: Record) throws {
+        let fields = try Fields.parse(record.fields)
+        text = String(decoding: try Fields.canonical(record.fields), as: UTF8.self)
+        meaning = try EventText.meaning(fields)
+        time = EventText.time(in: fields)?.instant ?? record.createdAt
     }
-
-    func count(of text: String, _ store: Store) -> Int { counts[store.hasher.text(text)] ?? 0 }
-
-    mutating func add(_ text: String, _ store: Store) { counts[store.hasher.text(text), default: 0] += 1 }
 }
 
 extension EventLine {
-    /// The text is nil of a line that has an id.
-    fileprivate static func recordAndText(_ line: UnsafeRawBufferPointer) throws -> (Record, text: String?) {
-        var text: String?
-        let record = try record(line) { canonical in
-            text = canonical
+    fileprivate static func recordAndForm(_ line: UnsafeRawBufferPointer) throws -> (Record, hasID: Bool) {
+        var hasID = true
+        let record = try record(line) { _ in
+            hasID = false
             return 1
         }
-        return (record, text)
+        return (record, hasID)
     }
 }

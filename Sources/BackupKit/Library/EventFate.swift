@@ -91,7 +91,10 @@ struct OtherEvents {
             }
             let text = try spool.read(position + 24..<position + 24 + Int64(numbers[0]))
             position += 24 + Int64(numbers[0])
-            if numbers[1] != file { repeats = [:] }
+            if numbers[1] != file {
+                repeats = [:]
+                adoption.beginLog()
+            }
             file = numbers[1]
             var number: Int?
             let record = try text.withUnsafeBytes { text in

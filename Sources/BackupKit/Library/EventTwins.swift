@@ -6,9 +6,10 @@ struct EventTwins {
     /// Each event with a given id, and the one that says the same without it; of several each has its own.
     func forEach(_ body: (_ given: Store.StoredRecord, _ made: Store.StoredRecord) throws -> Void) throws {
         var taken: Set<Int64> = []
+        var events: EventsByTime?
         try store.forEachEvent(after: .min) { given, _ in
             guard !DeterministicID.isMade(given.record.localID), !hasItsLineWithoutID(given.record) else { return }
-            if let made = try made(of: given, besides: taken) {
+            if let made = try made(of: given, besides: taken, &events) {
                 taken.insert(made.change)
                 try body(given, made)
             }
@@ -31,13 +32,26 @@ struct EventTwins {
         DeterministicID.isMade(event.id.name) || event.idsTakenIn.contains { DeterministicID.isMade($0) }
     }
 
-    private func made(of given: Store.StoredRecord, besides taken: Set<Int64>) throws -> Store.StoredRecord? {
+    private func made(
+        of given: Store.StoredRecord, besides taken: Set<Int64>, _ events: inout EventsByTime?
+    ) throws -> Store.StoredRecord? {
+        func mayBe(_ made: Store.StoredRecord) throws -> Bool {
+            try made.record.id.zone == given.record.id.zone && !made.record.isLocalOnly && !taken.contains(made.change)
+                && store.mayShareFiles(made, given)
+        }
         for text in try EventText.withoutID(given.record) {
             let found = try store.madeEvent(saying: text, zone: given.record.id.zone) {
-                try isMade($0.record, stillSaying: text) && !$0.record.isLocalOnly && !taken.contains($0.change)
-                    && store.mayShareFiles($0, given)
+                try isMade($0.record, stillSaying: text) && mayBe($0)
             }
             if let found { return found }
+        }
+        guard let time = EventText.time(in: try Fields.parse(given.record.fields))?.instant else { return nil }
+        // In other words.
+        var others = try events ?? EventsByTime(store)
+        events = nil
+        defer { events = others }
+        for meaning in try EventText.meanings(withID: given.record) {
+            if let found = try others.takeMade(meaning, at: time, where: mayBe) { return found }
         }
         return nil
     }

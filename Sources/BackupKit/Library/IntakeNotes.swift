@@ -44,10 +44,14 @@ extension Intake {
         }
         guard !incoming.isDeleted, !stored.isDeleted, !outcome.clamped || isPlanned(incoming) else { return }
         if try noteDatedAhead(stored, incoming, outcome) { return }
-        let incoming = try EventText.comparable(stored, incoming).1
-        let areUndated = try !takesRecords && EventText.isUndated(incoming) && EventText.isUndated(stored)
+        let isUndated = try EventText.isUndated(incoming)
+        let areUndated = try !takesRecords && isUndated && EventText.isUndated(stored)
+        // An undated line may be as late as its event was, if that has been.
+        let mayBeLate = isUndated && !takesRecords && !isPlanned(incoming)
+        let compared = try mayBeLate ? incoming : EventText.comparable(stored, incoming).1
         let lost = try differing(incoming, from: stored).filter { field, own in
             guard
+                try incoming.type != RecordType.event || !EventText.means(field, own),
                 !reported.contains(field.name),
                 // The id that both go by, in capitals or not.
                 !["id", "localId"].contains(field.name) || !isOneID(own, field.value),
@@ -57,12 +61,13 @@ extension Intake {
                 incoming.type != RecordType.bibliographyPart || !isPart(own, of: field)
             else { return false }
             let ownTime = stored.fieldTimes[field.name] ?? stored.modifiedAt
-            return areUndated || (incoming.fieldTimes[field.name] ?? incoming.modifiedAt) >= ownTime
+            return areUndated || (compared.fieldTimes[field.name] ?? compared.modifiedAt) >= ownTime
         }
         guard !lost.isEmpty else { return }
         let names = lost.map(\.field.name).joined(separator: ", ")
         let reason =
             areUndated && incoming.modifiedAt != stored.modifiedAt
+                || mayBeLate && incoming.modifiedAt > stored.latestTime
             ? "has no 'modified_at' that shows it to be newer than the store's version, but it has"
             : "has the same time as the store's version and"
         note(

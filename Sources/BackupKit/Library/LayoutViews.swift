@@ -261,6 +261,7 @@ struct FileIntake {
         var line = 0
         var occurrences: [SHA256Digest: Int] = [:]
         var forms = [false, false]
+        adoption?.beginLog()
         func take(_ text: UnsafeRawBufferPointer?, at offset: Int64) throws {
             line += 1
             var number: Int?

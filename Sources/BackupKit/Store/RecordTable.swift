@@ -271,10 +271,17 @@ extension Store {
         return try query.step() ? try RowReader.record(query) : nil
     }
 
-    /// Visits the fields of the live events, in the order of their rows; the bytes last until `body` returns.
-    func forEachEvent(_ body: (_ change: Int64, UnsafeRawBufferPointer) throws -> Void) throws {
+    /// Visits the fields of the live events that were written after `change`, in the order of their rows; the bytes last
+    /// until `body` returns.
+    func forEachEvent(
+        after change: Int64 = .min, _ body: (_ change: Int64, UnsafeRawBufferPointer) throws -> Void
+    ) throws {
         let query = try database.prepare(
-            "SELECT change, fields FROM record WHERE type = 'PuppyEvent' AND deleted_at IS NULL ORDER BY change")
+            """
+            SELECT change, fields FROM record
+            WHERE change > ? AND type = 'PuppyEvent' AND deleted_at IS NULL ORDER BY change
+            """
+        ).bind(1, change)
         while try query.step() { try body(query.integer(0), query.bytes(1)) }
     }
 
