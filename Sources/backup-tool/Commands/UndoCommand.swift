@@ -95,7 +95,7 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
     call.say(result.fileFindings)
     // An undo is named after what it took back.
     let isRedo = result.batch.kind == Store.undoBatch
-    let what = isRedo ? printable(result.batch.source) : "\(result.batch.kind) of \(printable(result.batch.source))"
+    let what = printable(isRedo ? result.batch.source : "\(result.batch.kind) of \(result.batch.source)")
     switch (isRedo, dryRun) {
     case (true, true): call.output.note("Would bring back the \(what): \(counts).")
     case (true, false): call.output.note("Brought back the \(what): \(counts). 'backup-tool undo' takes it back again.")
