@@ -165,6 +165,9 @@ import Testing
             let result = try take(line(other + "," + Self.modified, id: 0), into: test)
             #expect(result.added == 0 && result.protected == 1, "\(result)")
             #expect(try test.store.all() == before)
+            // It is one event, and no other id is its own.
+            let more = try take(line(other, id: 0), line(other, id: 1), into: test)
+            #expect(try more.added == 1 && live(test).count == 2, "\(more)")
         }
     }
 }

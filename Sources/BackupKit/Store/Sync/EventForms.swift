@@ -59,7 +59,7 @@ extension Synchronizer {
     func joinEvents() throws {
         let new = newEvents
         newEvents = []
-        defer { (eventsApart, eventsWithIDHere, eventsGone) = ([], [], []) }
+        defer { (eventsApart, eventsWithIDHere, eventsGone, eventsByTime) = ([], [], [], nil) }
         guard !new.isEmpty, try store.hasUnseenEvents(after: link.pushedThrough) else { return }
         try store.write {
             if !eventsApart.isEmpty { for id in eventsWithIDHere { try giveBackID(of: id) } }
@@ -114,6 +114,23 @@ extension Synchronizer {
             }
             if let found { return found }
         }
+        return try formerInOtherWords(giver, where: isOther)
+    }
+
+    /// The same where the line without the id said so in other words.
+    private func formerInOtherWords(
+        _ giver: Store.StoredRecord, where isOther: (Store.StoredRecord) throws -> Bool
+    ) throws -> Store.StoredRecord? {
+        guard let time = EventText.time(in: try Fields.parse(giver.record.fields))?.instant else { return nil }
+        var events = try eventsByTime ?? EventsByTime(store)
+        eventsByTime = nil
+        defer { eventsByTime = events }
+        for meaning in try EventText.meanings(withID: giver.record) {
+            let found = try events.made(meaning, at: time) {
+                try sameBytes($0.record.localID, $0.record.id.name) && isOther($0) && store.mayShareFiles($0, giver)
+            }
+            if let found { return found }
+        }
         return nil
     }
 
@@ -147,8 +164,8 @@ extension Synchronizer {
         guard let former = try former(of: giver, new: new, isUnseen: isUnseen) else { return }
         let record = giver.record
         var joined = record.identified(as: former.record.id.name)
-        let written = try EventText.asWritten(Fields.parse(former.record.fields))
-        let isEdited = try !EventText.withoutID(record).contains { text in written.contains { sameBytes($0, text) } }
+        let said = try EventText.meanings(Fields.parse(former.record.fields))
+        let isEdited = try !EventText.meanings(withID: record).contains { now in said.contains { sameBytes($0, now) } }
         if isEdited { joined = try merged(joined, former.record, base: nil) }
         joined = try joined.linking(Set([giver, former].flatMap { try store.knownFiles(of: $0).keys }))
         if !isUnseen { linkedByJoin.insert(joined.id) }

@@ -40,7 +40,8 @@ extension Synchronizer {
         return try Fields.parse(loser.fields).contains { field in
             guard !Self.isNoTie(field.name), let their = theirs[ByteName(field.name)],
                 let now = kept[ByteName(field.name)],
-                try !Fields.same(field.value, their) && !Fields.same(field.value, now)
+                try !Fields.same(field.value, their) && !Fields.same(field.value, now),
+                try loser.type != RecordType.event || !EventText.means(field, now)
             else { return false }
             let time = { (record: Record) in record.fieldTimes[field.name] ?? record.modifiedAt }
             return isUntimed || time(loser) == time(other)

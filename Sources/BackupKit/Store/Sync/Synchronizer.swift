@@ -87,6 +87,8 @@ public final class Synchronizer {
     var eventsGone: Set<Int64> = []
     /// Events that have an id here and none on the hub.
     var eventsWithIDHere: [RecordID] = []
+    /// Once an event had other words than that of a line without an id.
+    var eventsByTime: EventsByTime?
     /// Tombstones of names that other devices have folded into records, and that were edited here since.
     var foldedEdits: [HubRecord] = []
     /// What this sync has put into quarantine.

@@ -61,23 +61,27 @@ struct EventsByTime {
         groups[time] = group
     }
 
-    /// The first event without an id that means this and passes. It is given once.
+    /// The first event without an id that means this and passes.
+    mutating func made(
+        _ meaning: String, at time: Timestamp, where passes: (Store.StoredRecord) throws -> Bool
+    ) throws -> Store.StoredRecord? {
+        for change in try group(time).rows[store.hasher.text(meaning)] ?? [] {
+            guard let stored = try store.ifSound({ try store.stored(change: change) }) ?? nil,
+                DeterministicID.isMade(stored.record.localID), !stored.record.isDeleted,
+                try EventText.meanings(Fields.parse(stored.record.fields)).contains(where: { sameBytes($0, meaning) })
+            else { continue }
+            if try passes(stored) { return stored }
+        }
+        return nil
+    }
+
+    /// The same, but each is given once.
     mutating func takeMade(
         _ meaning: String, at time: Timestamp, where passes: (Store.StoredRecord) throws -> Bool
     ) throws -> Store.StoredRecord? {
-        var group = try group(time)
-        let hash = store.hasher.text(meaning)
-        for (place, change) in (group.rows[hash] ?? []).enumerated() {
-            guard let stored = try store.ifSound({ try store.stored(change: change) }) ?? nil,
-                DeterministicID.isMade(stored.record.localID), !stored.record.isDeleted,
-                try EventText.meanings(Fields.parse(stored.record.fields)).contains(where: { sameBytes($0, meaning) }),
-                try passes(stored)
-            else { continue }
-            group.rows[hash]?.remove(at: place)
-            groups[time] = group
-            return stored
-        }
-        return nil
+        guard let stored = try made(meaning, at: time, where: passes) else { return nil }
+        groups[time]?.rows[store.hasher.text(meaning)]?.removeAll { $0 == stored.change }
+        return stored
     }
 
     private mutating func group(_ time: Timestamp) throws -> Group {
