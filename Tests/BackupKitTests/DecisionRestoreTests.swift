@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test(arguments: testSeeds(isTorture ? 2000 : 100))
+    @Test(arguments: testSeeds(isTorture ? 800 : 100))
     func noRestoreLosesAWorkThatNobodyDeleted(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

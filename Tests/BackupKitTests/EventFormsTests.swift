@@ -95,7 +95,7 @@ private struct FormsWorld {
         return intake.finished(batch)
     }
 
-    @Test(arguments: testSeeds(isTorture ? 1500 : 60))
+    @Test(arguments: testSeeds(isTorture ? 800 : 60))
     func everyOrderOfLogsAndCommands_givesTheSameEvents(seed: UInt64) throws {
         countRounds()
         try withStore { test in

@@ -100,7 +100,8 @@ private func undoBench() throws -> Workbench {
         while [ ! -e done ]; do
             n=$((n+1))
             "$T" export -q -o "e$n.tar" 2>>said || { echo "export $n ended with $?"; cat said; touch failed; break; }
-            "$T" store check >>said 2>&1 || { echo "check $n ended with $?"; cat said; touch failed; break; }
+            strace -f -qq -o /dev/null -e inject=openat,openat2:delay_enter=5000 "$T" store check >>said 2>&1 ||
+                { echo "check $n ended with $?"; cat said; touch failed; break; }
             "$T" vault backup -q 2>>said || { echo "backup $n ended with $?"; cat said; touch failed; break; }
         done
         wait

@@ -141,7 +141,7 @@ enum UnpluggedCommand: String, CaseIterable, Sendable {
         let after = try state(bench, in: "\(folder)/tmp/new", "after", mayEndWith: codes)
 
         var random = SeededGenerator(seed: testSeed())
-        for round in 0..<(isTorture ? 60 : 5) {
+        for round in 0..<(isTorture ? 30 : 5) {
             countRounds()
             // The last round: all is done, and nothing survives but what was synced.
             let moment = round == 0 ? disk.count : random.below(disk.count + 1)
