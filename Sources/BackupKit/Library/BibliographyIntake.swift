@@ -116,13 +116,6 @@ final class BibliographyIntake {
         }
     }
 
-    /// A library that is no longer where it was imported from has moved to here: what it brought is this file's.
-    private func followMove(of name: String, to path: String) throws {
-        guard try store.importedName(ofPath: path) == nil else { return }
-        let gone = try store.importedPaths(named: name).filter { try FileStatus.ofName($0) == nil }
-        if gone.count == 1 { try store.moveImported(from: gone[0], to: path) }
-    }
-
     private func takeOrder(_ state: inout FileState, _ wanted: Wanted?) throws {
         if state.isExport { try keepOrders(of: Set(state.items)) }
         let isOrder =

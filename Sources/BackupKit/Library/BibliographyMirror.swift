@@ -75,6 +75,7 @@ extension BibliographyIntake {
                 .refused, state.isDamaged ? "cannot be read in full, so nothing can be mirrored" : "holds no entries",
                 at: state.path, remedy: "mend the file, or import it without --mirror")
         }
+        try takeOverMoved(to: path, &state)
         let (own, others) = (state.broughtBefore, try store.heldByOthers(than: path))
         let everElsewhere = try otherFiles(than: path, &state).brought
         var publications: [Store.StoredRecord] = []
@@ -131,7 +132,7 @@ extension BibliographyIntake {
         }
         try remove(lost, everElsewhere, &state)
         noteFieldsStay(staying)
-        try noteOtherPlace(path, &state)
+        try noteOtherPlace(path, state)
         try mirrorParts(state, path)
         try notePassedOver(others, &state)
     }
@@ -149,25 +150,6 @@ extension BibliographyIntake {
     /// The id of a publication, and those of others that were merged into it and have not come back since.
     private func ids(of localID: String) throws -> [String] {
         try [localID] + (mergedInto[localID] ?? []).filter { try live($0) == nil }
-    }
-
-    /// Names the file that this one may have been at another place. Few entries in common are not enough to remove what it
-    /// brought; this is said once.
-    private func noteOtherPlace(_ path: String, _ state: inout FileState) throws {
-        guard try store.importedName(ofPath: path) == nil, !state.held.isEmpty else { return }
-        let held = state.held.keys.map { memory(of: $0).held }
-        let gone = try store.importedFiles(otherThan: path).filter { file in
-            let common = held.count(where: file.brought.contains)
-            return try common > 0 && common * 2 >= held.count && FileStatus.ofName(file.path) == nil
-        }
-        guard let old = gone.first else { return }
-        intake.note(
-            Finding(
-                .leftOut, .warning, state.path,
-                "was not imported from here before, so nothing was removed; \(old.path), which is gone, had entries of it",
-                remedy:
-                    "if it is that file, put it back there, and \(TypedCommand.quoted("import --mirror", [old.path])); "
-                    + "then move it"))
     }
 
     /// Works of the file that the store did not import, because that publication was deleted here later.
@@ -276,7 +258,11 @@ extension BibliographyIntake {
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in
             let fields = try stored.record.fieldsWithOneText()
             let (kind, file) = (Fields.string("kind", in: fields) ?? "", BibliographyPart.file(of: fields))
-            guard kind != BibliographyPart.order, state.isExport || file == state.name,
+            let isOfOldPlace = file == state.nameAtOldPlace && file != state.name
+            guard kind != BibliographyPart.order else {
+                return isOfOldPlace ? gone.append((stored, false)) : ()
+            }
+            guard state.isExport || file == state.name || isOfOldPlace,
                 !state.parts.contains(stored.record.localID)
             else { return }
             let marks = marks(ofPart: Publication.writtenBytes(of: fields) ?? [], kind)

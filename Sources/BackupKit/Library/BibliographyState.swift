@@ -4,6 +4,8 @@ extension BibliographyIntake {
         var name: String
         /// Written by us: what it holds came from elsewhere, and most of it is known.
         var isExport = false
+        /// The name of the file that this one was at its old place, where it had another one there.
+        var nameAtOldPlace: String?
         /// Whether it was imported from its place before. Only here is another text with an equal title an edit; elsewhere
         /// authors, volume and pages tell one "Editorial" from the next.
         var isAtItsPlace = false

@@ -141,6 +141,24 @@ extension Store {
         hasNewMarks = true
     }
 
+    /// The same where the file of the new path is known, too.
+    func joinImported(from old: String, to new: String) throws {
+        guard try importedName(ofPath: new) != nil else { return try moveImported(from: old, to: new) }
+        try Brought(joining: [brought(by: old), brought(by: new)]).write { bytes in
+            try database.statement("UPDATE imported_file SET brought = ? WHERE path = ?")
+                .bind(1, blob: bytes).bind(2, new).run()
+        }
+        try database.statement("DELETE FROM imported_file WHERE path = ?").bind(1, old).run()
+        hasNewMarks = true
+    }
+
+    /// Where the file of that path may have been before; nil where no import has said so.
+    func oldPlace(of path: String) throws -> String? { try meta(Self.oldPlace + path) }
+
+    func setOldPlace(of path: String, _ old: String?) throws { try setMeta(Self.oldPlace + path, old) }
+
+    private static let oldPlace = "old place:"
+
     /// The other files by their paths, with what each has brought and says. Backups, which have no name, are left out.
     func importedFiles(otherThan path: String) throws -> [(path: String, brought: Brought, said: HeldSince)] {
         let query = try database.prepare(
