@@ -213,6 +213,62 @@ import Testing
         }
     }
 
+    /// A file in the place of a folder that others lie in, and one that lies below another file. The hub's table of places
+    /// does not know the new name.
+    @Test(
+        arguments: ["Attachments", "attachments", "Attachments/d.pdf/a.pdf", "Attachments/D.pdf/x/a.pdf"],
+        [false, true])
+    func anAssetThatCannotLieBesideTheOthers_getsAnotherName(_ name: String, isLast: Bool) throws {
+        try withDevices("A", "B") { devices in
+            let names = ["a.pdf", "d.pdf", "sub/e.pdf"]
+            _ = try devices["A"].batch(kind: "import", source: "test") {
+                for name in names { try place("Attachments/\(name)", name, in: devices["A"]) }
+                return ((), summary: "")
+            }
+            try devices.edit("A", "r", "{}")
+            try devices.sync("A")
+            let hub = try SQLite(devices.hubPath, .readWrite)
+            func change(of name: String) throws -> Int64 {
+                try hub.integer("SELECT change FROM record WHERE local_id = '\(name)'")
+            }
+            let (first, last) = (try change(of: "Attachments/a.pdf"), try change(of: "Attachments/sub/e.pdf"))
+            try hub.execute("UPDATE record SET local_id = '\(name)' WHERE change = \(first)")
+            if isLast {
+                for (old, new) in [(first, 9999), (last, first), (9999, last)] {
+                    try hub.execute("UPDATE record SET change = \(new) WHERE change = \(old)")
+                }
+            }
+            #expect(try devices.sync("B").needsAttention)
+            #expect(try devices.sync("B").needsAttention == false)
+            var found: [String] = []
+            try devices["B"].forEachAsset { asset in
+                found.append(try String(decoding: readFile(devices["B"].place(of: asset)), as: UTF8.self))
+            }
+            #expect(found.sorted() == names)
+            #expect(try devices["B"].all().count == 1)
+            let export = try Exporter.export(
+                devices["B"], to: "\(devices.folder)/export", ExportOptions(form: .layout(.directory)))
+            #expect(export.isComplete)
+        }
+    }
+
+    /// An edit names the version that it replaces, and the hub has that.
+    @Test func aRecordWhosePlaceTheHubDoesNotKnow_canBeEdited() throws {
+        try withDevices("A", "B") { devices in
+            try devices.edit("A", "r1", "{\"x\":1}")
+            try devices.edit("A", "r2", "{\"x\":1}")
+            try devices.sync("A")
+            try SQLite(devices.hubPath, .readWrite).execute("DELETE FROM identity; DELETE FROM recent")
+            try devices.sync("B")
+            try devices.edit("B", "r2", "{\"x\":2}")
+            let result = try devices.sync("B")
+            #expect(result.pushed == 1 && !result.resynced && !result.needsAttention)
+            try devices.sync("A")
+            #expect(try devices["A"].all().map(\.fields).sorted() == ["{\"x\":1}", "{\"x\":2}"])
+            #expect(try SQLite(devices.hubPath, .readOnly).integer("SELECT count(*) FROM record") == 2)
+        }
+    }
+
     @Test func aHubThatNeverEndsIsLeft() throws {
         try withDevices("A") { devices in
             try devices.edit("A", "mine", "{}")

@@ -62,6 +62,7 @@ extension FileHub: Hub {
             } else if let reason = try refusal(of: item.record, share, caller) {
                 refused[index] = reason
             } else {
+                if item.base != nil { try listPlace(of: item.record.id) }
                 let known = try place(of: item.record.id)?.version
                 if known == item.base { continue }
                 do {
@@ -163,6 +164,18 @@ extension FileHub: Hub {
 
     private func notePlace(of id: RecordID, _ change: Int64) throws {
         try database.statement(Self.insertPlace).bind(1, Self.key(id)).bind(2, change).run()
+    }
+
+    /// A device knows a version of the record, so the hub has given it out. Where `identity` does not know its place, as
+    /// after a name was changed in the row, the record is looked for among all rows.
+    private func listPlace(of id: RecordID) throws {
+        guard try place(of: id) == nil else { return }
+        var found: Int64?
+        try forEachRow(Self.names) { place, row in
+            if let row, row.equals(1, id.zone), row.equals(2, id.name) { found = place }
+            return found == nil
+        }
+        if let found { try notePlace(of: id, found) }
     }
 
     private static let insertPlace = Query("INSERT INTO recent VALUES (?, ?)")
