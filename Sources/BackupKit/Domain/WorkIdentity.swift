@@ -48,7 +48,18 @@ public struct WorkIdentity {
         Fields.text(fields.filter { !Self.isNoText($0.name) }.sorted { precedesBytewise($0.name, $1.name) })
     }
 
+    /// The same as BibTeX reads it: without the case of the type, and with any white space in a value as one space.
+    var meaning: String {
+        let read = fields.map { field in
+            guard let value = Fields.string(field.name, in: [field]) else { return field }
+            let words = WorkText.words(value)
+            return Field(field.name, .string(field.name == Self.typeField ? words.lowercased() : words))
+        }
+        return WorkIdentity(read).text
+    }
+
     static let keyField = "citeKey"
+    private static let typeField = "entryType"
 
     /// The key is a label, the raw text holds it, and files are linked by whoever keeps them.
     static func isNoText(_ name: String) -> Bool {

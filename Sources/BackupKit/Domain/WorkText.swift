@@ -1,6 +1,11 @@
 /// Texts of a bibliography as they are compared: without TeX, case, accents, punctuation and space. Signs that tell titles
 /// apart stay, and so do numbers: "C++" is not "C", and "1.5 mg" is not "15 mg".
 enum WorkText {
+    /// A value as BibTeX reads it: white space and line ends are one space, and none stands at its ends.
+    static func words(_ value: String) -> String {
+        value.utf8.split { $0 == 0x20 || 0x09...0x0D ~= $0 }.map { String(Substring($0)) }.joined(separator: " ")
+    }
+
     /// "{\"U}ber das {DNA}-Modell" and "Über das DNA-Modell" both give "uberdasdnamodell".
     static func folded(_ text: some StringProtocol) -> String {
         var out: [UInt8] = []

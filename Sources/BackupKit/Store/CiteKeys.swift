@@ -44,7 +44,7 @@ final class CiteKeys {
             for stored in try live(key) {
                 let identity = WorkIdentity(try Fields.parse(stored.record.fields))
                 let version = Version(
-                    localID: stored.record.localID, change: stored.change, text: identity.text,
+                    localID: stored.record.localID, change: stored.change, text: identity.meaning,
                     arrival: arrival(stored))
                 versions[identity.key, default: []].append(version)
             }
@@ -78,7 +78,7 @@ final class CiteKeys {
     /// the square of its entries.
     private static let rivals = 16
 
-    /// Equal texts are one work that stands there twice; whatever differs is for a person to decide.
+    /// What says the same is one work that stands there twice; whatever differs is for a person to decide.
     private func queue(_ versions: [Version], of key: String, _ amongNew: Bool) throws -> [Finding] {
         var findings: [Finding] = []
         var distinct: [Version] = []
