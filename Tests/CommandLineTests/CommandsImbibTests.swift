@@ -275,3 +275,37 @@ func aReplaceByAnImbibBackup_leavesWhatTheBackupShows_andComesToRest(isOwn: Bool
         #expect(Set(titles.split(separator: "\n")).isSuperset(of: ["On ants", "On bees"]), "\(titles)")
     }
 }
+
+/// Other apps and editors begin a text with it.
+@Test(arguments: ["restore", "import"])
+func aByteOrderMark_inTheJSONOfABackup_isNoDamage(command: String) throws {
+    let bench = try Workbench()
+    try bench.shell("cp -a $SAMPLES/imbib-backup-2026-03-08 plain; cp -a plain marked")
+    try bench.python(
+        """
+        import json
+        def mark(name, text):
+            data = b'\\xef\\xbb\\xbf' + text
+            open('marked/' + name, 'wb').write(data)
+            fold = bytearray(32)
+            for index, byte in enumerate(data): fold[index % 32] ^= byte
+            return fold.hex()
+        manifest = json.load(open('marked/manifest.json'))
+        for name in ['notes.json', 'settings.json']:
+            manifest['fileChecksums'][name] = mark(name, open('marked/' + name, 'rb').read())
+        mark('manifest.json', json.dumps(manifest).encode())
+        """)
+    #expect(try bench.tool("verify", "marked").status == bench.tool("verify", "plain").status)
+    for name in ["plain", "marked"] {
+        let words = [command, "--create", name, "--store", "\(name).db"]
+        for more in [[], ["--only", "settings"]] { try bench.tool(words + more) }
+    }
+    #expect(try bench.digest("marked.db") == bench.digest("plain.db"))
+    let info = try bench.json(exit: 0, "store", "info", "--store", "marked.db")
+    #expect(info["settings"]?.integer ?? 0 > 0 && info["records"]?["notes"]?.integer ?? 0 > 0, "\(info)")
+    // A folder that holds such a backup, and a note file by itself.
+    try bench.shell("mkdir -p above alone; cp -a marked above; cp marked/notes.json alone")
+    let told = try bench.tool("import", "--create", "--store", "c.db", "above").stderr
+    #expect(!told.contains("JSON"), "\(told)")
+    #expect(try !bench.tool("import", "--create", "--store", "d.db", "alone/notes.json").stderr.contains("JSON"))
+}

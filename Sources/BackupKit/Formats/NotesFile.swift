@@ -8,8 +8,9 @@ public enum NotesFile {
 
     /// Reads the file; `time` stands in where a note has none. What is no note is reported with its place.
     public static func read(
-        _ bytes: UnsafeRawBufferPointer, time: Timestamp, problem: (BackupError) -> Void
+        _ text: UnsafeRawBufferPointer, time: Timestamp, problem: (BackupError) -> Void
     ) throws -> [Entry] {
+        let bytes = text.withoutByteOrderMark
         var entries: [Entry] = []
         var number = 0
         var scanner = JSONScanner(bytes)

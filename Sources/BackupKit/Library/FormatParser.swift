@@ -56,7 +56,8 @@ struct FormatParser {
     /// Looks at every byte and builds no document, however the document is nested.
     private mutating func checkDocument() throws {
         let isNotes = role == .notes
-        let count = try document.withUnsafeBytes { bytes in
+        let count = try document.withUnsafeBytes { document in
+            let bytes = document.withoutByteOrderMark
             var count = 0
             var scanner = JSONScanner(bytes)
             if isNotes {

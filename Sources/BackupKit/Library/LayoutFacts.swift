@@ -23,7 +23,7 @@ enum LayoutManifest: Sendable {
         let bytes = try file.head(limit)
         guard bytes.count < limit else { return false }
         return bytes.withUnsafeBytes { bytes in
-            guard let json = try? JSON(parsing: bytes) else { return false }
+            guard let json = try? JSON(parsing: bytes.withoutByteOrderMark) else { return false }
             return json["format"]?.string != Manifest.format && json["fileChecksums"] == nil
         }
     }
@@ -119,8 +119,9 @@ struct OpenedLayout: Sendable {
     }
 
     private static func parse(_ bytes: UnsafeRawBufferPointer) throws -> LayoutManifest {
-        let json = try JSONFormatSniffer.isImbib(bytes)
-        return json ? .imbib(try ImbibManifest(parsing: bytes)) : .own(try Manifest(parsing: bytes))
+        let text = bytes.withoutByteOrderMark
+        let isImbib = try JSONFormatSniffer.isImbib(text)
+        return isImbib ? .imbib(try ImbibManifest(parsing: text)) : .own(try Manifest(parsing: bytes))
     }
 
     /// Whatever is at the top, or the one folder that holds everything.

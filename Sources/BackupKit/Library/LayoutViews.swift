@@ -318,7 +318,7 @@ struct FileIntake {
 
     func takeSettings(path: String, name: String, origin: FileOrigin = .place, time: Timestamp) throws {
         do {
-            let settings = try document(path).withUnsafeBytes { try Fields.parse($0) }
+            let settings = try settings(path)
             var ages = try FileAges(intake.store, of: path, origin, time)
             let source = if case .backup(let backup, _) = origin { backup } else { name }
             for setting in settings {
@@ -335,15 +335,13 @@ struct FileIntake {
 
     /// How many settings of a file the store does not have at all.
     func missingSettings(_ path: String) throws -> Int {
-        let settings = try intake.store.ifReadable { try document(path).withUnsafeBytes(Fields.parse) }
+        let settings = try intake.store.ifReadable { try self.settings(path) }
         return try (settings ?? []).count { try intake.store.storedSetting($0.name) == nil }
     }
 
     /// Whether the store has every setting of a file.
     func areSettingsKnown(_ path: String) throws -> Bool {
-        guard let settings = try intake.store.ifReadable({ try document(path).withUnsafeBytes(Fields.parse) }) else {
-            return false
-        }
+        guard let settings = try intake.store.ifReadable({ try self.settings(path) }) else { return false }
         return try settings.allSatisfy { setting in
             guard let known = try intake.store.storedSetting(setting.name) else { return false }
             return try intake.store.ifReadable { try Fields.same(known.value, setting.value) } ?? false
@@ -354,6 +352,10 @@ struct FileIntake {
         let compact = try JSON(parsing: json).compact
         // Half a surrogate pair is lost on the way through a text.
         return try Fields.same(compact, json) ? compact : Store.oneLine(json)
+    }
+
+    private func settings(_ path: String) throws -> [Field] {
+        try document(path).withUnsafeBytes { try Fields.parse($0.withoutByteOrderMark) }
     }
 
     private func document(_ path: String) throws -> [UInt8] {

@@ -302,3 +302,10 @@ public enum CanonicalJSON {
         out.append(UInt8(ascii: "\""))
     }
 }
+
+extension UnsafeRawBufferPointer {
+    /// A text without the mark of UTF-8 that some editors and apps write before it. JSON of our own has none.
+    var withoutByteOrderMark: UnsafeRawBufferPointer {
+        starts(with: [0xEF, 0xBB, 0xBF]) ? UnsafeRawBufferPointer(rebasing: dropFirst(3)) : self
+    }
+}
