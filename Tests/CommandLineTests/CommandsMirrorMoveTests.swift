@@ -69,6 +69,22 @@ import Testing
     }
 }
 
+/// JabRef's reading of such an entry loses nothing of it, so it is no reason to mirror nothing. A loss still is.
+@Test(arguments: ["title={a \\} b}", "note={x}, title={a \\{ b}"])
+func aBraceThatJabRefHasEscaped_isNoReasonToMirrorNothing(_ fields: String) throws {
+    let bench = try Workbench()
+    let (kept, lost) = ("@article{a, \(fields)}\n@article{c, title={C}}\n", "@article{b, title={B}}\n")
+    try bench.write("refs.bib", kept + lost)
+    try bench.tool(exit: 3, "import", "refs.bib")
+    try bench.write("refs.bib", kept)
+    let told = try bench.tool(exit: 3, "import", "--mirror", "refs.bib").stderr
+    #expect(told.contains("behind a backslash"), "\(told)")
+    #expect(try bench.liveKeys() == ["a", "c"])
+    try bench.write("refs.bib", "@article{a, \(fields)}\n@article{c, title={C}\n")
+    try bench.tool(exit: 1, "import", "--mirror", "refs.bib")
+    #expect(try bench.liveKeys().count == 2)
+}
+
 extension Workbench {
     /// The cite keys of living publications.
     func liveKeys() throws -> [Substring] {

@@ -214,7 +214,7 @@ final class BibliographyIntake {
         for problem in block.problems { report(problem, block, state) }
         if block.kind != .text, block.kind != .byteOrderMark { state.hasBlocks = true }
         reportLongMacros(block, state)
-        if block.kind == .unreadable || !block.problems.isEmpty { state.isDamaged = true }
+        if block.kind == .unreadable || !block.problems.allSatisfy(\.isReadInFull) { state.isDamaged = true }
         switch block.kind {
         case .entry: try takeOriginal(of: block, &state, wanted)
         case .byteOrderMark: break

@@ -115,6 +115,9 @@ public struct BibProblem: Sendable, Equatable {
         case escapedBrace
     }
 
+    /// Whether all of the block was read all the same.
+    var isReadInFull: Bool { code == .escapedBrace }
+
     public let code: Code
     /// From 1; the column counts characters.
     public let line: Int
