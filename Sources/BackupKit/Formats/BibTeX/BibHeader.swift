@@ -78,6 +78,25 @@ struct BibBytes {
         return index < end && self[index] == BibByte.equals
     }
 
+    /// What is wrong with what looks like an entry at the start of a line: a word, a bracket, a key, a comma and a field.
+    func lostEntry(at start: Int) -> String? {
+        guard start < end else { return nil }
+        let hasMark = self[start] == BibByte.at
+        let typeStart = hasMark ? skip(from: start + 1, BibByte.isBlank) : start
+        let typeEnd = skip(from: typeStart, BibByte.isLetter)
+        let open = skip(from: typeEnd, BibByte.isBlank)
+        guard typeEnd > typeStart, open < end else { return nil }
+        let isBracket = self[open] == UInt8(ascii: "[") || self[open] == UInt8(ascii: "<")
+        guard hasMark ? isBracket : self[open] == BibByte.openBrace, case .found = keyAndComma(from: open + 1) else {
+            return nil
+        }
+        var field = open + 1
+        while self[field] != BibByte.comma { field += 1 }
+        field = skip(from: field + 1, BibByte.isWhite)
+        guard startsField(at: field) else { return nil }
+        return hasMark ? "it begins with '\(Character(Unicode.Scalar(self[open])))' instead of '{'" : "it has no '@'"
+    }
+
     /// Are there only blanks between `index` and the line break (or `start`) before it?
     func onlyBlanks(before index: Int, notBefore start: Int) -> Bool {
         var index = index

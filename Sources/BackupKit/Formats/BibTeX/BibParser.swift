@@ -84,6 +84,7 @@ public struct BibParser {
         scanner.bytes = bytes
         scanner.start = start
         noteStrayText(in: bytes, start..<text.end, &scanner)
+        noteLostEntries(in: BibBytes(base: bytes.base, end: text.end), from: start, &scanner)
         return text
     }
 
@@ -237,6 +238,21 @@ extension BibParser {
             } else if bytes.startsField(at: scanner.at) {
                 scanner.note(.strayText, "fields follow the end of an entry: it may have a '}' too many")
             }
+        }
+    }
+}
+
+extension BibParser {
+    /// To BibTeX an entry without its `@`, or in other brackets, is a comment; whoever wrote it meant an entry.
+    private func noteLostEntries(in text: BibBytes, from start: Int, _ scanner: inout BibBodyScanner) {
+        var lineStart = lineState == .clean ? start : text.lineEnd(from: start)
+        while lineStart < text.end {
+            while lineStart < text.end, BibByte.isWhite(text[lineStart]) { lineStart += 1 }
+            if let what = text.lostEntry(at: lineStart) {
+                scanner.at = lineStart
+                scanner.note(.strayText, "looks like an entry, and is none to BibTeX: \(what)")
+            }
+            lineStart = text.lineEnd(from: lineStart)
         }
     }
 }

@@ -1,0 +1,35 @@
+import TestSupport
+import Testing
+
+/// Commands that left something out used to end with 0.
+@Suite struct CommandsNoSilentZeroTests {
+    @Test(arguments: [
+        ("@article[b, title={B}]", "it begins with '['"), ("article{b, title={B}}", "it has no '@'"),
+        ("@book<b, title={B}>", "it begins with '<'"), ("  Article {b,\n  title = {B},\n}", "it has no '@'"),
+    ])
+    func whatLooksLikeAnEntry_isNamed(_ text: String, what: String) throws {
+        let bench = try Workbench()
+        let (before, behind) = ("@misc{a, title={A}}\n", "\n@misc{c, title={C}}\n")
+        try bench.write("a.bib", before + text + behind)
+        let told = try bench.tool(exit: 3, "import", "--create", "a.bib").stderr
+        #expect(told.contains("a.bib:2:") && told.contains(what), "\(told)")
+        #expect(try bench.liveKeys() == ["a", "c"])
+        // Nobody's entry is removed for it.
+        try bench.write("a.bib", before + "@misc{b, title={B}}" + behind)
+        try bench.tool(exit: 0, "import", "a.bib")
+        try bench.write("a.bib", before + text + behind)
+        #expect(try bench.tool(exit: 1, "import", "--mirror", "a.bib").stderr.contains("cannot be read in full"))
+        #expect(try bench.liveKeys().count == 3)
+    }
+
+    @Test(arguments: [
+        "Collected by hand: see [a, b=c] and {d, e=f}", "% article{b, title={B}}", "article{b}", "f(x, y = 2)",
+        "mail me@article[b, c=d]", "\\newcommand{b, c=d}", "Note: article{b, title={B}}", "@article[b]",
+    ])
+    func whatIsAComment_staysOne(_ text: String) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}}\n\(text)\n@misc{c, title={C}}\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        #expect(try bench.liveKeys() == ["a", "c"])
+    }
+}
