@@ -32,4 +32,19 @@ import Testing
         try bench.tool(exit: 0, "import", "--create", "a.bib")
         #expect(try bench.liveKeys() == ["a", "c"])
     }
+
+    @Test func aFileThatAnEventNames_andTheStoreDoesNotHave_isNamed() throws {
+        let bench = try Workbench()
+        try bench.write(
+            "log/a.jsonl",
+            "{\"id\":\"e1\",\"type\":\"eten\",\"time\":\"2026-03-01T10:00:00\",\"photo\":\"photos/x.jpg\"}\n")
+        try bench.tool(exit: 3, "import", "--create", "log")
+        let told = try bench.tool(exit: 3, "events", "export", "-o", "days").stderr
+        #expect(told.contains("photos/x.jpg") && told.contains("is not in the store"), "\(told)")
+        #expect(try bench.exists("days/2026-03-01.jsonl"))
+        try bench.write("log/photos/x.jpg", "jpeg")
+        try bench.tool("import", "log")
+        try bench.tool(exit: 0, "events", "export", "-o", "again")
+        #expect(try bench.text("again/photos/x.jpg") == "jpeg")
+    }
 }

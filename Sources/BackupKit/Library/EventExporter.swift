@@ -105,7 +105,10 @@ public enum EventExporter {
         _ path: String, _ store: Store, _ root: RootDirectory, _ result: inout EventExportResult
     ) throws {
         let known = try store.ifSound { try store.asset("Attachments/" + path) ?? store.asset(path) }
-        guard let asset = known ?? nil else { return }
+        guard let asset = known ?? nil else {
+            let reason = known == nil ? "its row in the store is damaged" : "is not in the store; an event names it"
+            return result.omitted.append(Omission(path: path, reason: reason))
+        }
         do {
             try EntryName.check(path)
             guard let files = try AssetFiles(of: store) else {
