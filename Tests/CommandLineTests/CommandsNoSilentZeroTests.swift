@@ -47,4 +47,29 @@ import Testing
         try bench.tool(exit: 0, "events", "export", "-o", "again")
         #expect(try bench.text("again/photos/x.jpg") == "jpeg")
     }
+
+    @Test func aTagThatNoSnapshotHas_isNamed() throws {
+        let bench = try Workbench()
+        try bench.makeCheapVault()
+        try bench.write("pw", "secret\n")
+        try bench.write("a.bib", "@misc{a, title={A}}\n")
+        try bench.shell("chmod 600 pw")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        let vault = ["--vault", "v", "--password-file", "pw"]
+        try bench.tool(["vault", "backup", "--tag", "work", "--tag", "all", "--host", "desk"] + vault)
+        for words in [["--tag", "work"], ["--host", "desk"], ["--tag", "work,all", "--host", "desk"], []] {
+            let result = try bench.tool(["vault", "forget", "--keep-last", "1"] + words + vault)
+            #expect(result.status == 0, "\(words): \(result.stderr)")
+        }
+        for (words, named) in [
+            (["--tag", "wrok"], "--tag wrok"), (["--tag", "work", "--tag", "work,wrok"], "--tag work,wrok"),
+            (["--host", "dsek"], "--host dsek"),
+        ] {
+            let result = try bench.tool(["vault", "forget", "--keep-last", "1"] + words + vault)
+            #expect(result.status == 3 && result.stderr.contains("\(named): no snapshot has this"), "\(result.stderr)")
+        }
+        try bench.tool(["vault", "backup", "--tag", "home", "--host", "lap"] + vault)
+        let both = try bench.tool(["vault", "forget", "--keep-last", "1", "--tag", "home", "--host", "desk"] + vault)
+        #expect(both.status == 3 && both.stderr.contains("--host and --tag"), "\(both.stderr)")
+    }
 }

@@ -81,7 +81,8 @@ extension Invocation {
     fileprivate func plan(_ policy: RetentionPolicy, _ vault: Vault) throws -> RetentionPlan {
         let hosts = values("host")
         let tags = values("tag").map { $0.split(separator: ",").map(String.init) }
-        let chosen = try vault.everySnapshot().filter { snapshot in
+        let all = try vault.everySnapshot()
+        let chosen = all.filter { snapshot in
             (hosts.isEmpty || hosts.contains(snapshot.file.hostname))
                 && (tags.isEmpty
                     || tags.contains { wanted in
@@ -92,9 +93,25 @@ extension Invocation {
         if let words = value("group-by") { retention.grouping = try RetentionGrouping(words) }
         let items = chosen.compactMap(\.retentionItem).map { $0.uncountedWhenSuspect() }
         for id in try proved(items, now: retention.now) { retention.protected[id] = "the last that passed a drill" }
-        let plan = try retention.plan(items)
+        var plan = try retention.plan(items)
+        plan.findings += unmatched(hosts, tags, all, isChosen: !chosen.isEmpty)
         say(plan.findings)
         return plan
+    }
+
+    /// What was asked for and no snapshot has: it is mistyped.
+    private func unmatched(
+        _ hosts: [String], _ tags: [[String]], _ snapshots: [Snapshot], isChosen: Bool
+    ) -> [Finding] {
+        var missing = hosts.filter { host in !snapshots.contains { $0.file.hostname == host } }.map { "--host \($0)" }
+        missing += tags.filter { words in !snapshots.contains { words.allSatisfy($0.file.tags.contains) } }
+            .map { "--tag \($0.joined(separator: ","))" }
+        if missing.isEmpty, !isChosen, !hosts.isEmpty, !tags.isEmpty { missing = ["--host and --tag"] }
+        return missing.map {
+            Finding(
+                .entryMissing, .warning, $0, "no snapshot has this",
+                remedy: "'backup-tool vault snapshots' lists the snapshots with their hosts and tags")
+        }
     }
 
     /// Snapshots that were named, all of which may go.
