@@ -72,4 +72,16 @@ import Testing
         let both = try bench.tool(["vault", "forget", "--keep-last", "1", "--tag", "home", "--host", "desk"] + vault)
         #expect(both.status == 3 && both.stderr.contains("--host and --tag"), "\(both.stderr)")
     }
+
+    @Test func aBackupWithoutTheKindThatIsAskedFor_isNamed() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}}\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.shell("$T export -q -o one; $T export -q -o two.zip; mkdir three; cp -a one three/in")
+        for path in ["one", "two.zip", "three"] {
+            let told = try bench.tool(exit: 3, "import", "--only", "attachments", path, "--dry-run").stderr
+            #expect(told.contains("holds no attachments"), "\(told)")
+            try bench.tool(exit: 0, "import", "--only", "publications", path)
+        }
+    }
 }

@@ -63,6 +63,16 @@ extension Importer {
         }
     }
 
+    /// A backup that holds nothing of the kinds that somebody has named.
+    static func noteNothing(in backup: String, _ intake: Intake, _ options: ImportOptions) {
+        guard options.namesKinds else { return }
+        let names = options.kinds.map(\.rawValue).sorted().joined(separator: ", ")
+        intake.note(
+            Finding(
+                .skipped, .warning, backup, "holds no \(names)",
+                remedy: "\(TypedCommand.quoted("list", [backup])) lists its files"))
+    }
+
     static func noteSettings(
         of backup: Restorer.Prepared, _ path: String, _ intake: Intake, _ kinds: Set<Kind>
     ) throws {

@@ -3,6 +3,8 @@ public struct ImportOptions: Sendable {
     /// A folder, every file of which becomes an attachment.
     public var attachments: String?
     public var kinds = Self.usualKinds
+    /// Whether somebody has named the kinds.
+    public var namesKinds = false
     public var dryRun = false
     /// What is imported wins, as an edit of this moment: over what the store has newer, and over deletes.
     public var overwrite = false
@@ -100,7 +102,9 @@ public enum Importer {
             ) {
                 try intake.noteWaiting()
                 for backup in backups {
+                    let before = intake.taken
                     try Restorer.apply(backup.prepared, to: intake, restoreOptions(options))
+                    if intake.taken == before { noteNothing(in: backup.path, intake, options) }
                     try noteSettings(of: backup.prepared, backup.path, intake, options.kinds)
                 }
                 try takeFiles(sources, naming: named, intake, options)

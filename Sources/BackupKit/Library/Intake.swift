@@ -133,9 +133,12 @@ final class Intake {
     init(_ store: Store) { self.store = store }
 
     /// Whether nothing has come so far, neither new nor known.
-    var hasTakenNothing: Bool {
+    var hasTakenNothing: Bool { taken == 0 }
+
+    /// How much has come so far, new or known.
+    var taken: Int {
         let files = result.attachmentsAdded + result.attachmentsUnchanged + result.attachmentsMended
-        return result.read + result.attachmentsLeftDeleted + files == 0 && touchedSettings.isEmpty
+        return result.read + result.attachmentsLeftDeleted + files + touchedSettings.count
     }
 
     func note(_ finding: Finding) { result.findings.append(finding) }

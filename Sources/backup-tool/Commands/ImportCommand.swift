@@ -40,6 +40,7 @@ extension Command {
             var options = ImportOptions()
             options.attachments = call.value("attachments")
             options.kinds = call.kinds(else: options.kinds)
+            options.namesKinds = !call.values("only").isEmpty
             options.dryRun = call.flag("dry-run")
             options.overwrite = call.flag("overwrite")
             options.mirror = call.flag("mirror")
