@@ -67,7 +67,9 @@ import Testing
     try bench.write("a.bib", "@misc{a, title={A}}\n")
     try bench.tool(exit: 0, "import", "a.bib")
     try bench.tool(exit: 0, "export", "-o", "out.v2")
-    for name in ["x.rar", "x.7z", "x.tar.bz2", "x.bib", "X.RAR", "a/x.json"] {
+    for name in [
+        "x.rar", "x.7z", "x.tar.bz2", "x.bib", "X.RAR", "a/x.json", "x.dmg", "x.tar.odd", "x.rpm", "x.iso", "x.tex",
+    ] {
         for words in [
             ["export", "-o", name], ["export", "-o", name, "--dry-run"], ["export", "-o", name, "--format", "imbib"],
             ["restore", "out.v2", "--to", name], ["events", "export", "-o", name],
@@ -81,6 +83,10 @@ import Testing
         try bench.tool(exit: 64, "export", "-o", "x.rar").stderr.contains(".tar.zst, .tar.gz, .tar.xz, .tar or .zip"))
     try bench.tool(exit: 64, "restore", "out.v2", "--to", "x.tar.zst")
     try bench.tool(exit: 0, "export", "-o", "x.rar", "--format", "dir")
+    for name in ["2026.11", "v1.2.3", "Smith et al.", "my.library", ".hidden"] {
+        try bench.tool(exit: 0, "export", "-o", name)
+        #expect(try bench.exists("\(name)/library.bib"))
+    }
 }
 
 @Test func anAddressThatNamesNoSnapshot_isRefused() throws {

@@ -80,15 +80,8 @@ public final class ArchiveWriter: CarrierWriter {
         }
     }
 
-    /// Endings of files that deflate does not make smaller: zip stores them.
-    private static let compressedEndings: Set<String> = [
-        "pdf", "png", "jpg", "jpeg", "gif", "webp", "heic", "heif", "avif", "mp4", "m4v", "mov", "mkv", "webm", "mp3",
-        "m4a", "aac", "ogg", "flac", "zip", "gz", "tgz", "bz2", "xz", "txz", "zst", "7z", "rar", "docx", "xlsx", "pptx",
-        "odt", "ods", "odp", "epub", "jar", "pages", "numbers", "key", "djvu", "age",
-    ]
-
     private static func isCompressed(_ path: String) -> Bool {
         guard let dot = path.utf8.lastIndex(of: UInt8(ascii: ".")) else { return false }
-        return compressedEndings.contains(path[path.utf8.index(after: dot)...].lowercased())
+        return CarrierFormat.compressedEndings.contains(path[path.utf8.index(after: dot)...].lowercased())
     }
 }
