@@ -25,6 +25,7 @@ import Testing
     @Test(arguments: [
         "Collected by hand: see [a, b=c] and {d, e=f}", "% article{b, title={B}}", "article{b}", "f(x, y = 2)",
         "mail me@article[b, c=d]", "\\newcommand{b, c=d}", "Note: article{b, title={B}}", "@article[b]",
+        "poem{roses, violets}",
     ])
     func whatIsAComment_staysOne(_ text: String) throws {
         let bench = try Workbench()
