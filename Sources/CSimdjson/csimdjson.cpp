@@ -10,7 +10,14 @@ struct csimdjson_parser {
     dom::parser parser;
 };
 
-csimdjson_parser *csimdjson_new(void) { return new (std::nothrow) csimdjson_parser; }
+csimdjson_parser *csimdjson_new(size_t depth) {
+    csimdjson_parser *parser = new (std::nothrow) csimdjson_parser;
+    if (parser && parser->parser.allocate(1 << 16, depth)) {
+        delete parser;
+        return nullptr;
+    }
+    return parser;
+}
 void csimdjson_free(csimdjson_parser *parser) { delete parser; }
 size_t csimdjson_padding(void) { return SIMDJSON_PADDING; }
 

@@ -21,8 +21,17 @@ public enum Fields {
     }
 
     public static func parse(_ bytes: UnsafeRawBufferPointer) throws -> [Field] {
+        try parse(bytes, depth: JSONScanner.maximumDepth)
+    }
+
+    /// What comes from outside, and is to be one record or setting.
+    static func parse(foreign bytes: UnsafeRawBufferPointer) throws -> [Field] {
+        try parse(bytes, depth: JSONScanner.maximumDepthOfRecord)
+    }
+
+    private static func parse(_ bytes: UnsafeRawBufferPointer, depth: Int) throws -> [Field] {
         var fields: [Field] = []
-        var scanner = JSONScanner(bytes)
+        var scanner = JSONScanner(bytes, depth: depth)
         try scanner.forEachMember { key, _, range in
             fields.append(Field(jsonUnescape(bytes, key), String(decoding: bytes[range], as: UTF8.self)))
         }
@@ -55,7 +64,8 @@ public enum Fields {
         var text = text
         try text.withUTF8 { utf8 in
             let bytes = UnsafeRawBufferPointer(utf8)
-            var scanner = JSONScanner(bytes)
+            // As a line of a backup they are one level deeper.
+            var scanner = JSONScanner(bytes, depth: JSONScanner.maximumDepth - 2)
             var keys: [Range<Int>] = []
             var plain = true
             try scanner.forEachMember { key, _, _ in

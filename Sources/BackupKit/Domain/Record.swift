@@ -12,6 +12,11 @@ public struct RecordID: Hashable, Sendable {
     public static func == (left: Self, right: Self) -> Bool {
         sameBytes(left.zone, right.zone) && sameBytes(left.name, right.name)
     }
+
+    public func hash(into hasher: inout Hasher) {
+        hasher.combine(ByteName(zone))
+        hasher.combine(ByteName(name))
+    }
 }
 
 /// Whether two texts are the same bytes. `==` would also accept canonically equivalent ones.

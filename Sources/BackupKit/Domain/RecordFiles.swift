@@ -48,7 +48,7 @@ enum RecordFiles {
     /// → `a.pdf`.
     static func formerPath(_ path: String) -> String? {
         let marks = ["_conflict_", "_missing_"].compactMap { path.ranges(of: $0).last }
-        guard let mark = marks.max(by: { $0.lowerBound < $1.lowerBound }), !path[mark.upperBound...].contains("/")
+        guard let mark = marks.max(by: { $0.lowerBound < $1.lowerBound }), !path[mark.upperBound...].utf8.contains(FilePath.slash)
         else { return nil }
         let ending = path[mark.upperBound...].lastIndex(of: ".").map { path[$0...] } ?? ""
         let number = path[mark.upperBound...].dropLast(ending.count)
@@ -61,7 +61,7 @@ enum RecordFiles {
     /// Whether a file may have got this path because another one had its own: `a_conflict_2026-03-01.pdf`, `a_2.pdf`.
     static func mayHaveGivenWay(_ path: String) -> Bool {
         formerPath(path) != nil
-            || path.split(separator: "/").contains { name in
+            || FilePath.names(path).contains { name in
                 let stem = name.lastIndex(of: ".").map { name[..<$0] } ?? name
                 guard let mark = stem.lastIndex(of: "_") else { return false }
                 return Int(stem[mark...].dropFirst()).map { (2..<1000).contains($0) } ?? false

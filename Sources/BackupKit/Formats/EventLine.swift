@@ -5,7 +5,7 @@ public enum EventLine {
     public static func record(
         _ line: UnsafeRawBufferPointer, occurrence: (_ canonical: String) -> Int
     ) throws -> Record {
-        let fields = try Fields.parse(line)
+        let fields = try Fields.parse(foreign: line)
         guard let time = EventText.time(in: fields) else {
             throw BackupError(.damaged, "has no 'time' that is a time", remedy: "a time is 2026-02-14T15:00+01:00")
         }
@@ -25,7 +25,13 @@ public enum EventLine {
     private static func id(
         _ fields: [Field], _ line: UnsafeRawBufferPointer, _ occurrence: (String) -> Int
     ) throws -> String {
-        if let id = Fields.string("id", in: fields) ?? Fields.string("localId", in: fields), !id.isEmpty { return id }
+        if let id = EventText.id(in: fields), !id.isEmpty {
+            let texts = fields.filter { $0.name == "id" || $0.name == "localId" }.map(\.value)
+            // An escape that is no character: all of them would be one id.
+            guard !id.unicodeScalars.contains("\u{FFFD}") || texts.allSatisfy({ !$0.utf8.contains(UInt8(ascii: "\\")) })
+            else { throw BackupError(.damaged, "'id' is no text: \(texts[0])") }
+            return id
+        }
         var canonical: [UInt8] = []
         try CanonicalJSON.append(line, to: &canonical)
         let text = String(decoding: canonical, as: UTF8.self)
@@ -47,7 +53,10 @@ public enum EventLine {
 
     static func leadsOutside(_ path: String) -> Bool {
         // A backslash parts names on some systems.
-        let parts = path.split(omittingEmptySubsequences: false) { $0 == "/" || $0 == "\\" }
-        return !path.isEmpty && (parts.first == "" || parts.contains("..") || parts.first?.hasSuffix(":") == true)
+        let parts = path.utf8.split(omittingEmptySubsequences: false) {
+            $0 == FilePath.slash || $0 == UInt8(ascii: "\\")
+        }
+        guard !path.isEmpty, let first = parts.first else { return false }
+        return first.isEmpty || first.last == UInt8(ascii: ":") || parts.contains { $0.elementsEqual("..".utf8) }
     }
 }

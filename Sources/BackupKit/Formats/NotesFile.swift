@@ -18,7 +18,7 @@ public enum NotesFile {
             number += 1
             // One note at a time: a document of the whole file would take many times its size.
             let members: [Field]
-            do { members = try Fields.parse(UnsafeRawBufferPointer(rebasing: bytes[range])) } catch let error
+            do { members = try Fields.parse(foreign: UnsafeRawBufferPointer(rebasing: bytes[range])) } catch let error
                 as BackupError
             {
                 return problem(BackupError(.damaged, "note \(number) \(error.message)"))

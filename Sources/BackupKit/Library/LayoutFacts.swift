@@ -131,8 +131,8 @@ struct OpenedLayout: Sendable {
         let inner = [Manifest.fileName, Layout.records, Layout.bibliography, ChecksumFile.fileName]
         var folders: Set<Substring> = []
         for name in names {
-            guard let slash = name.firstIndex(of: "/") else { continue }
-            if inner.contains(String(name[name.index(after: slash)...])) { folders.insert(name[...slash]) }
+            guard let slash = name.utf8.firstIndex(of: FilePath.slash) else { continue }
+            if inner.contains(String(name[name.utf8.index(after: slash)...])) { folders.insert(name[...slash]) }
         }
         return folders.count == 1 ? String(folders.first ?? "") : ""
     }

@@ -355,7 +355,7 @@ struct FileIntake {
     }
 
     private func settings(_ path: String) throws -> [Field] {
-        try document(path).withUnsafeBytes { try Fields.parse($0.withoutByteOrderMark) }
+        try document(path).withUnsafeBytes { try Fields.parse(foreign: $0.withoutByteOrderMark) }
     }
 
     private func document(_ path: String) throws -> [UInt8] {

@@ -152,7 +152,7 @@ final class NamedFiles {
         let wish = wishes[index]
         let beside = parent(of: wish.bibliography)
         for reading in wish.link.readings {
-            if reading.hasPrefix("/") {
+            if FilePath.isAbsolute(reading) {
                 for root in roots + [beside] {
                     for spelled in spellings(of: root) where reading.hasPrefix(spelled + "/") {
                         let relative = String(reading.dropFirst(spelled.count + 1))

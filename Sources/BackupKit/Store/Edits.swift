@@ -3,8 +3,8 @@ extension Store {
     /// Records that a person can mean by `text`: `zone/name`, a record name, or a local id. Tombstones included.
     public func find(_ text: String) throws -> [Record] {
         var found: [Record] = []
-        if let slash = text.firstIndex(of: "/") {
-            let id = RecordID(zone: String(text[..<slash]), name: String(text[text.index(after: slash)...]))
+        if let slash = text.utf8.firstIndex(of: FilePath.slash) {
+            let id = RecordID(zone: String(text[..<slash]), name: String(text[text.utf8.index(after: slash)...]))
             if let stored = try record(id) { return [stored.record] }
         }
         found = try records(localID: text).map(\.record)

@@ -17,7 +17,8 @@ final class LineParser {
     private let parser: OpaquePointer?
     private let found = UnsafeMutablePointer<csimdjson_member>.allocate(capacity: limit)
 
-    init() { parser = csimdjson_new() }
+    /// What is nested deeper is the strict scanner's, too.
+    init() { parser = csimdjson_new(JSONScanner.maximumDepthOfRecord) }
 
     deinit {
         csimdjson_free(parser)

@@ -22,7 +22,7 @@ typedef struct {
 typedef struct csimdjson_parser csimdjson_parser;
 
 // NULL when there is no memory. One parser serves one thread.
-csimdjson_parser *csimdjson_new(void);
+csimdjson_parser *csimdjson_new(size_t depth);
 void csimdjson_free(csimdjson_parser *parser);
 
 // How many bytes behind the text must be readable, whatever they hold.

@@ -3,16 +3,24 @@
 public struct JSONScanner {
     /// Deeper nesting than this is refused: nobody writes it by hand, and readers after us may recurse.
     public static let maximumDepth = 128
+    /// For what comes from outside as one record: it is written inside of others, such as a line of a backup.
+    static let maximumDepthOfRecord = 100
 
     public enum Kind: Sendable { case object, array, string, number, bool, null }
 
     let bytes: UnsafeRawBufferPointer
     private(set) var position = 0
     private var depth = 0
+    private let depthLimit: Int
     /// Whether there was neither white space nor an escape that we would not write ourselves.
     var isTight = true
 
-    public init(_ bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
+    public init(_ bytes: UnsafeRawBufferPointer) { self.init(bytes, depth: Self.maximumDepth) }
+
+    init(_ bytes: UnsafeRawBufferPointer, depth: Int) {
+        self.bytes = bytes
+        depthLimit = depth
+    }
 
     /// A mistake in the text, with the byte it was found at.
     public func problem(_ what: String) -> BackupError {
@@ -182,7 +190,7 @@ public struct JSONScanner {
 
     private mutating func enter() throws {
         depth += 1
-        if depth > Self.maximumDepth { throw problem("nested more than \(Self.maximumDepth) deep") }
+        if depth > depthLimit { throw problem("nested more than \(depthLimit) deep") }
     }
 
     private mutating func another(closing: UInt8) throws -> Bool {

@@ -252,30 +252,3 @@ enum BibMark {
         return out
     }
 }
-
-/// Paths as names joined by `/`.
-enum FilePath {
-    /// A relative path without `.`, `..` and empty names; nil for one that leads out of its folder.
-    static func below(_ path: String) -> String? {
-        guard !path.hasPrefix("/") else { return nil }
-        var names: [Substring] = []
-        for name in path.split(separator: "/") where name != "." {
-            if name != ".." {
-                names.append(name)
-            } else if names.popLast() == nil {
-                return nil
-            }
-        }
-        return names.isEmpty ? nil : names.joined(separator: "/")
-    }
-
-    /// How many names two paths have in common at their ends. Names that differ in the form of their Unicode are the same.
-    static func commonEnd(_ left: String, _ right: String) -> Int {
-        zip(left.split(separator: "/").reversed(), right.split(separator: "/").reversed()).prefix { $0 == $1 }.count
-    }
-
-    /// The name so many places before the last; nil where there is none.
-    static func name(_ place: Int, fromTheEndOf path: String) -> String? {
-        path.split(separator: "/").dropLast(place).last.map(String.init)
-    }
-}

@@ -199,7 +199,7 @@ extension BibFileLinks {
 
     private static func isDrive(_ letter: String, _ rest: String) -> Bool {
         letter.utf8.count == 1 && letter.utf8.allSatisfy { BibByte.isLetter($0) }
-            && (rest.hasPrefix("\\") || rest.hasPrefix("/"))
+            && (rest.hasPrefix("\\") || FilePath.isAbsolute(rest))
     }
 
     private static func isRemote(_ text: String) -> Bool {

@@ -105,7 +105,7 @@ struct BibLinkPlaces {
                 for known in byName[file] ?? [] {
                     let isNumbered = known.form == .numbered
                     let common = FilePath.commonEnd(reading, known.path)
-                    let rest = known.path.split(separator: "/").count - common
+                    let rest = FilePath.names(known.path).count - common
                     let isSpelledSo = sameBytes(file, lastComponent(of: known.path))
                     let rank = [
                         isNumbered ? 1 : 0, -common, known.form.rawValue, isSpelledSo ? 0 : 1, rest, name, known.link,
@@ -123,7 +123,7 @@ struct BibLinkPlaces {
             RecordFiles.folders.first(where: path.hasPrefix).map { String(path.dropFirst($0.count)) } ?? path
         }
         let (name, place) = (inner(name), inner(RecordFiles.formerPath(place) ?? place))
-        func count(_ path: String) -> Int { path.split(separator: "/").count }
+        func count(_ path: String) -> Int { FilePath.names(path).count }
         return FilePath.commonEnd(name, place) >= min(count(name), count(place))
     }
 }

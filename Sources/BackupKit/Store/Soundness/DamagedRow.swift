@@ -78,8 +78,9 @@ public struct DamagedRow: Error, Sendable, Hashable {
     /// The identity in a sync, as far as it can be read.
     var id: RecordID {
         if table == .asset { return RecordID(zone: Store.assetZone, name: subject) }
-        let parts = subject.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false)
-        return RecordID(zone: String(parts.first ?? ""), name: String(parts.count > 1 ? parts[1] : ""))
+        guard let slash = subject.utf8.firstIndex(of: FilePath.slash) else { return RecordID(zone: subject, name: "") }
+        let name = subject[subject.utf8.index(after: slash)...]
+        return RecordID(zone: String(subject[..<slash]), name: String(name))
     }
 
     /// What to type next.

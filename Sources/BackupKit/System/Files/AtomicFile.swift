@@ -156,19 +156,19 @@ public enum AtomicFile {
 /// The folder part of a path: "a/b" → "a", "b" → ".", "/b" → "/".
 public func parent(of path: String) -> String {
     let trimmed = withoutTrailingSlashes(path)
-    guard let slash = trimmed.lastIndex(of: "/") else { return "." }
+    guard let slash = trimmed.utf8.lastIndex(of: FilePath.slash) else { return "." }
     return slash == trimmed.startIndex ? "/" : String(trimmed[..<slash])
 }
 
 /// The name at the end of a path: "a/b/" → "b".
 public func lastComponent(of path: String) -> String {
     let trimmed = withoutTrailingSlashes(path)
-    guard let slash = trimmed.lastIndex(of: "/") else { return trimmed }
-    return String(trimmed[trimmed.index(after: slash)...])
+    guard let slash = trimmed.utf8.lastIndex(of: FilePath.slash) else { return trimmed }
+    return String(trimmed[trimmed.utf8.index(after: slash)...])
 }
 
 func withoutTrailingSlashes(_ path: String) -> String {
     var path = Substring(path)
-    while path.count > 1 && path.hasSuffix("/") { path.removeLast() }
+    while path.utf8.count > 1, path.utf8.last == FilePath.slash { path.unicodeScalars.removeLast() }
     return String(path)
 }

@@ -272,7 +272,7 @@ public final class RootDirectory: Sendable {
 
     public func createFolders(above relativePath: String) throws {
         var folder = root
-        for component in relativePath.split(separator: "/").dropLast() {
+        for component in FilePath.names(relativePath).dropLast() {
             let inner = "\(folder.path)/\(component)"
             guard mkdirat(folder.descriptor, String(component), 0o700) == 0 || errno == EEXIST else {
                 throw BackupError.fromErrno("cannot be created", at: inner)
