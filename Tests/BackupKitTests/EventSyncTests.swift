@@ -195,6 +195,37 @@ private struct LogWorld {
         }
     }
 
+    /// One device has an event with its photo, and the other one took its line alone, beside a photo of that name of its own.
+    @Test(arguments: [["A", "B"], ["B", "A"]])
+    func anEventWithItsPhoto_keepsIt_whenTheOtherDeviceHasTheLineAlone(_ order: [String]) throws {
+        try withDevices("A", "B") { devices in
+            func take(_ name: String, _ event: String, photo: String?) throws {
+                devices.clock.advance()
+                let folder = "\(devices.folder)/\(name)\(event)"
+                try Directory.create(folder)
+                try writeFile(
+                    "\(folder)/log.jsonl",
+                    "{\"id\":\"\(event)\",\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\",\"photo\":\"p.jpg\"}\n"
+                )
+                if let photo { try writeFile("\(folder)/p.jpg", photo) }
+                _ = try Importer.run(["\(folder)/log.jsonl"], into: devices[name], ImportOptions())
+            }
+            try take("A", "one", photo: "the photo of one")
+            try take("B", "two", photo: "the photo of two")
+            try take("B", "one", photo: nil)
+            for name in order + order + order { try devices.sync(name) }
+            for store in devices.stores {
+                for event in try store.all() where !event.isDeleted && event.type == RecordType.event {
+                    let path = try #require(try Store.links(of: event).first)
+                    #expect(
+                        try store.asset(path)?.digest == SHA256Digest.of("the photo of \(event.localID)"),
+                        "\(event.fields)")
+                }
+                try checkSound(store.path)
+            }
+        }
+    }
+
     /// Each device has heard of one id, or of both in another order.
     @Test(arguments: [["0"], ["0", "1"]], [["1"], ["1", "0"]])
     func twoIDsForOneLine_areTwoEvents(onA: [String], onB: [String]) throws {

@@ -48,7 +48,8 @@ enum RecordFiles {
     /// → `a.pdf`.
     static func formerPath(_ path: String) -> String? {
         let marks = ["_conflict_", "_missing_"].compactMap { path.ranges(of: $0).last }
-        guard let mark = marks.max(by: { $0.lowerBound < $1.lowerBound }), !path[mark.upperBound...].utf8.contains(FilePath.slash)
+        guard let mark = marks.max(by: { $0.lowerBound < $1.lowerBound }),
+            !path[mark.upperBound...].utf8.contains(FilePath.slash)
         else { return nil }
         let ending = path[mark.upperBound...].lastIndex(of: ".").map { path[$0...] } ?? ""
         let number = path[mark.upperBound...].dropLast(ending.count)
@@ -56,6 +57,13 @@ enum RecordFiles {
         if path[mark] == "_missing_", number.count != 8 || !number.allSatisfy(\.isHexDigit) { return nil }
         let before = "\(path[..<mark.lowerBound])\(ending)"
         return formerPath(before) ?? before
+    }
+
+    /// Whether a link stands for a file that was not there, and whose path another file had: `a_missing_0123abcd.pdf`.
+    static func isStandIn(_ link: String) -> Bool {
+        guard let mark = link.ranges(of: "_missing_").last else { return false }
+        let number = link[mark.upperBound...].prefix { $0 != "." && $0 != "\"" }
+        return number.count == 8 && number.allSatisfy(\.isHexDigit)
     }
 
     /// Whether a file may have got this path because another one had its own: `a_conflict_2026-03-01.pdf`, `a_2.pdf`.

@@ -109,6 +109,11 @@ struct SyncMerge {
         let (my, their) = (mine.values[ByteName(name)], theirs.values[ByteName(name)])
         let (myTime, theirTime) = (mine.time(of: name), theirs.time(of: name))
         if try same(my, their) { return (their, max(myTime, theirTime)) }
+        if mine.record.type == RecordType.event, RecordFiles.mediaKeys.contains(name), let my, let their {
+            // The name that stands for a file which was not there says nothing about it; the other device may have the file.
+            let (hasMine, hasTheirs) = (!RecordFiles.isStandIn(my), !RecordFiles.isStandIn(their))
+            if hasMine != hasTheirs { return (hasMine ? my : their, max(myTime, theirTime)) }
+        }
         if name == WorkIdentity.keyField {
             if mine.isRenamed(since: theirs) { return (my, max(myTime, theirTime)) }
             if theirs.isRenamed(since: mine) { return (their, max(myTime, theirTime)) }

@@ -49,10 +49,10 @@ extension Store {
         let (incoming, clamped) = keepsTimes ? (record, false) : clamp(record, to: now)
         let look = try firstLook(incoming)
         // Times of fields may say that it was kept alive since.
-        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty {
-            return Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
-        }
+        let unchanged = Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
+        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty { return unchanged }
         let found = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
+        if !resurrect, found.main?.record.isDeleted == false, try wasMerged(incoming) { return unchanged }
         var (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
         if takesBackup, !keepsID, found.main != nil, existing.main == nil, let buried = try buriedSince(incoming) {
             (taken, existing) = (incoming.identified(as: buried.record.localID), (buried, false))

@@ -12,7 +12,9 @@ extension Store {
     /// there is none.
     func nameApart(_ asset: Asset, from names: inout EntryNameSet) throws -> String? {
         let path = asset.path
-        let dot = path.lastIndex(of: ".").map { path[$0...].utf8.contains(FilePath.slash) ? path.endIndex : $0 } ?? path.endIndex
+        let dot =
+            path.lastIndex(of: ".").map { path[$0...].utf8.contains(FilePath.slash) ? path.endIndex : $0 }
+            ?? path.endIndex
         // A file below a name that is a file's can only get another folder.
         let folders = path.utf8.indices.filter { path.utf8[$0] == FilePath.slash }.reversed()
         for end in [dot] + folders {

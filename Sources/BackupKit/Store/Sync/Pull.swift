@@ -241,6 +241,9 @@ extension Synchronizer {
         }
         if isClean { try store.dropAncestor(record.id) } else { try store.setAncestor(incoming.record) }
         noteNewID(of: merged, instead: row)
+        if !sameBytes(merged.fields, local.fields), !sameBytes(merged.fields, record.fields) {
+            try store.noteMerged(local)
+        }
         if areTwo { try keepApart(local, from: merged, base: base) }
         if merged.isSame(as: local) {
             // What came is what we sent; or ours stands, and what holds it back still does.
