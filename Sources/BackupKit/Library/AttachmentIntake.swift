@@ -94,8 +94,6 @@ extension Intake {
             coming: areTaken ? Set(files.map { ByteName($0.path) }) : [])
         guard policy != .quarantine else { return }
         if areTaken { backupLinks?.meantElsewhere = try pathsMeantElsewhere(of: files, views) }
-        var links = LivingLinks(store) { $0.isLocalOnly }
-        staying = try overwrite ? links.all() : []
         store.comingNames = EntryNameSet()
         for file in files { _ = try? store.comingNames.insert(file.path) }
         for file in files {
@@ -148,9 +146,9 @@ extension Intake {
         return try RecordFiles.folders.map { $0 + name }.first { try store.asset($0)?.digest == asset.digest }
     }
 
-    /// Whether a file is not replaced: a record that is kept on this device only names it.
+    /// Whether a file is not replaced: a record that stays as it is in the store names it.
     private func stays(_ known: Asset, beside asset: Asset) -> Bool {
-        known.digest != asset.digest && staying.contains(ByteName(known.path))
+        known.digest != asset.digest && remaining.own.contains(ByteName(known.path))
     }
 
     private func nameBeside(_ asset: Asset) throws -> String {

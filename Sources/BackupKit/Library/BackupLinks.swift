@@ -55,8 +55,8 @@ extension Intake {
 extension Intake {
     /// Which paths of these files are meant by other records of the store than those that `views` has for them.
     func pathsMeantElsewhere(of files: [Asset], _ views: LayoutViews) throws -> Set<ByteName> {
-        // What replaces the store's records leaves none of the others.
-        guard !overwrite else { return [] }
+        // What replaces the store's records leaves few of the others.
+        let files = overwrite ? files.filter { remaining.own.contains(ByteName($0.path)) } : files
         let free = try files.filter { file in try store.ifSound { try store.asset(file.path) } ?? nil == nil }
         let open = try OpenLinks(store, among: Set(free.map { ByteName($0.path) }))
         guard !open.paths.isEmpty, let claims = try views.claims(on: open.paths) else { return [] }

@@ -72,9 +72,8 @@ final class Intake {
     var isEdit = false
     /// The local ids of records that were left because the store has them newer, or deleted later.
     private(set) var passedOver: Set<ByteName> = []
-    /// The works that the backup has and that stay deleted, by each id that they may have. A replacing restore takes out no
-    /// other record of them.
-    private(set) var worksThatStayDeleted: [String: [WorkIdentity]] = [:]
+    /// What `--mode replace` knows of the records that were judged.
+    var replacing = RecordsReplaced()
     /// The fields of the record at hand that somebody reports where the store keeps other values.
     var reported: Set<String> = []
     /// Whether the plan lists what is added, too, record by record.
@@ -98,7 +97,7 @@ final class Intake {
     /// Files of a backup that get other names in the store.
     var moved: [ByteName: String] = [:]
     /// Files that records name which `--mode replace` leaves.
-    var staying: Set<ByteName> = []
+    var remaining = RemainingLinks()
     /// What the records of a backup link; nil where they come from elsewhere.
     var backupLinks: BackupLinks?
     struct AssetVersion: Hashable {
@@ -118,9 +117,6 @@ final class Intake {
     /// What `writeSettings` writes.
     var newSettings: [ByteName: NewSetting] = [:]
     var touchedSettings: Set<ByteName> = []
-    /// Records that `--mode replace` takes last: others were merged into the store's versions of them, and the backup may
-    /// bring those others back.
-    var postponed: [Record] = []
     /// The store's damaged records, where a backup may have what they were, and those that were named.
     var unsoundRows: UnsoundRows?
     var toldUnsound: Set<Int64> = []
@@ -184,7 +180,7 @@ final class Intake {
         }
         if overwrite { touched.insert(outcome.id) }
         if overwrite, outcome.decision == .protect(.hasTakenIn) {
-            postponed.append(record)
+            replacing.postponed.append(record)
         } else {
             try noteOutcome(record, outcome)
         }
@@ -196,6 +192,8 @@ final class Intake {
             note(Finding(.clockSkew, .warning, "\(outcome.id)", "was dated in the future; its time was set to now"))
         }
         if record.hubBytes > CloudLimits.recordBytes { noteOversize(RecordLabel.ofLarge(record, outcome.id)) }
+        // Equal in words, it may still mean other files.
+        if outcome.holdsAlone { replacing.left.insert(outcome.id) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
         try noteKeptHere(record, outcome)
         count(record, outcome)
@@ -303,6 +301,7 @@ final class Intake {
         case .unchanged: result.unchanged += 1
         case .protect(let reason):
             result.protected += 1
+            if overwrite { replacing.left.insert(outcome.id) }
             if reason == .newer || reason == .newerTombstone { passedOver.insert(ByteName(outcome.localID)) }
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
             if reason == .purged { notePurged(outcome.id) }
@@ -311,9 +310,7 @@ final class Intake {
             }
             guard reason == .newerTombstone else { return }
             result.stayedDeleted += 1
-            if overwrite, record.type == RecordType.publication, let work = try? WorkID(record) {
-                for id in work.all { worksThatStayDeleted[id, default: []].append(work.identity) }
-            }
+            if overwrite { replacing.noteStaysDeleted(record) }
             guard let resurrects else { return }
             note(
                 Finding(
@@ -332,8 +329,10 @@ final class Intake {
     /// Leaves a record as it is in the store, if it is there; `--mode replace` does not take it out.
     func refuse(_ record: Record, _ finding: Finding) throws -> Outcome {
         reject(finding)
-        for known in try store.records(localID: record.localID) where overwrite { touched.insert(known.record.id) }
-        touched.insert(record.id)
+        for known in try store.records(localID: record.localID).map(\.record.id) + [record.id] {
+            if overwrite { replacing.left.insert(known) }
+            if overwrite || known == record.id { touched.insert(known) }
+        }
         return Outcome(id: record.id, localID: record.localID, decision: .protect(.newerSchema))
     }
 

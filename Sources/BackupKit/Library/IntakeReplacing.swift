@@ -1,16 +1,36 @@
+/// What `--mode replace` knows of the records that were judged.
+struct RecordsReplaced {
+    /// Records of the store that stay as they are, whatever the backup's version says.
+    var left: Set<RecordID> = []
+    /// Records that are the store's version and the backup's, merged.
+    var joined: Set<RecordID> = []
+    /// Records that are taken last: others were merged into the store's versions of them, and the backup may bring those
+    /// others back.
+    var postponed: [Record] = []
+    /// The local ids of records that the backup has and that stay deleted.
+    private(set) var stayDeleted: Set<ByteName> = []
+    /// Such works, by each id that they may have. No other record of them is removed.
+    private(set) var worksThatStayDeleted: [String: [WorkIdentity]] = [:]
+
+    mutating func noteStaysDeleted(_ record: Record) {
+        stayDeleted.insert(ByteName(record.localID))
+        guard record.type == RecordType.publication, let work = try? WorkID(record) else { return }
+        for id in work.all { worksThatStayDeleted[id, default: []].append(work.identity) }
+    }
+}
+
 /// What `--mode replace` takes out: what the backup does not have.
 extension Intake {
     /// `--mode replace`: attachments that the backup does not have go, before others take names that may fall together
-    /// with theirs. What is in quarantine stays, and what records name that stay: those of kinds that are not replaced, and
-    /// those that are kept on this device only. So does a file of the backup that lies beside one of those.
-    func removeOtherAssets(than files: [Asset], _ others: [String], replacing kinds: Set<Kind>) throws {
-        let wanted = Set(try (others + files.map(\.path) + filesBesideStaying(files)).map(ByteName.init))
+    /// with theirs. What is in quarantine stays, and what records name that stay. So does a file of the backup that lies
+    /// beside one of those.
+    func removeOtherAssets(than files: [Asset], _ others: [String]) throws {
+        let wanted = Set(try (others + files.map(\.path) + filesBesideRemaining(files)).map(ByteName.init))
         var unwanted: [Asset] = []
-        var links = LivingLinks(store) { $0.isLocalOnly || !kinds.contains(Kind(recordType: $0.type)) }
         let kept = try store.keptChanges()
         try store.forEachAsset { asset in
             guard !asset.path.hasPrefix(Self.quarantined("")), !wanted.contains(ByteName(asset.path)),
-                !kept.contains(ByteName(asset.path)), try !links.contains(asset.path)
+                !kept.contains(ByteName(asset.path)), !remaining.all.contains(ByteName(asset.path))
             else { return }
             unwanted.append(asset)
         }
@@ -21,14 +41,20 @@ extension Intake {
         }
     }
 
-    /// The names of a backup's files whose paths belong to records that are kept on this device only.
-    private func filesBesideStaying(_ files: [Asset]) throws -> [String] {
-        var links = LivingLinks(store) { $0.isLocalOnly }
+    /// The names that a backup's files have here where records that stay name files under their paths, or under paths that
+    /// fall together with these.
+    private func filesBesideRemaining(_ files: [Asset]) throws -> [String] {
+        var names = EntryNameSet()
+        for path in remaining.own where try store.hasAsset(path.text) { _ = try? names.insert(path.text) }
         return try files.compactMap { file in
-            guard try links.contains(file.path), let known = try store.ifSound({ try store.asset(file.path) }) ?? nil,
-                known.digest != file.digest, case .known(let path) = try store.nameBesideAnother(file)
-            else { return nil }
-            return path
+            if remaining.own.contains(ByteName(file.path)) {
+                let known = try store.ifSound { try store.asset(file.path) } ?? nil
+                guard known?.digest != file.digest, case .known(let path) = try store.nameBesideAnother(file) else {
+                    return nil
+                }
+                return path
+            }
+            return names.isTaken(file.path) ? try store.nameApart(file, from: &names) : nil
         }
     }
 
@@ -58,7 +84,8 @@ extension Intake {
                 plan(.protect, record, id: record.id, reason: Protection.hasTakenIn.rawValue)
                 noteLeft(
                     record.id,
-                    "is not in the backup, but was left: another record that stays deleted was merged into it")
+                    "is not in the backup, but was left: another record that stays deleted was merged into it",
+                    .returnsInstead)
                 continue
             }
             // The backup has the work under another id, and that one stays deleted.
@@ -67,7 +94,7 @@ extension Intake {
                 plan(.protect, record, id: record.id, reason: "the backup's record of the same work stays deleted")
                 noteLeft(
                     record.id, "is not in the backup, but was left: the backup's record of the same work stays deleted",
-                    resurrected: "that one")
+                    .returnsInstead)
                 continue
             }
             try store.remove(record.id)
@@ -84,39 +111,67 @@ extension Intake {
     }
 
     private func isOnlyOneLeft(_ record: Record) throws -> Bool {
-        guard !worksThatStayDeleted.isEmpty, record.type == RecordType.publication else { return false }
+        guard !replacing.worksThatStayDeleted.isEmpty, record.type == RecordType.publication else { return false }
         let work = try WorkID(record)
         return work.all.contains { id in
-            worksThatStayDeleted[id, default: []].contains { $0.verdict(work.identity) == .same }
+            replacing.worksThatStayDeleted[id, default: []].contains { $0.verdict(work.identity) == .same }
         }
     }
 
     /// Replaces the postponed records. Must run after all other records of the backup.
     func takePostponed() throws {
-        for record in postponed {
+        for record in replacing.postponed {
             var outcome = try put(record)
             if outcome.decision == .protect(.hasTakenIn) {
                 let known = try store.record(outcome.id)?.record
+                let advice = known.map { backupsVersion(of: $0, record) } ?? .deleteFirst
                 if let known, record.hasTakenIn(unknownTo: known) {
                     // Either version alone would lose a record that was merged into the other.
                     outcome = try store.ingest(record, keepsID: true, derive: Intake.derive)
-                    noteLeft(outcome.id, "was merged with the backup's version: each has taken in another record")
+                    replacing.joined.insert(outcome.id)
+                    noteLeft(
+                        outcome.id, "was merged with the backup's version: each has taken in another record", advice)
                 } else {
                     noteLeft(
                         outcome.id,
-                        "was left as it is: another record was merged into it, and the backup's version would lose that one"
-                    )
+                        "was left as it is: another record was merged into it, and the backup's version would lose that one",
+                        advice)
                 }
             }
             try noteOutcome(record, outcome)
         }
-        postponed = []
+        replacing.postponed = []
     }
 
-    private func noteLeft(_ id: RecordID, _ message: String, resurrected: String = "both") {
-        note(
-            Finding(
-                .protected, .warning, id.description, message,
-                remedy: "'backup-tool restore BACKUP --mode replace --resurrect' brings \(resurrected) back"))
+    /// What somebody has to type who wants the backup's version of a record that was left.
+    private enum WayBack {
+        /// The backup has the deleted record alive, and not the one that was left.
+        case returnsInstead
+        /// The backup has both alive.
+        case bothReturn
+        /// The backup does not have what was merged into the record.
+        case deleteFirst
+    }
+
+    /// Whether the backup has alive all that `known` has taken in and `version` knows nothing of.
+    private func backupsVersion(of known: Record, _ version: Record) -> WayBack {
+        let unknown = known.takenIn.filter { $0.value > version.fieldTimes[$0.key] ?? .distantPast }.keys
+        let areInBackup = unknown.allSatisfy {
+            replacing.stayDeleted.contains(ByteName(String($0.dropFirst(Record.takenInMark.count))))
+        }
+        return areInBackup ? .bothReturn : .deleteFirst
+    }
+
+    private func noteLeft(_ id: RecordID, _ message: String, _ way: WayBack) {
+        let restore = "'backup-tool restore BACKUP --mode replace --resurrect'"
+        let remedy =
+            switch way {
+            case .returnsInstead: "\(restore) brings that one back and removes this one"
+            case .bothReturn: "\(restore) brings both back as the backup has them"
+            case .deleteFirst:
+                "to have the backup's version instead, which is without that one: "
+                    + "\(TypedCommand.quoted("store delete", [id.description])), then \(restore)"
+            }
+        note(Finding(.protected, .warning, id.description, message, remedy: remedy))
     }
 }

@@ -140,12 +140,18 @@ public enum Restorer {
         let unsound = Set(prepared.findings.filter(\.isOfBytes).map(\.subject))
         var wanted = WantedFiles(options)
         let replaced = prepared.replacedKinds(options, intake)
+        let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
+        intake.remaining = try RemainingLinks(beside: intake, kinds: options.kinds, isAskedFor: wanted.namesFile) {
+            var wanted = WantedFiles(options)
+            _ = try takeRecords(views, &wanted, $0, options)
+            if options.match == nil { try views.takeDamaged(into: $0) }
+            if !replaced.isEmpty { try $0.removeOthers(kinds: replaced) }
+        }
         // Before places are planned: what goes leaves its name to others.
         let sound = files(of: prepared, unsound)
         if replaced.contains(.attachments) {
-            try intake.removeOtherAssets(than: sound, prepared.filesItLacks(unsound), replacing: replaced)
+            try intake.removeOtherAssets(than: sound, prepared.filesItLacks(unsound))
         }
-        let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
         try intake.findUnsoundRows()
         try intake.findPurgedFiles(views)
         try intake.planPlaces(
@@ -154,11 +160,7 @@ public enum Restorer {
             (intake.moved, intake.backupLinks, intake.namedByDeleted, intake.isFromImbib) = ([:], nil, [], false)
             intake.store.comingNames = EntryNameSet()
         }
-        let publications = try views.takeRecords(into: intake) { record in
-            guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
-            return wanted.takes(record)
-        }
-        try intake.takePostponed()
+        let publications = try takeRecords(views, &wanted, intake, options)
         if options.kinds.contains(.settings) {
             if options.policy == .quarantine {
                 intake.note(
@@ -189,6 +191,17 @@ public enum Restorer {
         for finding in wanted.unmatched(listing) { intake.note(finding) }
         if !replaced.isEmpty { try intake.removeOthers(kinds: replaced) }
         if options.match == nil { intake.noteUnsoundRows(of: options.kinds) }
+    }
+
+    private static func takeRecords(
+        _ views: LayoutViews, _ wanted: inout WantedFiles, _ intake: Intake, _ options: RestoreOptions
+    ) throws -> LayoutViews.FromBibliography {
+        let publications = try views.takeRecords(into: intake) { record in
+            guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
+            return wanted.takes(record)
+        }
+        try intake.takePostponed()
+        return publications
     }
 
     /// The attachments of a backup. In a dry run its manifest tells of them.

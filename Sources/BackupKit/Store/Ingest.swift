@@ -7,6 +7,8 @@ public struct Outcome: Sendable, Equatable {
     public var clamped = false
     /// Whether the store had it alive.
     public var wasAlive = false
+    /// Whether another record was merged into the store's that the incoming version knows nothing of.
+    var holdsAlone = false
     /// The record of another work that has the id which this one came with.
     public var otherWork: RecordID?
 
@@ -226,7 +228,8 @@ extension Store {
         if try holdsAlone(existing.record, unknownTo: record) {
             let isEqual = merged.decision == .unchanged
             return Outcome(
-                id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.hasTakenIn))
+                id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.hasTakenIn),
+                holdsAlone: true)
         }
         // Of two deletes the later one counts: it says which versions stay dead.
         if existing.record.isDeleted, record.isDeleted || isOneRecord {

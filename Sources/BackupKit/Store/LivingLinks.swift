@@ -3,7 +3,7 @@
 struct LivingLinks {
     /// What is known of a record without parsing its fields.
     struct Namer {
-        let zone: String
+        let id: RecordID
         let type: String
         let isLocalOnly: Bool
     }
@@ -22,13 +22,19 @@ struct LivingLinks {
 
     mutating func all() throws -> Set<ByteName> {
         let query = try store.database.prepare(
-            "SELECT change, zone, type, local_only, fields, deleted_at FROM record WHERE change > ? ORDER BY change"
+            """
+            SELECT change, zone, type, local_only, fields, deleted_at, ifnull(name, local_id) FROM record
+            WHERE change > ? ORDER BY change
+            """
         ).bind(1, readThrough)
         while try query.step() {
             // Also past tombstones, or each question would read those that came last again.
             readThrough = query.integer(0)
             guard query.isNull(5), RecordFiles.mayName(query.bytes(4)),
-                counts(Namer(zone: query.text(1), type: query.text(2), isLocalOnly: query.integer(3) != 0)),
+                counts(
+                    Namer(
+                        id: RecordID(zone: query.text(1), name: query.text(6)), type: query.text(2),
+                        isLocalOnly: query.integer(3) != 0)),
                 let fields = try store.ifReadable({ try Fields.parse(query.text(4)) })
             else { continue }
             for path in RecordFiles.paths(in: fields) { paths.insert(ByteName(path)) }

@@ -308,6 +308,18 @@ public final class Store {
         return try database.rehearse(body)
     }
 
+    /// Runs `body` inside the running batch and takes back what it wrote, so that its answer is known. It must not touch files.
+    func attempt<Result>(_ body: () throws -> Result) throws -> Result {
+        let before = (hybridClock, changeCounter, goneKeys, publicationsBefore, citeKeysSeen, hasNewMarks)
+        let files = (fileFindings, takenNames, rehearsal)
+        rehearsal = true
+        defer {
+            (hybridClock, changeCounter, goneKeys, publicationsBefore, citeKeysSeen, hasNewMarks) = before
+            (fileFindings, takenNames, rehearsal) = files
+        }
+        return try database.takeBack(body)
+    }
+
     /// Runs `body` on one consistent snapshot.
     public func read<Result>(_ body: () throws -> Result) throws -> Result { try database.read(body) }
 

@@ -142,6 +142,16 @@ public final class SQLite {
         return try body()
     }
 
+    /// Runs `body` inside the running transaction and takes back what it wrote.
+    func takeBack<Result>(_ body: () throws -> Result) throws -> Result {
+        try execute("SAVEPOINT trial")
+        defer {
+            // An error may have rolled back everything; what went wrong first is what the caller must hear of.
+            if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK TO trial; RELEASE trial") }
+        }
+        return try body()
+    }
+
     private func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
         try execute("SAVEPOINT rehearsal")
         do {

@@ -7,8 +7,8 @@ private struct OpenZones {
     init(_ store: Store) throws {
         let zones = try store.zonesWithoutTheirShare()
         self.zones = zones
-        inside = LivingLinks(store) { zones.contains($0.zone) }
-        outside = LivingLinks(store) { !zones.contains($0.zone) && !$0.isLocalOnly }
+        inside = LivingLinks(store) { zones.contains($0.id.zone) }
+        outside = LivingLinks(store) { !zones.contains($0.id.zone) && !$0.isLocalOnly }
     }
 
     /// Whether a file belongs to these zones: their records name it, and no record that may go to the hub does.
