@@ -246,7 +246,7 @@ public struct WorkIdentity {
     }
 
     /// Every issue has an "Editorial", and a thesis becomes an article.
-    private func hasOtherPlace(than other: WorkIdentity) -> Bool {
+    func hasOtherPlace(than other: WorkIdentity) -> Bool {
         isElsewhere(than: other) || WorkPlace.areOfOtherKinds(type, other.type)
             || WorkPlace.areOtherDates(dates, other.dates)
     }

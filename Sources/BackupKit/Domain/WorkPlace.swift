@@ -1,5 +1,32 @@
+extension WorkIdentity {
+    /// Whether a field says of the work itself what it is or where it appeared.
+    static func isOfWork(_ name: String) -> Bool {
+        tells(name) || WorkPlace.fields.contains(name.lowercased()) || name.hasPrefix("bdsk-url-")
+    }
+
+    /// Whether an entry that somebody takes for this one may say what this one does not: nothing of it tells of another work.
+    func mayBeFilled(from other: WorkIdentity) -> Bool {
+        verdict(other) == .same || verdict(other, isRelated: true) == .same && !hasOtherPlace(than: other)
+    }
+}
+
 /// Where and when works of one title and author appeared, as two entries say it.
 enum WorkPlace {
+    /// Fields that a catalogue has of a work, beside those by which two entries are compared (`WorkIdentity.tells`). All else,
+    /// such as an abstract, a note or keywords, is what people have added.
+    static let fields: Set<String> = [
+        "authors", "publisher", "series", "school", "institution", "organization", "address", "location", "venue",
+        "howpublished", "type", "issn", "isrn", "eprintclass", "primaryclass", "archive", "pmcid", "arxivid",
+        "mrnumber",
+        "zblnumber", "zbl", "lccn", "oclc", "crossref", "xref", "xdata", "translator", "editora", "editorb", "editorc",
+        "editortype", "authortype", "bookauthor", "holder", "collaboration", "foreword", "afterword", "introduction",
+        "annotator", "commentator", "maintitle", "mainsubtitle", "maintitleaddon", "booksubtitle", "booktitleaddon",
+        "journalsubtitle", "shortjournal", "journalabbr", "issuetitle", "issuesubtitle", "shorttitle", "part",
+        "volumes",
+        "pagetotal", "numpages", "eventtitle", "eventdate", "day", "origdate", "origtitle", "origpublisher",
+        "origlocation", "origlanguage", "version", "language", "urldate", "articleid", "reportnumber",
+    ]
+
     static func differ(_ mine: String?, _ theirs: String?) -> Bool {
         guard let mine, let theirs else { return false }
         return WorkText.folded(mine) != WorkText.folded(theirs)

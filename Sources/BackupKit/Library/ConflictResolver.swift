@@ -164,12 +164,28 @@ extension ConflictResolver {
                 remedy: "'backup-tool store enable-cloud ID' gives it back first, or choose another way")
         }
         let time = store.timeAfter(kept.record, other.record)
+        let (mine, theirs) = (try Fields.parse(kept.record.fields), try Fields.parse(other.record.fields))
         // It stays the work whose id it has: the title of one and the authors of another are no work.
-        let told = try Fields.parse(kept.record.fields).map(\.name).filter(WorkIdentity.tells)
+        let names = WorkIdentity(mine).mayBeFilled(from: WorkIdentity(theirs)) ? mine : mine + theirs
+        let told = Set(names.map(\.name).filter { WorkIdentity.isOfWork($0) })
         var union = try MergePolicy(now: time).union(
-            other.record.without(Set(told)), into: kept.record, derive: Publication.derive)
+            other.record.without(told.union([RawText.plain, RawText.base64])), into: kept.record,
+            derive: Publication.derive)
         union.noteTakenIn(other.record, at: time)
-        try keep(kept, as: union, over: other, time)
+        let lost = try lost(theirs, in: Fields.parse(union.fields))
+        try keep(kept, as: union, over: other, time, lost: lost)
+    }
+
+    /// What a merged publication said and the one that stays does not.
+    private func lost(_ theirs: [Field], in merged: [Field]) throws -> [FieldChange] {
+        let values = Fields.values(merged)
+        return try theirs.filter { field in
+            guard !RawText.holds(field.name) else { return false }
+            guard let value = values[ByteName(field.name)] else { return true }
+            // Of lists both are there.
+            return try !MergePolicy.setFields.contains(field.name) && !Fields.same(value, field.value)
+        }
+        .map { FieldChange(name: $0.name, before: $0.value, after: nil) }
     }
 
     private func drop(_ other: Store.StoredRecord, for kept: Store.StoredRecord) throws {
@@ -190,7 +206,8 @@ extension ConflictResolver {
 
     /// The survivor is written first: a device that hears of half of this has both.
     private func keep(
-        _ kept: Store.StoredRecord, as new: Record, over other: Store.StoredRecord, _ time: Timestamp
+        _ kept: Store.StoredRecord, as new: Record, over other: Store.StoredRecord, _ time: Timestamp,
+        lost: [FieldChange] = []
     ) throws {
         try plan(new, from: kept.record)
         if !sameBytes(new.fields, kept.record.fields) { try buryText(of: kept.record) }
@@ -203,7 +220,7 @@ extension ConflictResolver {
         result.plan.append(
             PlanItem(
                 action: .remove, subject: other.record.id.description, label: RecordLabel.text(of: other.record),
-                changes: [], reason: "\(kept.record.id) stays"))
+                changes: lost, reason: "\(kept.record.id) stays"))
         try store.passOnConflicts(of: other.record.localID, to: kept.record.localID)
     }
 

@@ -126,6 +126,10 @@ extension Invocation {
         }
         if dryRun || output.isVerbose { show(result.plan, of: result.plan.count) }
         say(result.findings)
+        for item in result.plan where item.action == .remove && !item.changes.isEmpty {
+            let names = item.changes.map { printable($0.name) }.joined(separator: ", ")
+            output.note("Not taken from \(printable(item.subject)): \(names).")
+        }
         let what = HumanText.count(result.settled, "conflict")
         output.note(dryRun ? "Dry run: \(what) resolved, nothing written." : "Resolved \(what).")
         if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }

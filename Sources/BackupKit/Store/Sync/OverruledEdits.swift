@@ -114,7 +114,8 @@ extension Synchronizer {
         func isAsBefore(_ field: Field) throws -> Bool {
             try before[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
         }
-        let told = Set(try theirs.filter { try WorkIdentity.tells($0.name) && !isAsBefore($0) }.map(\.name))
+        let said = WorkIdentity(theirs).mayBeFilled(from: WorkIdentity(mine)) ? theirs : theirs + mine
+        let told = Set(try said.filter { try WorkIdentity.isOfWork($0.name) && !isAsBefore($0) }.map(\.name))
         let isWhole = try mine.allSatisfy { try !told.contains($0.name) || isAsBefore($0) }
         // Under the survivor's key, which the text must say as well.
         let key = theirs.filter { $0.name == WorkIdentity.keyField }
