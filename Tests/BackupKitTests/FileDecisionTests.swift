@@ -4,7 +4,7 @@ import Testing
 @testable import BackupKit
 
 /// Devices that have two versions of one file, and people who decide which of them stay.
-private final class Archive {
+final class Archive {
     static let first = "Attachments/x.pdf"
 
     let office: Office

@@ -51,7 +51,7 @@ extension Store {
                 stored = try record(item.conflict) ?? stored
             }
             let now = try Conflict.fileDecision(in: stored.record.fields)
-            if let now {
+            if let now, try counts(now, at: item.paths) {
                 try relink(by: now, at: item.paths)
             } else if let before = item.decision, try item.paths.allSatisfy(hasAsset) {
                 try relink(by: before.undecided, at: item.paths, isTaken: before.choice == .keepIncoming)

@@ -13,7 +13,8 @@ public struct Conflict: Sendable, Equatable {
     public let existing: String
     public let incoming: String
     public let detectedAt: Timestamp
-    /// Whether somebody has decided, and both may still be there: to keep both, or which of two files stays.
+    /// Whether somebody has decided, and both may still be there: to keep both, or which of two files stays. Of two files
+    /// it counts as long as they are those (`Store.isSettled`).
     public let isDecided: Bool
     /// What somebody decided about two files, be it carried out on this device or not.
     let fileDecision: FileDecision?

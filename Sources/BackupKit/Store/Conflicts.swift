@@ -3,13 +3,20 @@ extension Store {
     public func conflicts() throws -> [Conflict] {
         let all = try knownConflicts()
         // One of this device alone, and one that has come since, can speak of the same two works.
-        var seen = Set(all.filter(\.isDecided).map(Pair.init))
+        var seen = Set(try all.filter(isSettled).map(Pair.init))
         return try all.filter { try !seen.contains(Pair($0)) && pointless($0) == nil && seen.insert(Pair($0)).inserted }
     }
 
     /// Whether somebody has decided about its works, in this record or in another one about them.
     func isDecided(_ conflict: Conflict) throws -> Bool {
-        try conflict.isDecided || knownConflicts().contains { $0.isDecided && Pair($0) == Pair(conflict) }
+        try isSettled(conflict)
+            || knownConflicts().contains { try Pair($0) == Pair(conflict) && isSettled($0) }
+    }
+
+    /// Whether what this record says is decided is about its works as they are now.
+    private func isSettled(_ conflict: Conflict) throws -> Bool {
+        guard conflict.isDecided, let decision = conflict.fileDecision else { return conflict.isDecided }
+        return try counts(decision, at: [conflict.existing, conflict.incoming])
     }
 
     /// The conflict of this number, also one that is decided or pointless.
@@ -152,7 +159,9 @@ extension Store {
     private func reopen(_ existing: String, _ incoming: String) throws {
         for id in Conflict.ids(kind: Conflict.attachment, existing, incoming, zone: RecordType.libraryZone) {
             guard let stored = try record(id), stored.record.type == RecordType.conflict, !stored.record.isDeleted,
-                let decision = try Conflict.fileDecision(in: stored.record.fields), decision.choice != .keepBoth
+                let decision = try Conflict.fileDecision(in: stored.record.fields), decision.choice != .keepBoth,
+                // What a backup brings with the file has been decided about that file.
+                stored.change < currentBatch?.firstChange ?? .max, try counts(decision, at: [existing, incoming])
             else { continue }
             try put(Conflict.reopened(stored.record, at: timeAfter(stored.record)), replacing: stored)
         }

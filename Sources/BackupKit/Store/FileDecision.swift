@@ -32,6 +32,10 @@ struct FileDecision: Equatable {
         choice == other.choice && existing.digest == other.existing.digest && incoming.digest == other.incoming.digest
     }
 
+    /// Whether the file under the incoming one's path is one that the decision was about: the name that it frees may come to
+    /// another file.
+    func isAbout(_ file: SHA256Digest) -> Bool { file == existing.digest || file == incoming.digest }
+
     /// The files that the decision leaves under the paths of the existing and of the incoming one.
     func files(at paths: [String]) -> [(path: String, file: Asset?)] {
         guard paths.count == 2 else { return [] }
@@ -107,12 +111,20 @@ extension FileDecision.Version {
 }
 
 extension Store {
+    /// Whether a decision is about the files that are under these paths now.
+    func counts(_ decision: FileDecision, at paths: [String]) throws -> Bool {
+        guard paths.count == 2, let incoming = try ifSound({ try asset(paths[1]) }) ?? nil else { return true }
+        return decision.isAbout(incoming.digest)
+    }
+
     /// Links follow a decision about their files. Nobody has written the records: no time changes, so no decision about a
     /// file brings back what was deleted, or gives others what is kept here. Returns what has changed. Must run inside
     /// `batch`.
     @discardableResult func relink(
         by decision: FileDecision, at paths: [String], isTaken: Bool = false
     ) throws -> [(before: Record, after: Record)] {
+        // Who links another file of that name means that one.
+        guard try counts(decision, at: paths) else { return [] }
         var changed: [(stored: StoredRecord, record: Record)] = []
         try forEachLinking { stored in
             guard let fields = try decision.relinking(stored.record, at: paths, isTaken: isTaken) else { return }

@@ -190,6 +190,7 @@ extension Synchronizer {
     /// these are strangers and records that link them have not come yet. Must run inside `batch`.
     func giveWay(_ files: [Asset], strangers: Set<ByteName> = [], in folder: String) throws {
         var moved: [ByteName: String] = [:]
+        let waiting = try files.isEmpty ? [] : store.conflicts().filter(\.isAboutAssets)
         for (number, mine) in files.enumerated() {
             let copy = try setAside(mine, as: "ours-\(number)", in: folder)
             let changed = try store.removeAsset(mine)
@@ -201,6 +202,12 @@ extension Synchronizer {
             try strangers.contains(ByteName(path)) ? .ours : meaning(of: path, in: stored)
         }
         try store.moveMemory(moved)
+        // What waits about a file of ours goes with it: of the hub's file somebody may have decided.
+        for conflict in waiting {
+            guard let path = moved[ByteName(conflict.incoming)], try store.hasAsset(conflict.existing) else { continue }
+            try store.noteConflict(
+                kind: Conflict.attachment, subject: conflict.subject, existing: conflict.existing, incoming: path)
+        }
         for mine in files where moved[ByteName(mine.path)] == nil { try store.forgetAsset(mine.path) }
     }
 

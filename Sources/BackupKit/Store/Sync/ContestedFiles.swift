@@ -61,8 +61,6 @@ extension Synchronizer {
         _ decision: FileDecision, of conflict: Conflict, at paths: [String], _ fetched: [SHA256Digest: String]
     ) throws {
         let versions = Set([decision.existing.digest, decision.incoming.digest])
-        let known = try [store.asset(paths[0])?.digest, store.hubAsset(paths[0])?.digest]
-        try store.relink(by: decision, at: paths, isTaken: known.contains(decision.incoming.digest))
         let files = decision.files(at: paths)
         let atHand = try Set(
             files.compactMap(\.file?.digest).filter { digest in
@@ -73,6 +71,10 @@ extension Synchronizer {
             try [store.asset(path)?.digest, store.hubAsset(path)?.digest].allSatisfy {
                 $0.map(versions.contains) ?? true
             }
+        }
+        let known = try [store.asset(paths[0])?.digest, store.hubAsset(paths[0])?.digest]
+        if open.contains(where: { sameBytes($0.path, paths[1]) }) {
+            try store.relink(by: decision, at: paths, isTaken: known.contains(decision.incoming.digest))
         }
         let feasible = open.filter { $0.file.map { atHand.contains($0.digest) } ?? true }
         // The bytes of what goes are at hand for what comes.
