@@ -26,24 +26,28 @@ public enum StoreMending {
         result.steps += named
         if !options.dryRun { result.left += try store.filesInTheWay() }
         guard options.accept else { return result }
-        let lost = try store.giveUpLostFiles(dryRun: options.dryRun)
+        let accepted = try store.acceptFiles(dryRun: options.dryRun)
         let mended = Set(result.steps.map { ByteName($0.subject) })
-        let given = lost.filter { !mended.contains(ByteName($0.subject)) }
+        let given = accepted.filter { !mended.contains(ByteName($0.subject)) }
         result.steps += given
-        result.left.removeAll { left in left.code == .entryMissing && given.contains { $0.subject == left.subject } }
+        let harm: Set<Finding.Code> = [.entryMissing, .digestMismatch, .sizeMismatch]
+        let subjectsGiven = Set(given.map { ByteName($0.subject) })
+        result.left.removeAll { harm.contains($0.code) && subjectsGiven.contains(ByteName($0.subject)) }
         return result
     }
 
     /// For files whose names cannot lie side by side.
     private static func giveNames(_ store: Store, dryRun: Bool) throws -> [StoreRepairResult.Step] {
         guard try !store.namesApart().moving.isEmpty else { return [] }
-        return try store.batch(kind: "repair", source: store.path, dryRun: dryRun) {
+        let steps = try store.batch(kind: Store.mendBatch, source: store.path, dryRun: dryRun) {
             let steps = try store.moveApart(store.namesApart().moving).map {
                 StoreRepairResult.Step(
                     action: .name, subject: $0.asset.path, message: "is called \($0.path) from now on")
             }
             return (steps, summary: JSON.object([JSON.Member("files", JSON(steps.count))]).compact)
         }.result
+        if !dryRun { try store.forgetBatches(of: Store.mendBatch) }
+        return steps
     }
 
     private static func mendRows(_ store: Store, _ options: Options) throws -> StoreRepairResult {
@@ -59,7 +63,8 @@ public enum StoreMending {
             try store.forEachAsset(damaged: { _ in isFileUnknown = true }) { _ in }
             if isFileUnknown { try knowFiles(of: from, options, in: scratch) }
             let suspects = Set(found.filter { $0.code == .recordChanged }.map(\.subject))
-            return try mend(store, from: scratch, suspects: suspects, options)
+            let isDamaged = found.contains { $0.severity == .damage }
+            return try mend(store, from: scratch, suspects: suspects, damagedAt: isDamaged ? from : nil, options)
         }
     }
 
@@ -77,12 +82,13 @@ public enum StoreMending {
     }
 
     private static func mend(
-        _ store: Store, from source: Store?, suspects: Set<String> = [], _ options: Options
+        _ store: Store, from source: Store?, suspects: Set<String> = [], damagedAt: String? = nil, _ options: Options
     ) throws -> StoreRepairResult {
         var result = StoreRepairResult()
         func mend() throws {
             let (found, replaced) = try StoreRepair.run(
-                on: store, from: source, suspects: suspects, accepts: options.accept)
+                on: store, from: source.map { .init(store: $0, suspects: suspects, damagedAt: damagedAt) },
+                accepts: options.accept)
             result = found
             guard !replaced.isEmpty, !options.dryRun else { return }
             // Before the commit: what is replaced is nowhere else.

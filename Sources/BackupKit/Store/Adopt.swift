@@ -73,6 +73,15 @@ extension Store {
         return try FileStatus.ofName("\(treeFolder)/\(path)")?.isRegular == true
     }
 
+    /// The file as it lies there is the attachment from now on. Must run inside `batch`.
+    func keepAsItIs(_ asset: Asset, _ status: FileStatus, _ digest: SHA256Digest) throws {
+        try removeAsset(asset, for: digest)
+        try insert(
+            Asset(
+                path: asset.path, size: status.size, digest: digest, isLocalOnly: asset.isKeptHere,
+                modifiedNanoseconds: status.modifiedNanoseconds), from: nil)
+    }
+
     private func adopt(_ asset: Asset, isNamed: Bool, _ result: inout Adoption) throws {
         try Interrupt.check()
         let path = "\(assetFolder)/\(asset.path)"
@@ -99,11 +108,7 @@ extension Store {
                         """))
         }
         if status.size > CloudLimits.assetBytes { result.findings.append(.oversize(asset.path)) }
-        try removeAsset(asset, for: digest)
-        try insert(
-            Asset(
-                path: asset.path, size: status.size, digest: digest, isLocalOnly: asset.isKeptHere,
-                modifiedNanoseconds: status.modifiedNanoseconds), from: nil)
+        try keepAsItIs(asset, status, digest)
         result.adopted.append(asset.path)
     }
 }

@@ -236,6 +236,13 @@ extension Store {
         if let stranger, !isFound { try setAside(stranger) }
     }
 
+    /// Gives a row the size and the digest of its file. Must run inside `write`.
+    func setFacts(of file: Asset) throws {
+        try database.statement("UPDATE asset SET size = ?, sha256 = ? WHERE path = ?")
+            .bind(1, file.size).bind(2, file.digest.hex).bind(3, file.path).run()
+        _ = nextChange()
+    }
+
     /// A row that an undo of the running batch takes away again. When this batch removed an asset of that path before, what
     /// it was stays remembered.
     func addRow(_ asset: Asset, kept: String? = nil) throws {

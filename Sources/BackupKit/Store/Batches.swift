@@ -37,6 +37,9 @@ extension Store {
     static let undoDepth = 20
     /// The kind of a batch that a sync puts files in place with, and forgets at once.
     static let syncBatch = "sync"
+    /// The same of a repair.
+    static let mendBatch = "mend"
+    static let batchesWithoutUndo: Set = [syncBatch, mendBatch]
     /// The number of a row in the undo history whose content was purged; no row of the store has it.
     static let purgedChange: Int64 = 0
 
@@ -83,7 +86,7 @@ extension Store {
         }
         hasNewBlobs = false
         if recorded != nil, !isPlaying { noteUnsettledFiles(collecting: kind == Self.syncBatch ? .settled : .all) }
-        if recorded != nil, kind != Self.syncBatch {
+        if recorded != nil, !Self.batchesWithoutUndo.contains(kind) {
             try forgetIdle()
         } else if notesIdle, recorded == nil, !dryRun {
             try noteIdle(kind: kind, source: source)

@@ -35,13 +35,14 @@ extension Store {
     /// Takes back the last undo. What was changed since by somebody else stays, and is listed.
     public func redoLast(dryRun: Bool = false) throws -> UndoResult {
         // What was redone is no newer work.
-        let newest = try batches().last { $0.undoneAt == nil && ![Self.syncBatch, Self.redoBatch].contains($0.kind) }
+        let others = Self.batchesWithoutUndo.union([Self.redoBatch])
+        let newest = try batches().last { $0.undoneAt == nil && !others.contains($0.kind) }
         guard let newest else {
             throw BackupError(
                 .failed, "there is nothing to redo", at: path, remedy: "'backup-tool undo --list' shows what was done")
         }
         let isWorkSince = try batches().contains {
-            $0.id > newest.id && ![Self.undoBatch, Self.redoBatch, Self.syncBatch].contains($0.kind)
+            $0.id > newest.id && $0.kind != Self.undoBatch && !others.contains($0.kind)
         }
         guard newest.kind == Self.undoBatch, !isWorkSince else {
             throw BackupError(
@@ -56,7 +57,9 @@ extension Store {
 
     /// The batch that an undo takes back.
     public func undoable() throws -> Batch? {
-        try batches().last { $0.undoneAt == nil && ![Self.syncBatch, Self.undoBatch].contains($0.kind) }
+        try batches().last {
+            $0.undoneAt == nil && $0.kind != Self.undoBatch && !Self.batchesWithoutUndo.contains($0.kind)
+        }
     }
 
     private func revert(_ batch: Batch, as kind: String, dryRun: Bool) throws -> UndoResult {

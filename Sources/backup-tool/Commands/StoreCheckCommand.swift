@@ -39,12 +39,13 @@ extension Command {
             Rebuilds indexes, frees queues, and repairs damaged rows from the backup of --from. Where a hash proves that \
             the backup has the same row, the row is again what it was. Else it gets the backup's version, which may be \
             older, and the damaged values are kept in a file beside the store. All that is one transaction. Then missing \
-            and damaged attachments are copied from the backup, if it has the same bytes. The exit code is 4 when damage \
-            is left, and 3 when something needs attention.
+            and damaged attachments are copied from the backup, if it has the same bytes, and so are files that a record \
+            links and the store has lost every trace of. 'undo' steps over a repair. The exit code is 4 when damage is \
+            left, and 3 when something needs attention.
 
             --accept is for what no backup has. A row that another program changed stays as it is. A row that cannot be \
             read is taken out of the store, and its values are kept in that file. A file that is lost is no longer \
-            missed; 'undo' takes that back.
+            missed, and a damaged one is taken as it is; 'undo' takes back both.
             """,
         options: [
             .store, .value("from", "SOURCE", "Take sound rows and files from this store or backup", .backup),

@@ -1,29 +1,52 @@
-/// Attachments whose files are gone: no file lies under their paths, and no undo needs their bytes.
+/// What `store repair --accept` does with attachments that are gone or damaged: it goes on without a file that is gone, and
+/// with a damaged one as it is. Records go on to name them, and an undo takes it back.
 extension Store {
-    private func lostFiles() throws -> [Asset] {
-        var lost: [Asset] = []
-        try forEachAsset { asset in
-            try Interrupt.check()
-            let places = [blobPath(asset.digest), "\(assetFolder)/\(asset.path)"]
-            if try places.allSatisfy({ try FileStatus.ofName($0) == nil }) { lost.append(asset) }
-        }
-        return lost
-    }
-
-    /// Goes on without them; their records go on to name them. An undo has them in the table again. Where the hub has a file,
-    /// the next sync fetches it.
-    func giveUpLostFiles(dryRun: Bool) throws -> [StoreRepairResult.Step] {
-        let lost = try lostFiles()
-        guard !lost.isEmpty else { return [] }
-        let message = "its file is lost, and was given up"
+    /// Where the hub has the right bytes, the next sync fetches them.
+    func acceptFiles(dryRun: Bool) throws -> [StoreRepairResult.Step] {
+        let (lost, damaged) = try harmedFiles()
+        guard !lost.isEmpty || !damaged.isEmpty else { return [] }
         return try batch(kind: "repair", source: lastComponent(of: assetFolder), dryRun: dryRun) {
+            var steps: [StoreRepairResult.Step] = []
             for asset in lost {
                 // Else the sync would take it for a delete.
                 if try hubAsset(asset.path)?.digest != nil { try wantAsset(asset.path) }
                 try removeAsset(asset)
+                steps.append(.init(action: .accept, subject: asset.path, message: "its file is lost, and was given up"))
             }
-            let steps = lost.map { StoreRepairResult.Step(action: .accept, subject: $0.path, message: message) }
-            return (steps, summary: JSON.object([JSON.Member("lost", JSON(lost.count))]).compact)
+            for asset in damaged { steps.append(try accept(damaged: asset)) }
+            let counts = [JSON.Member("lost", JSON(lost.count)), JSON.Member("damaged", JSON(damaged.count))]
+            return (steps, summary: JSON.object(counts).compact)
         }.result
+    }
+
+    private func accept(damaged asset: Asset) throws -> StoreRepairResult.Step {
+        func step(_ message: String) -> StoreRepairResult.Step {
+            .init(action: .accept, subject: asset.path, message: message)
+        }
+        if try hubAsset(asset.path)?.digest == asset.digest {
+            try wantAsset(asset.path)
+            try removeAsset(asset)
+            return step("its file is damaged, and was given up: the next sync fetches it from the hub")
+        }
+        let place = "\(assetFolder)/\(asset.path)"
+        if let status = try FileStatus.ofName(place) {
+            try keepAsItIs(asset, status, Self.digest(ofFile: place))
+        }
+        return step("its file is damaged, and was taken as it is")
+    }
+
+    /// Those without a file under their path, of whose bytes nothing else is kept, and those whose file has other bytes and
+    /// its old time.
+    private func harmedFiles() throws -> (lost: [Asset], damaged: [Asset]) {
+        var (lost, damaged): ([Asset], [Asset]) = ([], [])
+        try forEachAsset { asset in
+            try Interrupt.check()
+            let places = [blobPath(asset.digest), "\(assetFolder)/\(asset.path)"]
+            if try places.allSatisfy({ try FileStatus.ofName($0) == nil }) { return lost.append(asset) }
+            let finding = try pending(asset.path) == nil ? StoreCheck.judge(asset, in: self, .digests) : nil
+            guard finding?.severity == .damage, [.digestMismatch, .sizeMismatch].contains(finding?.code) else { return }
+            damaged.append(asset)
+        }
+        return (lost, damaged)
     }
 }

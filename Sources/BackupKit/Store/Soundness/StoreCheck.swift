@@ -306,7 +306,7 @@ public struct StoreCheck {
         }
     }
 
-    private static let repairFile = "'backup-tool store repair --from BACKUP' brings it back"
+    static let repairFile = "'backup-tool store repair --from BACKUP' brings it back"
 
     /// Looks at what a reader of this state would open: a writer may be at work.
     private static func look(at asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
@@ -328,7 +328,10 @@ public struct StoreCheck {
         let isEdited = !Store.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
         let severity: Finding.Severity = isEdited ? .warning : .damage
         let old = "'backup-tool restore BACKUP --match NAME' brings back what it was"
-        let choice = isEdited ? "'backup-tool store adopt' keeps it as it is now; \(old)" : repairFile
+        let choice =
+            isEdited
+            ? "'backup-tool store adopt' keeps it as it is now; \(old)"
+            : "\(repairFile); where no backup has it, 'backup-tool store repair --accept' takes it as it is"
         let isSame = try files == .digests && opened.file.digest() == asset.digest
         guard status.size == asset.size else {
             if isSame {

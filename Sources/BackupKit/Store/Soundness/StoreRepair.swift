@@ -29,11 +29,20 @@ public struct StoreRepairResult: Sendable {
 
 /// Mends what `StoreCheck` finds, from a backup where one is given. All of it in one transaction.
 struct StoreRepair {
+    /// The backup that a repair takes sound rows from.
+    struct Source {
+        /// The backup, as a store.
+        let store: Store
+        /// What the backup says was changed when it was made: it proves nothing.
+        var suspects: Set<String> = []
+        /// Where the backup lies, when something of itself is damaged.
+        var damagedAt: String?
+    }
+
     let store: Store
-    /// The backup, as a store.
-    let source: Store?
-    /// What the backup says was changed when it was made: it proves nothing.
-    private let suspects: Set<String>
+    private let backup: Source?
+    var source: Store? { backup?.store }
+    private var suspects: Set<String> { backup?.suspects ?? [] }
     let accepts: Bool
     private var result = StoreRepairResult()
     var replaced: [String] = []
@@ -41,15 +50,15 @@ struct StoreRepair {
 
     /// Must run inside `store.write`. Returns what was done, and the lines of the rows that other values took the place of.
     static func run(
-        on store: Store, from source: Store?, suspects: Set<String>, accepts: Bool
+        on store: Store, from backup: Source?, accepts: Bool
     ) throws -> (result: StoreRepairResult, replaced: [String]) {
-        var repair = StoreRepair(store, source, suspects, accepts)
+        var repair = StoreRepair(store, backup, accepts)
         try repair.mend()
         return (repair.result, repair.replaced)
     }
 
-    private init(_ store: Store, _ source: Store?, _ suspects: Set<String>, _ accepts: Bool) {
-        (self.store, self.source, self.suspects, self.accepts) = (store, source, suspects, accepts)
+    private init(_ store: Store, _ backup: Source?, _ accepts: Bool) {
+        (self.store, self.backup, self.accepts) = (store, backup, accepts)
     }
 
     private mutating func mend() throws {
@@ -81,20 +90,22 @@ struct StoreRepair {
         try mendVersions()
         // What counts the changes of this transaction is written at its end, and is looked at before.
         try store.saveCounter()
-        result.left = try StoreCheck.inTransaction(store, files: .sizes).findings.map(afterBackup)
+        result.left = try StoreCheck.inTransaction(store, files: .digests).findings.map(afterBackup)
     }
 
     /// What a backup was asked for and does not have, no second repair from it mends.
     private func afterBackup(_ finding: Finding) -> Finding {
         let ofBackups = [StoreCheck.repairFrom, StoreCheck.repairOrGiveUp]
-        guard source != nil, [.recordDamaged, .recordChanged].contains(finding.code), let remedy = finding.remedy,
+        guard let backup, [.recordDamaged, .recordChanged].contains(finding.code), let remedy = finding.remedy,
             ofBackups.contains(remedy)
         else { return finding }
         let giveUp = finding.code == .recordChanged ? "keeps it as it is" : "goes on without it"
-        let message = "\(finding.message); this backup has no sound version of it"
+        let first = backup.damagedAt.map { "\(TypedCommand.quoted("verify", [$0])) says what is wrong with it; " } ?? ""
+        let which = first.isEmpty ? "this backup has" : "this backup is damaged itself, and has"
+        let message = "\(finding.message); \(which) no sound version of it"
         return Finding(
             finding.code, finding.severity, finding.subject, message,
-            remedy: "name another backup with --from, or 'backup-tool store repair --accept' \(giveUp)")
+            remedy: "\(first)name another backup with --from, or 'backup-tool store repair --accept' \(giveUp)")
     }
 
     mutating func note(_ action: StoreRepairResult.Step.Action, _ subject: String, _ message: String) {

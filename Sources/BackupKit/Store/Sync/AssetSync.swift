@@ -167,7 +167,7 @@ extension Synchronizer {
             return ((), summary: "{}")
         }
         result.findings += store.fileFindings
-        try store.forgetSyncBatches()
+        try store.forgetBatches(of: Store.syncBatch)
     }
 
     private func settle(

@@ -175,10 +175,10 @@ extension Store {
         }
     }
 
-    /// Forgets the batches that put a sync's files in place: a sync is not undone.
-    func forgetSyncBatches() throws {
+    /// Forgets the batches that put the files of a sync or a repair in place: neither is undone.
+    func forgetBatches(of kind: String) throws {
         var kept: Set<SHA256Digest> = []
-        for batch in try batches() where batch.kind == Self.syncBatch {
+        for batch in try batches() where batch.kind == kind {
             let query = try database.prepare("SELECT kept FROM batch_asset WHERE batch = ?").bind(1, batch.id)
             while try query.step() { if let blob = SHA256Digest(hex: query.text(0)) { kept.insert(blob) } }
             try database.write { try forgetBatch(batch.id) }

@@ -118,7 +118,7 @@ public final class Synchronizer {
         var listed: Set<RecordID> = []
         do {
             (identity, result.findings) = try ask { try hub.identity() }
-            try store.forgetSyncBatches()
+            try store.forgetBatches(of: Store.syncBatch)
             listed = Set(try store.conflicts().map(\.recordID))
             try meet()
             try holdUnreachable()
