@@ -37,6 +37,13 @@ private func advice(_ words: String...) throws -> Advice { Advice(try Parser.par
     ("restore e --match x", "restore BACKUP --to DIR", "restore e --to DIR"),
     ("restore e --to out --force", "restore BACKUP --allow-damage", "restore e --allow-damage --to out --force"),
     ("sync --user ann --allow-network", "sync", "sync --user ann --allow-network"),
+    (
+        "import e --create --store s.db --only notes", "restore e --allow-damage",
+        "restore e --allow-damage --create --only notes --store s.db"
+    ),
+    ("import e --create --only notes", "restore e --only settings", "restore e --only settings --create"),
+    ("restore e --create --match x", "import e", "import e --create"),
+    ("import e --only notes", "list e", "list e"),
     ("vault check --password-command c", "vault check --password-file f", "vault check --password-file f"),
 ])
 func aRepetitionInAMessage_keepsWhatWasChosen(line: String, advised: String, typed: String) throws {

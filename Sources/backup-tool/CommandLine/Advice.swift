@@ -131,8 +131,12 @@ struct Advice: Sendable {
             words.contains { $0 == "--\(option)" || $0.hasPrefix("--\(option)=") }
         }
         let given = [Self.choosing, Self.policies].filter { $0.contains(where: names) }.joined()
+        // Another command that knows it makes the store as well; a restore in place of an import takes no more than that.
+        let isInPlace = self.path == ["import"] && path == ["restore"]
         let again = repetition.filter {
-            path == self.path && !names($0.name) && !given.contains($0.name)
+            let isOfBoth = $0.name == "create" || isInPlace && [Option.only.name, "schema"].contains($0.name)
+            return (path == self.path || isOfBoth && known.contains($0.name)) && !names($0.name)
+                && !given.contains($0.name)
                 && (isOfStore || Self.beside.contains($0.name))
         }
         let missing = options.filter { option in
