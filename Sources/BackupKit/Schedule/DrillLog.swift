@@ -69,6 +69,8 @@ public struct DrillEntry: Sendable, Equatable {
 /// digest can know.
 public struct DrillLog: Sendable {
     public let path: String
+    /// Whether nothing can be read or written where it should be: then nothing is known of any drill.
+    var isMissing = false
 
     public init(_ path: String) { self.path = path }
 
@@ -109,7 +111,7 @@ public struct DrillLog: Sendable {
 
     /// No file is an empty history.
     public func history() throws -> History {
-        guard try FileStatus.ofTarget(path) != nil else { return History() }
+        guard try !isMissing && FileStatus.ofTarget(path) != nil else { return History() }
         let bytes = try readAll(try FileHandle.openForReading(path))
         return bytes.withUnsafeBytes { DrillLog.read($0, name: path) }
     }

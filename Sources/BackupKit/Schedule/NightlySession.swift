@@ -92,7 +92,12 @@ public struct NightlySession: Sendable {
         do { state = try self.state() } catch let error as BackupError where error.code != .refused {
             state.doubt = error.message
         }
-        if let doubt = state.doubt {
+        var (settings, drillLog) = (settings, drillLog)
+        let noState = Self.problemOfState(in: stateFolder) { try Directory.createAll(stateFolder) }
+        if let noState {
+            // Nothing is removed. A drill that is not written down proves nothing to the next run.
+            (state.doubt, settings.drillEvery, drillLog.isMissing) = (noState.message, nil, true)
+        } else if let doubt = state.doubt {
             warnings.append(
                 Finding(
                     .unreadable, .warning, statePath, doubt,
@@ -120,6 +125,7 @@ public struct NightlySession: Sendable {
             var random = SystemRandomNumberGenerator()
             var (report, after) = try night.run(random: &random)
             report.findings += warnings
+            if let noState { report.errors.insert(noState, at: 0) }
             report.errors += note(begun(report.worst, report.snapshot, report.headline), &after, report.worst == nil)
             unheard += tell(report.worst == nil ? .success : .failure, completed(report.log))
             return (report, unheard)
@@ -150,8 +156,35 @@ public struct NightlySession: Sendable {
                 started: run.started, seconds: run.seconds, exitCode: exitCode(.failed), snapshot: run.snapshot,
                 message: first.description)
         }
-        do { try state.write(statePath) } catch let error as BackupError { errors.append(error) } catch {}
+        do { try state.write(statePath) } catch let error as BackupError {
+            let isToldOf = Self.problemOfState(in: stateFolder) { try Directory.createAll(stateFolder) } != nil
+            if !isToldOf { errors.append(error) }
+        } catch {}
         return errors
+    }
+
+    /// Throws where the runs have no folder for their state and cannot make one.
+    public static func checkPlaceOfState(_ folder: String) throws {
+        let problem = problemOfState(in: folder) {
+            guard let missing = try Directory.missing(above: "\(folder)/run").last else {
+                return try Directory.createAll(folder)
+            }
+            // Only the attempt tells whether a folder can be made there.
+            try Directory.create(missing)
+            try Directory.removeTree(missing)
+        }
+        if let problem { throw BackupError(problem.code, problem.message, remedy: problem.remedy) }
+    }
+
+    /// Never with the code of what happened: to whoever reads exit codes, what is not there is the vault.
+    private static func problemOfState(in folder: String, _ body: () throws -> Void) -> BackupError? {
+        do { try body() } catch {
+            let reason = (error as? BackupError)?.message ?? "\(error)"
+            return BackupError(
+                .failed, "the runs cannot keep their state in this folder: \(reason)", at: folder,
+                remedy: "let 'state' name a folder that is there or can be made")
+        }
+        return nil
     }
 
     /// The metrics of this profile and of all others that share its file.

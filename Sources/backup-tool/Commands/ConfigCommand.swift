@@ -15,7 +15,8 @@ extension Command {
         discussion: """
             Reads the file that every command reads: --config, else config.toml below the usual folders. Shows each \
             setting with its value, paths as commands use them, and the line that it comes from; with --profile those of one \
-            profile. Every mistake is named with its line, and so are a password file and a place for metrics that are of no use.
+            profile. Every mistake is named with its line, and so are a password file, a place for metrics and a state folder \
+            that are of no use.
 
             The exit code is 4 when there are mistakes.
             """,

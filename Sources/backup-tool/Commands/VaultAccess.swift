@@ -53,6 +53,7 @@ extension Configuration {
                 settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
                 settings.mistake(in: "password-command") { _ = try settings.passwordSource },
                 settings.mistake(in: "metrics.file") { try settings.checkPlaceOfMetrics() },
+                settings.mistake(in: "state") { try settings.text("state").map(NightlySession.checkPlaceOfState) },
             ]
             mistakes += found.compactMap(\.self).filter { !mistakes.contains($0) }
         }
