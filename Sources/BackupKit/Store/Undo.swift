@@ -57,9 +57,8 @@ extension Store {
 
     /// The batch that an undo takes back.
     public func undoable() throws -> Batch? {
-        try batches().last {
-            $0.undoneAt == nil && $0.kind != Self.undoBatch && !Self.batchesWithoutUndo.contains($0.kind)
-        }
+        let others = Self.batchesWithoutUndo.union([Self.undoBatch])
+        return try batches().last { $0.undoneAt == nil && !others.contains($0.kind) }
     }
 
     private func revert(_ batch: Batch, as kind: String, dryRun: Bool) throws -> UndoResult {
