@@ -4,6 +4,8 @@ struct LayoutViews {
     let unsound: Set<String>
     let kinds: Set<Kind>
     let limits: ReadLimits
+    /// Whether what no checksum vouches for is better than nothing.
+    var takesDoubtful = true
 
     /// Publications that were read from `library.bib`, by their local ids.
     struct FromBibliography {
@@ -24,33 +26,29 @@ struct LayoutViews {
             try FileIntake(intake, limits).takeRecords(path: file, name: Layout.records, wanted: wanted)
             return FromBibliography()
         }
-        // A bare bibliography never had records; a backup that is whole but for them did.
-        if !prepared.layout.isImbib, !prepared.layout.expected.isEmpty || !unsound.isEmpty {
-            intake.note(
-                Finding(
-                    .malformed, .warning, Layout.records,
-                    "is missing or damaged: publications, notes and events were rebuilt from their own files",
-                    remedy: "records of other kinds, tombstones and sync times could not be restored"))
-        }
-        let (publications, works) = try takePublications(into: intake, wanted)
-        if kinds.contains(.notes), let file = sound(Layout.notes) {
-            try FileIntake(intake, limits).takeNotes(
-                path: file, name: Layout.notes, time: prepared.time, works: works, origin: origin, wanted: wanted)
-        }
-        guard kinds.contains(.events) else { return publications }
-        let days = prepared.staged.files.keys.filter {
-            prepared.layout.role(of: $0) == .events && !unsound.contains($0)
-        }
-        try FileIntake(intake, limits).takeEvents(
-            days.sorted().map { ("\(prepared.folder)/\($0)", $0) }, isBackup: true, wanted: wanted)
-        return publications
+        return try DamagedViews(self, intake).take(wanted)
+    }
+
+    /// The files of events.
+    var days: (sound: [(path: String, name: String)], unsound: [(path: String, name: String)]) {
+        let days = prepared.staged.files.keys.filter { prepared.layout.role(of: $0) == .events }.sorted()
+            .map { (path: "\(prepared.folder)/\($0)", name: $0) }
+        return (days.filter { !unsound.contains($0.name) }, days.filter { unsound.contains($0.name) })
+    }
+
+    /// `works`: the publications by their keys.
+    func takeNotes(
+        _ file: String, _ works: [String: [String]]?, into intake: Intake, wanted: (Record) -> Bool
+    ) throws {
+        try FileIntake(intake, limits).takeNotes(
+            path: file, name: Layout.notes, time: prepared.time, works: works, origin: origin, wanted: wanted)
     }
 
     /// Also the local ids of all publications, by their keys, where there are notes on them.
-    private func takePublications(
-        into intake: Intake, _ wanted: (Record) -> Bool
+    func takePublications(
+        from file: String?, into intake: Intake, _ wanted: (Record) -> Bool
     ) throws -> (FromBibliography, works: [String: [String]]?) {
-        guard kinds.contains(.publications), let file = sound(Layout.bibliography) else {
+        guard kinds.contains(.publications), let file else {
             return (FromBibliography(), nil)
         }
         var taken = FromBibliography()
@@ -66,7 +64,7 @@ struct LayoutViews {
         }
         defer { intake.heard = heard }
         let bibliography = try BibliographyIntake(intake)
-        if kinds.contains(.notes), sound(Layout.notes) != nil { bibliography.worksByKey = [:] }
+        if kinds.contains(.notes), prepared.file(Layout.notes) != nil { bibliography.worksByKey = [:] }
         try withoutActuallyEscaping(wanted) { wanted in
             try bibliography.take(
                 path: file, name: Layout.bibliography, time: prepared.time, origin: origin, wanted: wanted)

@@ -13,6 +13,8 @@ public struct RestoreOptions {
     /// List what is done record by record; a dry run does so anyway.
     public var keepsPlan = false
     public var allowDamage = false
+    /// Of a damaged backup, also what no checksum vouches for, where there is nothing else.
+    var takesDoubtful = true
     /// Where the defaults come from that older data lacks.
     public var schema: DataSchema?
     public var limits = ReadLimits()
@@ -140,7 +142,9 @@ public enum Restorer {
         let unsound = Set(prepared.findings.filter(\.isOfBytes).map(\.subject))
         var wanted = WantedFiles(options)
         let replaced = prepared.replacedKinds(options, intake)
-        let views = LayoutViews(prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits)
+        let views = LayoutViews(
+            prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits,
+            takesDoubtful: options.takesDoubtful)
         intake.remaining = try RemainingLinks(beside: intake, kinds: options.kinds, isAskedFor: wanted.namesFile) {
             var wanted = WantedFiles(options)
             _ = try takeRecords(views, &wanted, $0, options)

@@ -58,6 +58,7 @@ public enum StoreMending {
             restore.kinds = Set(Kind.allCases).subtracting([.attachments])
             restore.limits = options.limits
             restore.allowDamage = true
+            restore.takesDoubtful = false
             let found = try Restorer.restore(from, into: scratch, restore).findings
             var isFileUnknown = false
             try store.forEachAsset(damaged: { _ in isFileUnknown = true }) { _ in }

@@ -1,0 +1,90 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// What a damaged backup has in two files comes back from what is left of both.
+@Suite struct CommandsTwiceDamagedTests {
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        let entries = (1...9).map { "@misc{k\($0), title={Title \($0)}, author={Author, Ann}, year={200\($0)}}\n" }
+        try bench.write("a.bib", entries.joined())
+        try bench.write("notes.json", #"[{"citeKey":"k1","note":"One"},{"citeKey":"k2","note":"Two"}]"#)
+        let day = "2026-02-14T1"
+        try bench.write(
+            "day.jsonl",
+            (0..<4).map { #"{"id":"E\#($0)","time":"\#(day)\#($0):00:00+01:00","type":"eten"}"# + "\n" }.joined())
+        try bench.tool(exit: 0, "import", "--create", "a.bib", "notes.json", "day.jsonl")
+        try bench.tool(exit: 0, "export", "-q", "-o", "good")
+        try bench.shell("cp -r good bad")
+        return bench
+    }
+
+    private func count(_ bench: Workbench, _ type: String) throws -> String {
+        try bench.shell("sqlite3 new.db \"SELECT count(*) FROM record WHERE type = '\(type)' AND deleted_at IS NULL\"")
+    }
+
+    private func restore(_ bench: Workbench) throws -> String {
+        let words = ["restore", "bad", "--create", "--store", "new.db", "--allow-damage"]
+        let told = try bench.tool(words)
+        #expect(told.status == 3, "\(told)")
+        try bench.tool(exit: 0, "store", "check", "--store", "new.db")
+        return told.stderr
+    }
+
+    /// The line of a publication is gone from one file, and letters are others in the other.
+    @Test func everyPublicationComesBack_andTheDoubtfulOnesAreNamed() throws {
+        let bench = try bench()
+        try bench.shell("sed -i '/\"citeKey\":\"k3\"/d' bad/records.jsonl; sed -i 's/Title 5/Titel 5/' bad/library.bib")
+        let told = try restore(bench)
+        #expect(try count(bench, "Publication") == "9\n", "\(told)")
+        #expect(told.contains("library.bib: is missing or damaged: 9 of 9 publications were restored"), "\(told)")
+        #expect(told.contains("k3: was restored from library.bib: records.jsonl lacks it"), "\(told)")
+        #expect(told.contains("k5: is not the same in records.jsonl and library.bib"), "\(told)")
+        #expect(!told.contains("k4: ") && told.contains("notes and events were rebuilt"), "\(told)")
+        let titles = try bench.shell("sqlite3 new.db \"SELECT fields FROM record WHERE type = 'Publication'\"")
+        #expect(titles.contains("Title 5") && titles.contains("Title 3") && !titles.contains("Titel"), "\(titles)")
+    }
+
+    @Test func withoutRecords_whatCanBeReadOfTheBibliographyComesBack() throws {
+        let bench = try bench()
+        try bench.shell("rm bad/records.jsonl; sed -i '/k3/d' bad/library.bib")
+        let told = try restore(bench)
+        #expect(try count(bench, "Publication") == "8\n", "\(told)")
+        #expect(
+            told.contains("8 of 9 publications were restored from what is left of it; 1 of them are missing"), "\(told)"
+        )
+    }
+
+    @Test func withoutAnyViews_theLinesOfTheRecordsComeBack() throws {
+        let bench = try bench()
+        try bench.shell("rm -r bad/library.bib bad/notes.json bad/events; sed -i '/\"E2\"/d' bad/records.jsonl")
+        let told = try restore(bench)
+        #expect(try count(bench, "Publication") == "9\n" && count(bench, "Note") == "2\n", "\(told)")
+        #expect(try count(bench, "PuppyEvent") == "3\n", "\(told)")
+        #expect(told.contains("3 of 4 events were restored"), "\(told)")
+    }
+
+    @Test func notesAndEventsOfTwoDamagedFiles_areThereOnce() throws {
+        let bench = try bench()
+        try bench.shell(
+            """
+            sed -i '/"E2"/d; /"note":"Two"/d' bad/records.jsonl
+            echo >> bad/notes.json; sed -i '/"E1"/d' bad/events/2026-02-14.jsonl
+            """)
+        let told = try restore(bench)
+        #expect(try count(bench, "Note") == "2\n" && count(bench, "PuppyEvent") == "4\n", "\(told)")
+        #expect(told.contains("2 of 2 notes") && told.contains("4 of 4 events"), "\(told)")
+    }
+
+    /// What no checksum vouches for takes no row's place; the backup is said to be damaged.
+    @Test func aRepairFromADamagedBackup_saysThatItIsDamaged() throws {
+        let bench = try bench()
+        try bench.shell("sed -i '/k3/d' bad/records.jsonl; sed -i 's/Title 5/Titel 5/' bad/library.bib")
+        try bench.shell("sqlite3 store.db \"UPDATE record SET fields = replace(fields, 'Title 5', 'Tilte 5')\"")
+        let told = try bench.tool(exit: 4, "store", "repair", "--from", "bad").stderr
+        #expect(told.contains("this backup is damaged itself") && told.contains("'backup-tool verify bad'"), "\(told)")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good")
+        try bench.tool(exit: 0, "store", "check")
+    }
+}
