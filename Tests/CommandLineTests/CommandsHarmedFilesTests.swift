@@ -88,6 +88,26 @@ import Testing
         #expect(try bench.digest() == digest)
     }
 
+    @Test(arguments: [", size = 7", ""])
+    func aWrongDigest_makesNoConflict(also: String) throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        let zeros = String(repeating: "0", count: 64)
+        try bench.shell("sqlite3 store.db \"UPDATE asset SET sha256 = '\(zeros)'\(also)\"")
+        let plan = try bench.json(exit: 0, "restore", "good.zip", "--match", "k1.txt", "--dry-run")
+        #expect(plan["conflicts"]?.integer ?? 0 == 0, "\(plan)")
+        let told = try bench.tool(exit: 0, "restore", "good.zip", "--match", "k1.txt")
+        #expect(!told.stderr.contains("conflict"), "\(told.stderr)")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.digest() == digest)
+        #expect(try !bench.files("store.db.assets").contains { $0.contains("conflict") })
+        // A file that an app has saved is another one.
+        try bench.shell("echo more >> \(Self.file); touch -d '2030-01-01' \(Self.file)")
+        try bench.tool(exit: 0, "store", "adopt")
+        #expect(try bench.tool(exit: 3, "restore", "good.zip").stderr.contains("differs from the file of that name"))
+        #expect(try bench.text(Self.file) == "text\nmore\n")
+    }
+
     @Test func aWrongDigest_isNotSetRight_byABackupOfTheDamage() throws {
         let bench = try bench()
         try bench.shell(Self.rot)

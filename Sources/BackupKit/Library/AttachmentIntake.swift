@@ -126,7 +126,8 @@ extension Intake {
         if let known = places[version] { return known }
         let place: String?
         if let known = try store.asset(asset.path) {
-            let isItsPlace = overwrite && !stays(known, beside: asset) || known.digest == asset.digest
+            let isItsPlace =
+                try overwrite && !stays(known, beside: asset) || !store.belongsToAnother(asset.path, asset.digest)
             place = isItsPlace ? asset.path : try nameBeside(asset)
         } else if try isMeantElsewhere || store.belongsToAnother(asset.path, asset.digest) {
             place = try nameBeside(asset)

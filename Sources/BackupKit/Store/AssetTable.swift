@@ -97,7 +97,18 @@ extension Store {
     public func planAsset(_ incoming: Asset) throws -> AssetOutcome {
         if try belongsToAnother(incoming.path, incoming.digest) { return try nameBesideAnother(incoming) }
         // A file that is gone or cut short is brought back, though its row is known.
-        return try asset(incoming.path).map { try isInPlace($0) } ?? false ? .unchanged : .added
+        return try asset(incoming.path).map { try $0.digest == incoming.digest && isInPlace($0) } ?? false
+            ? .unchanged : .added
+    }
+
+    /// Whether the file of a row has these bytes, and the time that the row says: then the row is wrong about its digest, and
+    /// there are no two files.
+    private func isWrong(_ known: Asset, aboutFileOf digest: SHA256Digest) throws -> Bool {
+        let path = "\(assetFolder)/\(known.path)"
+        guard try pending(known.path) == nil, let status = try FileStatus.ofName(path), status.isRegular,
+            Self.isSameTime(status.modifiedNanoseconds, known.modifiedNanoseconds)
+        else { return false }
+        return try Self.digest(ofFile: path) == digest
     }
 
     /// The name of a version of a file beside another one: the name that it has already, or else a free one.
@@ -120,7 +131,8 @@ extension Store {
 
     /// Whether a path means other bytes: those that the store has, or those that it waits for.
     func belongsToAnother(_ path: String, _ digest: SHA256Digest) throws -> Bool {
-        try asset(path).map { $0.digest != digest } ?? isAwaited(path, as: digest)
+        try asset(path).map { try $0.digest != digest && !isWrong($0, aboutFileOf: digest) }
+            ?? isAwaited(path, as: digest)
     }
 
     /// Whether the hub has another file under a path, and its bytes did not come yet: records here link that file.
@@ -199,7 +211,7 @@ extension Store {
         switch outcome {
         case .unchanged, .known: break
         case .added:
-            if let broken = try asset(incoming.path) { try removeAsset(broken) }
+            if let broken = try asset(incoming.path) { try removeAsset(broken, for: incoming.digest) }
             try insert(incoming, from: staged)
             // A sync brings the decision along.
             if currentBatch?.kind != Self.syncBatch { try reopenConflict(of: incoming.path) }
