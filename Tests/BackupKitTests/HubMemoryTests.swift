@@ -19,7 +19,7 @@ import Testing
 
     @Test func whateverStandsInWhatAStoreKnowsOfItsHub_nothingIsLostOrStaysBehindUnnamed() throws {
         var random = SeededGenerator(seed: testSeed())
-        for (table, column, value) in Self.lies where isTorture || random.below(3) == 0 {
+        for (table, column, value) in Self.lies where isTorture || table == "hub_link" || random.below(3) == 0 {
             for changesHere in [true, false] {
                 countRounds()
                 try play(changesHere: changesHere, "\(table).\(column) = \(value)") {
