@@ -41,10 +41,7 @@ extension EventText {
 
     /// Of a record that has the id of its line.
     static func meanings(withID record: Record) throws -> [String] {
-        let fields = try Fields.parse(record.fields)
-        // UUIDs that differ in case are one.
-        guard let id = id(in: fields), sameBytes(id.lowercased(), record.localID.lowercased()) else { return [] }
-        return try meanings(fields)
+        try fieldsWithID(record).map { try meanings($0) } ?? []
     }
 
     private static func meaning(_ value: JSON) -> JSON {

@@ -45,12 +45,16 @@ enum EventText {
         Fields.string("id", in: fields) ?? Fields.string("localId", in: fields)
     }
 
+    /// The fields of a record that has the id of its line; nil of all others. UUIDs that differ in case are one.
+    static func fieldsWithID(_ record: Record) throws -> [Field]? {
+        let fields = try Fields.parse(record.fields)
+        guard let id = id(in: fields), sameBytes(id.lowercased(), record.localID.lowercased()) else { return nil }
+        return fields
+    }
+
     /// What the line of a record may have said before the app gave it an id, and with it perhaps its times.
     static func withoutID(_ record: Record) throws -> [String] {
-        let fields = try Fields.parse(record.fields)
-        // UUIDs that differ in case are one.
-        guard let id = id(in: fields), sameBytes(id.lowercased(), record.localID.lowercased()) else { return [] }
-        return try withoutID(fields)
+        try fieldsWithID(record).map { try withoutID($0) } ?? []
     }
 
     static func withoutID(_ fields: [Field]) throws -> [String] {

@@ -64,7 +64,7 @@ public enum Fields {
         var text = text
         try text.withUTF8 { utf8 in
             let bytes = UnsafeRawBufferPointer(utf8)
-            // As a line of a backup they are one level deeper.
+            // The line of a backup stands around them, with some room.
             var scanner = JSONScanner(bytes, depth: JSONScanner.maximumDepth - 2)
             var keys: [Range<Int>] = []
             var plain = true

@@ -54,7 +54,7 @@ enum RecordFiles {
         let ending = path[mark.upperBound...].lastIndex(of: ".").map { path[$0...] } ?? ""
         let number = path[mark.upperBound...].dropLast(ending.count)
         // `data_missing_values.pdf` is what somebody called it.
-        if path[mark] == "_missing_", number.count != 8 || !number.allSatisfy(\.isHexDigit) { return nil }
+        if path[mark] == "_missing_", !isStandInNumber(number) { return nil }
         let before = "\(path[..<mark.lowerBound])\(ending)"
         return formerPath(before) ?? before
     }
@@ -62,9 +62,10 @@ enum RecordFiles {
     /// Whether a link stands for a file that was not there, and whose path another file had: `a_missing_0123abcd.pdf`.
     static func isStandIn(_ link: String) -> Bool {
         guard let mark = link.ranges(of: "_missing_").last else { return false }
-        let number = link[mark.upperBound...].prefix { $0 != "." && $0 != "\"" }
-        return number.count == 8 && number.allSatisfy(\.isHexDigit)
+        return isStandInNumber(link[mark.upperBound...].prefix { $0 != "." && $0 != "\"" })
     }
+
+    private static func isStandInNumber(_ text: Substring) -> Bool { text.count == 8 && text.allSatisfy(\.isHexDigit) }
 
     /// Whether a file may have got this path because another one had its own: `a_conflict_2026-03-01.pdf`, `a_2.pdf`.
     static func mayHaveGivenWay(_ path: String) -> Bool {

@@ -63,11 +63,10 @@ final class EventAdoption {
         record.identified(as: DeterministicID.make(RecordType.event, text, String(number)))
     }
 
-    private func counted<Value>(_ look: (inout EventsByTime) throws -> Value) throws -> Value {
-        var counted = try events ?? EventsByTime(store)
-        events = nil
-        defer { events = counted }
-        return try look(&counted)
+    private func counted() throws -> EventsByTime {
+        let counted = try events ?? EventsByTime(store)
+        events = counted
+        return counted
     }
 
     private func takeWithoutID(_ record: Record, _ number: Int) throws -> Outcome? {
@@ -88,11 +87,11 @@ final class EventAdoption {
     /// Whether an event stands for the line already: one without an id in its words, or one with an id that means the same
     /// and that no other line of the log needs.
     private func isServed(_ words: EventWords, _ number: Int) throws -> Bool {
-        let missing = number - (try counted { try $0.written(words.text, at: words.time) })
+        let missing = try number - counted().written(words.text, at: words.time)
         if missing <= 0 { return true }
         let (text, meaning) = (store.hasher.text(words.text), store.hasher.text(words.meaning))
         let others = (served[meaning] ?? [:]).reduce(0) { $1.key == text ? $0 : $0 + $1.value }
-        guard try missing + others <= counted({ try $0.given(words.meaning, at: words.time) }) else { return false }
+        guard try missing + others <= counted().given(words.meaning, at: words.time) else { return false }
         served[meaning, default: [:]][text] = missing
         return true
     }
@@ -137,9 +136,8 @@ final class EventAdoption {
 
     /// The same where the line without the id said so in other words.
     private func giveIDInOtherWords(_ record: Record) throws -> Outcome? {
-        var made = try self.made ?? EventsByTime(store)
-        self.made = nil
-        defer { self.made = made }
+        let made = try self.made ?? EventsByTime(store)
+        self.made = made
         let time = try EventWords(record).time
         for meaning in try EventText.meanings(withID: record) {
             guard let known = try made.takeMade(meaning, at: time, where: { $0.record.id.zone == record.id.zone })
@@ -198,7 +196,7 @@ final class EventAdoption {
             for lines in try linesOfBothForms(log).values {
                 guard let (record, words) = lines.first else { continue }
                 let own = try lines.ids.values.count { try isLive($0, meaning: words.meaning) }
-                let found = try counted { try $0.all(words.meaning, at: words.time) }
+                let found = try counted().all(words.meaning, at: words.time)
                 for _ in 0..<max(0, lines.count + own - found) { try addAfterAll(record, words) }
             }
         }

@@ -47,9 +47,8 @@ struct EventTwins {
         }
         guard let time = EventText.time(in: try Fields.parse(given.record.fields))?.instant else { return nil }
         // In other words.
-        var others = try events ?? EventsByTime(store)
-        events = nil
-        defer { events = others }
+        let others = try events ?? EventsByTime(store)
+        events = others
         for meaning in try EventText.meanings(withID: given.record) {
             if let found = try others.takeMade(meaning, at: time, where: mayBe) { return found }
         }

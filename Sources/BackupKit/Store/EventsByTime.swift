@@ -1,6 +1,6 @@
 /// The living events of a store by what they say. It is when they were that is read of all; more is asked of those only
 /// whose time comes up.
-struct EventsByTime {
+final class EventsByTime {
     /// The events of one time, by the hashes of what they say.
     private struct Group {
         /// How many have no id and say so in these words.
@@ -39,22 +39,22 @@ struct EventsByTime {
     }
 
     /// Events without an id that say so in these words.
-    mutating func written(_ text: String, at time: Timestamp) throws -> Int {
+    func written(_ text: String, at time: Timestamp) throws -> Int {
         try group(time).written[store.hasher.text(text)] ?? 0
     }
 
     /// Events with an id that mean this.
-    mutating func given(_ meaning: String, at time: Timestamp) throws -> Int {
+    func given(_ meaning: String, at time: Timestamp) throws -> Int {
         try group(time).given[store.hasher.text(meaning)] ?? 0
     }
 
     /// Events that mean this.
-    mutating func all(_ meaning: String, at time: Timestamp) throws -> Int {
+    func all(_ meaning: String, at time: Timestamp) throws -> Int {
         try group(time).all[store.hasher.text(meaning)] ?? 0
     }
 
     /// Another event without an id was written.
-    mutating func add(_ text: String, _ meaning: String, at time: Timestamp) throws {
+    func add(_ text: String, _ meaning: String, at time: Timestamp) throws {
         var group = try group(time)
         group.written[store.hasher.text(text), default: 0] += 1
         group.all[store.hasher.text(meaning), default: 0] += 1
@@ -62,7 +62,7 @@ struct EventsByTime {
     }
 
     /// The first event without an id that means this and passes.
-    mutating func made(
+    func made(
         _ meaning: String, at time: Timestamp, where passes: (Store.StoredRecord) throws -> Bool
     ) throws -> Store.StoredRecord? {
         for change in try group(time).rows[store.hasher.text(meaning)] ?? [] {
@@ -76,7 +76,7 @@ struct EventsByTime {
     }
 
     /// The same, but each is given once.
-    mutating func takeMade(
+    func takeMade(
         _ meaning: String, at time: Timestamp, where passes: (Store.StoredRecord) throws -> Bool
     ) throws -> Store.StoredRecord? {
         guard let stored = try made(meaning, at: time, where: passes) else { return nil }
@@ -84,15 +84,11 @@ struct EventsByTime {
         return stored
     }
 
-    private mutating func group(_ time: Timestamp) throws -> Group {
+    private func group(_ time: Timestamp) throws -> Group {
         if let known = groups[time] { return known }
         var group = Group()
-        var (low, high) = (0, events.count)
-        while low < high {
-            let middle = (low + high) / 2
-            if events[middle].time < time { low = middle + 1 } else { high = middle }
-        }
-        let changes = try events[low...].prefix { $0.time == time }.map(\.change) + newRows(at: time)
+        let first = firstIndex(below: events.count) { events[$0].time >= time }
+        let changes = try events[first...].prefix { $0.time == time }.map(\.change) + newRows(at: time)
         for change in changes {
             guard let stored = try store.ifSound({ try store.stored(change: change) }) ?? nil, !stored.record.isDeleted,
                 let fields = try store.ifReadable({ try Fields.parse(stored.record.fields) })
@@ -110,7 +106,7 @@ struct EventsByTime {
         return group
     }
 
-    private mutating func newRows(at time: Timestamp) throws -> [Int64] {
+    private func newRows(at time: Timestamp) throws -> [Int64] {
         if store.changeCounter > readThrough {
             var found: [(Timestamp, Int64)] = []
             try Self.forEachTime(in: store, after: readThrough) { found.append(($0, $1)) }

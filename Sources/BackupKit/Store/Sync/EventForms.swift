@@ -122,9 +122,8 @@ extension Synchronizer {
         _ giver: Store.StoredRecord, where isOther: (Store.StoredRecord) throws -> Bool
     ) throws -> Store.StoredRecord? {
         guard let time = EventText.time(in: try Fields.parse(giver.record.fields))?.instant else { return nil }
-        var events = try eventsByTime ?? EventsByTime(store)
-        eventsByTime = nil
-        defer { eventsByTime = events }
+        let events = try eventsByTime ?? EventsByTime(store)
+        eventsByTime = events
         for meaning in try EventText.meanings(withID: giver.record) {
             let found = try events.made(meaning, at: time) {
                 try sameBytes($0.record.localID, $0.record.id.name) && isOther($0) && store.mayShareFiles($0, giver)
