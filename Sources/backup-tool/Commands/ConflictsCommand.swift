@@ -56,7 +56,8 @@ extension Command {
         "resolve", "Decide conflicts", in: .mend,
         discussion: """
             rename-incoming and rename-existing give one publication another cite key: KEY of --key, or the old key with a \
-            letter. merge makes one publication of both: the newer value of each field, and the union of lists. \
+            letter. merge makes one publication of both. The one that stays says which work it is and where it appeared; \
+            of each other field the newer value counts, and lists are joined. \
             keep-existing and keep-incoming delete the other one on all devices; its files are linked from the one that \
             stays. keep-both changes neither and closes the conflict. For two versions of a file there are keep-both, \
             keep-existing and keep-incoming. --keep WORK is keep-existing or keep-incoming, whichever keeps WORK.
