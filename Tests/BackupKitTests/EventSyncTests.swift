@@ -154,6 +154,20 @@ private struct LogWorld {
             let result = try devices.sync(device)
             #expect(result.pulled == 0 && result.pushed == 0 && result.joined == 0)
         }
+        for store in devices.stores { try judgeUndo(in: store) }
+    }
+
+    /// What an import has added is removed by its undo, or named.
+    private func judgeUndo(in store: Store) throws {
+        while let batch = try store.undoable() {
+            let result = try store.undoLast(batch.id)
+            guard batch.kind == "import" else { continue }
+            let added = try JSON(parsing: batch.summary)["added"]?.integer ?? 0
+            #expect(
+                result.removed + result.keptNewer.count >= added,
+                "\(added) of \(batch.source) added, \(result.removed) removed, \(result.keptNewer)\n\(story.joined(separator: "\n"))"
+            )
+        }
     }
 }
 

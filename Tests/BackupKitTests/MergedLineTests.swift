@@ -50,4 +50,58 @@ import Testing
             try checkSound(devices["B"].path)
         }
     }
+
+    /// What a device's app says of one event: each edit changes one field, and moves the time of the whole line.
+    private struct App {
+        var values = ["note": "n0", "who": "w0", "place": "p0"]
+        var day = 1
+
+        var line: String {
+            let said = values.sorted { $0.key < $1.key }.map { ",\"\($0.key)\":\"\($0.value)\"" }.joined()
+            return "{\"id\":\"a\",\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\"\(said),"
+                + "\"modified_at\":\"2026-02-\(14 + day)T15:00:00+01:00\"}\n"
+        }
+    }
+
+    private enum Meeting: CaseIterable {
+        case firstSync, newHub, backup
+    }
+
+    /// Devices that have the first line of an event each by itself edit it, and then meet. Each field is what was written last.
+    @Test(arguments: testSeeds(isTorture ? 600 : 40))
+    func aLineMakesNoFieldNewerThatItDoesNotChange(seed: UInt64) throws {
+        countRounds()
+        var random = SeededGenerator(seed: seed)
+        let meeting = Meeting.allCases[random.below(Meeting.allCases.count)]
+        try withDevices("A", "B") { devices in
+            var apps = [App(), App()]
+            var last = App().values
+            for (name, app) in zip(devices.names, apps) {
+                _ = try take(app.line, on: name, devices)
+                if meeting == .newHub { try devices.syncAll(rounds: 1) }
+            }
+            for edit in 1...2 + random.below(4) {
+                let number = random.below(2)
+                let field = ["note", "who", "place"][random.below(3)]
+                apps[number].values[field] = "\(field)\(edit)"
+                apps[number].day = edit + 1
+                last[field] = "\(field)\(edit)"
+                #expect(try take(apps[number].line, on: devices.names[number], devices).updated == 1)
+            }
+            switch meeting {
+            case .firstSync: break
+            case .newHub: devices.hub = try FileHub.create("\(devices.folder)/new.db")
+            case .backup:
+                let (one, other) = random.chance(2) ? ("A", "B") : ("B", "A")
+                let path = "\(devices.folder)/backup"
+                _ = try Exporter.export(devices[one], to: path, ExportOptions(form: .layout(.directory)))
+                _ = try Restorer.restore(path, into: devices[other], RestoreOptions())
+                for value in last.values { #expect(try says(devices[other], value), "\(value): \(apps)") }
+            }
+            try devices.syncAll(rounds: 2)
+            for store in devices.stores {
+                for value in last.values { #expect(try says(store, value), "\(meeting), \(value): \(apps)") }
+            }
+        }
+    }
 }

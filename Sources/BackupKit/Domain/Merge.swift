@@ -63,6 +63,8 @@ public struct MergePolicy: Sendable {
     public var joinsKeywords = false
     /// With `resurrect`: what is alive and has nothing to gain outlives them too.
     public var keepsAlive = false
+    /// The incoming version says one time for all of its fields: those that it does not change are as old as they were.
+    public var isLine = false
     /// The store has purged the record: nothing alive takes its place.
     public var isPurged = false
 
@@ -217,7 +219,9 @@ public struct MergePolicy: Sendable {
             let theirTime = time(of: name, in: incoming, isThere: theirs != nil)
             merged.times[name] = max(myTime, theirTime)
             var chosen = mine
-            if try !same(mine, theirs) {
+            if try same(mine, theirs) {
+                if isLine, mine != nil { merged.times[name] = myTime }
+            } else {
                 merged.differs = true
                 let newer = theirTime > myTime
                 let takes = isRenamed && name == WorkIdentity.keyField ? isTheirs : newer

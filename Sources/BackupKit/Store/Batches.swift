@@ -158,7 +158,7 @@ extension Store {
     func noteEdit(of old: Int64, becomes change: Int64?) throws {
         // A row that is gone for good needs no word.
         guard let change else { return }
-        try database.statement("UPDATE batch_added SET change = ?, edited = 1 WHERE change = ?")
+        try database.statement("UPDATE OR REPLACE batch_added SET change = ?, edited = 1 WHERE change = ?")
             .bind(1, change).bind(2, old).run()
         if database.changes > 0 { return }
         let replaced = try database.statement("SELECT 1 FROM batch_record WHERE after = ?").bind(1, old)

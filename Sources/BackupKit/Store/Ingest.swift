@@ -102,6 +102,7 @@ extension Store {
     ) throws -> MergePolicy {
         var policy = MergePolicy(resurrect: resurrect, now: now)
         policy.joinsKeywords = joinsKeywords
+        policy.isLine = incoming.type == RecordType.event && incoming.fieldTimes.isEmpty && !takesBackup
         if !incoming.isDeleted, existing?.isDeleted != false {
             policy.isPurged = try existing.map(isPurged) ?? false || isPurged(incoming)
         }
@@ -236,11 +237,12 @@ extension Store {
             return try ingest(record, resurrect, keepsID: true)
         }
         var new = record.withoutRemains()
-        new.id = existing.record.id
+        let takesName = try mayTakeName(of: record, existing)
+        if !takesName { new.id = existing.record.id }
         // What is kept on one device only has no deletes of others to outlive.
         if resurrect, !record.isDeleted, !record.isLocalOnly {
             // The same fields already: they may have to outlive a tombstone, and nothing else.
-            if try Fields.same(existing.record.fields, record.fields) {
+            if try !takesName && Fields.same(existing.record.fields, record.fields) {
                 return try ingest(record, true, keepsID: true)
             }
             let policy = try policy(true, now(), existing.record, record)
@@ -256,13 +258,21 @@ extension Store {
         }
         // The files did not bring this work.
         if !isOneRecord { try noteBrought([existing.record.localID], areThere: false) }
-        try put(new, replacing: existing)
+        if takesName { try removeRow(existing) }
+        try put(new, replacing: takesName ? nil : existing)
         let changes = try FieldChange.list(
             from: Fields.parse(existing.record.fields), to: Fields.parse(new.fields))
         let outcome = Outcome(
             id: new.id, localID: new.localID, decision: .update(new, changes), wasAlive: !existing.record.isDeleted)
         if outcome.hasDeleted(beside: record) { _ = try ingest(record, resurrect, keepsID: true) }
         return outcome
+    }
+
+    /// Whether a row gets the name that a version of its record has in a backup. A name that a hub knows stays.
+    private func mayTakeName(of version: Record, _ existing: StoredRecord) throws -> Bool {
+        guard existing.record.id != version.id, !existing.record.isDeleted, !version.isDeleted, !version.isLocalOnly
+        else { return false }
+        return try !isKnownToHub(existing.change) && record(version.id) == nil && !isPurged(version)
     }
 
     /// The record under the id that it gets where another work has its id for good: a copy that is kept on this device only

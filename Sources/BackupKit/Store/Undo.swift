@@ -128,9 +128,17 @@ extension Store {
                 if before.record.type != RecordType.conflict { result.reverted += 1 }
             } else if before.record.type != RecordType.conflict {
                 result.keptNewer.append(before.record.id)
+                // The batch that had added it will not find it either.
+                try noteEdit(of: before.change, becomes: standing(for: before.record)?.change)
                 try keepCopies(of: before.record, among: copies)
             }
         }
+    }
+
+    /// The row of a record, or the one that a sync has made of it and of another device's.
+    private func standing(for record: Record) throws -> StoredRecord? {
+        let own = try ifSound { try self.record(record.id) } ?? nil
+        return try own ?? soundRecords(localID: record.localID).first { $0.record.type == record.type }
     }
 
     /// Where somebody has deleted a record since, the copy for this device that the batch made of it is all that is left.
@@ -299,89 +307,6 @@ extension Store {
             }
             result.settings += 1
         }
-    }
-
-    /// The rows are put back as they were before the batch, and what lay under their paths.
-    private func revertAssets(
-        _ batch: Batch, _ letGo: Set<ByteName>, but overruled: Set<ByteName>, _ result: inout UndoResult
-    ) throws {
-        let query = try database.prepare(
-            "SELECT path, size, sha256, local_only, modified_ns, kept FROM batch_asset WHERE batch = ? ORDER BY path DESC"
-        ).bind(1, batch.id)
-        var before: [(path: String, asset: Asset?, kept: String?)] = []
-        while try query.step() {
-            guard let asset = try ifSound({ query.isNull(1) ? nil : try RowReader.asset(query) }) else { continue }
-            before.append((query.text(0), asset, query.optionalText(5)))
-        }
-        var links = LivingLinks(self)
-        let unwanted = try filesOfDeleted(result.keptNewer, in: batch)
-        for (path, asset, kept) in before where !overruled.contains(ByteName(path)) {
-            // A damaged row stays as it is, and is named.
-            guard let now = try ifSound({ try self.asset(path) }) else { continue }
-            // It came with the batch, and a record that stays names it.
-            if asset == nil, now != nil, try links.contains(path) { continue }
-            // The record that it would come back with stays deleted.
-            if now == nil, asset != nil, try unwanted.contains(ByteName(path)) && !links.contains(path) { continue }
-            if let now, let asset, letGo.contains(ByteName(path)), try isAnothers(now, than: asset) {
-                try comeBack(asset, kept: kept, beside: now)
-                result.assets += 1
-                continue
-            }
-            if let now { try removeAsset(now, for: asset?.digest) }
-            // What was set aside comes back under its own name before, so that it is not set aside twice.
-            let stranger = try now == nil && asset != nil ? stranger(at: path) : nil
-            // The batch had taken the file as it was: then its own old bytes come back where something still keeps them.
-            let isAdoption = asset != nil && kept != asset?.digest.hex && kept == now?.digest.hex
-            if let asset {
-                try addRow(asset, kept: stranger?.digest.hex)
-                let isKept = try kept == asset.digest.hex || isAdoption && isKept(asset)
-                try setPending(path, was: stranger?.digest, place: isKept ? nil : kept ?? "")
-                if let stranger, stranger.digest != asset.digest { try setAside(stranger) }
-                if isAdoption, !isKept {
-                    fileFindings.append(Self.oldBytesAreGone(path))
-                    continue
-                }
-            } else {
-                // One that is gone is a change too, which a hub has to hear of.
-                _ = nextChange()
-                // The batch found the file in place, or another one that it set aside.
-                if kept == path {
-                    try forgetPending(path)
-                } else if let kept {
-                    try setPending(path, was: nil, place: kept)
-                }
-            }
-            result.assets += 1
-        }
-    }
-
-    /// The files that a batch's old versions of records link which were deleted since.
-    private func filesOfDeleted(_ kept: [RecordID], in batch: Batch) throws -> Set<ByteName> {
-        var ids: Set<RecordID> = []
-        for id in kept where try ifSound({ try record(id) })??.record.isDeleted != false { ids.insert(id) }
-        guard !ids.isEmpty else { return [] }
-        var paths: Set<ByteName> = []
-        let query = try database.prepare("SELECT \(Self.recordColumns) FROM batch_record WHERE batch = ?")
-            .bind(1, batch.id)
-        while try query.step() {
-            guard let old = try ifSound({ try RowReader.record(query) })?.record, ids.contains(old.id) else { continue }
-            paths.formUnion(try Self.links(of: old).map { ByteName($0) })
-        }
-        return paths
-    }
-
-    private func isKept(_ asset: Asset) throws -> Bool {
-        let blob = blobPath(asset.digest)
-        return try FileStatus.ofName(blob) != nil && Self.digest(ofFile: blob) == asset.digest
-    }
-
-    private static func oldBytesAreGone(_ path: String) -> Finding {
-        Finding(
-            .digestMismatch, .warning, path,
-            "keeps its new bytes: it was changed in place, and the store has no copy of the old ones",
-            remedy:
-                "'backup-tool restore BACKUP --match NAME' brings them back; "
-                + "'backup-tool undo --redo' adopts the new ones again")
     }
 
     private static let damagedRows = "damaged"

@@ -169,12 +169,9 @@ extension Synchronizer {
         joined = try joined.linking(Set([giver, former].flatMap { try store.knownFiles(of: $0).keys }))
         if !isUnseen { linkedByJoin.insert(joined.id) }
         joined.localID = record.localID
-        if isUnseen {
-            try store.takeOut(giver.change, record)
-        } else {
-            try store.put(record.foldedTombstone(at: store.timeAfter(record)), replacing: giver)
-        }
+        if !isUnseen { try store.put(record.foldedTombstone(at: store.timeAfter(record)), replacing: giver) }
         try store.put(joined, replacing: former)
+        if isUnseen { try store.takeOut(giver.change, record, for: joined.id) }
         result.joined += 1
     }
 }

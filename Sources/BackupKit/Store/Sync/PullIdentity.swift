@@ -47,7 +47,7 @@ extension Synchronizer {
             if try !store.isBrought(moved.localID) { try store.moveMemory(of: local, to: moved.localID) }
             try store.moveNotes(of: local.localID, to: moved.localID)
             try carry(moved, into: occupant, base: nil)
-            return try store.takeOut(change, local)
+            return try store.takeOut(change, local, for: occupant.record.id)
         }
         // Nothing tells which work was deleted here.
         try store.takeOut(change, local)
@@ -75,7 +75,7 @@ extension Synchronizer {
         let tombstone = Store.StoredRecord(change: change, record: try store.record(change: change))
         try store.put(local.identified(as: incoming.id.name), replacing: tombstone)
         try store.moveNotes(of: local.localID, to: incoming.id.name)
-        try store.takeOut(new, local)
+        try store.takeOut(new, local, for: incoming.id)
         return true
     }
 
@@ -217,8 +217,9 @@ extension Store {
         }
     }
 
-    /// Takes a row out that another row stands for now.
-    func takeOut(_ change: Int64, _ record: Record) throws {
+    /// Takes a row out that the row of `kept` stands for now. When a batch added it, the undo of that batch has to say so.
+    func takeOut(_ change: Int64, _ record: Record, for kept: RecordID? = nil) throws {
+        if let kept { try noteEdit(of: change, becomes: self.record(kept)?.change) }
         try takeOut(change)
         try removeKey(hasher.key(record.localID), change)
         try dropAncestor(record.id)
