@@ -170,6 +170,34 @@ import Testing
         #expect(try bench.text("out/settings.json").contains("newest"))
     }
 
+    /// Also at its first import from there, and from a backup.
+    @Test func anOlderSettingReplacesNoNewerOne() throws {
+        let bench = try Workbench()
+        let settings = ["--only", "settings"]
+        func value() throws -> String {
+            try bench.shell("sqlite3 store.db \"SELECT value FROM setting WHERE key = 'theme'\"")
+        }
+        for (folder, hours) in [("old", 5), ("older", 9), ("new", 2)] {
+            try bench.write("\(folder)/settings.json", "{\"theme\":\"\(folder)\"}")
+            try bench.shell("touch -d '\(hours) hours ago' \(folder)/settings.json")
+        }
+        try bench.tool(["import", "--create", "old"] + settings)
+        try bench.tool(exit: 0, "export", "-o", "backup")
+        try bench.tool(["import", "new"] + settings)
+        let told = try bench.tool(exit: 3, "import", "older", "--only", "settings", "-v")
+        #expect(
+            told.stderr.contains("theme: has an older value in older/settings.json, which was left out"),
+            "\(told.stderr)")
+        #expect(told.stdout == "= theme  (is as new or newer in the store)\n", "\(told.stdout)")
+        #expect(told.stderr.contains("1 protected"), "\(told.stderr)")
+        #expect(try value() == "\"new\"\n")
+        try bench.tool(exit: 0, "import", "older", "--only", "settings")
+        try bench.tool(exit: 0, "import", "older", "--only", "settings", "--overwrite")
+        #expect(try value() == "\"older\"\n")
+        try bench.tool(exit: 0, "restore", "backup", "--only", "settings", "--mode", "replace")
+        #expect(try value() == "\"old\"\n")
+    }
+
     /// The key of a work that was merged, or deleted, may be somebody else's by now.
     @Test func aNoteOfAWorkThatIsGone_isNoNoteOnAnotherWork() throws {
         let bench = try Workbench()

@@ -283,15 +283,16 @@ struct CommandsPhotoTests {
         }
     }
 
-    /// The photo comes later, with a copy of the log from before its line got an id, or from after it; also where another
-    /// event has a photo of its name by then.
-    @Test(arguments: ["plain", "ids"], [false, true])
+    /// The photo comes later, with a copy of the log from before its line got an id, or from after it, or with one that tells
+    /// the time in other words; also where another event has a photo of its name by then.
+    @Test(arguments: ["plain", "ids", "words"], [false, true])
     func aLatePhoto_isTheEvents_inWhicheverFormItsLineComes(form: String, isNameTaken: Bool) throws {
         let bench = try Workbench()
         try logs(in: bench)
         try bench.shell(
             """
-            mkdir plain; sed 's/"id":"bob",//' bob/2026-02-14.jsonl > plain/2026-02-14.jsonl
+            mkdir plain words; sed 's/"id":"bob",//' bob/2026-02-14.jsonl > plain/2026-02-14.jsonl
+            sed 's/T\\(..:..\\):00+01:00/T\\1+01:00/' plain/2026-02-14.jsonl > words/2026-02-14.jsonl
             mv bob/photos away; mv bob ids
             """)
         try bench.tool(exit: 3, "import", "plain", "--create")

@@ -56,10 +56,10 @@ extension Intake {
         switch try isPlaced ? store.placeAsset(asset, from: staged) : store.planAsset(asset) {
         case .added where isKnown:
             result.attachmentsMended += 1
-            plan(.update, file: asset, reason: "its file was lost")
+            plan(.update, asset.path, reason: "its file was lost")
         case .added:
             result.attachmentsAdded += 1
-            plan(.add, file: asset)
+            plan(.add, asset.path)
         case .unchanged, .conflict, .known: result.attachmentsUnchanged += 1
         }
         return asset.path
@@ -73,7 +73,7 @@ extension Intake {
         if try store.asset(place) != nil { return try takeSound(asset.renamed(place), from: staged, false) }
         if staged != nil || store.rehearsal { try store.placeAsset(asset, from: staged, as: place) }
         result.attachmentsAdded += 1
-        plan(.add, file: asset.renamed(place))
+        plan(.add, asset.renamed(place).path)
         note(
             Finding(
                 .conflict, .warning, asset.path,
@@ -168,7 +168,7 @@ extension Intake {
         try store.removeAsset(existing, for: asset.digest)
         try store.placeAsset(asset, from: staged)
         result.attachmentsMended += 1
-        plan(.update, file: asset, reason: "is the backup's version again")
+        plan(.update, asset.path, reason: "is the backup's version again")
         return asset.path
     }
 

@@ -151,41 +151,42 @@ struct EventMedia {
         of log: String, _ store: Store, _ place: (String) -> String?
     ) throws -> [String: [ByteName: String]] {
         var found: [String: [ByteName: String]] = [:]
-        var byText: [UInt64: [ByteName: String]] = [:]
+        var byMeaning: [UInt64: [ByteName: String]] = [:]
         var occurrences: [SHA256Digest: Int] = [:]
         var reader = LineReader(limit: ReadLimits().lineBytes)
         func take(_ line: LineReader.Line) throws {
             guard let text = line.bytes, RecordFiles.mayName(text) else { return }
             do {
-                var hash: UInt64?
+                var hasID = true
                 let record = try EventLine.record(text) { canonical in
-                    hash = store.hasher.text(canonical)
+                    hasID = false
                     occurrences[.of(canonical), default: 0] += 1
                     return occurrences[.of(canonical)] ?? 1
                 }
-                let names = RecordFiles.media(in: try Fields.parse(record.fields)).compactMap { path in
+                let fields = try Fields.parse(record.fields)
+                let names = RecordFiles.media(in: fields).compactMap { path in
                     place(path).map { (ByteName(RecordFiles.place(ofMedia: path)), $0) }
                 }
                 guard !names.isEmpty else { return }
                 found[record.localID] = Dictionary(names, uniquingKeysWith: { first, _ in first })
-                if let hash { byText[hash] = found[record.localID] }
+                if !hasID { byMeaning[store.hasher.text(try EventText.meaning(fields))] = found[record.localID] }
             } catch let error as BackupError where error.code == .damaged || error.code == .refused {
                 // Named when the log was read.
             }
         }
         try FileHandle.openForReading(log).forEachChunk { try reader.feed($0, take) }
         try reader.finish(take)
-        guard !byText.isEmpty else { return found }
-        // The event of a line without an id may have another number here, or an id that its app has given it.
+        guard !byMeaning.isEmpty else { return found }
+        // The event of a line without an id may have another number here, other words, or an id that its app has given it.
         let localIDs = try known.localIDs(by: store)
-        for (hash, names) in byText {
+        for (hash, names) in byMeaning {
             for localID in localIDs[hash] ?? [] where found[localID] == nil { found[localID] = names }
         }
         return found
     }
 }
 
-/// The events of a store that name files, by what their lines say without an id. Read once, on first use.
+/// The events of a store that name files, by what their lines mean. Read once, on first use.
 private final class EventsNamingFiles {
     private var all: [UInt64: [String]]?
 
@@ -195,8 +196,9 @@ private final class EventsNamingFiles {
         try store.forEachLinking { stored in
             guard stored.record.type == RecordType.event else { return }
             let fields = try Fields.parse(stored.record.fields)
-            let texts = try EventText.id(in: fields) == nil ? EventText.asWritten(fields) : EventText.withoutID(fields)
-            for text in texts { found[store.hasher.text(text), default: []].append(stored.record.localID) }
+            for meaning in try EventText.meanings(fields) {
+                found[store.hasher.text(meaning), default: []].append(stored.record.localID)
+            }
         }
         all = found
         return found

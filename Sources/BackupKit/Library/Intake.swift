@@ -362,10 +362,10 @@ final class Intake {
                 reason: reason))
     }
 
-    func plan(_ action: PlanItem.Action, file asset: Asset, reason: String? = nil) {
+    /// Of an attachment by its path, or a setting by its key.
+    func plan(_ action: PlanItem.Action, _ name: String, reason: String? = nil) {
         guard keepsPlan || action != .add, result.plan.count < Intake.planLimit else { return }
-        result.plan.append(
-            PlanItem(action: action, subject: asset.path, label: asset.path, changes: [], reason: reason))
+        result.plan.append(PlanItem(action: action, subject: name, label: name, changes: [], reason: reason))
     }
 
     /// The result with what the batch itself knows.

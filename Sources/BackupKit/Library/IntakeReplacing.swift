@@ -37,7 +37,7 @@ extension Intake {
         for asset in unwanted {
             try store.removeAsset(asset)
             result.attachmentsRemoved += 1
-            plan(.remove, file: asset, reason: "not in the backup")
+            plan(.remove, asset.path, reason: "not in the backup")
         }
     }
 

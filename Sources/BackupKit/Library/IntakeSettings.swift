@@ -6,8 +6,8 @@ extension Intake {
         let time: Timestamp
         /// The file that says so.
         let source: String
-        /// Whether the file had this value at its last import. Then it replaces no later change.
-        var isSaidAgain = false
+        /// Whether a file says so that had another value, or none, at its last import.
+        var isNews = false
     }
 
     /// `writeSettings` writes it, unless another file has a newer value.
@@ -28,7 +28,7 @@ extension Intake {
     func writeSettings() throws {
         for new in newSettings.values.sorted(by: { precedesBytewise($0.key, $1.key) }) {
             if try isOlder(new) {
-                result.protected += 1
+                protect(new)
             } else if try store.putSetting(new.key, new.value, at: new.time) {
                 result.settingsChanged += 1
             }
@@ -36,8 +36,19 @@ extension Intake {
         newSettings = [:]
     }
 
+    private func protect(_ setting: NewSetting) {
+        result.protected += 1
+        plan(.protect, setting.key, reason: Protection.newer.rawValue)
+        guard setting.isNews else { return }
+        note(
+            Finding(
+                .leftOut, .warning, setting.key,
+                "has an older value in \(setting.source), which was left out: it was changed in the store since",
+                remedy: "'import --only settings --overwrite' takes it all the same"))
+    }
+
     private func isOlder(_ new: NewSetting) throws -> Bool {
-        guard new.isSaidAgain, !overwrite, !isEdit, let known = try store.storedSetting(new.key) else { return false }
+        guard !overwrite, !isEdit, let known = try store.storedSetting(new.key) else { return false }
         return try known.time > new.time.milliseconds
             && store.ifReadable { try !Fields.same(known.value, new.value) } ?? false
     }

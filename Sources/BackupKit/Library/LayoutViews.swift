@@ -325,7 +325,7 @@ struct FileIntake {
                 try intake.takeSetting(
                     .init(
                         key: setting.name, value: value, time: said?.since ?? time, source: source,
-                        isSaidAgain: said?.isKnown == true))
+                        isNews: said?.isKnown == false))
             }
             try ages?.remember()
         } catch let error as BackupError where error.code == .damaged { intake.reject(name, error.message) }
