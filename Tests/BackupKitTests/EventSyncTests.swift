@@ -240,6 +240,28 @@ private struct LogWorld {
         }
     }
 
+    /// Two lines of one text, of which one is that of the id.
+    @Test func anIDInOtherCase_isNoNewEvent() throws {
+        try withDevices("A", "B", "C") { devices in
+            func take(_ ids: [String?], on name: String) throws {
+                devices.clock.advance()
+                let path = "\(devices.folder)/\(name).jsonl"
+                let lines = ids.map { id in
+                    "{\(id.map { "\"id\":\"\($0)\"," } ?? "")\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\"}\n"
+                }
+                try writeFile(path, lines.joined())
+                _ = try Importer.run([path], into: devices[name], ImportOptions())
+            }
+            let id = "a0b1c2d3-e4f5-4a6b-8c7d-000000000001"
+            try take([id], on: "C")
+            for name in ["C", "B"] { try devices.sync(name) }
+            try take([nil, nil], on: "B")
+            try take([id.uppercased()], on: "A")
+            try devices.syncAll(rounds: 3)
+            for store in devices.stores { #expect(try store.all().count { !$0.isDeleted } == 2) }
+        }
+    }
+
     /// Each device has heard of one id, or of both in another order.
     @Test(arguments: [["0"], ["0", "1"]], [["1"], ["1", "0"]])
     func twoIDsForOneLine_areTwoEvents(onA: [String], onB: [String]) throws {

@@ -47,11 +47,13 @@ extension Synchronizer {
     /// An event that gets an id is one that was not here under that id, and one that is deleted was the one of its id.
     func noteNewID(of record: Record, instead row: Store.SyncRow) {
         guard record.type == RecordType.event else { return }
+        // UUIDs that differ in case are one.
+        let key = store.hasher.key(row.localID)
         if !record.isDeleted {
-            if !sameBytes(record.localID, row.localID) { newEvents.insert(store.hasher.key(record.localID)) }
+            let id = store.hasher.key(record.localID)
+            if id != key { newEvents.insert(id) }
             return
         }
-        let key = store.hasher.key(row.localID)
         if !row.isDeleted, key == store.hasher.key(record.id.name) { eventsGone.insert(key) }
     }
 
