@@ -152,4 +152,23 @@ import Testing
             try papers.check("in the end")
         }
     }
+
+    /// What lay there before the restore was no work's.
+    @Test func anUndo_putsAFileThatNothingLinks_besideOneThatTheHubHasToo() throws {
+        try withPapers { devices, papers in
+            try papers.add("k1", "bytes of k1", on: "C")
+            let backup = try papers.backUp("C")
+            try papers.add("k3", "bytes of k1", on: "C")
+            try devices.sync("C")
+            devices.clock.advance()
+            _ = try devices["A"].batch(kind: "import", source: "test") { () -> (Void, summary: String) in
+                try place(Papers.paths[0], "a file of A", in: devices["A"])
+                return ((), summary: "")
+            }
+            try papers.restore(backup, on: "A", replacing: true)
+            try devices.sync("A")
+            try devices.undo(on: "A")
+            #expect(try papers.linked("k3", on: "A") == ["bytes of k1"])
+        }
+    }
 }

@@ -220,6 +220,18 @@ func anArchiveThatLacksItsLastBytes_givesAllItsFiles(_ format: String, lacking c
     #expect(restored["added"]?.integer == all, "\(restored)")
 }
 
+/// The number at the end that proves it is wrong.
+@Test(arguments: ["tar.gz", "tar.xz"])
+func anArchiveThatIsDamagedAtItsEnd_givesAllItsFiles(_ format: String) throws {
+    let bench = try damageBench(format)
+    let all = try bench.json(exit: 3, "restore", "good", "--create", "--store", "all.db")["added"]?.integer
+    try bench.shell(
+        "cp good bad; printf 'XX' | dd of=bad bs=1 seek=$(($(stat -c %s good) - 8)) conv=notrunc status=none")
+    try bench.tool(exit: 4, "verify", "bad")
+    let restored = try bench.json(exit: 3, "restore", "bad", "--create", "--store", "new.db", "--allow-damage")
+    #expect(restored["added"]?.integer == all, "\(restored)")
+}
+
 /// One block of zstd is whole or nothing.
 @Test func anArchiveOfWhichNothingCanBeRead_saysSo() throws {
     let bench = try damageBench("tar.zst")

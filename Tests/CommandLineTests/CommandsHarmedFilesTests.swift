@@ -88,7 +88,7 @@ import Testing
         #expect(try bench.digest() == digest)
     }
 
-    @Test(arguments: [", size = 7", ""])
+    @Test(arguments: [", size = 7", ", size = 3", ""])
     func aWrongDigest_makesNoConflict(also: String) throws {
         let bench = try bench()
         let digest = try bench.digest()
@@ -148,7 +148,8 @@ import Testing
             try bench.shell(harm)
             try bench.tool(exit: 0, "store", "repair", "--from", backup)
         }
-        #expect(try !bench.tool(exit: 0, "undo", "--list").stdout.contains("repair"))
+        let list = try bench.tool(exit: 0, "undo", "--list").stdout
+        #expect(!list.contains("repair") && !list.contains("mend"), "\(list)")
         // Nor does it end a redo.
         #expect(try bench.tool(exit: 0, "undo", "--redo").stderr.contains("import of b.bib: 2 records"))
         try bench.tool(exit: 0, "undo")

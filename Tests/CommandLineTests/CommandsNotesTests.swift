@@ -246,6 +246,27 @@ import Testing
         let digest = try bench.digest()
         try bench.tool(exit: 0, "import", "all")
         #expect(try bench.digest() == digest)
+        // Which of the two was edited, nobody can tell either.
+        try bench.write("all/notes.json", #"[{"citeKey":"k","note":"one"},{"citeKey":"k","note":"two, later"}]"#)
+        try bench.tool(exit: 0, "import", "all")
+        let edited = try notes(bench, "store.db")
+        #expect(edited.contains("\"one\"") && edited.contains("\"two, later\""), "\(edited)")
+    }
+
+    @Test func aNoteOnAMergedWork_isShownUnderTheKeyThatItHasNow() throws {
+        let bench = try Workbench()
+        for (name, title) in [("ann", "On ants"), ("zoe", "On zebras")] {
+            try library(bench, name, title: title, note: "of \(name)", key: "k")
+        }
+        try bench.shell("touch -d '1 hour ago' ann/*")
+        try bench.tool(exit: 0, "import", "--create", "ann")
+        try bench.tool(exit: 3, "import", "zoe")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge")
+        try library(bench, "bob", title: "On bees", note: "of bob", key: "k")
+        try bench.tool(exit: 3, "import", "bob")
+        try bench.tool(exit: 0, "conflicts", "resolve", "2", "--with", "rename-existing", "--key", "later")
+        let shown = try notes(bench, "store.db")
+        #expect(shown.matches(of: /"citeKey": *"later"/).count == 2, "\(shown)")
     }
 
     /// A list that is a set: another file's silence takes nothing away.

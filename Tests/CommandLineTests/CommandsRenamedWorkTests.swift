@@ -51,4 +51,21 @@ struct CommandsRenamedWorkTests {
             #expect(try keys(of: "a.db", bench) == decided, "\(way)")
         }
     }
+
+    /// A decision that leaves a cite key as it is hides no later change of it.
+    @Test(arguments: ["keep-both", "keep-existing", "keep-incoming", "merge", "rename-existing", "rename-incoming"])
+    func aKeyThatAFileChangesAfterADecision_isTaken(choice: String) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.first)
+        try bench.write("b.bib", Self.second)
+        try bench.shell("touch -d '2026-03-01 12:00' a.bib b.bib")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.tool(exit: 3, "import", "b.bib")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", choice)
+        for (file, text) in [("a.bib", Self.first), ("b.bib", Self.second)] {
+            try bench.write(file, text.replacing("{k,", with: "{later\(file.prefix(1)),"))
+            try bench.tool("import", file)
+            #expect(try keys(of: "store.db", bench).contains("later\(file.prefix(1))"), "\(file)")
+        }
+    }
 }

@@ -49,6 +49,21 @@ extension Record {
 
     func wasRenamed(from key: String) -> Bool { fieldTimes[Self.renamedMark + key] != nil }
 
+    private static let decidedMark = "(decided)"
+
+    /// The record with a cite key that is as old as a decision, also where it stays as it was: a decision of another device
+    /// about the same two works gives it another key only when it is later.
+    func decided(at time: Timestamp) -> Record {
+        var record = self
+        let time = max(time, fieldTimes[WorkIdentity.keyField] ?? time)
+        record.fieldTimes[WorkIdentity.keyField] = time
+        record.fieldTimes[Self.decidedMark] = time
+        return record
+    }
+
+    /// Whether its cite key is as old as it says because of a decision, which may have left it as it was.
+    var isKeyDecided: Bool { fieldTimes[WorkIdentity.keyField].map { $0 == fieldTimes[Self.decidedMark] } ?? false }
+
     /// Whether the cite key was set at another time than all that the entry says; an import sets them together.
     func isKeySetAlone(_ fields: [Field]) -> Bool {
         func time(_ name: String) -> Timestamp { fieldTimes[name] ?? modifiedAt }

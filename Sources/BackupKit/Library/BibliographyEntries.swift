@@ -314,7 +314,11 @@ extension BibliographyIntake {
             Publication.withoutKey(fields) == Publication.withoutKey(incoming)
         else { return false }
         // Its id was made of the old key, its key is newer than the rest of it, or a decision has buried the old text.
-        if known.localID == work.legacy || known.localID == twin || known.isKeyNewest(among: fields) { return true }
+        if known.localID == work.legacy || known.localID == twin || known.wasRenamed(from: work.identity.key)
+            || known.isKeyNewest(among: fields) && !known.isKeyDecided
+        {
+            return true
+        }
         return try records(twin).contains { $0.isDeleted }
     }
 

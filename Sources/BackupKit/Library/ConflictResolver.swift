@@ -113,16 +113,6 @@ public final class ConflictResolver {
     }
 }
 
-extension Record {
-    /// The record with a cite key that is as old as a decision, also where it stays as it was: a decision of another device
-    /// about the same two works gives it another key only when it is later.
-    fileprivate func decided(at time: Timestamp) -> Record {
-        var record = self
-        record.fieldTimes[Publication.citeKey] = max(time, fieldTimes[Publication.citeKey] ?? time)
-        return record
-    }
-}
-
 // MARK: - Publications
 
 extension ConflictResolver {
