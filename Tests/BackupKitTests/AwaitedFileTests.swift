@@ -171,4 +171,29 @@ import Testing
             #expect(try papers.linked("k3", on: "A") == ["bytes of k1"])
         }
     }
+
+    /// Nothing tells any more that this device has another work's file there by now.
+    @Test func aDamagedRowOfTheHubsFile_givesNoWorkTheFileOfAnother() throws {
+        try withPapers { devices, papers in
+            let path = Papers.paths[0]
+            func change(_ name: String, to text: String?) throws {
+                devices.clock.advance()
+                _ = try devices[name].batch(kind: "adopt", source: "test") { () -> (Void, summary: String) in
+                    try devices[name].removeAsset(try #require(try devices[name].asset(path)))
+                    if let text { try place(path, text, in: devices[name]) }
+                    return ((), summary: "")
+                }
+            }
+            try papers.add("k1", "bytes of k1", on: "A")
+            try devices.syncAll()
+            _ = try devices["A"].delete(["k1"])
+            try change("A", to: nil)
+            try papers.add("k2", "bytes of k2", on: "A")
+            try change("B", to: "newer bytes of k1")
+            try devices.sync("B")
+            try SQLite(devices.path("A"), .readWrite).execute("UPDATE asset_sync SET version = version + 1")
+            try devices.syncAll(rounds: 2)
+            for name in devices.names { #expect(try papers.linked("k2", on: name) == ["bytes of k2"], "\(name)") }
+        }
+    }
 }

@@ -12,7 +12,7 @@ import Testing
         + ["sha256", "base"].flatMap { column in
             ["NULL", "'x'", "(SELECT sha256 FROM asset)"].map { ("asset_sync", column, $0) }
         }
-        + values.map { ("hub_link", "pushed_through", $0) }
+        + (values + ["(SELECT max(change) FROM record)"]).map { ("hub_link", "pushed_through", $0) }
         + ["NULL", "'1:1:x'", "head", "''"].map { ("hub_link", "token", $0) }
         + values.map { ("record", "local_only", $0) }
         + [("record", "clean_at", "change"), ("record", "hub_version", "NULL")]
