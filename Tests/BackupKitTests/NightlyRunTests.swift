@@ -18,6 +18,26 @@ import Testing
         }
     }
 
+    /// The next run would take its last good snapshot for lost.
+    @Test func aRunThatCannotWriteDownWhatItDoes_removesNothing() throws {
+        try withHouse { house in
+            for _ in 0..<4 { try house.night() }
+            let (path, items) = (house.session.statePath, house.vault.items.count)
+            let state = try readFile(path)
+            house.vault.atStep = { step in
+                guard step == "snapshot" else { return }
+                unlink(path)
+                try Directory.createAll("\(path)/in the way")
+            }
+            #expect(try house.night().worst == .failed)
+            #expect(!house.vault.calls.contains("forget") && house.vault.items.count == items + 1)
+            house.vault.atStep = { _ in }
+            try Directory.removeTree(path)
+            try writeFile(path, String(decoding: state, as: UTF8.self))
+            #expect(try house.night().worst == nil)
+        }
+    }
+
     @Test func aDrillIsDueOnceAWeek_andAFailedOneIsRepeatedTheNextNight() throws {
         try withHouse { house in
             var nights: [Int] = []

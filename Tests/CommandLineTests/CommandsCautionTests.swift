@@ -28,6 +28,9 @@ import Testing
         "vault", "init", "--vault", "v", "--password-command", "env > said; echo secret")
     let said = try bench.text("said")
     #expect(!said.contains("canary") && said.contains("OTHER=kept"), "\(said)")
+    // Nor does what is in the command reach a message.
+    let failed = try bench.tool(exit: 1, "vault", "check", "--vault", "v", "--password-command", "echo hunter2; exit 3")
+    #expect(failed.stderr.contains("the password command ended with 3") && !failed.stderr.contains("hunter2"))
 }
 
 @Test func aPasswordCommandThatOthersCanWrite_isNotRun() throws {

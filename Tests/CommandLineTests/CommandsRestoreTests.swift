@@ -93,7 +93,10 @@ func only_restoresThatKindAndNoOther(_ kind: String) throws {
 @Test func match_bringsBackOneRecordAndItsFile() throws {
     let bench = try smallBench()
     let result = try bench.json(
-        exit: 0, "restore", "--create", "backup.tar.zst", "--store", "a.db", "--match", "citeKey=two")
+        exit: 0, "restore", "--create", "backup.tar.zst", "--store", "a.db", "--match", "citeKey=Two")
+    // A part of a key is another key.
+    try bench.tool("restore", "--create", "backup.tar.zst", "--store", "none.db", "--match", "citeKey=tw")
+    #expect(try !bench.exists("none.db"))
     #expect(result["added"]?.integer == 1 && result["attachments"]?["added"]?.integer == 1)
     #expect(try bench.files("a.db.assets") == ["Attachments/two.pdf"])
     // As a disk damages a file: its size stays.

@@ -1,5 +1,5 @@
-/// Chooses records: words that must all be found, in any case. `key=word` looks into one field, a plain word into every
-/// value, the cite key, the ids and the type. A record's name as lists print it, `zone/name`, chooses that record alone. A
+/// Chooses records: words that must all be found, in any case. `field=word` looks into one field, a plain word into every
+/// value, the cite key, the ids and the type. `citeKey=` and `localId=` take the whole of it. A record's name as lists print it, `zone/name`, chooses that record alone. A
 /// month or a day, such as 2026-03, also chooses notes that were written or changed then (UTC).
 public struct RecordQuery: Sendable, Equatable {
     private struct Term: Sendable, Equatable {
@@ -40,6 +40,8 @@ public struct RecordQuery: Sendable, Equatable {
             switch term.field {
             case "type"? where record.type.lowercased() == term.word: return true
             case "localid"?: return record.localID.lowercased() == term.word
+            case "citekey"?:
+                return Fields.string(Store.citeKeyField, in: fields).map { $0.lowercased() == term.word } ?? false
             case let name?:
                 return fields.contains { $0.name.lowercased() == name && contains($0.value, term.word) }
             case nil:

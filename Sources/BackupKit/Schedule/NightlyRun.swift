@@ -20,7 +20,7 @@ public struct NightlyRun {
     private let drillLog: DrillLog
     private let clock: Clock
     private let heard: (Report.Line) -> Void
-    private let remember: (RunState) -> Void
+    private let remember: (RunState) -> BackupError?
     private var report = Report()
     private var state: RunState
     /// No run before this one came so far that it could have removed something.
@@ -35,10 +35,11 @@ public struct NightlyRun {
     /// Earlier snapshots that could not be counted tonight.
     private var unread: Set<String> = []
 
-    /// `remember` is told the state after each step that changed it: a run may be killed at any moment.
+    /// `remember` is told the state after each step that changed it: a run may be killed at any moment. What it cannot
+    /// write down, it says.
     public init(
         _ vault: any NightlyVault, _ settings: Settings, state: RunState, drillLog: DrillLog, clock: Clock = .system,
-        heard: @escaping (Report.Line) -> Void = { _ in }, remember: @escaping (RunState) -> Void = { _ in }
+        heard: @escaping (Report.Line) -> Void = { _ in }, remember: @escaping (RunState) -> BackupError? = { _ in nil }
     ) {
         (self.vault, self.settings, self.state, self.drillLog) = (vault, settings, state, drillLog)
         (self.clock, self.heard, self.remember) = (clock, heard, remember)
@@ -68,11 +69,16 @@ public struct NightlyRun {
     private mutating func step(_ step: Report.Step, _ body: (inout NightlyRun) throws -> Void) throws {
         try Interrupt.check()
         let before = state
-        defer { if state != before { remember(state) } }
+        defer { if state != before { noteState() } }
         do { try body(&self) } catch let error as BackupError {
             if error.code == .interrupted { throw error }
             report.add(error, endOf: step)
         }
+    }
+
+    /// What the next run would not know of must not be removed.
+    private mutating func noteState() {
+        if let problem = remember(state), state.doubt == nil { state.doubt = problem.message }
     }
 
     private mutating func say(_ step: Report.Step, _ text: String) {
@@ -144,7 +150,7 @@ public struct NightlyRun {
         // Known before it is tagged: whatever happens to the tag, retention is frozen.
         (state.suspect, state.suspectOrigin) = (snapshot, origin)
         state.suspicions = suspicions.map(\.sentence)
-        remember(state)
+        noteState()
         let tagged = try vault.addTag(SnapshotTag.suspect, to: snapshot)
         (state.suspect, report.snapshot) = (tagged, tagged)
         state.judged.append(origin)

@@ -93,7 +93,7 @@ public struct NightlySession: Sendable {
             state.doubt = error.message
         }
         var (settings, drillLog) = (settings, drillLog)
-        let noState = Self.problemOfState(in: stateFolder) { try Directory.createAll(stateFolder) }
+        let noState = Self.problemOfState(in: stateFolder) { try Self.makePlaceOfState(stateFolder) }
         if let noState {
             // Nothing is removed. A drill that is not written down proves nothing to the next run.
             (state.doubt, settings.drillEvery, drillLog.isMissing) = (noState.message, nil, true)
@@ -120,7 +120,8 @@ public struct NightlySession: Sendable {
                 remember: { after in
                     state = after
                     // Only for a run that is killed; the end of this one writes it again, and says what is wrong.
-                    try? after.write(statePath)
+                    do { try after.write(statePath) } catch { return error as? BackupError }
+                    return nil
                 })
             var random = SystemRandomNumberGenerator()
             var (report, after) = try night.run(random: &random)
@@ -157,17 +158,25 @@ public struct NightlySession: Sendable {
                 message: first.description)
         }
         do { try state.write(statePath) } catch let error as BackupError {
-            let isToldOf = Self.problemOfState(in: stateFolder) { try Directory.createAll(stateFolder) } != nil
+            let isToldOf = Self.problemOfState(in: stateFolder) { try Self.makePlaceOfState(stateFolder) } != nil
             if !isToldOf { errors.append(error) }
         } catch {}
         return errors
     }
 
-    /// Throws where the runs have no folder for their state and cannot make one.
+    /// The folder is there, and files can be made in it.
+    private static func makePlaceOfState(_ folder: String) throws {
+        try Directory.createAll(folder)
+        let trial = "\(folder)/run-trial-\(getpid())"
+        defer { unlink(trial) }
+        _ = try FileHandle.create(trial)
+    }
+
+    /// Throws where the runs have no folder for their state and cannot make one, or cannot write in it.
     public static func checkPlaceOfState(_ folder: String) throws {
         let problem = problemOfState(in: folder) {
             guard let missing = try Directory.missing(above: "\(folder)/run").last else {
-                return try Directory.createAll(folder)
+                return try makePlaceOfState(folder)
             }
             // Only the attempt tells whether a folder can be made there.
             try Directory.create(missing)

@@ -141,6 +141,9 @@ extension IntakeResult {
             part(attachmentsUnchanged, attachmentsUnchanged == 1 ? "attachment unchanged" : "attachments unchanged")
         }
         let nothing = what == "restore" ? "The backup holds nothing that the store lacks" : "Nothing to \(what)"
+        if what == "restore", parts.isEmpty, read == 0, attachmentsUnchanged == 0, needsAttention {
+            return dryRun ? "Dry run: nothing to restore; nothing written." : "Nothing was restored."
+        }
         if parts.isEmpty { return dryRun ? "Dry run: \(nothing); nothing written." : "\(nothing)." }
         let list = parts.joined(separator: ", ")
         return dryRun ? "Dry run: \(list), nothing written." : "\(list)."

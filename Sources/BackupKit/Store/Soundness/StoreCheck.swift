@@ -130,10 +130,11 @@ public struct StoreCheck {
         }
         let schema = try Int(store.meta("schema_version") ?? "") ?? 0
         if try store.storeID.utf8.count < 8 || SchemaVersion.check(schema) != .current {
-            instead = Self.intoNewStore
+            // Of a schema that nobody knows nothing can be exported.
+            let way = schema == 0 ? RecordHasher.withoutSeed : Self.intoNewStore
+            instead = way
             add(
-                .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is",
-                Self.intoNewStore)
+                .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is", way)
         } else if store.hasher.isWithoutSeed {
             instead = RecordHasher.withoutSeed
             add(.storeDamaged, .error, store.path, RecordHasher.lacksSeed, RecordHasher.withoutSeed)

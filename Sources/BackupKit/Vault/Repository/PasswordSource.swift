@@ -91,11 +91,12 @@ public enum PasswordSource: Sendable, Equatable {
         do {
             let result = try Subprocess.output(ofShell: way + command, limit: limit, seconds: patience)
             guard result.status == 0 else {
-                throw BackupError(.failed, "ended with \(result.status)", at: command)
+                throw BackupError(.failed, "ended with \(result.status)")
             }
             return result.output
         } catch let error as BackupError where error.code != .interrupted {
-            throw BackupError(.failed, "the password command \(error.message)", at: command, remedy: remedy)
+            // The command may hold a secret, and messages travel.
+            throw BackupError(.failed, "the password command \(error.message)", remedy: remedy)
         }
     }
 
