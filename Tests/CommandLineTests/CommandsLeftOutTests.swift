@@ -343,3 +343,23 @@ func aFileAndAFolderOfOneName_areBothImported(isFileFirst: Bool) throws {
     try bench.tool(exit: 0, "export", "-o", "out")
     #expect(try bench.shell("find out/Attachments -type f | wc -l") == "2\n")
 }
+
+/// A value that a file says for the first time is taken or named, also where something else of its entry is taken.
+@Test(arguments: [",\n annote = {x}", ",\n doi = {10.1000/1}", ",\n file = {:p.pdf:PDF}", ""], [[], ["--mirror"]])
+func aNewValueThatIsLeftOut_isNamed_whateverElseItsEntryBrings(_ more: String, _ how: [String]) throws {
+    let bench = try Workbench()
+    func write(_ abstract: String, _ more: String = "") throws {
+        try bench.write("a.bib", "@article{k,\n title = {T},\n author = {A},\n abstract = {\(abstract)}\(more)\n}\n")
+    }
+    try bench.write("p.pdf", "%PDF p")
+    try write("old")
+    try bench.tool(exit: 0, "import", "--create", "a.bib")
+    try write("NEW", more)
+    try bench.shell("touch -d '1 hour ago' a.bib")
+    let told = try bench.tool(["import", "a.bib"] + how)
+    let said = how.isEmpty ? "new values of 'k' were left out" : "is not newer than the store's"
+    #expect(told.status == 3 && told.stderr.contains(said), "\(told.stderr)")
+    try bench.tool(exit: 0, "import", "a.bib")
+    try bench.tool(exit: 0, "import", "a.bib", "--overwrite")
+    #expect(try bench.shell("sqlite3 store.db 'SELECT fields FROM record'").contains("NEW"))
+}

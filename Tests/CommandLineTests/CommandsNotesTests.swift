@@ -170,6 +170,27 @@ import Testing
         #expect(try bench.text("out/settings.json").contains("newest"))
     }
 
+    /// What a file says for the first time is taken, or named.
+    @Test func anOlderNoteThatIsNew_isNamedOnce() throws {
+        let bench = try Workbench()
+        func write(_ folder: String, _ note: String, hours: Int) throws {
+            try bench.write("\(folder)/notes.json", "[{\"citeKey\":\"k\",\"note\":\"\(note)\"}]")
+            try bench.shell("touch -d '\(hours) hours ago' \(folder)/notes.json")
+        }
+        try write("new", "p1", hours: 1)
+        try write("old", "q2", hours: 9)
+        try bench.tool(exit: 0, "import", "--create", "new")
+        for note in ["q2", "q3"] {
+            try write("old", note, hours: 5)
+            let told = try bench.tool(exit: 3, "import", "old").stderr
+            #expect(told.contains("the note of k: has an older value in old/notes.json"), "\(told)")
+            try bench.tool(exit: 0, "import", "old")
+        }
+        #expect(try notes(bench, "store.db").contains("p1"))
+        try bench.tool(exit: 0, "import", "old", "--overwrite")
+        #expect(try notes(bench, "store.db").contains("q3"))
+    }
+
     /// Also at its first import from there, and from a backup.
     @Test func anOlderSettingReplacesNoNewerOne() throws {
         let bench = try Workbench()

@@ -283,6 +283,22 @@ struct CommandsPhotoTests {
         }
     }
 
+    /// The photo of a deleted event is no other one's because both are called alike.
+    @Test func theFileOfADeletedEvent_isShownByNoOther() throws {
+        let bench = try Workbench()
+        try logs(in: bench)
+        try bench.shell("mv bob/photos away")
+        try bench.tool(exit: 0, "import", "ann", "--create")
+        try bench.tool(exit: 0, "store", "delete", "ann")
+        let told = try bench.tool(exit: 3, "import", "bob").stderr
+        #expect(told.contains("photos/IMG_1.jpg: is named by an event, but was not found"), "\(told)")
+        #expect(try shown(in: "store.db", bench)["bob"] == nil)
+        try bench.shell("mv away bob/photos")
+        try bench.tool("import", "bob")
+        #expect(try shown(in: "store.db", bench)["bob"] == "a photo of bob")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
     /// The photo comes later, with a copy of the log from before its line got an id, or from after it, or with one that tells
     /// the time in other words; also where another event has a photo of its name by then.
     @Test(arguments: ["plain", "ids", "words"], [false, true])

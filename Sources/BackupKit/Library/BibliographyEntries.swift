@@ -131,17 +131,35 @@ extension BibliographyIntake {
         let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
         switch outcome.decision {
         case .update(let merged, _):
-            try noteDifferences(differences, key, stored: Fields.parse(merged.fields), &state)
+            let stored = try Fields.parse(merged.fields)
+            try noteDifferences(differences, key, stored: stored, &state)
+            noteNews(of: key, match, .newer, besides: try names(of: incoming, in: stored), &state)
         case .protect(let reason):
             try noteDifferences(differences, key, stored: match.fields, &state)
-            if !intake.isEdit, !state.saidBefore.isEmpty,
-                !hasSaidAll(of: match.localID, besides: intake.reported, state)
-            {
-                state.leftOut[reason, default: []].append(key)
-            }
+            noteNews(of: key, match, reason, besides: [], &state)
         case .add, .unchanged: break
         }
         noteBrought(to: outcome.localID, &state)
+    }
+
+    /// Notes that values are left out which the file says for the first time, but for those that are reported by themselves.
+    private func noteNews(
+        of key: String, _ match: Match, _ reason: Protection, besides taken: Set<String>, _ state: inout FileState
+    ) {
+        guard !intake.isEdit, !state.saidBefore.isEmpty,
+            !hasSaidAll(of: match.localID, besides: intake.reported.union(taken), state)
+        else { return }
+        state.leftOut[reason, default: []].append(key)
+    }
+
+    /// The names of the fields whose values a publication has, or has joined with its own.
+    private func names(of incoming: [Field], in stored: [Field]) throws -> Set<String> {
+        let values = Fields.values(stored)
+        let same = try incoming.filter { field in
+            try MergePolicy.setFields.contains(field.name)
+                || values[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
+        }
+        return Set(same.map(\.name))
     }
 
     /// Reports new entries and new values of the file that the store did not take. They are reported once: the next import

@@ -101,7 +101,9 @@ struct EventMedia {
     private func leave(_ path: String, _ log: Int, _ intake: Intake) throws -> Bool {
         let store = intake.store
         let mine = try localIDs(in: logs[log], naming: path, store)
-        guard let batch = store.currentBatch, try store.isLinked(path, byOthersThan: mine) else { return false }
+        guard let batch = store.currentBatch,
+            try store.isLinked(path, byOthersThan: mine) || store.wasLinked(path, byOthersThan: mine)
+        else { return false }
         var hasLeft = false
         for stored in try mine.sorted().flatMap({ try store.records(localID: $0) })
         where stored.change >= batch.firstChange && stored.record.type == RecordType.event {
@@ -245,5 +247,20 @@ extension Store {
             isLinked = try Self.links(of: stored.record).contains { sameBytes($0, path) }
         }
         return isLinked
+    }
+
+    /// Whether the undo history knows a deleted event that had a file: it is no other event's because of its name.
+    fileprivate func wasLinked(_ path: String, byOthersThan localIDs: Set<String>) throws -> Bool {
+        let query = try database.prepare(
+            "SELECT \(Self.recordColumns) FROM batch_record WHERE type = ? AND deleted_at IS NULL AND instr(fields, ?)"
+        ).bind(1, RecordType.event).bind(2, lastComponent(of: path))
+        while try query.step() {
+            guard let old = try ifSound({ try RowReader.record(query) })?.record, !localIDs.contains(old.localID),
+                try Self.links(of: old).contains(where: { sameBytes($0, path) })
+            else { continue }
+            let known = try records(localID: old.localID).filter { $0.record.type == old.type }
+            if known.contains(where: \.record.isDeleted), known.allSatisfy(\.record.isDeleted) { return true }
+        }
+        return false
     }
 }

@@ -295,7 +295,8 @@ final class Intake {
             if !outcome.wasAlive, !new.isDeleted { result.broughtBack += 1 }
             let isBack = policy == .resurrect && changes.allSatisfy { $0.before == nil } && !new.isDeleted && !overwrite
             let newer = outcome.wasAlive ? namesOfNewer(in: new, than: record) : []
-            if !newer.isEmpty { result.keptNewer += 1 }
+            result.keptNewer += newer.isEmpty ? 0 : 1
+            if !newer.isEmpty { passedOver.insert(ByteName(outcome.localID)) }
             let keeps = newer.isEmpty ? nil : "the store keeps its newer \(newer.joined(separator: ", "))"
             plan(.update, record, id: outcome.id, changes: changes, reason: isBack ? "comes back" : keeps)
         case .unchanged: result.unchanged += 1

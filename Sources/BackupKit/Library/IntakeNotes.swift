@@ -4,6 +4,15 @@ extension Intake {
         note(Finding(.oversize, .warning, subject, "is larger than 1 MB: it was stored, and will never sync"))
     }
 
+    /// What a file says for the first time, though the store's value is newer.
+    func noteOlder(_ subject: String, in file: String, option: String = "") {
+        note(
+            Finding(
+                .leftOut, .warning, subject,
+                "has an older value in \(file), which was left out: it was changed in the store since",
+                remedy: "'backup-tool import\(option) --overwrite PATH' takes it all the same"))
+    }
+
     /// Whether an event is still to come, and its line has no other time ahead. Then no clock is wrong.
     func isPlanned(_ record: Record) -> Bool {
         guard record.type == RecordType.event, !record.isDeleted, let fields = try? Fields.parse(record.fields) else {

@@ -40,11 +40,7 @@ extension Intake {
         result.protected += 1
         plan(.protect, setting.key, reason: Protection.newer.rawValue)
         guard setting.isNews else { return }
-        note(
-            Finding(
-                .leftOut, .warning, setting.key,
-                "has an older value in \(setting.source), which was left out: it was changed in the store since",
-                remedy: "'import --only settings --overwrite' takes it all the same"))
+        noteOlder(setting.key, in: setting.source, option: " --only settings")
     }
 
     private func isOlder(_ new: NewSetting) throws -> Bool {

@@ -305,11 +305,15 @@ struct FileIntake {
         for entry in entries where !entry.hasID { count[entry.note.localID, default: 0] += 1 }
         var ages = try FileAges(intake.store, of: path, origin, time)
         for entry in entries {
-            let since = ages?.note(entry.note.localID, entry.note.fields).since
+            let said = ages?.note(entry.note.localID, entry.note.fields)
             guard wanted(entry.note) else { continue }
             let isAmongSeveral = count[entry.note.localID, default: 0] > 1
-            let note = since.map(entry.note.noNewer) ?? entry.note
-            try notes.take(note, hasID: entry.hasID, isAmongSeveral: isAmongSeveral)
+            let note = said.map { entry.note.noNewer(than: $0.since) } ?? entry.note
+            let outcome = try notes.take(note, hasID: entry.hasID, isAmongSeveral: isAmongSeveral)
+            if said?.isKnown == false, case .protect(.newer)? = outcome?.decision {
+                let key = Fields.string(Store.citeKeyField, in: try Fields.parse(note.fields))
+                intake.noteOlder("the note of \(key ?? note.localID)", in: name)
+            }
         }
         try ages?.remember()
     }

@@ -13,13 +13,15 @@ final class NoteIntake {
     }
 
     /// `isAmongSeveral`: the source has other notes with that key, and does not say which is about what.
-    func take(_ note: Record, hasID: Bool, isAmongSeveral: Bool = false) throws {
+    @discardableResult
+    func take(_ note: Record, hasID: Bool, isAmongSeveral: Bool = false) throws -> Outcome? {
         // What is in quarantine stays as it came, and what replaces the store's records is what the backup has.
         let isPlain = note.isDeleted || intake.policy == .quarantine || intake.overwrite && hasID
-        do { try intake.take(isPlain ? note : placed(note, hasID: hasID, isAmongSeveral: isAmongSeveral)) } catch let
-            row as DamagedRow
-        {
+        do {
+            return try intake.take(isPlain ? note : placed(note, hasID: hasID, isAmongSeveral: isAmongSeveral))
+        } catch let row as DamagedRow {
             _ = try intake.refuse(note, row.inTheWay)
+            return nil
         }
     }
 
