@@ -55,4 +55,24 @@ import Testing
         #expect(keyless.status != 0 && keyless.stderr.contains("keys"), "\(keyless.stderr)")
         #expect(try !bench.exists("v/config") && bench.files("v/keys").isEmpty)
     }
+
+    /// A key that does not open may be damaged, and one that opens may be.
+    @Test func aKeyThatIsDamaged_isNamed_andMadeAnew() throws {
+        let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "pw"])
+        try bench.importSamples()
+        try bench.shell("$T vault init --vault v; $T vault backup --vault v; cp -r v/keys good; chmod u+w v/keys/*")
+        let key = try #require(try bench.files("v/keys").first)
+        try bench.shell("sed -i 's/\"salt\":\"./\"salt\":\"Q/; t; s/x/y/' v/keys/*")
+        let wrong = try bench.tool(exit: 12, "vault", "check", "--vault", "v").stderr
+        #expect(wrong.contains("keys/\(key) cannot be used") && wrong.contains("from a copy"), "\(wrong)")
+        try bench.shell("rm v/keys/*; cp good/* v/keys; chmod u+w v/keys/*")
+        try bench.shell("sed -i 's/\"hostname\":\"./\"hostname\":\"Q/' v/keys/*")
+        let opens = try bench.tool(exit: 4, "vault", "check", "--vault", "v").stderr
+        #expect(
+            opens.contains("keys/\(key): is not what was written") && opens.contains("vault key passwd"), "\(opens)")
+        try bench.write("pw", "pw\n")
+        try bench.shell("chmod 600 pw")
+        try bench.tool(exit: 0, "vault", "key", "passwd", "--new-password-file", "pw", "--vault", "v")
+        try bench.tool(exit: 0, "vault", "check", "--vault", "v")
+    }
 }

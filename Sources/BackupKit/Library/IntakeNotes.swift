@@ -5,12 +5,12 @@ extension Intake {
     }
 
     /// What a file says for the first time, though the store's value is newer.
-    func noteOlder(_ subject: String, in file: String, option: String = "") {
+    func noteOlder(_ subject: String, in file: String, _ command: String = "import --overwrite") {
         note(
             Finding(
                 .leftOut, .warning, subject,
                 "has an older value in \(file), which was left out: it was changed in the store since",
-                remedy: "'backup-tool import\(option) --overwrite PATH' takes it all the same"))
+                remedy: "\(TypedCommand.quoted(command, ["PATH"])) takes it all the same"))
     }
 
     /// Whether an event is still to come, and its line has no other time ahead. Then no clock is wrong.

@@ -40,7 +40,7 @@ extension Intake {
         result.protected += 1
         plan(.protect, setting.key, reason: Protection.newer.rawValue)
         guard setting.isNews else { return }
-        noteOlder(setting.key, in: setting.source, option: " --only settings")
+        noteOlder(setting.key, in: setting.source, "import --only settings --overwrite")
     }
 
     private func isOlder(_ new: NewSetting) throws -> Bool {

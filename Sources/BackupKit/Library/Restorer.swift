@@ -96,7 +96,8 @@ public enum Restorer {
         guard layout.isLayout || layout.isDamaged else {
             throw layout.noLibrary(
                 at: path,
-                "'backup-tool list BACKUP' shows what it holds; unpack it to import its .bib and .jsonl files")
+                "'backup-tool list BACKUP' shows what it holds; "
+                    + "'backup-tool import' takes the .bib and .jsonl files of a folder, also of an unpacked one")
         }
         if let refusal = layout.manifest.schemaVersion.flatMap({ SchemaVersion.refusal(of: $0, at: path) }) {
             throw refusal

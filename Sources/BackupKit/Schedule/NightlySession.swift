@@ -62,7 +62,8 @@ public struct NightlySession: Sendable {
         {
             throw BackupError(
                 .refused, "belongs to the runs of \(other)", at: statePath,
-                remedy: "give each configuration a folder of its own, or make them profiles of one file")
+                remedy: "give each configuration a folder of its own, or make them profiles of one file; "
+                    + "in a copy of the whole folder, remove this file")
         }
         return state
     }

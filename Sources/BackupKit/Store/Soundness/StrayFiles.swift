@@ -37,7 +37,8 @@ extension Store {
         guard status.isRegular else { return outOfReach(path, "it is \(status.kindText)") }
         return Finding(
             .entryUnexpected, .warning, path,
-            "lies in the store's folder, but the store does not know it: no backup has it", remedy: adoptNew)
+            "lies in the store's folder, but the store does not know it: the next backup will lack it",
+            remedy: adoptNew)
     }
 
     private static func outOfReach(_ path: String, _ reason: String) -> Finding {

@@ -191,7 +191,9 @@ extension Vault {
                 findings.append(
                     Finding(
                         .digestMismatch, .damage, VaultFile(.key, item.id).path, "is not what was written",
-                        remedy: "add the password again and remove this key"))
+                        remedy: "bring it back from a copy of the vault; else "
+                            + "'backup-tool vault key passwd --new-password-file FILE', with its password, makes a new one"
+                    ))
             }
         }
         return findings.filter { !self.findings.contains($0) }

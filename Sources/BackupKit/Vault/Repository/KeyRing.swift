@@ -36,6 +36,8 @@ public struct KeyRing: Sendable {
         }
         var findings: [Finding] = []
         var unreadable: BackupError?
+        // Which password they were made for, nobody knows any more.
+        var changed: [String] = []
         var budget = ScryptCost.Budget()
         for id in ids.prefix(most) {
             try Interrupt.check()
@@ -47,6 +49,7 @@ public struct KeyRing: Sendable {
                 if let key = try file.open(password: password) {
                     return Opened(id: id, key: key, findings: findings)
                 }
+                if try !isAsWritten(id) { changed.append(VaultFile(.key, id).path) }
             } catch let error as BackupError where error.isVerdict {
                 // Removed since it was listed.
                 if error.code == .notFound { continue }
@@ -63,13 +66,19 @@ public struct KeyRing: Sendable {
                 .damaged, "no key can be read: \(damaged.message)", at: backend.location,
                 remedy: "bring back \(damaged.subject) from a copy; without a key nothing opens the vault")
         }
-        let lost = (findings.map(\.subject) + listing.misplaced.map(\.path)).first
+        let lost = (findings.map(\.subject) + listing.misplaced.map(\.path) + changed).first
         throw BackupError(
             .wrongPassword, "the password opens none of the vault's keys", at: backend.location,
             remedy: ids.count > most
                 ? "only \(most) of its \(ids.count) keys were tried; remove some"
                 : lost.map { "\($0) cannot be used, and may be the one that it opens: bring it back from a copy" }
                     ?? "see that it is the password of this vault, and that its file or command gives it whole")
+    }
+
+    /// Whether a key file has the SHA-256 that is its name.
+    private func isAsWritten(_ id: SHA256Digest) throws -> Bool {
+        let bytes = try backend.readAll(VaultFile(.key, id), limit: KeyFile.limit)
+        return bytes.withUnsafeBytes { SHA256Digest.of($0) } == id
     }
 
     func read(_ id: SHA256Digest) throws -> KeyFile {
