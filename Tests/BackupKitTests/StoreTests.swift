@@ -198,10 +198,12 @@ import Testing
 
     @Test func aDeleteLeavesATombstoneWithoutData() throws {
         try withStore { test in
-            try test.store.take(record("a", "{\"secret\":1}", times: ["secret": 1], device: "phone"), record("b"))
+            let deleted = record("a", "{\"secret\":1}", times: ["secret": 1], device: "phone")
+            try test.store.take(deleted, record("b"))
             #expect(try test.store.delete(["a"]).map(\.name) == ["a"])
             let stone = try #require(try test.store.find("a").first)
-            #expect(stone == record("a").tombstone(at: test.clock.now))
+            #expect(stone == deleted.tombstone(at: test.clock.now))
+            #expect(stone.fields == "{}" && stone.fieldTimes.keys.allSatisfy { !$0.contains("secret") })
             #expect(try test.store.take(record("a", "{\"secret\":1}", at: 1)) == [.protect(.newerTombstone)])
             #expect(throws: BackupError.self) { try test.store.delete(["b", "a"]) }
             #expect(try test.store.find("b").first?.isDeleted == false)

@@ -105,10 +105,13 @@ public struct Record: Sendable, Equatable {
     }
 
     /// What is left of a deleted record: identity and times, nothing personal. It keeps its creation time out too.
-    /// It keeps the times of merges: they show which merges the person knew of who deleted the record.
+    /// It keeps the times of merges, and that of the version which it deletes: they show what the person knew of who deleted
+    /// the record.
     public func tombstone(at time: Timestamp) -> Record {
-        Record(
-            id: id, type: type, localID: localID, fields: "{}", fieldTimes: takenIn, createdAt: time, modifiedAt: time,
+        var known = knownTimes
+        if !isDeleted { known[Self.takenInMark] = latestTime }
+        return Record(
+            id: id, type: type, localID: localID, fields: "{}", fieldTimes: known, createdAt: time, modifiedAt: time,
             schemaVersion: schemaVersion, deletedAt: time)
     }
 
@@ -131,7 +134,7 @@ public struct Record: Sendable, Equatable {
 
     /// Whether it is a tombstone in which somebody has left more than a tombstone says.
     var hasRemains: Bool {
-        isDeleted && (fields != "{}" || fieldTimes.count > takenIn.count || deviceID != nil)
+        isDeleted && (fields != "{}" || fieldTimes.count > knownTimes.count || deviceID != nil)
     }
 
     /// The last time that anything about the record was set.

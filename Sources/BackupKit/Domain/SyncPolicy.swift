@@ -34,7 +34,16 @@ extension Record {
     var idsTakenIn: [String] { takenIn.keys.map { String($0.dropFirst(Self.takenInMark.count)) } }
 
     /// When it took each of them in, by its mark and their local id.
-    var takenIn: [String: Timestamp] { fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) } }
+    var takenIn: [String: Timestamp] { knownTimes.filter { !sameBytes($0.key, Self.takenInMark) } }
+
+    /// What a tombstone keeps: the times of merges, and under the bare mark the latest time of the version that was deleted.
+    var knownTimes: [String: Timestamp] { fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) } }
+
+    /// Whether this tombstone says which version was deleted, and that one was older than `version`: whoever deleted it had
+    /// not heard of all that `version` says.
+    func hadNotHeard(of version: Record) -> Bool {
+        isDeleted && fieldTimes[Self.takenInMark].map { version.latestTime > $0 } ?? false
+    }
 
     /// Whether the record took in another one that `version` knows nothing of: with the older version, or with the delete
     /// of one, the other record would be lost.
@@ -84,7 +93,7 @@ extension Record {
     /// Of two tombstones the later one, which knows what either knew.
     func joined(withTombstone other: Record) -> Record {
         var later = other.modifiedAt > modifiedAt ? other : self
-        later.fieldTimes = takenIn.merging(other.takenIn) { max($0, $1) }
+        later.fieldTimes = knownTimes.merging(other.knownTimes) { max($0, $1) }
         return later
     }
 

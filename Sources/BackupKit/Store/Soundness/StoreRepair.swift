@@ -178,7 +178,7 @@ struct StoreRepair {
             note(.exact, damage.subject, "has its change number again")
             return try write(record, over: row.change, as: change)
         }
-        if let tombstone = try tombstoneBefore(row) {
+        if let tombstone = try tombstoneBefore(row, damage) {
             note(.exact, damage.subject, "is the tombstone again that it was")
             return try write(tombstone, over: row.change, as: row.change)
         }
@@ -239,7 +239,7 @@ struct StoreRepair {
     }
 
     /// The backup's version: the very row, which its hash tells, or the record of its name.
-    private func candidate(for row: BadRow, _ damage: DamagedRow) throws -> (record: Record, isExact: Bool)? {
+    func candidate(for row: BadRow, _ damage: DamagedRow) throws -> (record: Record, isExact: Bool)? {
         guard let source else { return nil }
         func isExact(_ record: Record) -> Bool { row.hash == store.hasher.row(record, row.change) }
         let named = try source.ifSound { try source.record(damage.id)?.record } ?? nil

@@ -194,8 +194,9 @@ extension Store {
         try keepUnsaidChanges()
         try database.execute(
             """
-            UPDATE record SET hub_version = 0, clean_at = iif(EXISTS (SELECT 1 FROM ancestor
-                WHERE ancestor.zone = record.zone AND ancestor.name = ifnull(record.name, local_id)), 0, NULL)
+            UPDATE record SET hub_version = 0, clean_at = iif(hub_version = 0 AND clean_at = 0
+                OR EXISTS (SELECT 1 FROM ancestor
+                    WHERE ancestor.zone = record.zone AND ancestor.name = ifnull(record.name, local_id)), 0, NULL)
             WHERE hub_version IS NOT NULL;
             DELETE FROM ancestor; DELETE FROM held; DELETE FROM asset_sync; DELETE FROM hub_link;
             """)

@@ -18,9 +18,11 @@ extension Synchronizer {
         _ local: Record, _ row: Store.SyncRow, _ hub: Record, mergedTo merged: Record, base: Ancestor?
     ) throws {
         if merged.isDeleted {
-            let isSeen = try base == nil && (!row.isUnseen || store.isOfBatch(row.change, kind: "restore"))
+            // What a hub of before had seen need not have been seen by whoever deleted the record.
+            let isUnseen = row.isUnseen || hub.hadNotHeard(of: local) || local.hadNotHeard(of: hub)
+            let isSeen = try base == nil && (!isUnseen || store.isOfBatch(row.change, kind: "restore"))
             if !local.isDeleted, !isSeen { try putAside(local, base, .deletedByOthers, merged.modifiedAt) }
-            if !hub.isDeleted, base != nil || row.isUnseen { try putAside(hub, base, .deletedHere, merged.modifiedAt) }
+            if !hub.isDeleted, base != nil || isUnseen { try putAside(hub, base, .deletedHere, merged.modifiedAt) }
             return
         }
         guard base == nil, !local.isDeleted, !hub.isDeleted, !sameBytes(local.fields, hub.fields) else { return }

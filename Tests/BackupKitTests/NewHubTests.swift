@@ -1,0 +1,133 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// What happens when the hub is made anew, or brought back from an old backup: the same as if it had stayed.
+@Suite struct NewHubTests {
+    enum Kind: CaseIterable { case event, publication }
+    enum Next: CaseIterable { case same, anew, broughtBack }
+    /// What B does while A writes, and whether the hub hears of what A wrote, or of what B did.
+    enum Removal: CaseIterable { case delete, undo }
+    enum Heard: CaseIterable { case none, edit, removal }
+
+    private static let texts = ["as it was", "written since"]
+
+    /// Imports one record that says this.
+    private func take(_ kind: Kind, _ text: String, on name: String, in devices: Devices) throws {
+        devices.clock.advance(seconds: 60)
+        let now = devices.clock.now
+        let path = "\(devices.folder)/\(name).\(kind == .event ? "jsonl" : "bib")"
+        let event =
+            "{\"id\":\"E\",\"time\":\"2025-02-14T08:00:00Z\",\"type\":\"slapen\",\"note\":\"\(text)\",\"modified_at\":\"\(now.iso8601)\"}"
+        let entry = "@article{k, author={Ann, A}, title={On ants}, year={2020}, note={\(text)}}"
+        try writeFile(path, (kind == .event ? event : entry) + "\n", modified: now.milliseconds / 1000)
+        devices.clock.advance(seconds: 60)
+        _ = try Importer.run([path], into: devices[name], ImportOptions())
+    }
+
+    private func live(_ store: Store) throws -> [Record] {
+        try store.all().filter {
+            !$0.isDeleted && !$0.isLocalOnly && [RecordType.event, RecordType.publication].contains($0.type)
+        }
+    }
+
+    private func aside(_ devices: Devices) throws -> [String] {
+        try devices.stores.flatMap { try $0.all().compactMap { try Quarantine.content(of: $0)?.fields } }
+    }
+
+    private func become(_ next: Next, _ backup: [UInt8], in devices: Devices) throws {
+        let path = "\(devices.folder)/next.db"
+        switch next {
+        case .same: break
+        case .anew: devices.hub = try FileHub.create(path)
+        case .broughtBack:
+            try backup.withUnsafeBytes { try FileHandle.create(path).write($0) }
+            devices.hub = try FileHub(path)
+        }
+    }
+
+    /// B brings a record, A writes into it, and B removes it without having heard of that.
+    @Test(arguments: Kind.allCases, Next.allCases)
+    func whatARemovalHadNotHeardOf_isInQuarantine_andNamed(kind: Kind, next: Next) throws {
+        for (removal, heard) in Removal.allCases.flatMap({ removal in Heard.allCases.map { (removal, $0) } }) {
+            for order in [["A", "B", "C"], ["B", "A", "C"], ["C", "A", "B"], ["A", "C", "B"]] {
+                try withDevices("A", "B", "C") { devices in
+                    try take(kind, Self.texts[0], on: "B", in: devices)
+                    for name in ["B", "A", "C"] { try devices.syncLibrary(name) }
+                    let backup = try readFile(devices.hubPath)
+                    try take(kind, Self.texts[1], on: "A", in: devices)
+                    if heard == .edit { try devices.syncLibrary("A") }
+                    devices.clock.advance(seconds: 60)
+                    switch removal {
+                    case .delete: _ = try devices["B"].delete([try #require(live(devices["B"]).first).id.description])
+                    case .undo: _ = try devices["B"].undoLast()
+                    }
+                    if heard == .removal { for name in ["B", "C"] { try devices.syncLibrary(name) } }
+                    try become(next, backup, in: devices)
+                    var told: [SyncResult] = []
+                    for _ in 0..<3 { for name in order { told.append(try devices.syncLibrary(name)) } }
+                    let what = Comment(rawValue: "\(kind) \(next) \(removal) \(heard) \(order)")
+                    let shown = try devices.stores.map { try live($0).map(\.fields) }
+                    #expect(shown.allSatisfy { $0 == shown[0] }, what)
+                    // An undo leaves what it hears of in time.
+                    if shown[0].contains(where: { $0.contains(Self.texts[1]) }) {
+                        #expect(removal == .undo, what)
+                        return
+                    }
+                    #expect(shown[0].isEmpty, what)
+                    #expect(try aside(devices).contains { $0.contains(Self.texts[1]) }, what)
+                    let isNamed = told.contains { result in
+                        result.needsAttention
+                            && result.findings.contains {
+                                $0.code == .protected && $0.message.contains("is in quarantine")
+                            }
+                    }
+                    #expect(isNamed, what)
+                }
+            }
+        }
+    }
+
+    /// C has not heard of the delete, and has nothing that whoever deleted did not know.
+    @Test(arguments: Kind.allCases, Next.allCases)
+    func aRemovalThatHadHeardOfAll_putsNothingAside(kind: Kind, next: Next) throws {
+        for order in [["A", "B", "C"], ["C", "B", "A"], ["B", "C", "A"]] {
+            try withDevices("A", "B", "C") { devices in
+                try take(kind, Self.texts[0], on: "B", in: devices)
+                try devices.syncAll()
+                let backup = try readFile(devices.hubPath)
+                try take(kind, Self.texts[1], on: "A", in: devices)
+                for name in ["A", "B"] { try devices.syncLibrary(name) }
+                devices.clock.advance(seconds: 60)
+                _ = try devices["B"].delete([try #require(live(devices["B"]).first).id.description])
+                for name in ["B", "A"] { try devices.syncLibrary(name) }
+                try become(next, backup, in: devices)
+                for _ in 0..<3 {
+                    for name in order {
+                        let findings = try devices.syncLibrary(name).findings
+                        #expect(!findings.contains { $0.code == .protected }, "\(order) \(findings)")
+                    }
+                }
+                for store in devices.stores { #expect(try live(store).isEmpty) }
+                #expect(try aside(devices).isEmpty)
+            }
+        }
+    }
+
+    /// A sync that forgets a hub may end before the new one has heard of anything, and the next hub may be another one.
+    @Test func whatNoHubHasSeen_staysUnseen_howeverManyHubsAreForgotten() throws {
+        try withDevices("A") { devices in
+            for id in ["seen", "edited"] { try devices.edit("A", id, "{\"x\":1}") }
+            try devices.sync("A")
+            try devices.edit("A", "edited", "{\"x\":2}")
+            let store = devices["A"]
+            for _ in 0..<2 {
+                try store.write { try store.forgetHub() }
+                for record in try store.all() {
+                    #expect(try store.lookUp(record).row?.isUnseen == (record.localID == "edited"), "\(record.localID)")
+                }
+            }
+        }
+    }
+}
