@@ -130,4 +130,33 @@ import Testing
             }
         }
     }
+
+    private func take(_ lines: [String], on name: String, in devices: Devices) throws {
+        devices.clock.advance(seconds: 60)
+        let path = "\(devices.folder)/\(name).jsonl"
+        try writeFile(path, lines.map { $0 + "\n" }.joined())
+        _ = try Importer.run([path], into: devices[name], ImportOptions())
+    }
+
+    private static let line = "\"time\":\"2025-02-14T08:00:00Z\",\"type\":\"slapen\",\"note\":\"as it was\"}"
+
+    /// B joins A's event with its line without an id, and A writes into it before it hears of that.
+    @Test(arguments: Next.allCases, [["A", "B"], ["B", "A"]])
+    func anEditOfAnEventThatWasJoinedElsewhere_isKept(next: Next, order: [String]) throws {
+        try withDevices("A", "B") { devices in
+            try take(["{\"id\":\"E\",\(Self.line)"], on: "A", in: devices)
+            try take(["{\(Self.line)"], on: "B", in: devices)
+            try devices.sync("A")
+            let backup = try readFile(devices.hubPath)
+            try devices.sync("B")
+            try take(.event, Self.texts[1], on: "A", in: devices)
+            try become(next, backup, in: devices)
+            for _ in 0..<3 { for name in order { try devices.sync(name) } }
+            for store in devices.stores {
+                let shown = try live(store)
+                #expect(shown.count == 1 && shown[0].fields.contains(Self.texts[1]), "\(shown.map(\.fields))")
+            }
+            #expect(try aside(devices).isEmpty)
+        }
+    }
 }

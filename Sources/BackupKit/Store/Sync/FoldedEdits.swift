@@ -22,18 +22,32 @@ extension Synchronizer {
     private func carryEdit(from tombstone: HubRecord) throws {
         guard let stored = try store.record(tombstone.record.id), !stored.record.isDeleted else { return }
         let edited = stored.record
-        let survivor = try store.soundRecords(localID: edited.localID).first {
-            $0.record.type == edited.type && $0.record.id != edited.id && !$0.record.isDeleted
-                && !$0.record.isLocalOnly
-        }
         // Where nobody has the other record, this one stays.
-        guard let survivor else { return }
+        guard let survivor = try survivor(of: edited) else { return }
         let base = try store.ancestor(edited.id)
         try store.replace(
             stored.change, knownAs: edited.localID, with: tombstone.record, version: tombstone.version, isClean: true)
         try store.dropAncestor(edited.id)
         try carry(edited, into: survivor, base: base)
         result.merged += 1
+    }
+
+    /// The record of the same local id that a folded one belongs to.
+    private func survivor(of folded: Record) throws -> Store.StoredRecord? {
+        try store.soundRecords(localID: folded.localID).first {
+            $0.record.type == folded.type && $0.record.id != folded.id && !$0.record.isDeleted
+                && !$0.record.isLocalOnly
+        }
+    }
+
+    /// The other way round: an edit arrives under a name that was folded here. False where `local` is no tombstone of that
+    /// name, or it had heard of the edit. Must run inside `write`.
+    func carryArrival(of incoming: Record, over local: Record, base: Ancestor?) throws -> Bool {
+        guard local.isFoldedName(of: incoming), incoming.type != RecordType.publication,
+            local.hadNotHeard(of: incoming), let survivor = try survivor(of: incoming)
+        else { return false }
+        try carry(incoming, into: survivor, base: base)
+        return true
     }
 
     /// Merges a version of a record into the one that it belongs to now. Must run inside `write`.

@@ -228,7 +228,9 @@ extension Synchronizer {
         if try Conflict.isContested(local, record, base: base) {
             merged = try Conflict.contested(merged, at: store.timeAfter(merged, local, record))
         }
-        try putAside(local, row, record, mergedTo: merged, base: base)
+        if try !merged.isDeleted || !carryArrival(of: record, over: local, base: base) {
+            try putAside(local, row, record, mergedTo: merged, base: base)
+        }
         nameOutlived(local, record, mergedTo: merged)
         let isClean = merged.isSame(as: incoming.record.withoutRemains())
         // Another device has brought the same record: it is not only ours to undo.
