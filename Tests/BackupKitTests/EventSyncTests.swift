@@ -20,10 +20,14 @@ private struct LogWorld {
     /// Of each text, how many of its events were edited before every device knew their ids.
     private var edited: Set<Int> = []
 
+    private let hasNewHubs: Bool
+    private var hubs = 1
+
     init(_ seed: UInt64, _ devices: Devices) {
         random = SeededGenerator(seed: seed)
         self.devices = devices
         hasPartialLogs = random.below(3) == 0
+        hasNewHubs = random.chance(2)
     }
 
     /// The time of a text. The app that gives ids may write it in another form.
@@ -46,10 +50,14 @@ private struct LogWorld {
     mutating func act() throws {
         let name = devices.names[random.below(devices.names.count)]
         devices.clock.advance()
-        switch random.below(9) {
+        switch random.below(hasNewHubs ? 10 : 9) {
         case 0...3: try importLog(name)
         case 4: try edit(name)
         case 5: try importStranger(name)
+        case 9:
+            hubs += 1
+            story.append("the hub is made anew")
+            devices.hub = try FileHub.create("\(devices.folder)/hub\(hubs).db")
         default:
             story.append("\(name) syncs")
             try devices.sync(name)

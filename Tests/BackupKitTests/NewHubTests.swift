@@ -159,4 +159,34 @@ import Testing
             #expect(try aside(devices).isEmpty)
         }
     }
+
+    /// One of the devices has synced with another hub before.
+    @Test(arguments: [["A"], ["B"], ["A", "B"]], [["A", "B"], ["B", "A"]])
+    func oneLogInTwoForms_isJoinedOnANewHub(known: [String], order: [String]) throws {
+        try withDevices("A", "B") { devices in
+            try take(["{\"id\":\"E\",\(Self.line)"], on: "A", in: devices)
+            try take(["{\(Self.line)"], on: "B", in: devices)
+            for name in known {
+                try devices.sync(name, with: FileHub.create("\(devices.folder)/of-\(name).db"))
+            }
+            for _ in 0..<3 { for name in order { try devices.sync(name) } }
+            for store in devices.stores {
+                #expect(try live(store).map(\.localID) == ["E"])
+                try checkSound(store.path)
+            }
+        }
+    }
+
+    /// The log has the event twice, and only one of the devices knows both.
+    @Test(arguments: [["A", "B"], ["B", "A"]])
+    func twoEventsThatOneLogNeeds_stayTwoOnANewHub(order: [String]) throws {
+        try withDevices("A", "B") { devices in
+            try take(["{\"id\":\"E\",\(Self.line)", "{\(Self.line)"], on: "A", in: devices)
+            try devices.sync("A")
+            try devices.sync("B")
+            devices.hub = try FileHub.create("\(devices.folder)/next.db")
+            for _ in 0..<3 { for name in order { try devices.sync(name) } }
+            for store in devices.stores { #expect(try live(store).count == 2) }
+        }
+    }
 }

@@ -2,8 +2,8 @@
 /// and from lines with the ids that its app gave them later. The record of the line without an id stays, takes the id,
 /// and the other one goes, as in an import.
 ///
-/// Only an event that no hub has seen is joined with one that has just come. Two that the hub has, or two of this store, are
-/// as many events as some log needs.
+/// Only an event that the hub has not seen is joined with one that has just come. Two that the hub has, or two of this store,
+/// are as many events as some log needs. What a hub of before has seen is new to one that was made anew.
 extension Synchronizer {
     /// Whether two devices have given the event of a line without an id different ids since: then there are two such
     /// events. The record stays that of the hub's, which has the others of that text as it has this one.
@@ -73,7 +73,7 @@ extension Synchronizer {
         }
     }
 
-    /// Events of this store with given ids, which no hub has seen and which something that came may be.
+    /// Events of this store with given ids, which the hub has not seen and which something that came may be.
     private func unseenGivers(_ new: Set<Int64>) throws -> [Store.StoredRecord] {
         var found: [Store.StoredRecord] = []
         try store.forEachEvent(after: link.pushedThrough) { stored, isUnseen in
@@ -82,7 +82,7 @@ extension Synchronizer {
         return found
     }
 
-    /// Events with given ids that came, and which something that no hub has seen may be.
+    /// Events with given ids that came, and which something that the hub has not seen may be.
     private func arrivedGivers(_ new: Set<Int64>, _ body: (Store.StoredRecord) -> Void) throws {
         try store.forEachEvent(after: link.pushedThrough) { stored, isUnseen in
             guard !isUnseen, new.contains(store.hasher.key(stored.record.localID)) else { return }
@@ -99,7 +99,7 @@ extension Synchronizer {
             guard other.record.type == record.type, other.record.id.zone == record.id.zone,
                 other.record.id != record.id, !other.record.isDeleted, !other.record.isLocalOnly
             else { return false }
-            guard isUnseen else { return try store.hubVersion(other.change) == nil }
+            guard isUnseen else { return try store.isUnseen(other.change) }
             return eventsApart.contains(record.id) || new.contains(store.hasher.key(other.record.localID))
         }
         guard isNamedByItsID(record), !DeterministicID.isMade(record.localID) else { return nil }
@@ -160,7 +160,7 @@ extension Synchronizer {
     }
 
     private func join(_ giver: Store.StoredRecord, _ new: Set<Int64>) throws {
-        let isUnseen = try store.hubVersion(giver.change) == nil
+        let isUnseen = try store.isUnseen(giver.change)
         // Another one of the same words may have taken it.
         guard let former = try former(of: giver, new: new, isUnseen: isUnseen) else { return }
         let record = giver.record
@@ -171,28 +171,33 @@ extension Synchronizer {
         joined = try joined.linking(Set([giver, former].flatMap { try store.knownFiles(of: $0).keys }))
         if !isUnseen { linkedByJoin.insert(joined.id) }
         joined.localID = record.localID
-        if !isUnseen { try store.put(record.foldedTombstone(at: store.timeAfter(record)), replacing: giver) }
+        // Where a hub of before has seen it, other devices know it by its name.
+        let isKnown = try store.hubVersion(giver.change) != nil
+        if isKnown { try store.put(record.foldedTombstone(at: store.timeAfter(record)), replacing: giver) }
         try store.put(joined, replacing: former)
-        if isUnseen { try store.takeOut(giver.change, record, for: joined.id) }
+        if !isKnown { try store.takeOut(giver.change, record, for: joined.id) }
         result.joined += 1
     }
 }
 
 extension Store {
+    /// Whether the hub has seen no version of a row; a hub of before may have.
+    fileprivate func isUnseen(_ change: Int64) throws -> Bool { try hubVersion(change) ?? 0 == 0 }
+
     /// Whether events wait for the hub that it has never seen.
     func hasUnseenEvents(after change: Int64) throws -> Bool {
         try database.integer(
             """
             SELECT EXISTS (SELECT 1 FROM record WHERE change > \(change) AND type = 'PuppyEvent'
-            AND hub_version IS NULL AND deleted_at IS NULL AND local_only = 0)
+            AND ifnull(hub_version, 0) = 0 AND deleted_at IS NULL AND local_only = 0)
             """) != 0
     }
 
-    /// Living events that have changed, and whether no hub has seen them.
+    /// Living events that have changed, and whether the hub has not seen them.
     func forEachEvent(after change: Int64, _ body: (StoredRecord, _ isUnseen: Bool) throws -> Void) throws {
         let query = try database.prepare(
             """
-            SELECT \(Self.recordColumns), hub_version IS NULL FROM record
+            SELECT \(Self.recordColumns), ifnull(hub_version, 0) = 0 FROM record
             WHERE change > ? AND type = 'PuppyEvent' AND deleted_at IS NULL AND local_only = 0 ORDER BY change
             """
         ).bind(1, change)
