@@ -41,4 +41,32 @@ import Testing
             #expect(Set(works.values.joined()) == ["a", "b"], "\(done): \(works)")
         }
     }
+
+    /// Each of two devices deletes works of one key, and takes that back when it has heard of the other one.
+    @Test(
+        arguments: [ConflictChoice.merge, .keepExisting, .keepIncoming],
+        [ConflictChoice.merge, .keepExisting, .keepIncoming])
+    func twoDecisionsThatAreBothTakenBack_leaveEveryWorkAlive(_ first: ConflictChoice, _ second: ConflictChoice) throws
+    {
+        for (order, newest) in [([0, 1], "b"), ([1, 0], "b"), ([0, 1], "c"), ([1, 0], "c")] {
+            try withQuickFolder { folder in
+                let office = try Office(folder, skews: [0, 0])
+                // A merge keeps it: so a work is merged away that has taken in another one.
+                office.newest = newest
+                for work in ["a", "b", "c"] { try office.add(work, on: 0) }
+                try office.settle()
+                for (number, choice) in [first, second].enumerated() {
+                    let store = office.stores[number]
+                    _ = try ConflictResolver.resolve(store.conflicts().map(\.id), with: choice, in: store)
+                    office.clock.advance()
+                }
+                try office.settle()
+                for number in order { _ = try office.stores[number].undoLast() }
+                try office.settle()
+                let comment = "\(first) and \(second), undone on \(order), \(newest) is the newest"
+                let (works, waiting) = try office.outcome(comment)
+                #expect(Set(works.keys) == ["a", "b", "c"] && waiting == 3, "\(comment): \(works), \(waiting)")
+            }
+        }
+    }
 }

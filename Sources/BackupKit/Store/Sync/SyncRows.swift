@@ -97,13 +97,24 @@ extension Store {
         let change = nextChange()
         see(record)
         if !record.isDeleted { try forgetPurge(of: record.id) }
-        // What somebody changed since an import stays when that is undone, and so does what came from the hub.
-        try noteEdit(of: old, becomes: change)
+        if try isSameDelete(record, as: old) {
+            try follow(old, to: change)
+        } else {
+            // What somebody changed since an import stays when that is undone, and so does what came from the hub.
+            try noteEdit(of: old, becomes: change)
+        }
         let update = try database.statement(Self.updateRow)
         Self.bind(record, change: change, to: update)
         try update.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change)).bind(17, old)
             .run()
         try moveKey(of: record, from: old, knownAs: localID, to: change)
+    }
+
+    /// Whether a tombstone is the one that is here, though another device has added what it knew to it: then the undo of that
+    /// delete takes it back.
+    private func isSameDelete(_ record: Record, as old: Int64) throws -> Bool {
+        guard let deletedAt = record.deletedAt else { return false }
+        return try ifSound { try stored(change: old)?.record.deletedAt } == .some(deletedAt)
     }
 
     func noteVersion(_ change: Int64, _ version: Int64, isClean: Bool) throws {
