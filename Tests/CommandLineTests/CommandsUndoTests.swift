@@ -126,7 +126,26 @@ private func undoBench() throws -> Workbench {
     try bench.tool(exit: 0, "import", "--store", "other.db", "a.bib")
     for store in ["other.db", "store.db"] { try bench.tool(exit: 0, "sync", "--store", store) }
     let quiet = try bench.tool(exit: 3, "undo", "-q")
-    #expect(quiet.stderr.contains("warning: ") && quiet.stderr.contains("it stays as it is"))
+    #expect(quiet.stderr.contains("warning: ") && quiet.stderr.contains("stays as it is now"))
+    #expect(quiet.stderr.contains("warning: a: A ("), "\(quiet)")
+}
+
+/// What is dead is told from what is alive, by the title that it had.
+@Test func anUndoNamesWhatStaysDeleted() throws {
+    let bench = try undoBench()
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.tool(exit: 0, "store", "init", "--store", "other.db")
+    for store in ["store.db", "other.db"] { try bench.tool(exit: 0, "sync", "--store", store, "--hub", "hub.db") }
+    try bench.write("a.bib", "@misc{a, title={A}, note={new}}\n")
+    try bench.tool(exit: 0, "import", "a.bib")
+    let id = try bench.shell("sqlite3 other.db \"SELECT local_id FROM record WHERE type = 'Publication'\"")
+    try bench.tool(exit: 0, "sync")
+    try bench.tool(exit: 0, "sync", "--store", "other.db")
+    try bench.tool(exit: 0, "store", "delete", "--store", "other.db", id.filter { $0 != "\n" })
+    for store in ["other.db", "store.db"] { try bench.tool("sync", "--store", store) }
+    let undo = try bench.tool(exit: 3, "undo")
+    #expect(undo.stderr.contains("warning: a: A (") && undo.stderr.contains("stays deleted: another device"), "\(undo)")
+    #expect(undo.stderr.contains("'backup-tool undo' on that device brings it back"))
 }
 
 /// Two devices import one file before they know of each other.
@@ -140,7 +159,7 @@ private func undoBench() throws -> Workbench {
     }
     let digest = try bench.digest("a.db")
     let undo = try bench.tool(exit: 3, "undo", "--store", "b.db")
-    #expect(undo.stderr.contains("another device's"))
+    #expect(undo.stderr.contains("another device has brought it, too"))
     for store in ["b.db", "a.db"] {
         try bench.tool(exit: 0, "sync", "--store", store)
         #expect(try bench.digest(store) == digest)

@@ -22,11 +22,20 @@ public struct UndoResult: Sendable, Equatable {
     /// Conflicts that wait again.
     public var conflicts = 0
     /// Records that somebody changed after the batch: they stay as they are.
-    public var keptNewer: [RecordID] = []
+    public private(set) var keptNewer: [RecordID] = []
+    /// What the undo would have brought back of them; of one that the batch had added there is no such version.
+    private(set) var versions: [RecordID: Record] = [:]
     /// Records whose older version was purged: they stay as they are.
     public var purged: [RecordID] = []
     /// Files that an app had changed since, whose versions stay under other names, and files that wait for room.
     public var fileFindings: [Finding] = []
+
+    mutating func keep(_ version: Record) {
+        keep(version.id)
+        versions[version.id] = version
+    }
+
+    mutating func keep(_ id: RecordID) { keptNewer.append(id) }
 }
 
 /// Ends a transaction that wrote nothing worth keeping, or that was a rehearsal.

@@ -127,7 +127,7 @@ extension Store {
                 try follow(before.change, to: change)
                 if before.record.type != RecordType.conflict { result.reverted += 1 }
             } else if before.record.type != RecordType.conflict {
-                result.keptNewer.append(before.record.id)
+                result.keep(before.record)
                 // The batch that had added it will not find it either.
                 try noteEdit(of: before.change, becomes: standing(for: before.record)?.change)
                 try keepCopies(of: before.record, among: copies)
@@ -192,7 +192,7 @@ extension Store {
             guard let before = try keptVersion(query, hash: 13) else { continue }
             if try isCopyOfKept(before.record, result) { continue }
             if try ifSound({ try record(before.record.id) }).map({ $0 != nil }) ?? true {
-                result.keptNewer.append(before.record.id)
+                result.keep(before.record)
                 continue
             }
             try put(before.record, replacing: nil)
@@ -271,7 +271,7 @@ extension Store {
             """
         ).bind(1, batch.id).bind(2, RecordType.conflict)
         while try edited.step() {
-            result.keptNewer.append(RecordID(zone: edited.text(0), name: edited.text(1)))
+            result.keep(RecordID(zone: edited.text(0), name: edited.text(1)))
         }
     }
 

@@ -35,7 +35,7 @@ extension Command {
             if isRedo, batch != nil { throw call.usage("--batch does not go with --redo") }
             let store = try call.store(.write)
             let result = try isRedo ? store.redoLast(dryRun: isRehearsal) : store.undoLast(batch, dryRun: isRehearsal)
-            report(result, call, dryRun: isRehearsal)
+            try report(result, in: store, call, dryRun: isRehearsal)
             let isWhole = result.keptNewer.isEmpty && result.purged.isEmpty && result.fileFindings.isEmpty
             return isWhole ? .done : .incomplete
         })
@@ -67,7 +67,8 @@ private func printBatches(_ store: Store, _ call: Invocation) throws -> ExitStat
     return .done
 }
 
-private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
+private func report(_ result: UndoResult, in store: Store, _ call: Invocation, dryRun: Bool) throws {
+    let kept = try result.findings(in: store)
     if call.output.isJSON {
         call.output.report([
             "message_type": "undo", "dryRun": .bool(dryRun), "batch": .int(Int(result.batch.id)),
@@ -76,14 +77,11 @@ private func report(_ result: UndoResult, _ call: Invocation, dryRun: Bool) {
             "settings": .int(result.settings), "conflicts": .int(result.conflicts),
             "keptNewer": .array(result.keptNewer.map { .string($0.description) }),
             "purged": .array(result.purged.map { .string($0.description) }),
-            "findings": .array(result.fileFindings.map(\.json)),
+            "findings": .array((kept + result.fileFindings).map(\.json)),
         ])
         return
     }
-    let stays = "was changed since, or is another device's, too; it stays as it is"
-    call.say(
-        result.keptNewer.map { Finding(.protected, .warning, $0.description, stays) }
-            + result.purged.map { Finding(.protected, .warning, $0.description, "was purged and stays deleted") })
+    call.say(kept)
     let list = [
         (result.removed, HumanText.count(result.removed, "record") + " removed"),
         (result.reverted, HumanText.count(result.reverted, "record") + " as before"),
