@@ -55,7 +55,7 @@ extension BibliographyIntake {
     }
 
     /// The fields of BibTeX that two versions say differently. Keywords are joined.
-    private func differing(_ own: [Field], _ said: [Field]) throws -> [(own: Field?, said: Field?)] {
+    func differing(_ own: [Field], _ said: [Field]) throws -> [(own: Field?, said: Field?)] {
         func values(_ fields: [Field]) -> [Field] {
             fields.filter {
                 Publication.isBibTeXField($0.name) && !Publication.isText($0.name)

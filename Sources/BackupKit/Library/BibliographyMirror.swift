@@ -246,6 +246,7 @@ extension BibliographyIntake {
         let changes = FieldChange.list(from: before, to: after)
         for change in changes { record.fieldTimes[change.name] = change.after == nil ? record.modifiedAt : nil }
         try store.put(record, replacing: stored)
+        if try differing(after, held).isEmpty { intake.takeBackPassedOver(record) }
         intake.result.updated += 1
         intake.plan(
             .update, record, id: record.id, changes: changes, reason: "the file does not hold these fields any more")

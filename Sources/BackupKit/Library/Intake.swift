@@ -71,7 +71,7 @@ final class Intake {
     /// What is taken wins as if somebody wrote it now.
     var isEdit = false
     /// The local ids of records that were left because the store has them newer, or deleted later.
-    private(set) var passedOver: Set<ByteName> = []
+    var passedOver: Set<ByteName> = []
     /// What `--mode replace` knows of the records that were judged.
     var replacing = RecordsReplaced()
     /// The fields of the record at hand that somebody reports where the store keeps other values.

@@ -117,6 +117,14 @@ extension Intake {
         return true
     }
 
+    /// A record that was left because the store had it newer says by now what the file says: nothing was left out.
+    func takeBackPassedOver(_ record: Record) {
+        guard passedOver.remove(ByteName(record.localID)) != nil else { return }
+        result.protected -= 1
+        let subject = record.id.description
+        result.plan.removeAll { $0.action == .protect && $0.subject == subject }
+    }
+
     private func isVersion(_ own: String, of field: Field) -> Bool {
         guard RecordFiles.mediaKeys.contains(field.name), let path = Fields.string(field.name, in: [field]),
             let mine = Fields.string(field.name, in: [Field(field.name, own)])
