@@ -174,6 +174,11 @@ import Testing
                 #expect(try live(store).map(\.localID) == ["E"])
                 try checkSound(store.path)
             }
+            // What an import has added is removed by its undo, or named.
+            for store in devices.stores {
+                let undone = try store.undoLast()
+                #expect(undone.removed + undone.keptNewer.count == 1, "\(undone)")
+            }
         }
     }
 
