@@ -35,8 +35,7 @@ public struct NightlyRun {
     /// Earlier snapshots that could not be counted tonight.
     private var unread: Set<String> = []
 
-    /// `remember` is told the state after each step that changed it: a run may be killed at any moment. What it cannot
-    /// write down, it says.
+    /// `remember` is told the state after each step that changed it, and says what keeps it from writing that down.
     public init(
         _ vault: any NightlyVault, _ settings: Settings, state: RunState, drillLog: DrillLog, clock: Clock = .system,
         heard: @escaping (Report.Line) -> Void = { _ in }, remember: @escaping (RunState) -> BackupError? = { _ in nil }
@@ -69,16 +68,11 @@ public struct NightlyRun {
     private mutating func step(_ step: Report.Step, _ body: (inout NightlyRun) throws -> Void) throws {
         try Interrupt.check()
         let before = state
-        defer { if state != before { noteState() } }
+        defer { if state != before { state.note(remember(state)) } }
         do { try body(&self) } catch let error as BackupError {
             if error.code == .interrupted { throw error }
             report.add(error, endOf: step)
         }
-    }
-
-    /// What the next run would not know of must not be removed.
-    private mutating func noteState() {
-        if let problem = remember(state), state.doubt == nil { state.doubt = problem.message }
     }
 
     private mutating func say(_ step: Report.Step, _ text: String) {
@@ -150,7 +144,7 @@ public struct NightlyRun {
         // Known before it is tagged: whatever happens to the tag, retention is frozen.
         (state.suspect, state.suspectOrigin) = (snapshot, origin)
         state.suspicions = suspicions.map(\.sentence)
-        noteState()
+        state.note(remember(state))
         let tagged = try vault.addTag(SnapshotTag.suspect, to: snapshot)
         (state.suspect, report.snapshot) = (tagged, tagged)
         state.judged.append(origin)

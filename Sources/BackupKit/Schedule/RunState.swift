@@ -143,6 +143,9 @@ public struct RunState: Sendable, Equatable {
     /// Without these a run would remove what it must not.
     private static let vital: Set<String> = ["good", "suspect", "lastRun", "lastDrill", "drillHead", "damagedParts"]
 
+    /// What the next run will not know of must not be removed.
+    mutating func note(_ problem: BackupError?) { doubt = doubt ?? problem?.message }
+
     public func write(_ path: String) throws {
         try Directory.createAll(parent(of: path))
         try AtomicFile.write(path, replace: true) { try $0.write(json.pretty) }
