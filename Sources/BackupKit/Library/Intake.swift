@@ -70,8 +70,8 @@ final class Intake {
     var resurrects: String?
     /// What is taken wins as if somebody wrote it now.
     var isEdit = false
-    /// The local ids of records that were left because the store has them newer, or deleted later.
-    var passedOver: Set<ByteName> = []
+    /// Records that were left, or left in part, for the store has them newer or deleted later: how each was counted.
+    var passedOver: [ByteName: WritableKeyPath<IntakeResult, Int>] = [:]
     /// What `--mode replace` knows of the records that were judged.
     var replacing = RecordsReplaced()
     /// The fields of the record at hand that somebody reports where the store keeps other values.
@@ -296,14 +296,14 @@ final class Intake {
             let isBack = policy == .resurrect && changes.allSatisfy { $0.before == nil } && !new.isDeleted && !overwrite
             let newer = outcome.wasAlive ? namesOfNewer(in: new, than: record) : []
             result.keptNewer += newer.isEmpty ? 0 : 1
-            if !newer.isEmpty { passedOver.insert(ByteName(outcome.localID)) }
+            if !newer.isEmpty { passedOver[ByteName(outcome.localID)] = \.keptNewer }
             let keeps = newer.isEmpty ? nil : "the store keeps its newer \(newer.joined(separator: ", "))"
             plan(.update, record, id: outcome.id, changes: changes, reason: isBack ? "comes back" : keeps)
         case .unchanged: result.unchanged += 1
         case .protect(let reason):
             result.protected += 1
             if overwrite { replacing.left.insert(outcome.id) }
-            if reason == .newer || reason == .newerTombstone { passedOver.insert(ByteName(outcome.localID)) }
+            if reason == .newer || reason == .newerTombstone { passedOver[ByteName(outcome.localID)] = \.protected }
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
             if reason == .purged { notePurged(outcome.id) }
             if reason == .purged || reason == .newerTombstone, let fields = try? Fields.parse(record.fields) {

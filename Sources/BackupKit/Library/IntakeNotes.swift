@@ -119,8 +119,8 @@ extension Intake {
 
     /// A record that was left because the store had it newer says by now what the file says: nothing was left out.
     func takeBackPassedOver(_ record: Record) {
-        guard passedOver.remove(ByteName(record.localID)) != nil else { return }
-        result.protected -= 1
+        guard let count = passedOver.removeValue(forKey: ByteName(record.localID)) else { return }
+        result[keyPath: count] -= 1
         let subject = record.id.description
         result.plan.removeAll { $0.action == .protect && $0.subject == subject }
     }

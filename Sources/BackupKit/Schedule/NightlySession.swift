@@ -165,12 +165,10 @@ public struct NightlySession: Sendable {
         return errors
     }
 
-    /// The folder is there, and files can be made in it.
+    /// The folder is there, and may be written to.
     private static func makePlaceOfState(_ folder: String) throws {
         try Directory.createAll(folder)
-        let trial = "\(folder)/run-trial-\(getpid())"
-        defer { unlink(trial) }
-        _ = try FileHandle.create(trial)
+        try BackupError.mustBeWritable(folder)
     }
 
     /// Throws where the runs have no folder for their state and cannot make one, or cannot write in it.
