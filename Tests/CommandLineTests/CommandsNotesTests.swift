@@ -233,7 +233,10 @@ import Testing
         try library(bench, "bob", title: "On bees", note: "of bob", key: "k")
         try bench.tool(exit: 3, "import", "bob")
         let merged = try bench.shell(
-            "sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Publication' AND field_times LIKE '%merged%'\""
+            """
+            sqlite3 store.db "SELECT local_id FROM record
+                WHERE type = 'Publication' AND deleted_at IS NULL AND field_times LIKE '%merged%'"
+            """
         )
         try bench.tool(exit: 0, "store", "delete", String(merged.dropLast()))
         let told = try bench.tool(exit: 3, "export", "--format", "imbib", "-o", "imbib").stderr
