@@ -136,13 +136,19 @@ import Testing
         }
     }
 
+    /// The file of k1 that is in the backup is on the hub, too, for k3.
+    private func backUpAFileThatTheHubHasToo(_ devices: Devices, _ papers: Papers) throws -> String {
+        try papers.add("k1", "bytes of k1", on: "C")
+        let backup = try papers.backUp("C")
+        try papers.add("k3", "bytes of k1", on: "C")
+        try devices.sync("C")
+        return backup
+    }
+
     /// A restore has put the file in place that the hub has, too, and is undone after a sync.
     @Test func anUndo_putsItsFileBesideOneThatTheHubHasToo() throws {
         try withPapers { devices, papers in
-            try papers.add("k1", "bytes of k1", on: "C")
-            let backup = try papers.backUp("C")
-            try papers.add("k3", "bytes of k1", on: "C")
-            try devices.sync("C")
+            let backup = try backUpAFileThatTheHubHasToo(devices, papers)
             try papers.add("k1", "other bytes of k1", on: "A")
             try papers.restore(backup, on: "A", replacing: true)
             try devices.sync("A")
@@ -156,10 +162,7 @@ import Testing
     /// What lay there before the restore was no work's.
     @Test func anUndo_putsAFileThatNothingLinks_besideOneThatTheHubHasToo() throws {
         try withPapers { devices, papers in
-            try papers.add("k1", "bytes of k1", on: "C")
-            let backup = try papers.backUp("C")
-            try papers.add("k3", "bytes of k1", on: "C")
-            try devices.sync("C")
+            let backup = try backUpAFileThatTheHubHasToo(devices, papers)
             devices.clock.advance()
             _ = try devices["A"].batch(kind: "import", source: "test") { () -> (Void, summary: String) in
                 try place(Papers.paths[0], "a file of A", in: devices["A"])

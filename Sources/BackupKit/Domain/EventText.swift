@@ -11,6 +11,11 @@ enum EventText {
         fields.contains { $0.name == key && $0.value != "null" }
     }
 
+    /// Whether a version is the line of an event, which has one time for all that it says.
+    static func isLine(_ version: Record) -> Bool {
+        version.type == RecordType.event && !version.isDeleted && version.fieldTimes.isEmpty
+    }
+
     /// Whether the line of an event does not say when it was edited last. The event's own time stands for that, and an event
     /// that is moved to an earlier one is no older.
     static func isUndated(_ event: Record) throws -> Bool { try undatedTime(of: event) != nil }

@@ -259,7 +259,7 @@ extension Store {
                 try Self.links(of: old).contains(where: { sameBytes($0, path) })
             else { continue }
             let known = try records(localID: old.localID).filter { $0.record.type == old.type }
-            if known.contains(where: \.record.isDeleted), known.allSatisfy(\.record.isDeleted) { return true }
+            if !known.isEmpty, known.allSatisfy(\.record.isDeleted) { return true }
         }
         return false
     }

@@ -9,7 +9,7 @@ extension Intake {
         note(
             Finding(
                 .leftOut, .warning, subject,
-                "has an older value in \(file), which was left out: it was changed in the store since",
+                "has an older value in \(file), which was left out: the store's is newer",
                 remedy: "\(TypedCommand.quoted(command, ["PATH"])) takes it all the same"))
     }
 

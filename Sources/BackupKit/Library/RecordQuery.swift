@@ -1,6 +1,7 @@
 /// Chooses records: words that must all be found, in any case. `field=word` looks into one field, a plain word into every
-/// value, the cite key, the ids and the type. `citeKey=` and `localId=` take the whole of it. A record's name as lists print it, `zone/name`, chooses that record alone. A
-/// month or a day, such as 2026-03, also chooses notes that were written or changed then (UTC).
+/// value, the cite key, the ids and the type. `citeKey=` and `localId=` need the whole value. A record's name as lists print
+/// it, `zone/name`, chooses that record alone. A month or a day, such as 2026-03, also chooses notes that were written or
+/// changed then (UTC).
 public struct RecordQuery: Sendable, Equatable {
     private struct Term: Sendable, Equatable {
         var field: String?

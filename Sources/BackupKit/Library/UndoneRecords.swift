@@ -7,12 +7,12 @@ extension UndoResult {
 
     private func finding(of id: RecordID, _ now: Record?) -> Finding {
         let version = versions[id]
-        let known = now.flatMap { $0.isDeleted ? nil : $0 } ?? version
-        let label = known.map { $0.isDeleted ? "" : RecordLabel.text(of: $0) } ?? ""
+        let alive = [now, version].compactMap(\.self).first { !$0.isDeleted }
+        let label = alive.map { RecordLabel.text(of: $0) } ?? ""
         let subject = label.isEmpty ? id.description : "\(label) (\(id))"
         if now?.isDeleted == true {
             return Finding(
-                .protected, .warning, subject, "stays deleted: another device has deleted it, too, or since",
+                .protected, .warning, subject, "stays deleted: another device has deleted it",
                 remedy:
                     "'backup-tool undo' on that device brings it back, and so does 'restore --resurrect' from a backup")
         }

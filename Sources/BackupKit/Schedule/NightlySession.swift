@@ -94,7 +94,7 @@ public struct NightlySession: Sendable {
             state.doubt = error.message
         }
         var (settings, drillLog) = (settings, drillLog)
-        let noState = Self.problemOfState(in: stateFolder) { try Self.makePlaceOfState(stateFolder) }
+        let noState = placeProblem()
         if let noState {
             // Nothing is removed. A drill that is not written down proves nothing to the next run.
             (state.doubt, settings.drillEvery, drillLog.isMissing) = (noState.message, nil, true)
@@ -159,10 +159,14 @@ public struct NightlySession: Sendable {
                 message: first.description)
         }
         do { try state.write(statePath) } catch let error as BackupError {
-            let isToldOf = Self.problemOfState(in: stateFolder) { try Self.makePlaceOfState(stateFolder) } != nil
-            if !isToldOf { errors.append(error) }
+            // That the runs have no place for it is told already.
+            if placeProblem() == nil { errors.append(error) }
         } catch {}
         return errors
+    }
+
+    private func placeProblem() -> BackupError? {
+        Self.problemOfState(in: stateFolder) { try Self.makePlaceOfState(stateFolder) }
     }
 
     /// The folder is there, and may be written to.
@@ -190,7 +194,7 @@ public struct NightlySession: Sendable {
             let reason = (error as? BackupError)?.message ?? "\(error)"
             return BackupError(
                 .failed, "the runs cannot keep their state in this folder: \(reason)", at: folder,
-                remedy: "let 'state' name a folder that is there or can be made")
+                remedy: "let 'state' name a folder that can be made, or in which this user may write")
         }
         return nil
     }

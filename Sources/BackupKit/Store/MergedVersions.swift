@@ -17,7 +17,7 @@ extension Store {
 
     /// Whether a line says again what was merged already. A line without a time of its own says nothing about when.
     func wasMerged(_ line: Record) throws -> Bool {
-        guard line.type == RecordType.event, !line.isDeleted, line.fieldTimes.isEmpty,
+        guard EventText.isLine(line),
             let known = try meta(Self.key(line.localID, hasher)), try !EventText.isUndated(line)
         else { return false }
         let text = String(hasher.text(line.fields), radix: 16)

@@ -12,9 +12,9 @@ extension Command {
             leaves records that were deleted later, or that are kept on this device only. Settings are restored only \
             with --only settings (or a list that names them).
 
-            --match chooses records by words that must all be found, by field=word (citeKey= and localId= take the whole \
-            of it), or by a record's name as it is printed (zone/name). A month or a day, such as 2026-03, also chooses notes that were written or changed then \
-            (UTC). The exit code is 3 when a chosen record stays deleted.
+            --match chooses records by words that must all be found, by field=word (citeKey= and localId= need the whole \
+            value), or by a record's name as it is printed (zone/name). A month or a day, such as 2026-03, also chooses \
+            notes that were written or changed then (UTC). The exit code is 3 when a chosen record stays deleted.
 
             --sync-policy says how to treat records that were deleted after the backup was made. honor (default): they \
             stay deleted. resurrect: once all devices have synced, all have every record of the backup; newer fields \

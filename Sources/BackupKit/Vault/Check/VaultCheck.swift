@@ -187,7 +187,7 @@ extension Vault {
         for item in listing.items {
             // A file that cannot be read at all is a finding of the list above.
             guard let bytes = try? backend.readAll(VaultFile(.key, item.id), limit: KeyFile.limit) else { continue }
-            if bytes.withUnsafeBytes({ SHA256Digest.of($0) }) != item.id {
+            if !KeyRing.isWritten(bytes, as: item.id) {
                 findings.append(
                     Finding(
                         .digestMismatch, .damage, VaultFile(.key, item.id).path, "is not what was written",

@@ -42,14 +42,15 @@ public struct KeyRing: Sendable {
         for id in ids.prefix(most) {
             try Interrupt.check()
             do {
-                let file = try read(id)
+                let bytes = try bytes(of: id)
+                let file = try bytes.withUnsafeBytes { try KeyFile($0) }
                 if let refusal = budget.refusal(of: file.cost) {
                     throw BackupError(.refused, refusal)
                 }
                 if let key = try file.open(password: password) {
                     return Opened(id: id, key: key, findings: findings)
                 }
-                if try !isAsWritten(id) { changed.append(VaultFile(.key, id).path) }
+                if !Self.isWritten(bytes, as: id) { changed.append(VaultFile(.key, id).path) }
             } catch let error as BackupError where error.isVerdict {
                 // Removed since it was listed.
                 if error.code == .notFound { continue }
@@ -75,15 +76,17 @@ public struct KeyRing: Sendable {
                     ?? "see that it is the password of this vault, and that its file or command gives it whole")
     }
 
-    /// Whether a key file has the SHA-256 that is its name.
-    private func isAsWritten(_ id: SHA256Digest) throws -> Bool {
-        let bytes = try backend.readAll(VaultFile(.key, id), limit: KeyFile.limit)
-        return bytes.withUnsafeBytes { SHA256Digest.of($0) } == id
+    func read(_ id: SHA256Digest) throws -> KeyFile {
+        try bytes(of: id).withUnsafeBytes { try KeyFile($0) }
     }
 
-    func read(_ id: SHA256Digest) throws -> KeyFile {
-        let bytes = try backend.readAll(VaultFile(.key, id), limit: KeyFile.limit)
-        return try bytes.withUnsafeBytes { try KeyFile($0) }
+    private func bytes(of id: SHA256Digest) throws -> [UInt8] {
+        try backend.readAll(VaultFile(.key, id), limit: KeyFile.limit)
+    }
+
+    /// Whether a key file has the SHA-256 that is its name.
+    static func isWritten(_ bytes: [UInt8], as id: SHA256Digest) -> Bool {
+        bytes.withUnsafeBytes { SHA256Digest.of($0) } == id
     }
 
     /// All keys, and what keeps others from being shown.
