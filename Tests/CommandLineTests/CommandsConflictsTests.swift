@@ -156,3 +156,22 @@ func aBackupFromBeforeAMerge_bringsTheMergedWorkBackInNoOrderOfIDs(_ first: Stri
     let library = try bench.text("out/library.bib")
     #expect(library.contains("On ants") && library.contains("On bees"), "\(library)")
 }
+
+@Test(arguments: ["keep-existing", "keep-incoming", "merge"])
+func aFolderWhoseWorkWasDecided_isImportedAgainWithoutAWarning(_ choice: String) throws {
+    let bench = try Workbench()
+    for (folder, title) in [("a", "Mosses of Fife"), ("b", "Lakes of the North")] {
+        try bench.write("\(folder)/x.bib", "@book{smith, title={\(title)}, file={:\(folder).pdf:PDF}}\n")
+        try bench.write("\(folder)/\(folder).pdf", "%PDF \(folder)")
+    }
+    try bench.tool(exit: 0, "import", "a")
+    try bench.tool(exit: 3, "import", "b")
+    try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", choice)
+    for folder in ["a", "b"] {
+        let again = try bench.tool("import", folder)
+        #expect(again.status == 0, "\(folder): \(again.stderr)")
+    }
+    // What no entry names is still left out.
+    try bench.write("b/other.pdf", "%PDF other")
+    try bench.tool(exit: 3, "import", "b")
+}

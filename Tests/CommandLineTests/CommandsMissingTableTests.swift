@@ -31,6 +31,22 @@ import Testing
         try checkSound(bench.path("store.db"))
     }
 
+    /// An index or a trigger holds no rows; but what is written without a trigger counts as damaged, or is merged wrongly.
+    @Test(arguments: [
+        ("TRIGGER", "asset_witness_update"), ("TRIGGER", "record_keeps_ancestor"), ("INDEX", "record_by_name"),
+        ("VIEW", "records"),
+    ])
+    func aMissingPart_isNamed_andMadeAgain(type: String, name: String) throws {
+        let bench = try bench()
+        try bench.shell("sqlite3 store.db 'DROP \(type) \(name)'")
+        let check = try bench.tool(exit: 4, "store", "check")
+        #expect(check.stderr.contains("the \(type.lowercased()) '\(name)' is missing"), "\(check)")
+        let repair = try bench.tool(exit: 0, "store", "repair")
+        #expect((repair.stdout + repair.stderr).contains("'\(name)' was made again"), "\(repair)")
+        try bench.tool(exit: 0, "store", "check")
+        try checkSound(bench.path("store.db"))
+    }
+
     @Test(arguments: [
         "record", "meta", "counter", "asset", "batch", "local_key", "asset_pending", "removed",
     ])

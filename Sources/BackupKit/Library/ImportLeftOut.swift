@@ -93,13 +93,13 @@ extension Importer {
                 "was left out: settings are only imported when asked for", remedy: "name the kind: --only settings"))
     }
 
-    /// `taken` are files that were taken because lines or entries name them.
-    static func noteLeftOut(_ sources: [Source], taken: Set<ByteName>, _ options: ImportOptions, _ intake: Intake) {
+    /// `known` are files that lines or entries name: they were taken, or were left with what names them.
+    static func noteLeftOut(_ sources: [Source], known: Set<ByteName>, _ options: ImportOptions, _ intake: Intake) {
         let attachments = options.attachments.map { "\(Directory.real($0) ?? $0)/" }
         for case .unreadable(let path, let reason) in sources {
             intake.note(Finding(.skipped, .warning, path, "was left out: \(reason)"))
         }
-        for case .link(let path) in sources where !taken.contains(ByteName(path)) {
+        for case .link(let path) in sources where !known.contains(ByteName(path)) {
             let target = try? FileStatus.ofTarget(path)
             let remedy =
                 Importer.isSingleFile(path) || target?.isDirectory == true
@@ -115,7 +115,7 @@ extension Importer {
         for case .leftOut(let path, let files) in sources {
             let folder = Directory.real(path) ?? path
             let left = files.filter { file in
-                !taken.contains(ByteName("\(path)/\(file)"))
+                !known.contains(ByteName("\(path)/\(file)"))
                     && attachments.map { "\(folder)/\(file)".hasPrefix($0) } != true
             }
             guard let first = left.first else { continue }

@@ -111,7 +111,8 @@ public enum Importer {
                 try events?.take()
                 try named?.take(into: intake, in: folder, dryRun: options.dryRun)
                 attachments?.leaveOut(named?.taken ?? [])
-                noteLeftOut(sources, taken: (events?.found ?? []).union(named?.taken ?? []), options, intake)
+                let known = [events?.found, named?.taken, named?.leftDeleted].compactMap(\.self)
+                noteLeftOut(sources, known: known.reduce(into: []) { $0.formUnion($1) }, options, intake)
                 try noteStrayFiles(below: paths + [options.attachments].compactMap(\.self), intake)
                 let files = try attachments.map { try events?.take($0) ?? $0.take(into: intake) } ?? []
                 try events?.claim(files)

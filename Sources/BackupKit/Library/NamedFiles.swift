@@ -14,6 +14,8 @@ final class NamedFiles {
         var place: String?
         /// Whether it is there, and our own comments give it to other entries alone.
         var isOfOthers = false
+        /// Whether the publication stays deleted: then its file is left with it, and is counted as part of it.
+        var staysDeleted = false
     }
 
     private struct Found {
@@ -40,6 +42,8 @@ final class NamedFiles {
     private var claims: [ByteName: [Int]] = [:]
     /// The files that were found, for who counts what is left.
     private(set) var taken: Set<ByteName> = []
+    /// Files that only entries name whose publications stay deleted.
+    private(set) var leftDeleted: Set<ByteName> = []
     /// The publications that the entries of this import went into; only where a folder of attachments is linked with them.
     private(set) var publications: Set<ByteName> = []
 
@@ -105,9 +109,9 @@ final class NamedFiles {
 
     /// Copies what is there into `folder`, and takes it into the store, inside the batch and after the entries.
     func take(into intake: Intake, in folder: String, dryRun: Bool) throws {
-        // What stays deleted brings no files.
-        try dropWishes(in: intake.store)
+        try markDeleted(in: intake.store)
         for index in wishes.indices { try find(index) }
+        dropDeleted()
         for index in files.indices { leaveToMarked(&files[index].wishes) }
         for file in claims.keys { leaveToMarked(&claims[file, default: []]) }
         let open = try OpenLinks(
@@ -138,14 +142,24 @@ final class NamedFiles {
         numbers.removeAll { !wishes[$0].isMark }
     }
 
-    private func dropWishes(in store: Store) throws {
+    private func markDeleted(in store: Store) throws {
         var living: [ByteName: Bool] = [:]
-        try wishes.removeAll { wish in
-            guard let owner = wish.owner else { return false }
+        for index in wishes.indices {
+            guard let owner = wishes[index].owner else { continue }
             let isLiving = try living[ByteName(owner)] ?? (publication(owner, in: store) != nil)
             living[ByteName(owner)] = isLiving
-            return !isLiving
+            wishes[index].staysDeleted = !isLiving
         }
+    }
+
+    /// What stays deleted brings no files.
+    private func dropDeleted() {
+        for index in files.indices { files[index].wishes.removeAll { wishes[$0].staysDeleted } }
+        files.removeAll(where: \.wishes.isEmpty)
+        let living = Set(files.map { ByteName($0.file) })
+        (leftDeleted, taken) = (taken.subtracting(living), living)
+        for file in claims.keys { claims[file]?.removeAll { wishes[$0].staysDeleted } }
+        claims = claims.filter { !$0.value.isEmpty }
     }
 
     private func find(_ index: Int) throws {
@@ -248,7 +262,7 @@ final class NamedFiles {
         var said: Set<[ByteName]> = []
         // The fields of the last owner: an entry may name thousands of files.
         var last: (owner: String, fields: [Field]?)?
-        for wish in wishes where wish.place == nil {
+        for wish in wishes where wish.place == nil && !wish.staysDeleted {
             if let owner = wish.owner {
                 if last.map({ !sameBytes($0.owner, owner) }) ?? true {
                     let record = try publication(owner, in: intake.store)

@@ -16,7 +16,7 @@ public enum ScheduleInstaller {
         public let commands: [[String]]
         public var isRemoval = false
 
-        public var isEmpty: Bool { changes.isEmpty }
+        public var isEmpty: Bool { changes.isEmpty && commands.isEmpty }
     }
 
     // MARK: cron
@@ -79,12 +79,14 @@ public enum ScheduleInstaller {
             changes.append(.init(place: "\(folder)/\(name)", bytes: Array(text.utf8)))
         }
         let control = ["systemctl"] + (isUser ? ["--user"] : [])
+        let isInPlace = try changes.isEmpty && isEnabled("\(units.name).timer", in: folder)
         return Plan(
             shown: files.flatMap {
                 ["# \(folder)/\($0.0)"] + $0.1.split(separator: "\n", omittingEmptySubsequences: false).map(String.init)
             },
             changes: changes,
-            commands: [control + ["daemon-reload"], control + ["enable", "--now", "\(units.name).timer"]])
+            commands: isInPlace
+                ? [] : [control + ["daemon-reload"], control + ["enable", "--now", "\(units.name).timer"]])
     }
 
     public static func planSystemdRemoval(profile: String?, in folder: String, isUser: Bool) throws -> Plan {
@@ -100,8 +102,16 @@ public enum ScheduleInstaller {
                 ? [] : [control + ["disable", "--now", "\(name).timer"], control + ["daemon-reload"]], isRemoval: true)
     }
 
+    /// When the timer starts the next run; nil when it is not enabled.
     public static func systemdTime(profile: String?, in folder: String) throws -> TimeOfDay? {
-        try read("\(folder)/\(ScheduledJob.name(profile)).timer").flatMap(SystemdUnits.time)
+        let timer = "\(ScheduledJob.name(profile)).timer"
+        guard try isEnabled(timer, in: folder) else { return nil }
+        return try read("\(folder)/\(timer)").flatMap(SystemdUnits.time)
+    }
+
+    /// systemd links an enabled timer into this folder.
+    private static func isEnabled(_ timer: String, in folder: String) throws -> Bool {
+        try FileStatus.ofName("\(folder)/timers.target.wants/\(timer)") != nil
     }
 
     private static func read(_ path: String) throws -> String? {

@@ -219,16 +219,19 @@ extension Invocation {
         }
         let places = plan.changes.map { printable($0.place) }.joined(separator: ", ")
         if flag("dry-run") {
-            output.note("Would \(plan.isRemoval ? "remove" : "change") \(places). Nothing was written.")
+            let what = places.isEmpty ? "enable the timer" : "\(plan.isRemoval ? "remove" : "change") \(places)"
+            output.note("Would \(what). Nothing was written.")
             return .done
         }
         let left = try ScheduleInstaller.apply(plan)
-        output.note("\(plan.isRemoval ? "Removed" : "Changed"): \(places)")
-        if !left.isEmpty {
-            output.note("systemd does not run here; where it does, run:")
-            for words in left { output.note("  \(words.joined(separator: " "))") }
-        }
-        return .done
+        if !places.isEmpty { output.note("\(plan.isRemoval ? "Removed" : "Changed"): \(places)") }
+        guard !left.isEmpty else { return .done }
+        output.warn(
+            plan.isRemoval
+                ? "systemd does not run here; where it does, run:"
+                : "systemd does not run here, so no night is scheduled; where it does, run:")
+        for words in left { output.note("  \(words.joined(separator: " "))") }
+        return plan.isRemoval ? .done : .incomplete
     }
 
     fileprivate func report(_ status: ScheduleStatus, _ state: RunState?, next: Timestamp?, maxAge: Int64) {

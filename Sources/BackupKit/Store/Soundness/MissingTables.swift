@@ -1,4 +1,4 @@
-/// Tables that another program has dropped, or that a disk has lost.
+/// Tables, and what belongs to them, that another program has dropped, or that a disk has lost.
 extension StoreSchema {
     /// Those whose rows nothing else tells of. A store without one of them goes on in a new one.
     private static let needed: Set<String> = [
@@ -24,7 +24,7 @@ extension StoreSchema {
     }
 
     static func missingTables(_ database: SQLite) throws -> [MissingTable] {
-        try missing(database).filter { $0.name == $0.table }.map {
+        try missing(database).filter { $0.type == "table" }.map {
             MissingTable(name: $0.name, canBeMade: !needed.contains($0.name), loss: losses[$0.name])
         }
     }
@@ -34,6 +34,13 @@ extension StoreSchema {
         let missing = try missing(database)
         for part in missing { try database.execute(part.sql) }
         if missing.contains(where: { $0.name == "witness" }) { try refreshWitnesses(database) }
+    }
+
+    /// Triggers, indexes and views of tables that are there.
+    static func missingParts(_ database: SQLite) throws -> [MissingPart] {
+        try missing(database).filter { $0.type != "table" }.map {
+            MissingPart(type: $0.type, name: $0.name, table: $0.table)
+        }
     }
 }
 
@@ -97,6 +104,24 @@ struct MissingTable {
     fileprivate var message: String { "the table '\(name)' was made again\(loss.map { ": \($0)" } ?? ", empty")" }
 }
 
+/// What a store can do without for a while: nothing of what was written before is lost with it.
+struct MissingPart {
+    let type: String
+    let name: String
+    let table: String
+
+    /// Whether what is written without it may be wrong.
+    var isTrigger: Bool { type == "trigger" }
+
+    func finding(_ path: String) -> Finding {
+        Finding(
+            .storeDamaged, .error, path, "the \(type) '\(name)' is missing",
+            remedy: "'backup-tool store repair' makes it again")
+    }
+
+    fileprivate var message: String { "the \(type) '\(name)' was made again" }
+}
+
 extension StoreRepair {
     /// Comes first: nothing else can be looked at before.
     mutating func makeMissingTables() throws {
@@ -106,9 +131,12 @@ extension StoreRepair {
                 .damaged, "nothing was repaired: the table '\(needed.name)' is missing", at: store.path,
                 remedy: "keep the file; \(StoreCheck.intoNewStore)")
         }
-        guard !missing.isEmpty else { return }
+        let lost = Set(missing.map(\.name))
+        let parts = try StoreSchema.missingParts(store.database).filter { !lost.contains($0.table) }
+        guard !missing.isEmpty || !parts.isEmpty else { return }
         try StoreSchema.makeMissing(store.database)
         for table in missing { note(.index, store.path, table.message) }
+        for part in parts { note(.index, store.path, part.message) }
         _ = store.nextChange()
     }
 }

@@ -73,6 +73,8 @@ public struct StoreCheck {
                 check.result.findings = missing.map { $0.finding(store.path) }
                 return check.result
             }
+            check.result.findings += try StoreSchema.missingParts(store.database)
+                .filter { indexes || $0.isTrigger }.map { $0.finding(store.path) }
             try check.checkDatabase()
             try check.checkRecords(indexes)
             try check.checkWitnesses()
