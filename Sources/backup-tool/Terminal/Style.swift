@@ -40,5 +40,5 @@ struct Stream: Sendable {
     }
 
     /// Lines of prose are easiest to read within these bounds.
-    var textColumns: Int { min(max(columns ?? 80, 60), 100) }
+    var textColumns: Int { min(max(columns ?? 80, 36), 100) }
 }

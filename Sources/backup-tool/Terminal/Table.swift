@@ -1,7 +1,8 @@
 import BackupKit
 
 /// Rows whose columns line up. On a terminal the last column is cut to what fits, and so are others that are wide; where
-/// that is not enough, each row becomes a block with a line for each column. In a pipe nothing is cut.
+/// that is not enough, each row becomes a block in which each column has lines of its own. Nothing is cut there, nor in a
+/// pipe.
 ///
 ///     var table = Table([.left("NAME"), .right("SIZE")])
 ///     table.add(["library.bib", HumanText.bytes(size)])
@@ -48,8 +49,8 @@ struct Table {
     /// Of columns that are wider than an id or a time, the widest is narrowed first. Nil where that is not enough.
     private func fitted(to limit: Int) -> [Int]? {
         var fitted = widths
-        fitted[fitted.count - 1] = min(8, fitted[fitted.count - 1])
         let (wide, narrowest) = (20, 10)
+        fitted[fitted.count - 1] = min(wide, fitted[fitted.count - 1])
         while case let excess = fitted.reduce(2 * (fitted.count - 1), +) - limit, excess > 0 {
             let candidates = fitted.indices.dropLast().filter {
                 widths[$0] > wide && fitted[$0] > narrowest && !columns[$0].isRight
@@ -85,8 +86,10 @@ struct Table {
         let titles = columns.map { String($0.title.drop { $0 == " " }) }
         let width = titles.map(displayWidth).max() ?? 0
         let blocks = rows.map { row in
-            zip(titles, row).filter { !$1.isEmpty }.map { title, cell in
-                "\(style.bold(padded(title, to: width)))  \(truncated(cell, to: max(8, limit - width - 2)))"
+            zip(titles, row).filter { !$1.isEmpty }.flatMap { title, cell in
+                cellLines(cell, to: max(8, limit - width - 2)).enumerated().map { number, part in
+                    "\(style.bold(padded(number == 0 ? title : "", to: width)))  \(part)"
+                }
             }
         }
         return Array(blocks.joined(separator: [""]))
