@@ -144,6 +144,8 @@ struct CommandsHonestTests {
             #expect(!refused.stderr.contains("'backup-tool store repair"), "\(refused)")
         }
         try bench.tool(exit: 3, "export", "-o", "all", "--format", "dir")
+        let compared = try bench.tool(["diff", "store.db", "all"])
+        #expect(compared.stderr.contains("export -o DIR") && !compared.stderr.contains("store repair"), "\(compared)")
         let whole = "publications,notes,events,records,attachments,settings"
         _ = try bench.tool(["restore", "all", "--create", "--store", "new.db", "--only", whole])
         #expect(try bench.digest("new.db") == digest)

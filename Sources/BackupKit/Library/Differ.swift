@@ -59,32 +59,32 @@ public enum Differ {
         _ left: Store, _ right: Store, _ body: (Difference) throws -> Void
     ) throws -> [Finding] {
         var changed: [Finding] = []
-        func next(_ cursor: RecordCursor) throws -> Record? {
+        func next(_ cursor: RecordCursor, of store: Store) throws -> Record? {
             guard let stored = try cursor.next() else { return nil }
             if !stored.isAsWritten {
                 changed.append(
                     Finding(
                         .recordChanged, .damage, "\(stored.record.id)", DamagedRow.changed,
-                        remedy: StoreCheck.repairFrom))
+                        remedy: store.hasher.isWithoutSeed ? RecordHasher.withoutSeed : StoreCheck.repairFrom))
             }
             return stored.record
         }
         let lefts = try left.recordCursor()
         let rights = try right.recordCursor()
-        var mine = try next(lefts)
-        var theirs = try next(rights)
+        var mine = try next(lefts, of: left)
+        var theirs = try next(rights, of: right)
         while mine != nil || theirs != nil {
             try Interrupt.check()
             if let old = mine, theirs.map({ old.id < $0.id }) ?? true {
                 if !old.isDeleted { try body(difference(.removed, old)) }
-                mine = try next(lefts)
+                mine = try next(lefts, of: left)
             } else if let new = theirs, mine.map({ new.id < $0.id }) ?? true {
                 if !new.isDeleted { try body(difference(.added, new)) }
-                theirs = try next(rights)
+                theirs = try next(rights, of: right)
             } else if let old = mine, let new = theirs {
                 if let found = try compare(old, new) { try body(found) }
-                mine = try next(lefts)
-                theirs = try next(rights)
+                mine = try next(lefts, of: left)
+                theirs = try next(rights, of: right)
             }
         }
         return changed
