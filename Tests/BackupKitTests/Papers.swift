@@ -51,7 +51,7 @@ final class Papers {
                         localID: key, fields: "{\"citeKey\":\"\(key)\",\"title\":\"The work \(key)\"}",
                         createdAt: devices.clock.now, modifiedAt: devices.clock.now))
             }
-            let isMeantElsewhere = try OpenLinks(store).mean(path) { [key] }
+            let isMeantElsewhere = try OpenLinks(store).mean(path) { [ByteName(key)] }
             let place = try store.withIncomingFolder { folder in
                 try writeFile("\(folder)/file", text)
                 let asset = Asset(path: path, size: Int64(text.utf8.count), digest: .of(text))

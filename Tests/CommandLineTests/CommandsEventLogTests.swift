@@ -105,3 +105,29 @@ import Testing
     try sync()
     #expect(try shown("store.db") == line("drinken") && shown("b.db") == line("drinken"))
 }
+
+/// What a log names is looked up, and not searched for: twenty times as many photos would take four hundred times as long.
+@Test func aLogOfManyPhotos_isImportedInTimeThatGrowsWithTheirNumber() throws {
+    let bench = try Workbench()
+    func seconds(_ photos: Int) throws -> Double {
+        let folder = "of\(photos)"
+        let lines = (0..<photos).map {
+            "{\"id\":\"e\($0)\",\"time\":\"2026-01-01T10:00:00\",\"type\":\"walk\",\"photo\":\"media/p\($0).jpg\"}\n"
+        }
+        try bench.write("\(folder)/log.jsonl", lines.joined())
+        try bench.shell(
+            "mkdir \(folder)/media; cd \(folder)/media; for i in $(seq 0 \(photos - 1)); do echo $i > p$i.jpg; done")
+        return try (0..<2).map { round in
+            let start = ContinuousClock.now
+            try bench.tool(
+                exit: 0, "import", "-q", "\(folder)/log.jsonl", "--create", "--store", "\(folder)/\(round).db")
+            // A log without its photos, which the store has.
+            try bench.shell(
+                "mkdir \(folder)/\(round); sed 's/\"e/\"x/' \(folder)/log.jsonl > \(folder)/\(round)/log.jsonl")
+            try bench.tool("import", "-q", "\(folder)/\(round)/log.jsonl", "--store", "\(folder)/\(round).db")
+            return (ContinuousClock.now - start) / .seconds(1)
+        }.min() ?? 0
+    }
+    let (few, many) = (try seconds(50), try seconds(1000))
+    #expect(many < 100 * few, "\(few) s for 50, \(many) s for 1000")
+}

@@ -66,11 +66,11 @@ extension Intake {
 
 extension LayoutViews {
     /// The local ids of the backup's records that link each of these paths. Nil where it has no records to say it.
-    fileprivate func claims(on paths: Set<ByteName>) throws -> [ByteName: Set<String>]? {
-        var found: [ByteName: Set<String>] = [:]
+    fileprivate func claims(on paths: Set<ByteName>) throws -> [ByteName: Set<ByteName>]? {
+        var found: [ByteName: Set<ByteName>] = [:]
         let hasRecords = try forEachNaming { record, fields in
             for path in RecordFiles.links(in: fields, type: record.type) where paths.contains(ByteName(path)) {
-                found[ByteName(path), default: []].insert(record.localID)
+                found[ByteName(path), default: []].insert(ByteName(record.localID))
             }
         }
         return hasRecords ? found : nil

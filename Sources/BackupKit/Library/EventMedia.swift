@@ -14,10 +14,13 @@ struct EventMedia {
     private var placeOfRoot: [ByteName: Int] = [:]
     private var missing: [(log: Int, path: String)] = []
     private(set) var found: Set<ByteName> = []
-    private let known = EventsNamingFiles()
+    private let known: EventsNamingFiles
 
     /// `folder` is where copies wait for the batch.
-    init(of logs: [String], in folder: String) { (self.logs, self.folder) = (logs, folder) }
+    init(of logs: [String], in folder: String) {
+        (self.logs, self.folder) = (logs, folder)
+        known = EventsNamingFiles(in: logs)
+    }
 
     /// Looks for what lines name: beside their log, or beside the folder of logs.
     mutating func find(_ named: [(file: Int, path: String)], for store: Store, dryRun: Bool) throws {
@@ -100,18 +103,18 @@ struct EventMedia {
     /// New events of a log do not link a file that events of other logs brought. Returns whether there were such.
     private func leave(_ path: String, _ log: Int, _ intake: Intake) throws -> Bool {
         let store = intake.store
-        let mine = try localIDs(in: logs[log], naming: path, store)
-        guard let batch = store.currentBatch,
-            try store.isLinked(path, byOthersThan: mine) || store.wasLinked(path, byOthersThan: mine)
-        else { return false }
+        let mine = try known.localIDs(in: log, naming: path, store)
+        guard let batch = store.currentBatch, try known.isLinked(path, byOthersThan: mine, store) else { return false }
         var hasLeft = false
-        for stored in try mine.sorted().flatMap({ try store.records(localID: $0) })
+        for stored in try mine.map(\.text).sorted(by: precedesBytewise)
+            .flatMap({ try store.records(localID: $0) })
         where stored.change >= batch.firstChange && stored.record.type == RecordType.event {
             let record = try stored.record.leaving([path])
             guard record != stored.record else { continue }
             try store.rewrite(stored, as: record)
             hasLeft = true
         }
+        if hasLeft { known.forget(mine, linking: path) }
         return hasLeft
     }
 
@@ -127,7 +130,7 @@ struct EventMedia {
         _ path: String, _ open: OpenLinks?, than logs: Set<Int>, _ store: Store
     ) throws -> Bool {
         try open?.mean(path) {
-            try logs.reduce(into: []) { try $0.formUnion(localIDs(in: self.logs[$1], naming: path, store)) }
+            try logs.reduce(into: []) { try $0.formUnion(known.localIDs(in: $1, naming: path, store)) }
         } ?? false
     }
 
@@ -136,74 +139,10 @@ struct EventMedia {
     /// `moved` are the files of each log that lie elsewhere than usual, as its lines spell them.
     private func relink(_ moved: [Int: [ByteName: String]], _ store: Store) throws {
         for (log, moved) in moved.sorted(by: { $0.key < $1.key }) {
-            for (localID, names) in try events(of: logs[log], store, { moved[ByteName($0)] }) {
-                try store.relinkNew(localID, names)
+            for (localID, names) in try known.events(of: log, store, { moved[ByteName($0)] }) {
+                try store.relinkNew(localID.text, names)
             }
         }
-    }
-
-    /// The local ids of the events of a log that name this file of the store.
-    private func localIDs(in log: String, naming path: String, _ store: Store) throws -> Set<String> {
-        Set(try events(of: log, store) { sameBytes(RecordFiles.place(ofMedia: $0), path) ? path : nil }.keys)
-    }
-
-    /// The events of a log that name files for which `place` knows one, by their local ids: the files' usual places, and
-    /// these.
-    private func events(
-        of log: String, _ store: Store, _ place: (String) -> String?
-    ) throws -> [String: [ByteName: String]] {
-        var found: [String: [ByteName: String]] = [:]
-        var byMeaning: [UInt64: [ByteName: String]] = [:]
-        var occurrences: [SHA256Digest: Int] = [:]
-        var reader = LineReader(limit: ReadLimits().lineBytes)
-        func take(_ line: LineReader.Line) throws {
-            guard let text = line.bytes, RecordFiles.mayName(text) else { return }
-            do {
-                var hasID = true
-                let record = try EventLine.record(text) { canonical in
-                    hasID = false
-                    occurrences[.of(canonical), default: 0] += 1
-                    return occurrences[.of(canonical)] ?? 1
-                }
-                let fields = try Fields.parse(record.fields)
-                let names = RecordFiles.media(in: fields).compactMap { path in
-                    place(path).map { (ByteName(RecordFiles.place(ofMedia: path)), $0) }
-                }
-                guard !names.isEmpty else { return }
-                found[record.localID] = Dictionary(names, uniquingKeysWith: { first, _ in first })
-                if !hasID { byMeaning[store.hasher.text(try EventText.meaning(fields))] = found[record.localID] }
-            } catch let error as BackupError where error.code == .damaged || error.code == .refused {
-                // Named when the log was read.
-            }
-        }
-        try FileHandle.openForReading(log).forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
-        guard !byMeaning.isEmpty else { return found }
-        // The event of a line without an id may have another number here, other words, or an id that its app has given it.
-        let localIDs = try known.localIDs(by: store)
-        for (hash, names) in byMeaning {
-            for localID in localIDs[hash] ?? [] where found[localID] == nil { found[localID] = names }
-        }
-        return found
-    }
-}
-
-/// The events of a store that name files, by what their lines mean. Read once, on first use.
-private final class EventsNamingFiles {
-    private var all: [UInt64: [String]]?
-
-    func localIDs(by store: Store) throws -> [UInt64: [String]] {
-        if let all { return all }
-        var found: [UInt64: [String]] = [:]
-        try store.forEachLinking { stored in
-            guard stored.record.type == RecordType.event else { return }
-            let fields = try Fields.parse(stored.record.fields)
-            for meaning in try EventText.meanings(fields) {
-                found[store.hasher.text(meaning), default: []].append(stored.record.localID)
-            }
-        }
-        all = found
-        return found
     }
 }
 
@@ -237,30 +176,5 @@ extension Store {
             names[ByteName(link)] = moved.first { Self.isVersionBeside(link, of: $0.key.text) }?.value
         }
         return names
-    }
-
-    /// Whether living records other than those with these local ids link a path.
-    fileprivate func isLinked(_ path: String, byOthersThan localIDs: Set<String>) throws -> Bool {
-        var isLinked = false
-        try forEachLinking { stored in
-            guard !isLinked, !localIDs.contains(stored.record.localID) else { return }
-            isLinked = try Self.links(of: stored.record).contains { sameBytes($0, path) }
-        }
-        return isLinked
-    }
-
-    /// Whether the undo history knows a deleted event that had a file: it is no other event's because of its name.
-    fileprivate func wasLinked(_ path: String, byOthersThan localIDs: Set<String>) throws -> Bool {
-        let query = try database.prepare(
-            "SELECT \(Self.recordColumns) FROM batch_record WHERE type = ? AND deleted_at IS NULL AND instr(fields, ?)"
-        ).bind(1, RecordType.event).bind(2, lastComponent(of: path))
-        while try query.step() {
-            guard let old = try ifSound({ try RowReader.record(query) })?.record, !localIDs.contains(old.localID),
-                try Self.links(of: old).contains(where: { sameBytes($0, path) })
-            else { continue }
-            let known = try records(localID: old.localID).filter { $0.record.type == old.type }
-            if !known.isEmpty, known.allSatisfy(\.record.isDeleted) { return true }
-        }
-        return false
     }
 }

@@ -126,7 +126,7 @@ final class NamedFiles {
             let mine = files.filter { sameBytes($0.bibliography, bibliography) }
             for file in mine { try staged.add(file.file, as: file.relative, for: intake.store, dryRun: dryRun) }
             let places = try staged.places(into: intake) { number, path in
-                open.mean(path) { Set(mine[number].wishes.compactMap { wishes[$0].owner }) }
+                open.mean(path) { Set(mine[number].wishes.compactMap { wishes[$0].owner.map { ByteName($0) } }) }
             }
             for (file, place) in zip(mine, places) {
                 for wish in file.wishes { wishes[wish].place = place }

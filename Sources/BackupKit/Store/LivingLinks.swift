@@ -78,7 +78,7 @@ struct UnsentLinks {
 /// The paths that living records name while the store has no file there. Such a path is kept for the file that these records
 /// mean.
 struct OpenLinks {
-    private var owners: [ByteName: Set<String>] = [:]
+    private var owners: [ByteName: Set<ByteName>] = [:]
 
     /// `paths`: only these are looked for.
     init(_ store: Store, of type: String? = nil, among paths: Set<ByteName>? = nil) throws {
@@ -87,7 +87,7 @@ struct OpenLinks {
             guard type == nil || type == stored.record.type else { return }
             for path in try Store.links(of: stored.record).map({ ByteName($0) }) {
                 guard paths?.contains(path) ?? true, try !store.hasAsset(path.text) else { continue }
-                owners[path, default: []].insert(stored.record.localID)
+                owners[path, default: []].insert(ByteName(stored.record.localID))
             }
         }
     }
@@ -95,7 +95,7 @@ struct OpenLinks {
     var paths: Set<ByteName> { Set(owners.keys) }
 
     /// Whether records name a path of which none of these local ids is one.
-    func mean(_ path: String, by claimants: () throws -> Set<String>) rethrows -> Bool {
+    func mean(_ path: String, by claimants: () throws -> Set<ByteName>) rethrows -> Bool {
         guard let owners = owners[ByteName(path)] else { return false }
         return try !owners.isSubset(of: claimants())
     }
