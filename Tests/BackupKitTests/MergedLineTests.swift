@@ -51,6 +51,44 @@ import Testing
         }
     }
 
+    /// Whoever goes back to an old value after the log has said the new one means it; and so does whoever asks for it.
+    @Test(arguments: [false, true])
+    func aLogThatHasSaidTheNewValue_mayGoBackToTheOldOne(isExact: Bool) throws {
+        try withDevices("A", "B") { devices in
+            for name in devices.names { _ = try take(line("one", "ann", day: 1), on: name, devices) }
+            try devices.syncAll(rounds: 2)
+            #expect(try take(line("NEW", "ann", day: 2), on: "A", devices).updated == 1)
+            try devices.syncAll(rounds: 2)
+            // The log of B says the old note again.
+            #expect(try take(line("one", "BOB", day: 3), on: "B", devices).updated == 1)
+            #expect(try says(devices["B"], "NEW", "BOB"))
+            // Then the new one, in the very words of the store or in others; and then the old one.
+            let heard = try #require(try devices["B"].all().first { $0.type == RecordType.event }).fields
+            let now = isExact ? heard + "\n" : line("NEW", "bob", day: 4)
+            #expect(try take(now, on: "B", devices).updated == (isExact ? 0 : 1))
+            #expect(try take(line("one", "bob", day: 5), on: "B", devices).updated == 1)
+            #expect(try says(devices["B"], "one", "bob"))
+            try devices.syncAll(rounds: 2)
+            for store in devices.stores { #expect(try says(store, "one", "bob")) }
+        }
+    }
+
+    @Test func whatALogSaidOfAPurgedEvent_isForgotten() throws {
+        try withDevices("A", "B") { devices in
+            for name in devices.names { _ = try take(line("one", "ann", day: 1), on: name, devices) }
+            try devices.syncAll(rounds: 2)
+            _ = try take(line("NEW", "ann", day: 2), on: "A", devices)
+            try devices.syncAll(rounds: 2)
+            let store = devices["B"]
+            #expect(try store.keysOfSaidValues().count == 1)
+            _ = try store.delete(["a"])
+            var options = PurgeOptions()
+            options.ids = ["a"]
+            _ = try Purge.run(store, options)
+            #expect(try store.keysOfSaidValues().isEmpty)
+        }
+    }
+
     /// What a device's app says of one event: each edit changes one field, and moves the time of the whole line.
     private struct App {
         var values = ["note": "n0", "who": "w0", "place": "p0"]
@@ -64,7 +102,7 @@ import Testing
     }
 
     private enum Meeting: CaseIterable {
-        case firstSync, newHub, backup
+        case firstSync, newHub, backup, syncsBetween
     }
 
     /// Devices that have the first line of an event each by itself edit it, and then meet. Each field is what was written last.
@@ -80,7 +118,12 @@ import Testing
                 _ = try take(app.line, on: name, devices)
                 if meeting == .newHub { try devices.syncAll(rounds: 1) }
             }
-            for edit in 1...2 + random.below(4) {
+            if meeting == .syncsBetween { try devices.syncAll(rounds: 2) }
+            for edit in 1...2 + random.below(meeting == .syncsBetween ? 12 : 4) {
+                // The apps write on what they have written, and hear nothing of what a sync brings.
+                if meeting == .syncsBetween, random.chance(2) {
+                    try devices.sync(devices.names[random.below(2)])
+                }
                 let number = random.below(2)
                 let field = ["note", "who", "place"][random.below(3)]
                 apps[number].values[field] = "\(field)\(edit)"
@@ -89,7 +132,7 @@ import Testing
                 #expect(try take(apps[number].line, on: devices.names[number], devices).updated == 1)
             }
             switch meeting {
-            case .firstSync: break
+            case .firstSync, .syncsBetween: break
             case .newHub: devices.hub = try FileHub.create("\(devices.folder)/new.db")
             case .backup:
                 let (one, other) = random.chance(2) ? ("A", "B") : ("B", "A")

@@ -93,7 +93,8 @@ import Testing
             let again = try run(exit: 3, "schedule", "install", "--systemd", "--user", "--at", "4:30")
             #expect(again.stderr.contains("no night is scheduled") && !again.stderr.contains("Changed"))
             // As 'systemctl enable' does.
-            try bench.shell("cd xdg/systemd/user; mkdir timers.target.wants; ln -s ../backup-tool.timer timers.target.wants")
+            try bench.shell(
+                "cd xdg/systemd/user; mkdir timers.target.wants; ln -s ../backup-tool.timer timers.target.wants")
             #expect(try run(exit: 2, "schedule", "status").stdout.contains("next run 20"))
             try bench.shell("mv xdg/systemd/user/timers.target.wants .")
         }

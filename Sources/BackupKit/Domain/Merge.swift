@@ -65,6 +65,8 @@ public struct MergePolicy: Sendable {
     public var keepsAlive = false
     /// The incoming version says one time for all of its fields: those that it does not change are as old as they were.
     public var isLine = false
+    /// The fields in which it says again what its log said before somebody else wrote something newer.
+    var saidBefore: Set<ByteName> = []
     /// The store has purged the record: nothing alive takes its place.
     public var isPurged = false
 
@@ -219,7 +221,9 @@ public struct MergePolicy: Sendable {
             let theirTime = time(of: name, in: incoming, isThere: theirs != nil)
             merged.times[name] = max(myTime, theirTime)
             var chosen = mine
-            if try same(mine, theirs) {
+            if saidBefore.contains(ByteName(name)) {
+                merged.times[name] = myTime
+            } else if try same(mine, theirs) {
                 if isLine, mine != nil { merged.times[name] = myTime }
             } else {
                 merged.differs = true

@@ -38,6 +38,8 @@ final class EventIntake {
 
     private func classify(into newKeys: LineKeyRuns) throws {
         var new: [LineKey] = []
+        let said = try store.keysOfSaidValues()
+        var saidAnew: Set<Int64> = []
         try EventFate.forEach(
             of: scan.keys, in: store, firstOfFile: scan.firstOfFile,
             mayGetIDs: { [scan, store] in try scan.haveLinesWithoutID || store.hasEventsWithMadeIDs() },
@@ -45,7 +47,9 @@ final class EventIntake {
         ) { key, fate in
             let place = Int(key.place & EventScan.placeMask)
             switch fate {
-            case .known: known += 1
+            case .known:
+                known += 1
+                if said.contains(key.key) { saidAnew.insert(key.key) }
             case .new:
                 isNew.insert(place)
                 new.append(LineKey(key: key.key, content: key.content, place: UInt64(place)))
@@ -60,6 +64,7 @@ final class EventIntake {
             }
         }
         try newKeys.add(new)
+        try store.forgetSaidValues(of: saidAnew)
     }
 
     /// Reads the files again and inserts the rows that are new, one batch being written while the next is filled.

@@ -48,7 +48,9 @@ final class EventsNamingFiles {
                 }
                 guard !names.isEmpty else { return }
                 found[ByteName(record.localID)] = Dictionary(names, uniquingKeysWith: { first, _ in first })
-                if !hasID { byMeaning[store.hasher.text(try EventText.meaning(fields))] = found[ByteName(record.localID)] }
+                if !hasID {
+                    byMeaning[store.hasher.text(try EventText.meaning(fields))] = found[ByteName(record.localID)]
+                }
             } catch let error as BackupError where error.code == .damaged || error.code == .refused {
                 // Named when the log was read.
             }

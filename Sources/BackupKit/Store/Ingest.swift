@@ -52,14 +52,19 @@ extension Store {
         let look = try firstLook(incoming)
         // Times of fields may say that it was kept alive since.
         let unchanged = Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
-        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty { return unchanged }
+        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty {
+            if EventText.isLine(incoming), !takesBackup { try forgetSaidValues(of: [hasher.key(incoming.localID)]) }
+            return unchanged
+        }
         let found = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
-        if !resurrect, found.main?.record.isDeleted == false, try wasMerged(incoming) { return unchanged }
         var (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
         if takesBackup, !keepsID, found.main != nil, existing.main == nil, let buried = try buriedSince(incoming) {
             (taken, existing) = (incoming.identified(as: buried.record.localID), (buried, false))
         }
-        let policy = try policy(resurrect, now, existing.main?.record, taken)
+        var policy = try policy(resurrect, now, existing.main?.record, taken)
+        if policy.isLine, !resurrect, let known = existing.main?.record, !known.isDeleted {
+            policy.saidBefore = try hear(taken, of: known)
+        }
         if clamped, !resurrect, !policy.isPurged, let deleted = existing.main?.record.deletedAt, !taken.isDeleted {
             // A time in the future does not show that the record is later than its delete.
             taken = taken.noNewer(than: deleted.previous)

@@ -22,6 +22,7 @@ extension Store {
     /// Must run inside `write`.
     func markPurged(_ record: Record) throws {
         try bound(record, to: database.statement("INSERT OR REPLACE INTO purged VALUES (?, ?, ?, ?)")).run()
+        try forgetSaidValues(of: [hasher.key(record.localID)])
     }
 
     private func bound(_ record: Record, to statement: Statement) -> Statement {

@@ -185,6 +185,9 @@ extension Synchronizer {
     ) throws {
         try noteLinks(of: record) { try store.record(change: row.change) }
         noteNewID(of: record, instead: row)
+        if record.type == RecordType.event, !record.isDeleted {
+            try store.noteReplaced(store.record(change: row.change), by: record)
+        }
         try store.replace(
             row.change, knownAs: row.localID, with: record, version: incoming.version, isClean: !isClamped)
         if isClamped { try store.setAncestor(incoming.record) }
@@ -243,9 +246,7 @@ extension Synchronizer {
         }
         if isClean { try store.dropAncestor(record.id) } else { try store.setAncestor(incoming.record) }
         noteNewID(of: merged, instead: row)
-        if !sameBytes(merged.fields, local.fields), !sameBytes(merged.fields, record.fields) {
-            try store.noteMerged(local)
-        }
+        try store.noteReplaced(local, by: merged)
         if areTwo { try keepApart(local, from: merged, base: base) }
         if merged.isSame(as: local) {
             // What came is what we sent; or ours stands, and what holds it back still does.
