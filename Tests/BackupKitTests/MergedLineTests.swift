@@ -73,6 +73,23 @@ import Testing
         }
     }
 
+    /// What counts is what the log said, and not what a sync has brought in between.
+    @Test func aLogThatIsBehindTwice_takesBackNothing() throws {
+        try withDevices("A", "B") { devices in
+            for name in devices.names { _ = try take(line("one", "ann", day: 1), on: name, devices) }
+            try devices.syncAll(rounds: 2)
+            for (day, note) in [(2, "NEW"), (3, "NEWER")] {
+                #expect(try take(line(note, "ann", day: day), on: "A", devices).updated == 1)
+                try devices.syncAll(rounds: 2)
+            }
+            #expect(try take(line("one", "BOB", day: 4), on: "B", devices).updated == 1)
+            #expect(try says(devices["B"], "NEWER", "BOB"))
+            // The log of B has never said this.
+            #expect(try take(line("NEW", "BOB", day: 5), on: "B", devices).updated == 1)
+            #expect(try says(devices["B"], "NEW\"", "BOB"))
+        }
+    }
+
     @Test func whatALogSaidOfAPurgedEvent_isForgotten() throws {
         try withDevices("A", "B") { devices in
             for name in devices.names { _ = try take(line("one", "ann", day: 1), on: name, devices) }

@@ -160,6 +160,41 @@ import Testing
         }
     }
 
+    /// A folds its event into the one of B that the hub has, and C, which has the event of A, writes into that.
+    @Test(arguments: [["A", "B", "C"], ["C", "A", "B"], ["B", "C", "A"], ["A", "C", "B"]])
+    func anEditUnderANameThatWasFolded_isKept(order: [String]) throws {
+        try withDevices("A", "B", "C") { devices in
+            for name in ["A", "C"] { try take(["{\"id\":\"E\",\(Self.line)"], on: name, in: devices) }
+            try take(["{\(Self.line)"], on: "B", in: devices)
+            for name in ["B", "A"] { try devices.sync(name) }
+            try take(.event, Self.texts[1], on: "C", in: devices)
+            try become(.anew, [], in: devices)
+            for _ in 0..<3 { for name in order { try devices.sync(name) } }
+            for store in devices.stores {
+                let shown = try live(store)
+                #expect(shown.count == 1 && shown[0].fields.contains(Self.texts[1]), "\(shown.map(\.fields))")
+            }
+            #expect(try aside(devices).isEmpty)
+        }
+    }
+
+    /// Whoever deleted the later version had heard of more.
+    @Test func ofTwoDeletes_theOneThatHadHeardOfMoreCounts() {
+        func tombstone(at time: Int64, of version: Int64) -> Record {
+            var record = Record(
+                id: RecordID(zone: "Z", name: "E"), type: RecordType.event, localID: "E", fields: "{}",
+                createdAt: .init(milliseconds: 0), modifiedAt: .init(milliseconds: time))
+            record.deletedAt = .init(milliseconds: time)
+            record.fieldTimes[Record.takenInMark] = .init(milliseconds: version)
+            return record
+        }
+        let (first, second) = (tombstone(at: 10, of: 5), tombstone(at: 20, of: 3))
+        for joined in [first.joined(withTombstone: second), second.joined(withTombstone: first)] {
+            #expect(joined.deletedAt == second.deletedAt)
+            #expect(joined.fieldTimes[Record.takenInMark] == first.fieldTimes[Record.takenInMark])
+        }
+    }
+
     /// One of the devices has synced with another hub before.
     @Test(arguments: [["A"], ["B"], ["A", "B"]], [["A", "B"], ["B", "A"]])
     func oneLogInTwoForms_isJoinedOnANewHub(known: [String], order: [String]) throws {

@@ -52,10 +52,7 @@ extension Store {
         let look = try firstLook(incoming)
         // Times of fields may say that it was kept alive since.
         let unchanged = Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
-        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty {
-            if EventText.isLine(incoming), !takesBackup { try forgetSaidValues(of: [hasher.key(incoming.localID)]) }
-            return unchanged
-        }
+        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty { return unchanged }
         let found = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
         var (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
         if takesBackup, !keepsID, found.main != nil, existing.main == nil, let buried = try buriedSince(incoming) {

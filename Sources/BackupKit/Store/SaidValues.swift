@@ -33,13 +33,9 @@ extension Store {
         var said = known
         let values = Fields.values(try Fields.parse(new.fields))
         for field in try Fields.parse(old.fields) {
-            let value = values[ByteName(field.name)]
-            if let value, try Fields.same(value, field.value) { continue }
+            if let value = values[ByteName(field.name)], try Fields.same(value, field.value) { continue }
             let old = try self.said(field)
-            let last = said[old.name] ?? old.value
-            // The sync may bring back what the log says.
-            let isSaidAgain = try value.map { try self.said(Field(field.name, $0)).value == last } ?? false
-            said[old.name] = isSaidAgain ? nil : last
+            said[old.name] = said[old.name] ?? old.value
         }
         let isRenamed = !sameBytes(old.localID, new.localID)
         if isRenamed { try set([:], of: old.localID) }

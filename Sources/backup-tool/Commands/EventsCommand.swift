@@ -10,8 +10,8 @@ extension Command {
         discussion: """
             PATH is a .jsonl file, or a folder of them: one JSON object a line, as Ollie writes them. A line is known \
             by its id, else its localId, else by what it says; lines that the store has already change nothing, \
-            and an edited line updates its fields if its modified_at is later than what the store has. Photos and videos \
-            that a line names by a relative path come along when they lie beside the log.
+            and an edited line updates the fields that it changes, if its modified_at is later than what the store has. \
+            Photos and videos that a line names by a relative path come along when they lie beside the log.
 
             A line that cannot be taken (broken JSON, no time, a path that leads outside, a name used twice) is \
             told with its file, number and reason, the others are imported, and the exit code is 3.

@@ -62,7 +62,8 @@ extension Synchronizer {
         let new = newEvents
         newEvents = []
         defer { (eventsApart, eventsWithIDHere, eventsGone, eventsByTime) = ([], [], [], nil) }
-        guard !new.isEmpty, try store.hasUnseenEvents(after: link.pushedThrough) else { return }
+        guard !new.isEmpty, try !eventsWithIDHere.isEmpty || store.hasUnseenEvents(after: link.pushedThrough)
+        else { return }
         try store.write {
             if !eventsApart.isEmpty { for id in eventsWithIDHere { try giveBackID(of: id) } }
             var givers = try unseenGivers(new)
@@ -99,7 +100,8 @@ extension Synchronizer {
             guard other.record.type == record.type, other.record.id.zone == record.id.zone,
                 other.record.id != record.id, !other.record.isDeleted, !other.record.isLocalOnly
             else { return false }
-            guard isUnseen else { return try store.isUnseen(other.change) }
+            // An event that got its id on this device is that of the id, whatever the hub has of either.
+            guard isUnseen else { return try eventsWithIDHere.contains(other.record.id) || store.isUnseen(other.change) }
             return eventsApart.contains(record.id) || new.contains(store.hasher.key(other.record.localID))
         }
         guard isNamedByItsID(record), !DeterministicID.isMade(record.localID) else { return nil }
