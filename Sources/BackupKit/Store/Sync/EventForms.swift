@@ -101,7 +101,9 @@ extension Synchronizer {
                 other.record.id != record.id, !other.record.isDeleted, !other.record.isLocalOnly
             else { return false }
             // An event that got its id on this device is that of the id, whatever the hub has of either.
-            guard isUnseen else { return try eventsWithIDHere.contains(other.record.id) || store.isUnseen(other.change) }
+            guard isUnseen else {
+                return try eventsWithIDHere.contains(other.record.id) || store.isUnseen(other.change)
+            }
             return eventsApart.contains(record.id) || new.contains(store.hasher.key(other.record.localID))
         }
         guard isNamedByItsID(record), !DeterministicID.isMade(record.localID) else { return nil }
