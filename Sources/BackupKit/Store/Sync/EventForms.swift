@@ -62,8 +62,8 @@ extension Synchronizer {
         let new = newEvents
         newEvents = []
         defer { (eventsApart, eventsWithIDHere, eventsGone, eventsByTime) = ([], [], [], nil) }
-        guard !new.isEmpty, try !eventsWithIDHere.isEmpty || store.hasUnseenEvents(after: link.pushedThrough)
-        else { return }
+        let mayJoin = try !eventsWithIDHere.isEmpty || store.hasUnseenEvents(after: link.pushedThrough)
+        guard !new.isEmpty, mayJoin else { return }
         try store.write {
             if !eventsApart.isEmpty { for id in eventsWithIDHere { try giveBackID(of: id) } }
             var givers = try unseenGivers(new)
