@@ -48,6 +48,7 @@ struct ForeignSchema {
     private func reason(to part: Part) -> String? {
         guard tables.contains(part.table.lowercased()) else { return nil }
         let known = own[part.name]
+        if let known, sameBytes(known.type, part.type), sameBytes(known.sql, part.sql) { return nil }
         let isOurs =
             known.map { $0.sql.split(whereSeparator: \.isWhitespace) } == part.sql.split(whereSeparator: \.isWhitespace)
         switch part.type {
