@@ -119,7 +119,18 @@ import Testing
     }
 
     private enum Meeting: CaseIterable {
-        case firstSync, newHub, backup, syncsBetween
+        case firstSync, newHub, backup, syncsBetween, backupsBetween
+
+        var isBetween: Bool { self == .syncsBetween || self == .backupsBetween }
+    }
+
+    /// Restores a backup of the other device.
+    private func restore(into name: String, _ devices: Devices) throws {
+        devices.clock.advance()
+        let path = "\(devices.folder)/backup-\(devices.clock.now.milliseconds)"
+        _ = try Exporter.export(
+            devices[name == "A" ? "B" : "A"], to: path, ExportOptions(form: .layout(.directory)))
+        _ = try Restorer.restore(path, into: devices[name], RestoreOptions())
     }
 
     /// Devices that have the first line of an event each by itself edit it, and then meet. Each field is what was written last.
@@ -135,11 +146,16 @@ import Testing
                 _ = try take(app.line, on: name, devices)
                 if meeting == .newHub { try devices.syncAll(rounds: 1) }
             }
-            if meeting == .syncsBetween { try devices.syncAll(rounds: 2) }
-            for edit in 1...2 + random.below(meeting == .syncsBetween ? 12 : 4) {
-                // The apps write on what they have written, and hear nothing of what a sync brings.
-                if meeting == .syncsBetween, random.chance(2) {
-                    try devices.sync(devices.names[random.below(2)])
+            if meeting.isBetween { try devices.syncAll(rounds: 2) }
+            for edit in 1...2 + random.below(meeting.isBetween ? 12 : 4) {
+                // The apps write on what they have written, and hear nothing of what a sync or a restore brings.
+                if meeting.isBetween, random.chance(2) {
+                    let name = devices.names[random.below(2)]
+                    if meeting == .syncsBetween {
+                        try devices.sync(name)
+                    } else {
+                        try restore(into: name, devices)
+                    }
                 }
                 let number = random.below(2)
                 let field = ["note", "who", "place"][random.below(3)]
@@ -149,13 +165,11 @@ import Testing
                 #expect(try take(apps[number].line, on: devices.names[number], devices).updated == 1)
             }
             switch meeting {
-            case .firstSync, .syncsBetween: break
+            case .firstSync, .syncsBetween, .backupsBetween: break
             case .newHub: devices.hub = try FileHub.create("\(devices.folder)/new.db")
             case .backup:
-                let (one, other) = random.chance(2) ? ("A", "B") : ("B", "A")
-                let path = "\(devices.folder)/backup"
-                _ = try Exporter.export(devices[one], to: path, ExportOptions(form: .layout(.directory)))
-                _ = try Restorer.restore(path, into: devices[other], RestoreOptions())
+                let other = random.chance(2) ? "A" : "B"
+                try restore(into: other, devices)
                 for value in last.values { #expect(try says(devices[other], value), "\(value): \(apps)") }
             }
             try devices.syncAll(rounds: 2)

@@ -67,6 +67,9 @@ extension Store {
             taken = taken.noNewer(than: deleted.previous)
         }
         var outcome = try settle(taken, existing, policy, derive, clamped)
+        if takesBackup, !resurrect, case .update(let new, _) = outcome.decision, let old = existing.main?.record {
+            try noteReplaced(old, by: new)
+        }
         if !sameBytes(taken.localID, incoming.localID) { outcome.otherWork = found.main?.record.id }
         if outcome.hasDeleted(beside: taken) { _ = try take(record, resurrect, keepsID, derive) }
         return outcome

@@ -1,5 +1,6 @@
-/// What a log said last of the fields of an event in which a sync has brought something else since. The line of an event
-/// has one time for all that it says, and says the old value again when its app changes another field: that is no news.
+/// What a log said last of the fields of an event in which a sync or a restore has brought something newer since. The
+/// line of an event has one time for all that it says, and says the old value again when its app changes another field:
+/// that is no news.
 extension Store {
     private static let mark = "said:"
 
@@ -24,7 +25,7 @@ extension Store {
         hasNewMarks = true
     }
 
-    /// A sync puts a version in the place of another. Must run inside `write`.
+    /// A sync or a restore puts a newer version in the place of another. Must run inside `write`.
     func noteReplaced(_ old: Record, by new: Record) throws {
         guard old.type == RecordType.event, new.type == RecordType.event, !old.isDeleted, !new.isDeleted,
             !sameBytes(old.fields, new.fields)
