@@ -159,9 +159,15 @@ import Testing
                 }
                 let number = random.below(2)
                 let field = ["note", "who", "place"][random.below(3)]
-                apps[number].values[field] = "\(field)\(edit)"
+                // Some go back to what was there at first.
+                let first = String(field.prefix(1)) + "0"
+                let isBack =
+                    try random.chance(4) && apps[number].values[field] != first
+                    && !says(devices[devices.names[number]], first)
+                let value = isBack ? first : "\(field)\(edit)"
+                apps[number].values[field] = value
                 apps[number].day = edit + 1
-                last[field] = "\(field)\(edit)"
+                last[field] = value
                 #expect(try take(apps[number].line, on: devices.names[number], devices).updated == 1)
             }
             switch meeting {

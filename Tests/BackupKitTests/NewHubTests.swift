@@ -115,6 +115,30 @@ import Testing
         }
     }
 
+    /// What was deleted here and waits to be sent is no edit of the device that had it, too.
+    @Test(arguments: Kind.allCases, [["A", "B"], ["B", "A"]])
+    func anUnsentDelete_putsNothingAside_thatItHadSeen(kind: Kind, order: [String]) throws {
+        for isUndone in [false, true] {
+            try withDevices("A", "B") { devices in
+                try take(kind, Self.texts[0], on: "A", in: devices)
+                for name in ["A", "B"] { try devices.syncLibrary(name) }
+                let store = devices["A"]
+                devices.clock.advance(seconds: 60)
+                _ = try isUndone ? store.undoLast() : nil
+                if !isUndone { _ = try store.curate(.delete, [try #require(live(store).first).id.description]) }
+                try become(.anew, [], in: devices)
+                for _ in 0..<2 {
+                    for name in order {
+                        let findings = try devices.syncLibrary(name).findings
+                        #expect(!findings.contains { $0.code == .protected }, "undone: \(isUndone) \(findings)")
+                    }
+                }
+                for store in devices.stores { #expect(try live(store).isEmpty) }
+                #expect(try aside(devices).isEmpty)
+            }
+        }
+    }
+
     /// A sync that forgets a hub may end before the new one has heard of anything, and the next hub may be another one.
     @Test func whatNoHubHasSeen_staysUnseen_howeverManyHubsAreForgotten() throws {
         try withDevices("A") { devices in

@@ -21,8 +21,8 @@ extension Crontab {
         String(decoding: try removing(profile: profile, from: Array(table.utf8)), as: UTF8.self)
     }
 
-    fileprivate static func time(profile: String?, in table: String) throws -> TimeOfDay? {
-        try time(profile: profile, in: Array(table.utf8))
+    fileprivate static func time(profile: String?, configuration: String, in table: String) throws -> TimeOfDay? {
+        try time(profile: profile, configuration: configuration, in: Array(table.utf8))
     }
 }
 
@@ -51,7 +51,7 @@ extension Crontab {
         // An editor gave all lines its own ends.
         let ours = Array(Crontab.lines(try job()).map { $0 + "\r\n" }.joined().utf8)
         #expect(try Crontab.removing(profile: nil, from: foreign + ours) == foreign)
-        #expect(try Crontab.time(profile: nil, in: foreign + ours)?.text == "03:05")
+        #expect(try Crontab.time(profile: nil, configuration: job().configuration, in: foreign + ours)?.text == "03:05")
     }
 
     @Test(arguments: ["", "# mine\nMAILTO=ada\n", "no line end", "\n\n"])
@@ -59,7 +59,7 @@ extension Crontab {
         let once = try Crontab.installing(job(), in: table)
         #expect(once.hasPrefix(table) && once != table)
         #expect(try Crontab.installing(job(), in: once) == once)
-        #expect(try Crontab.time(profile: nil, in: once)?.text == "03:05")
+        #expect(try Crontab.time(profile: nil, configuration: job().configuration, in: once)?.text == "03:05")
         let without = try Crontab.removing(profile: nil, from: once)
         #expect(without == (table.isEmpty || table.hasSuffix("\n") ? table : table + "\n"))
         #expect(try Crontab.removing(profile: nil, from: without) == without)

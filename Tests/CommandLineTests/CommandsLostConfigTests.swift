@@ -75,4 +75,21 @@ import Testing
         try bench.tool(exit: 0, "vault", "key", "passwd", "--new-password-file", "pw", "--vault", "v")
         try bench.tool(exit: 0, "vault", "check", "--vault", "v")
     }
+
+    /// Another key opens the vault, and goes on to do so.
+    @Test func aDamagedKeyOfAnotherPassword_isRemovedByTheAdvice() throws {
+        let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "pw"])
+        try bench.importSamples()
+        try bench.write("pw2", "pw2\n")
+        try bench.shell("chmod 600 pw2; $T vault init --vault v; $T vault backup --vault v")
+        let first = try #require(try bench.files("v/keys").first)
+        try bench.tool(exit: 0, "vault", "key", "add", "--new-password-file", "pw2", "--vault", "v")
+        try bench.shell("chmod u+w v/keys/*; truncate -s 200 v/keys/\(first)")
+        let words = ["--vault", "v", "--password-file", "pw2"]
+        let told = try bench.tool(words: ["vault", "check"] + words, exit: 4).stderr
+        #expect(told.contains("'backup-tool vault key remove \(first.prefix(8))"), "\(told)")
+        #expect(!told.contains("key passwd"), "\(told)")
+        try bench.tool(words: ["vault", "key", "remove", String(first.prefix(8))] + words, exit: 0)
+        try bench.tool(words: ["vault", "check"] + words, exit: 0)
+    }
 }

@@ -80,6 +80,35 @@ import Testing
         #expect(try bench.shell("sqlite3 store.db \"\(alive)\"") == "12\n")
     }
 
+    /// The records are there, and newer than what the snapshot has of them.
+    @Test func theAdviceForALossOfValues_bringsThemBack() throws {
+        let bench = try Self.bench()
+        func write(_ abstract: String) throws {
+            try bench.write("x.bib", (0..<12).map { "@misc{k\($0), title={T \($0)}\(abstract)}\n" }.joined())
+        }
+        try write(", abstract={On it}")
+        try bench.shell("$T -q import x.bib; touch -d 2026-01-01 x.bib")
+        _ = try Self.run(bench, exit: 0)
+        try write("")
+        try bench.shell("$T -q import --mirror x.bib")
+        let told = try bench.tool(words: ["run"] + Self.config, exit: 3).stderr
+        #expect(told.contains("to restore it, and take back what was written since: '"), "\(told)")
+        let advised = try Self.typed("restore", in: told)
+        #expect(advised.contains("--mode replace"), "\(told)")
+        try bench.shell("$T -q \(advised)")
+        _ = try Self.run(bench, exit: 0)
+        let abstracts = "SELECT count(*) FROM record WHERE deleted_at IS NULL AND fields LIKE '%On it%'"
+        #expect(try bench.shell("sqlite3 store.db \"\(abstracts)\"") == "12\n")
+    }
+
+    @Test func aRottenAttachment_isNoChangeToASync() throws {
+        let bench = try Self.bench()
+        try bench.shell("$T -q hub init hub.db; \(Self.rot)")
+        let told = try bench.tool(exit: 3, "sync", "--hub", "hub.db").stderr
+        #expect(told.contains("its file is damaged; 'backup-tool store check'"), "\(told)")
+        #expect(!told.contains("adopt"), "\(told)")
+    }
+
     @Test func aRestoreThatLeavesSettingsOut_saysSo_unlessTheStoreHasThem() throws {
         let bench = try Self.bench()
         try bench.write("settings.json", "{\"a\": 1, \"b\": 2}")

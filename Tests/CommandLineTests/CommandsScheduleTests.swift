@@ -63,6 +63,11 @@ import Testing
         #expect(
             both.status == 0
                 && both.stderr.contains("cron runs it too, at 03:00: 'backup-tool schedule remove --profile papers"))
+        // Nor is its night this one's.
+        try bench.shell("cp config.toml theirs.toml")
+        let theirs = try bench.tool(
+            ["schedule", "status", "--config", "theirs.toml", "--profile", "papers"], environment: environment)
+        #expect(theirs.stdout == "BACKUP CRITICAL - never ran, not scheduled\n", "\(theirs)")
         let status = try run(exit: 2, "schedule", "status", "--profile", "papers")
         #expect(status.stdout.hasPrefix("BACKUP CRITICAL - never ran, next run 20"))
         #expect(try run(exit: 0, "schedule", "remove", "--profile", "papers").stderr == "Removed: the crontab\n")

@@ -55,6 +55,11 @@ struct SyncMerge {
 
         func isRenamed(since other: Side) -> Bool { record.isRenamed(fields, since: other.record, other.fields) }
 
+        /// Whether an event says of each field when it was written. A whole line that is new says one time for all.
+        var hasTimesOfFields: Bool {
+            record.type == RecordType.event && fields.contains { record.fieldTimes[$0.name] != nil }
+        }
+
         /// Silence about a field is no removal, unless a time says so.
         func time(of name: String) -> Timestamp {
             record.fieldTimes[name] ?? (values[ByteName(name)] != nil ? record.modifiedAt : .distantPast)
@@ -67,8 +72,9 @@ struct SyncMerge {
 
         /// Whether a side left a field as it was. One that was set again on purpose, to the same value, was not left.
         func isAsBefore(_ name: String, in side: Side) throws -> Bool {
-            if let time = side.record.fieldTimes[name], time > base.fieldTimes[name] ?? base.modifiedAt { return false }
             let key = ByteName(name)
+            let time = side.record.fieldTimes[name] ?? (side.hasTimesOfFields ? side.time(of: name) : nil)
+            if let time, time > base.fieldTimes[name] ?? base.modifiedAt { return false }
             guard let now = side.values[key], let was = values[key] else {
                 return side.values[key] == nil && values[key] == nil
             }

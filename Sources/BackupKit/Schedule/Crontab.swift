@@ -26,9 +26,7 @@ public enum Crontab {
         let new = Array(lines(job).map { $0 + "\n" }.joined().utf8)
         var bytes = table
         if let old = try find(job.name, in: table) {
-            let isSame = String(decoding: table[old], as: UTF8.self)
-                .contains(" --config \(quoted(job.configuration)) ")
-            guard isSame else { throw job.isTaken(by: "the crontab") }
+            guard names(job.configuration, table[old]) else { throw job.isTaken(by: "the crontab") }
             bytes.replaceSubrange(old, with: new)
         } else {
             if let last = bytes.last, last != 0x0A { bytes.append(0x0A) }
@@ -44,9 +42,15 @@ public enum Crontab {
         return bytes
     }
 
-    /// When the job runs; nil when it is not in the table.
-    public static func time(profile: String?, in table: [UInt8]) throws -> TimeOfDay? {
-        guard let range = try find(ScheduledJob.name(profile), in: table) else { return nil }
+    private static func names(_ configuration: String, _ lines: ArraySlice<UInt8>) -> Bool {
+        String(decoding: lines, as: UTF8.self).contains(" --config \(quoted(configuration)) ")
+    }
+
+    /// When the job runs with this configuration; nil when it is not in the table.
+    public static func time(profile: String?, configuration: String, in table: [UInt8]) throws -> TimeOfDay? {
+        guard let range = try find(ScheduledJob.name(profile), in: table), names(configuration, table[range]) else {
+            return nil
+        }
         for line in table[range].split(separator: 0x0A) where line.first != 0x23 && line.first != 0x40 {
             let parts = String(decoding: line, as: UTF8.self).split(separator: " ")
             guard parts.count > 5, let minute = Int(parts[0]), let hour = Int(parts[1]) else { continue }

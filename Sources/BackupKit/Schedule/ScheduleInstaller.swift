@@ -39,8 +39,9 @@ public enum ScheduleInstaller {
     }
 
     /// When cron runs the job; nil when it does not, or when there is no cron.
-    public static func cronTime(profile: String?) throws -> TimeOfDay? {
-        do { return try Crontab.time(profile: profile, in: crontab()) } catch let error as BackupError
+    public static func cronTime(profile: String?, configuration: String) throws -> TimeOfDay? {
+        do { return try Crontab.time(profile: profile, configuration: configuration, in: crontab()) } catch let error
+            as BackupError
             where error.code == .notFound
         { return nil }
     }
@@ -102,11 +103,13 @@ public enum ScheduleInstaller {
                 ? [] : [control + ["disable", "--now", "\(name).timer"], control + ["daemon-reload"]], isRemoval: true)
     }
 
-    /// When the timer starts the next run; nil when it is not enabled.
-    public static func systemdTime(profile: String?, in folder: String) throws -> TimeOfDay? {
-        let timer = "\(ScheduledJob.name(profile)).timer"
-        guard try isEnabled(timer, in: folder) else { return nil }
-        return try read("\(folder)/\(timer)").flatMap(SystemdUnits.time)
+    /// When the timer starts the next run with this configuration; nil when it is not enabled.
+    public static func systemdTime(profile: String?, configuration: String, in folder: String) throws -> TimeOfDay? {
+        let name = ScheduledJob.name(profile)
+        guard try isEnabled("\(name).timer", in: folder),
+            try read("\(folder)/\(name).service")?.contains(SystemdUnits.words(ofConfiguration: configuration)) == true
+        else { return nil }
+        return try read("\(folder)/\(name).timer").flatMap(SystemdUnits.time)
     }
 
     /// systemd links an enabled timer into this folder.

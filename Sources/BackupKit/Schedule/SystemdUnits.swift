@@ -6,10 +6,14 @@ public struct SystemdUnits: Sendable, Equatable {
     /// As every service that runs the same configuration has it.
     let configuration: String
 
+    static func words(ofConfiguration path: String) -> String {
+        " \(inCommand("--config")) \(inCommand(path)) "
+    }
+
     /// `isUser` is for the units of one account, which may use fewer of the walls.
     public init(_ job: ScheduledJob, isUser: Bool) {
         name = job.name
-        configuration = " \(Self.inCommand("--config")) \(Self.inCommand(job.configuration)) "
+        configuration = Self.words(ofConfiguration: job.configuration)
         let what = job.profile.map { "Nightly backup, profile \($0)" } ?? "Nightly backup"
         var service = [
             "# Written by 'backup-tool schedule install --systemd'; 'backup-tool schedule remove' takes it away.",

@@ -55,8 +55,13 @@ public struct LibraryCensus: Sendable, Equatable {
         public let isOfSettings: Bool
         /// Restores bring nothing back that was deleted since, unless they are told to.
         public let isByDeletes: Bool
+        /// The records are there, and what they say is gone: a restore overwrites nothing newer, unless it replaces all.
+        public let isOfValues: Bool
 
         init(of before: LibraryCensus?, in now: LibraryCensus) {
+            func isLess(_ measure: Measure) -> Bool { (before?[measure] ?? 0) > now[measure] }
+            let isOfRecords = [.publications, .notes, .events, .records, .attachments].contains(where: isLess)
+            isOfValues = !isOfRecords && (isLess(.filledFields) || isLess(.noteBytes))
             isOfSettings = (before?[.settings] ?? 0) > now[.settings]
             isByDeletes = now[.tombstones] > (before?[.tombstones] ?? 0)
         }

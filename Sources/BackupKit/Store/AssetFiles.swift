@@ -214,7 +214,20 @@ extension Store {
         guard !loose.isEmpty else { return [] }
         let needed = try database.prepare(Self.neededBlobs)
         while try needed.step() { loose.remove(needed.text(0)) }
+        if !loose.isEmpty { try keepLostFiles(of: &loose) }
         return loose
+    }
+
+    /// The bytes of a file that is not where its row says may be the last ones: the database may be an older copy.
+    private func keepLostFiles(of loose: inout Set<String>) throws {
+        let rows = try database.prepare("SELECT sha256, path, size, modified_ns FROM asset")
+        while try rows.step() {
+            guard loose.contains(rows.text(0)), let digest = SHA256Digest(hex: rows.text(0)) else { continue }
+            let asset = Asset(
+                path: rows.text(1), size: rows.integer(2), digest: digest, modifiedNanoseconds: rows.integer(3))
+            // A path that is none has no file either.
+            if (try? isAsIt(asset, asset, looksInside: false)) != true { loose.remove(digest.hex) }
+        }
     }
 
     private func looseBlobs(among digests: Set<SHA256Digest>) throws -> Set<String> {

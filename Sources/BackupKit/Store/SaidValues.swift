@@ -8,10 +8,14 @@ extension Store {
 
     /// A value, and the field that has it, as they are kept: nobody can read them.
     private func said(_ field: Field) throws -> (name: Substring, value: Substring) {
-        func word(_ hash: UInt64) -> Substring { String(hash, radix: 16)[...] }
         let value = try Fields.canonical(field.value).withUnsafeBytes(hasher.text)
-        return (word(hasher.text(field.name)), word(value))
+        return (Self.word(hasher.text(field.name)), Self.word(value))
     }
+
+    private static func word(_ hash: UInt64) -> Substring { String(hash, radix: 16)[...] }
+
+    /// In place of a value: the log has no such field.
+    private static let nothing: Substring = "-"
 
     private func said(of localID: String) throws -> [Substring: Substring] {
         let pairs = try meta(Self.key(localID, hasher))?.split(separator: ",").map { $0.split(separator: ":") } ?? []
@@ -33,7 +37,13 @@ extension Store {
         let known = try said(of: old.localID)
         var said = known
         let values = Fields.values(try Fields.parse(new.fields))
-        for field in try Fields.parse(old.fields) {
+        let words = try Fields.parse(old.fields)
+        let before = Set(words.map { ByteName($0.name) })
+        for name in values.keys where !before.contains(name) {
+            let word = Self.word(hasher.text(name.text))
+            said[word] = said[word] ?? Self.nothing
+        }
+        for field in words {
             if let value = values[ByteName(field.name)], try Fields.same(value, field.value) { continue }
             let old = try self.said(field)
             said[old.name] = said[old.name] ?? old.value
@@ -50,12 +60,11 @@ extension Store {
         guard EventText.isLine(line), case let said = try said(of: known.localID), !said.isEmpty,
             try !EventText.isUndated(line)
         else { return [] }
-        var (again, left): (Set<ByteName>, [Substring: Substring]) = ([], [:])
+        var (again, left): (Set<ByteName>, [Substring: Substring]) = ([], said.filter { $0.value == Self.nothing })
         for field in try Fields.parse(line.fields) {
             let now = try self.said(field)
-            guard said[now.name] == now.value else { continue }
-            again.insert(ByteName(field.name))
-            left[now.name] = now.value
+            left[now.name] = said[now.name] == now.value ? now.value : nil
+            if left[now.name] != nil { again.insert(ByteName(field.name)) }
         }
         if left != said { try set(left, of: known.localID) }
         return again

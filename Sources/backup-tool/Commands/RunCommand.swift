@@ -108,14 +108,16 @@ extension Invocation {
         let vault = try absolutePath(nightlyVaultPath(settings))
         night.recovery = { good, loss in
             let snapshot = "\(VaultAddress.scheme)\(vault)@\(good.prefix(8))"
-            let command = loss.isByDeletes ? "restore --resurrect" : "restore"
+            let command =
+                loss.isByDeletes ? "restore --resurrect" : loss.isOfValues ? "restore --mode replace" : "restore"
             let everything = Kind.allCases.map(\.rawValue).joined(separator: ",")
             let restore =
                 loss.isOfSettings
                 ? TypedCommand.quoted(
                     command, [snapshot], options: [Option.store.name: store, Option.only.name: everything])
                 : TypedCommand.quoted(command, [snapshot], options: [Option.store.name: store])
-            return "to see what is gone: \(TypedCommand.quoted("diff", [snapshot, store]))\nto restore it: \(restore)"
+            let aim = loss.isOfValues ? "to restore it, and take back what was written since" : "to restore it"
+            return "to see what is gone: \(TypedCommand.quoted("diff", [snapshot, store]))\n\(aim): \(restore)"
         }
         return night
     }

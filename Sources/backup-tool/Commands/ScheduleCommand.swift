@@ -149,14 +149,19 @@ extension Invocation {
     // failed.
 
     fileprivate func systemdTime() -> TimeOfDay? {
+        guard let file = try? configuration().file.map(absoluteName) else { return nil }
         for case let folder? in [systemUnits, try? ownUnits] {
-            if let time = try? ScheduleInstaller.systemdTime(profile: value("profile"), in: folder) { return time }
+            if let time = try? ScheduleInstaller.systemdTime(profile: value("profile"), configuration: file, in: folder)
+            {
+                return time
+            }
         }
         return nil
     }
 
     fileprivate func cronTime() -> TimeOfDay? {
-        try? ScheduleInstaller.cronTime(profile: value("profile"))
+        guard let file = try? configuration().file.map(absoluteName) else { return nil }
+        return try? ScheduleInstaller.cronTime(profile: value("profile"), configuration: file)
     }
 
     fileprivate func job() throws -> ScheduledJob {

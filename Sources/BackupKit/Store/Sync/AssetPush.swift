@@ -101,7 +101,7 @@ extension Synchronizer {
                 if heldIDs.contains(id) { try store.write { try release(id) } }
                 return
             }
-            reason = try store.isFile(at: asset.path) ? Self.wasChanged : "its file is not in the store's folder"
+            reason = try reasonToKeep(asset)
         } catch let error as BackupError where error.code == .destinationFull {
             // Records are small and may still fit.
             reason = "the hub has no room for its \(asset.size) bytes"
@@ -119,8 +119,14 @@ extension Synchronizer {
         return true
     }
 
-    private static let wasChanged =
-        "its file was changed in the store's folder; 'backup-tool store adopt' takes the change in"
+    private func reasonToKeep(_ asset: Asset) throws -> String {
+        guard let status = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)"), status.isRegular else {
+            return "its file is not in the store's folder"
+        }
+        return Store.looksAsRemembered(status, asset)
+            ? "its file is damaged; 'backup-tool store check' says how it is mended"
+            : "its file was changed in the store's folder; 'backup-tool store adopt' takes the change in"
+    }
 
     /// False when the file has other bytes by now.
     private func sendBytes(of asset: Asset) throws -> Bool {

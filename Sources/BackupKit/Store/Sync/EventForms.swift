@@ -175,6 +175,7 @@ extension Synchronizer {
         joined = try joined.linking(Set([giver, former].flatMap { try store.knownFiles(of: $0).keys }))
         if !isUnseen { linkedByJoin.insert(joined.id) }
         joined.localID = record.localID
+        try store.noteReplaced(isUnseen ? record : former.record, by: joined)
         // Where a hub of before has seen it, other devices know it by its name.
         let isKnown = try store.hubVersion(giver.change) != nil
         if isKnown { try store.put(record.foldedTombstone(at: store.timeAfter(record)), replacing: giver) }

@@ -22,7 +22,9 @@ extension Synchronizer {
             let isUnseen = row.isUnseen || hub.hadNotHeard(of: local) || local.hadNotHeard(of: hub)
             let isSeen = try base == nil && (!isUnseen || store.isOfBatch(row.change, kind: "restore"))
             if !local.isDeleted, !isSeen { try putAside(local, base, .deletedByOthers, merged.modifiedAt) }
-            if !hub.isDeleted, base != nil || isUnseen { try putAside(hub, base, .deletedHere, merged.modifiedAt) }
+            if !hub.isDeleted, try base != nil || isUnseen && !store.hasReplaced(hub) {
+                try putAside(hub, base, .deletedHere, merged.modifiedAt)
+            }
             return
         }
         guard base == nil, !local.isDeleted, !hub.isDeleted, !sameBytes(local.fields, hub.fields) else { return }
@@ -213,5 +215,16 @@ extension Store {
         ).bind(1, kind).bind(2, change).bind(3, time.milliseconds)
         defer { query.reset() }
         return try query.step()
+    }
+
+    /// Whether the undo history has a version that says the same: whoever wrote or deleted after it has seen that.
+    func hasReplaced(_ version: Record) throws -> Bool {
+        let query = try database.prepare(
+            "SELECT fields FROM batch_record WHERE zone = ? AND ifnull(name, local_id) = ? AND deleted_at IS NULL"
+        ).bind(1, version.id.zone).bind(2, version.id.name)
+        while try query.step() {
+            if try ifSound({ try Fields.same(query.text(0), version.fields) }) == true { return true }
+        }
+        return false
     }
 }

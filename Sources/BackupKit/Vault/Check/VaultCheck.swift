@@ -191,12 +191,18 @@ extension Vault {
                 findings.append(
                     Finding(
                         .digestMismatch, .damage, VaultFile(.key, item.id).path, "is not what was written",
-                        remedy: "bring it back from a copy of the vault; else "
-                            + "'backup-tool vault key passwd --new-password-file FILE', with its password, makes a new one"
-                    ))
+                        remedy: "bring it back from a copy of the vault; else \(remedyWithoutCopy(item.id))"))
             }
         }
         return findings.filter { !self.findings.contains($0) }
+    }
+
+    /// The key in use opens the vault still; another one has to go, and its password gets a new key.
+    private func remedyWithoutCopy(_ key: SHA256Digest) -> String {
+        key == keyID
+            ? "'backup-tool vault key passwd --new-password-file FILE', with its password, makes a new one"
+            : TypedCommand.quoted("vault key remove", [String(key.hex.prefix(8))]) + " removes it, and "
+                + "'backup-tool vault key add --new-password-file FILE' makes a new one for its password"
     }
 
     /// Every pack of the index is there, and as large as its blobs and its header. Returns the numbers of those blobs
