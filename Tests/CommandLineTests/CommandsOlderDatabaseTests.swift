@@ -32,4 +32,18 @@ import Testing
         for name in ["k", "l"] { #expect(try bench.text("store.db.assets/Attachments/\(name).pdf") == "%PDF \(name)") }
         try checkSound(bench.path("store.db"))
     }
+
+    /// What an undo keeps lies where no check looks.
+    @Test(arguments: ["printf x | dd of=$f conv=notrunc status=none", "rm $f"])
+    func bytesThatAnUndoHasLost_areNamedByIt(_ harm: String) throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "undo")
+        try bench.shell("f=$(ls store.db.assets/.blobs/* | head -1); chmod u+w $f; \(harm)")
+        for words in [["undo", "--redo", "--dry-run"], ["undo", "--redo"]] {
+            let told = try bench.tool(words: words, exit: 3).stderr
+            let reason = harm.hasPrefix("rm") ? "did not come back" : "came back damaged"
+            #expect(told.contains(reason) && told.contains("store repair --from BACKUP"), "\(told)")
+        }
+        #expect(try [3, 4].contains(bench.tool("store", "check").status))
+    }
 }

@@ -35,6 +35,7 @@ extension Store {
                 try addRow(asset, kept: stranger?.digest.hex)
                 let isKept = try kept == asset.digest.hex || isAdoption && isKept(asset)
                 try setPending(path, was: stranger?.digest, place: isKept ? nil : kept ?? "")
+                if isKept { try judgeKeptBytes(of: asset) }
                 if let stranger, stranger.digest != asset.digest { try setAside(stranger) }
                 if isAdoption, !isKept {
                     fileFindings.append(Self.oldBytesAreGone(path))
@@ -72,6 +73,20 @@ extension Store {
     private func isKept(_ asset: Asset) throws -> Bool {
         let blob = blobPath(asset.digest)
         return try FileStatus.ofName(blob) != nil && Self.digest(ofFile: blob) == asset.digest
+    }
+
+    /// Nothing else looks at what is kept for an undo before it comes back.
+    private func judgeKeptBytes(of asset: Asset) throws {
+        let blob = blobPath(asset.digest)
+        let isThere = try FileStatus.ofName(blob)?.isRegular == true
+        if isThere, try Self.digest(ofFile: blob) == asset.digest { return }
+        fileFindings.append(
+            Finding(
+                .digestMismatch, .warning, asset.path,
+                isThere
+                    ? "came back damaged: the bytes that the store had kept of it are not what they were"
+                    : "did not come back: the bytes that the store had kept of it are gone",
+                remedy: StoreCheck.repairFile))
     }
 
     private static func oldBytesAreGone(_ path: String) -> Finding {
@@ -120,6 +135,7 @@ extension Store {
         if try !hasAsset(path) {
             try addRow(file, kept: nil)
             try setPending(path, was: nil, place: kept == old.digest.hex ? nil : kept ?? "")
+            if kept == old.digest.hex { try judgeKeptBytes(of: file) }
         }
         try relink([ByteName(now.path): path]) { stored, _ in isOfUndo(stored) ? .ours : .theirs }
         fileFindings.append(
