@@ -20,36 +20,26 @@ struct RecordHasher: Sendable {
 
     /// Swift writes UUIDs in capitals, JavaScript does not: they are one id.
     func key(_ localID: UnsafeRawBufferPointer) -> Int64 {
-        guard foldsUUIDs, localID.count == 36, let (head, tail) = Self.uppercased(uuid: localID) else {
-            return Int64(bitPattern: hash(localID, seed))
-        }
-        return withUnsafeTemporaryAllocation(byteCount: 36, alignment: 8) { upper in
-            upper.storeBytes(of: head, as: SIMD32<UInt8>.self)
-            upper.storeBytes(of: tail, toByteOffset: 32, as: SIMD4<UInt8>.self)
+        guard foldsUUIDs, Self.isUUIDToFold(localID) else { return Int64(bitPattern: hash(localID, seed)) }
+        return withUnsafeTemporaryAllocation(byteCount: localID.count, alignment: 8) { upper in
+            for (index, byte) in localID.enumerated() { upper[index] = byte >= 0x61 ? byte & 0xDF : byte }
             return Int64(bitPattern: hash(UnsafeRawBufferPointer(upper), seed))
         }
     }
 
-    /// Nil when the 36 bytes are no UUID, or one without small letters. All bytes at once: this runs for every line of a log.
-    @inline(__always)
-    private static func uppercased(uuid text: UnsafeRawBufferPointer) -> (SIMD32<UInt8>, SIMD4<UInt8>)? {
-        let head = text.loadUnaligned(as: SIMD32<UInt8>.self)
-        let tail = text.loadUnaligned(fromByteOffset: 32, as: SIMD4<UInt8>.self)
-        let (headLower, tailLower) = ((head &- 0x61) .< 6, (tail &- 0x61) .< 6)
-        let headHex = headLower .| ((head &- 0x30) .< 10) .| ((head &- 0x41) .< 6)
-        let tailHex = tailLower .| ((tail &- 0x30) .< 10) .| ((tail &- 0x41) .< 6)
-        let isWhole = (head .== 0x2D) == dashes && headHex == .!dashes && all(tailHex)
-        guard isWhole, any(headLower) || any(tailLower) else { return nil }
-        return (
-            head.replacing(with: head & 0xDF, where: headLower), tail.replacing(with: tail & 0xDF, where: tailLower)
-        )
+    private static func isUUIDToFold(_ text: UnsafeRawBufferPointer) -> Bool {
+        guard text.count == 36, text[8] == 0x2D, text[13] == 0x2D, text[18] == 0x2D, text[23] == 0x2D else {
+            return false
+        }
+        // Without branches the compiler checks sixteen bytes at once, which counts: this runs for every line of a log.
+        var (hexDigits, lowercase): (UInt8, UInt8) = (0, 0)
+        for index in 0..<36 {
+            let byte = text[index]
+            hexDigits += (byte &- 0x30 < 10 ? 1 : 0) | ((byte | 0x20) &- 0x61 < 6 ? 1 : 0)
+            lowercase += byte &- 0x61 < 6 ? 1 : 0
+        }
+        return hexDigits == 32 && lowercase > 0
     }
-
-    private static let dashes: SIMDMask<SIMD32<Int8>> = {
-        var places = SIMDMask<SIMD32<Int8>>(repeating: false)
-        for place in [8, 13, 18, 23] { places[place] = true }
-        return places
-    }()
 
     func key(_ localID: String) -> Int64 {
         var localID = localID
