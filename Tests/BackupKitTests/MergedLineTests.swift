@@ -90,6 +90,21 @@ import Testing
         }
     }
 
+    /// An event that is still to come is no newer than what was written about it since.
+    @Test func anUndatedLineOfAnEventToCome_isOlderThanAllThatIsDated() throws {
+        try withDevices("A", "B") { devices in
+            func line(_ note: String, _ who: String, day: Int?) -> String {
+                "{\"id\":\"a\",\"time\":\"2026-12-24T15:00:00+01:00\",\"type\":\"eten\",\"note\":\"\(note)\",\"who\":\"\(who)\""
+                    + (day.map { ",\"modified_at\":\"2026-02-\($0)T15:00:00+01:00\"" } ?? "") + "}\n"
+            }
+            for name in devices.names { _ = try take(line("one", "ann", day: nil), on: name, devices) }
+            #expect(try take(line("one", "BOB", day: 15), on: "B", devices).updated == 1)
+            #expect(try take(line("NEW", "ann", day: 16), on: "A", devices).updated == 1)
+            try devices.syncAll(rounds: 2)
+            for store in devices.stores { #expect(try says(store, "NEW", "BOB")) }
+        }
+    }
+
     @Test func whatALogSaidOfAPurgedEvent_isForgotten() throws {
         try withDevices("A", "B") { devices in
             for name in devices.names { _ = try take(line("one", "ann", day: 1), on: name, devices) }

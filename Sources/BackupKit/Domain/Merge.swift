@@ -174,7 +174,10 @@ public struct MergePolicy: Sendable {
         _ existing: Record, _ incoming: Record, _ derive: ([Field], [Field], [Field]) throws -> [Field]
     ) throws -> Decision {
         if sameBytes(existing.fields, incoming.fields) { return try decideLifetime(existing, incoming) }
-        let (existing, incoming) = try EventText.comparable(existing, incoming)
+        let said = existing.modifiedAt
+        var (existing, incoming) = try EventText.comparable(existing, incoming)
+        // An undated line is older than whatever has a time, and so is what the new line leaves of it.
+        if isLine, existing.modifiedAt < said { existing.modifiedAt = min(existing.modifiedAt, .init(milliseconds: 0)) }
         let local = try Fields.parse(existing.fields)
         let other = try Fields.parse(incoming.fields)
         let merged = try merge(existing, local, incoming, other)
