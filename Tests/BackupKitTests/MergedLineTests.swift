@@ -105,6 +105,24 @@ import Testing
         }
     }
 
+    /// Two devices have the event under its id in either case, and the sync makes one of both.
+    @Test(arguments: [false, true])
+    func aJoin_forgetsNothingThatALogHasSaid(isUpperFirst: Bool) throws {
+        try withDevices("A", "B") { devices in
+            let id = "aaaaaaaa-0000-4000-8000-00000000000a"
+            func line(_ note: String, _ who: String, day: Int, on name: String) -> String {
+                let own = (name == "A") == isUpperFirst ? id.uppercased() : id
+                return self.line(note, who, day: day).replacing("\"id\":\"a\"", with: "\"id\":\"\(own)\"")
+            }
+            for name in devices.names { _ = try take(line("one", "ann", day: 1, on: name), on: name, devices) }
+            #expect(try take(line("NEW", "ann", day: 2, on: "A"), on: "A", devices).updated == 1)
+            for name in devices.names { try devices.sync(name) }
+            #expect(try take(line("one", "BOB", day: 3, on: "B"), on: "B", devices).updated == 1)
+            try devices.syncAll(rounds: 2)
+            for store in devices.stores { #expect(try says(store, "NEW", "BOB")) }
+        }
+    }
+
     @Test func whatALogSaidOfAPurgedEvent_isForgotten() throws {
         try withDevices("A", "B") { devices in
             for name in devices.names { _ = try take(line("one", "ann", day: 1), on: name, devices) }
