@@ -46,19 +46,18 @@ struct SyncMerge {
         let record: Record
         let fields: [Field]
         let values: [ByteName: String]
+        /// Whether an event says of each field when it was written. A whole line that is new says one time for all.
+        let hasTimesOfFields: Bool
 
         init(_ record: Record) throws {
             self.record = record
             fields = try Fields.parse(record.fields)
             values = Fields.values(fields)
+            hasTimesOfFields =
+                record.type == RecordType.event && fields.contains { record.fieldTimes[$0.name] != nil }
         }
 
         func isRenamed(since other: Side) -> Bool { record.isRenamed(fields, since: other.record, other.fields) }
-
-        /// Whether an event says of each field when it was written. A whole line that is new says one time for all.
-        var hasTimesOfFields: Bool {
-            record.type == RecordType.event && fields.contains { record.fieldTimes[$0.name] != nil }
-        }
 
         /// Silence about a field is no removal, unless a time says so.
         func time(of name: String) -> Timestamp {

@@ -62,7 +62,7 @@ public struct LibraryCensus: Sendable, Equatable {
             func isLess(_ measure: Measure) -> Bool { (before?[measure] ?? 0) > now[measure] }
             let isOfRecords = [.publications, .notes, .events, .records, .attachments].contains(where: isLess)
             isOfValues = !isOfRecords && (isLess(.filledFields) || isLess(.noteBytes))
-            isOfSettings = (before?[.settings] ?? 0) > now[.settings]
+            isOfSettings = isLess(.settings)
             isByDeletes = now[.tombstones] > (before?[.tombstones] ?? 0)
         }
     }

@@ -120,7 +120,9 @@ extension Synchronizer {
     }
 
     private func reasonToKeep(_ asset: Asset) throws -> String {
-        guard let status = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)"), status.isRegular else {
+        guard try store.isFile(at: asset.path),
+            let status = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)")
+        else {
             return "its file is not in the store's folder"
         }
         return Store.looksAsRemembered(status, asset)
