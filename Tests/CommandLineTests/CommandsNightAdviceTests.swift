@@ -92,7 +92,7 @@ import Testing
         try write("")
         try bench.shell("$T -q import --mirror x.bib")
         let told = try bench.tool(words: ["run"] + Self.config, exit: 3).stderr
-        #expect(told.contains("to restore it, and take back what was written since: '"), "\(told)")
+        #expect(told.contains("to restore it, and undo all later changes: '"), "\(told)")
         let advised = try Self.typed("restore", in: told)
         #expect(advised.contains("--mode replace"), "\(told)")
         try bench.shell("$T -q \(advised)")

@@ -92,11 +92,11 @@ import Testing
         let isRunning = try FileStatus.ofTarget("/run/systemd/system") != nil
         let installed = try run(exit: isRunning ? 0 : 3, "schedule", "install", "--systemd", "--user", "--at", "4:30")
         if !isRunning {
-            #expect(installed.stderr.contains("no night is scheduled; where it does, run:\n"), "\(installed.stderr)")
+            #expect(installed.stderr.contains("so no run is scheduled. Where it is, run:\n"), "\(installed.stderr)")
             #expect(installed.stderr.contains("systemctl --user enable --now backup-tool.timer"))
             #expect(try run(exit: 2, "schedule", "status").stdout.contains("not scheduled"))
             let again = try run(exit: 3, "schedule", "install", "--systemd", "--user", "--at", "4:30")
-            #expect(again.stderr.contains("no night is scheduled") && !again.stderr.contains("Changed"))
+            #expect(again.stderr.contains("no run is scheduled") && !again.stderr.contains("Changed"))
             // As 'systemctl enable' does.
             try bench.shell(
                 "cd xdg/systemd/user; mkdir timers.target.wants; ln -s ../backup-tool.timer timers.target.wants")

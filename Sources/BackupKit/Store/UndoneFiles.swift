@@ -35,7 +35,7 @@ extension Store {
                 try addRow(asset, kept: stranger?.digest.hex)
                 let isKept = try kept == asset.digest.hex || isAdoption && isKept(asset)
                 try setPending(path, was: stranger?.digest, place: isKept ? nil : kept ?? "")
-                if isKept { try judgeKeptBytes(of: asset) }
+                if isKept { try checkKeptBytes(of: asset) }
                 if let stranger, stranger.digest != asset.digest { try setAside(stranger) }
                 if isAdoption, !isKept {
                     fileFindings.append(Self.oldBytesAreGone(path))
@@ -75,8 +75,8 @@ extension Store {
         return try FileStatus.ofName(blob) != nil && Self.digest(ofFile: blob) == asset.digest
     }
 
-    /// Nothing else looks at what is kept for an undo before it comes back.
-    private func judgeKeptBytes(of asset: Asset) throws {
+    /// Names a file whose kept bytes are gone or changed. No other check reads them.
+    private func checkKeptBytes(of asset: Asset) throws {
         let blob = blobPath(asset.digest)
         let isThere = try FileStatus.ofName(blob)?.isRegular == true
         if isThere, try Self.digest(ofFile: blob) == asset.digest { return }
@@ -84,8 +84,8 @@ extension Store {
             Finding(
                 .digestMismatch, .warning, asset.path,
                 isThere
-                    ? "came back damaged: the bytes that the store had kept of it are not what they were"
-                    : "did not come back: the bytes that the store had kept of it are gone",
+                    ? "came back damaged: the store's copy of its bytes was changed"
+                    : "did not come back: the store's copy of its bytes is gone",
                 remedy: StoreCheck.repairFile))
     }
 
@@ -135,7 +135,7 @@ extension Store {
         if try !hasAsset(path) {
             try addRow(file, kept: nil)
             try setPending(path, was: nil, place: kept == old.digest.hex ? nil : kept ?? "")
-            if kept == old.digest.hex { try judgeKeptBytes(of: file) }
+            if kept == old.digest.hex { try checkKeptBytes(of: file) }
         }
         try relink([ByteName(now.path): path]) { stored, _ in isOfUndo(stored) ? .ours : .theirs }
         fileFindings.append(

@@ -116,7 +116,7 @@ extension Invocation {
                 ? TypedCommand.quoted(
                     command, [snapshot], options: [Option.store.name: store, Option.only.name: everything])
                 : TypedCommand.quoted(command, [snapshot], options: [Option.store.name: store])
-            let aim = loss.isOfValues ? "to restore it, and take back what was written since" : "to restore it"
+            let aim = loss.isOfValues ? "to restore it, and undo all later changes" : "to restore it"
             return "to see what is gone: \(TypedCommand.quoted("diff", [snapshot, store]))\n\(aim): \(restore)"
         }
         return night

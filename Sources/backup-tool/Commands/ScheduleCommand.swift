@@ -233,8 +233,8 @@ extension Invocation {
         guard !left.isEmpty else { return .done }
         output.warn(
             plan.isRemoval
-                ? "systemd does not run here; where it does, run:"
-                : "systemd does not run here, so no night is scheduled; where it does, run:")
+                ? "systemd is not running on this machine. Where it is, run:"
+                : "systemd is not running on this machine, so no run is scheduled. Where it is, run:")
         for words in left { output.note("  \(words.joined(separator: " "))") }
         return plan.isRemoval ? .done : .incomplete
     }
