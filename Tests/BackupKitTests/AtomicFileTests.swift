@@ -20,6 +20,14 @@ private struct OnPurpose: Error {}
         }
     }
 
+    @Test func nothingHasANameThatIsTooLong() throws {
+        let name = String(repeating: "n", count: 300)
+        for path in ["/\(name)", "/\(name)/a"] {
+            #expect(try FileStatus.ofName(path) == nil)
+            #expect(try FileStatus.ofTarget(path) == nil)
+        }
+    }
+
     @Test func whatExistsIsRefusedUnlessItIsToBeReplaced() throws {
         try withTemporaryFolder { folder in
             let path = "\(folder)/a"

@@ -202,6 +202,34 @@ import Testing
         }
     }
 
+    /// `dedup` on A folds two names of one record, and B, which has not heard of that, writes under the name that went.
+    @Test(arguments: Next.allCases, [["A", "B"], ["B", "A"]])
+    func anEditUnderANameThatDedupFolded_isKept(next: Next, order: [String]) throws {
+        try withDevices("A", "B") { devices in
+            let saves = (1...2).map { save(Int64($0), line: Self.texts[0]) }
+            try devices["A"].write { for save in saves { try devices["A"].put(save, replacing: nil) } }
+            try devices.syncAll()
+            let backup = try readFile(devices.hubPath)
+            _ = try Deduplicator.run(on: devices["A"])
+            devices.clock.advance(seconds: 60)
+            var edit = save(2, line: Self.texts[1])
+            edit.modifiedAt = devices.clock.now
+            try devices["B"].take(edit)
+            if order == ["A", "B"] { try devices.sync("B") }
+            try become(next, backup, in: devices)
+            for _ in 0..<3 { for name in order { try devices.sync(name) } }
+            for store in devices.stores {
+                let shown = try store.all().filter { !$0.isDeleted && $0.type == "CD_Daily" }
+                #expect(shown.count == 1 && shown[0].fields.contains(Self.texts[1]), "\(shown.map(\.fields))")
+            }
+            #expect(try aside(devices).isEmpty)
+        }
+    }
+
+    private func save(_ seconds: Int64, line: String) -> Record {
+        record("save\(seconds)", "{\"CD_line1\":\"\(line)\"}", at: seconds, type: "CD_Daily", localID: "D")
+    }
+
     /// Whoever deleted the later version had heard of more.
     @Test func ofTwoDeletes_theOneThatHadHeardOfMoreCounts() {
         func tombstone(at time: Int64, of version: Int64) -> Record {

@@ -60,7 +60,7 @@ extension Store {
         }
         var policy = try policy(resurrect, now, existing.main?.record, taken)
         if policy.isLine, !resurrect, let known = existing.main?.record, !known.isDeleted {
-            policy.saidBefore = try hear(taken, of: known)
+            policy.saidBefore = try fieldsSaidAgain(by: taken, of: known)
         }
         if clamped, !resurrect, !policy.isPurged, let deleted = existing.main?.record.deletedAt, !taken.isDeleted {
             // A time in the future does not show that the record is later than its delete.

@@ -56,7 +56,7 @@ extension Store {
     /// The names of the fields in which a line says again what its log said before something else came. What it says now in
     /// other words is its last word from now on. A line without a time of its own says nothing about when. Must run inside
     /// `write`.
-    func hear(_ line: Record, of known: Record) throws -> Set<ByteName> {
+    func fieldsSaidAgain(by line: Record, of known: Record) throws -> Set<ByteName> {
         guard EventText.isLine(line), case let said = try said(of: known.localID), !said.isEmpty,
             try !EventText.isUndated(line)
         else { return [] }

@@ -22,7 +22,7 @@ extension Synchronizer {
             let isUnseen = row.isUnseen || hub.hadNotHeard(of: local) || local.hadNotHeard(of: hub)
             let isSeen = try base == nil && (!isUnseen || store.isOfBatch(row.change, kind: "restore"))
             if !local.isDeleted, !isSeen { try putAside(local, base, .deletedByOthers, merged.modifiedAt) }
-            if !hub.isDeleted, try base != nil || isUnseen && !store.hasReplaced(hub) {
+            if !hub.isDeleted, try base != nil || isUnseen && !hasReplaced(hub) {
                 try putAside(hub, base, .deletedHere, merged.modifiedAt)
             }
             return
@@ -31,6 +31,13 @@ extension Synchronizer {
         for (loser, other) in [(local, hub), (hub, local)] where try hasLostTie(loser, other, merged) {
             try putAside(loser, nil, .asOld)
         }
+    }
+
+    /// Whether the undo history has a version that says the same: whoever wrote or deleted after it has seen that.
+    private func hasReplaced(_ version: Record) throws -> Bool {
+        let replaced = try replacedVersions ?? store.replacedVersions()
+        replacedVersions = replaced
+        return try replaced.contains(store.version(of: version.id, version.fields))
     }
 
     /// Whether a merge has dropped a value of one side though no time says that the other side's is newer. Of a note that two
@@ -217,14 +224,20 @@ extension Store {
         return try query.step()
     }
 
-    /// Whether the undo history has a version that says the same: whoever wrote or deleted after it has seen that.
-    func hasReplaced(_ version: Record) throws -> Bool {
+    /// All living versions that the undo history has.
+    fileprivate func replacedVersions() throws -> Set<UInt64> {
         let query = try database.prepare(
-            "SELECT fields FROM batch_record WHERE zone = ? AND ifnull(name, local_id) = ? AND deleted_at IS NULL"
-        ).bind(1, version.id.zone).bind(2, version.id.name)
+            "SELECT zone, ifnull(name, local_id), fields FROM batch_record WHERE deleted_at IS NULL")
+        var found: Set<UInt64> = []
         while try query.step() {
-            if try ifSound({ try Fields.same(query.text(0), version.fields) }) == true { return true }
+            let id = RecordID(zone: query.text(0), name: query.text(1))
+            if let version = try ifSound({ try self.version(of: id, query.text(2)) }) { found.insert(version) }
         }
-        return false
+        return found
+    }
+
+    /// A hash of a record's name and of what it says.
+    fileprivate func version(of id: RecordID, _ fields: String) throws -> UInt64 {
+        try Fields.canonical(fields).withUnsafeBytes { hasher.text($0, after: hasher.text(id.description)) }
     }
 }

@@ -231,7 +231,9 @@ extension Synchronizer {
         if try Conflict.isContested(local, record, base: base) {
             merged = try Conflict.contested(merged, at: store.timeAfter(merged, local, record))
         }
-        if try !merged.isDeleted || !carryArrival(of: record, over: local, base: base) {
+        if try carryArrival(of: record, over: local, base: base) {
+            merged = record.foldedTombstone(at: store.timeAfter(local, record))
+        } else {
             try putAside(local, row, record, mergedTo: merged, base: base)
         }
         nameOutlived(local, record, mergedTo: merged)

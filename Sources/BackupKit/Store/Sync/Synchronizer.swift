@@ -93,6 +93,8 @@ public final class Synchronizer {
     var foldedEdits: [HubRecord] = []
     /// What this sync has put into quarantine.
     var overruled: [Overruled] = []
+    /// What the undo history has, once somebody has asked.
+    var replacedVersions: Set<UInt64>?
     /// Conflicts that arrived as records of others.
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
