@@ -63,4 +63,15 @@ import Testing
         let last = try bench.text("last/library.bib")
         #expect(try notes(bench, "last/library.bib") == ["k1 one", "k2 three"] && !last.contains("two"))
     }
+
+    /// One that has ten thousands of them keeps no night waiting.
+    @Test func anEntryOfManyMacros_costsNoMoreThanItsSize() throws {
+        let bench = try Workbench()
+        let fields = (0..<20_000).map { "f\($0)=s" }.joined(separator: ",")
+        try bench.write("m.bib", "@string{s={x}}\n@misc{k,\(fields)}\n")
+        try bench.tool(exit: 0, "import", "--create", "m.bib")
+        for command in ["export -q -o out", "import m.bib", "import out/library.bib"] {
+            try bench.shell("timeout 60 $T \(command)")
+        }
+    }
 }

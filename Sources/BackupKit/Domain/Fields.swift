@@ -44,6 +44,10 @@ public enum Fields {
 
     /// The text of some string members, found in one scan that builds nothing else; nil where there is none.
     static func strings(named names: [String], of text: String) throws -> [String?] {
+        guard names.count <= 16 else {
+            let values = values(try parse(text))
+            return names.map { name in values[ByteName(name)].flatMap { string(name, in: [Field(name, $0)]) } }
+        }
         var text = text
         return try text.withUTF8 { utf8 in
             let bytes = UnsafeRawBufferPointer(utf8)

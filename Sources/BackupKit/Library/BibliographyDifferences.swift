@@ -63,12 +63,14 @@ extension BibliographyIntake {
             }
         }
         let (mine, theirs) = (values(own), values(said))
+        let known = Dictionary(mine.map { (ByteName($0.name), $0) }, uniquingKeysWith: { first, _ in first })
         var found: [(own: Field?, said: Field?)] = []
         for field in theirs {
-            let known = mine.first { sameBytes($0.name, field.name) }
-            if try known.map({ try Fields.same($0.value, field.value) }) != true { found.append((known, field)) }
+            let own = known[ByteName(field.name)]
+            if try own.map({ try Fields.same($0.value, field.value) }) != true { found.append((own, field)) }
         }
-        let rest = mine.filter { field in !theirs.contains { sameBytes($0.name, field.name) } }
+        let names = Set(theirs.map { ByteName($0.name) })
+        let rest = mine.filter { !names.contains(ByteName($0.name)) }
         return found + rest.map { ($0, nil) }
     }
 

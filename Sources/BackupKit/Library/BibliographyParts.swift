@@ -76,8 +76,9 @@ extension BibliographyWriter {
         // The first of each key that came in last, where it is taken from.
         var entries = Dictionary(grouping: self.entries.reversed(), by: \.key)
         func write(_ part: BibliographyParts.Part) throws {
-            if part.isString, !writer.define(part.bytes) { return }
-            try head.append(part, to: sink)
+            guard part.isString else { return try head.append(part, to: sink) }
+            for definition in writer.definitions(of: part) { try Self.append(definition, to: sink) }
+            head.passEntry()
         }
         func write(_ entry: Entry) throws {
             for definition in writer.definitions(for: contested[entry.choice]) { try Self.append(definition, to: sink) }

@@ -52,7 +52,7 @@ struct BibliographyWriter {
         self.options = options
         texts = try SpoolFile(inMemory: 16 << 20)
         parts = try BibliographyParts(records)
-        macros = try MacroMeanings(parts.shown.map(\.fields))
+        macros = MacroMeanings(parts.shown)
     }
 
     /// Takes note of a live publication.
@@ -87,12 +87,15 @@ struct BibliographyWriter {
                 key: key, text: start..<texts.position, choice: placeOfChoice[choice] ?? 0, parent: parent))
     }
 
-    /// With the values of macros that no definition gives any more, written out.
+    /// With the values written out that no definitions of their macros give.
     private static func spelled(out uses: [MacroUse], in bytes: [UInt8]) -> [UInt8] {
-        var bytes = bytes
+        var (bytes, macros) = (bytes, BibMacros())
+        // Whatever these mean where the entry will stand: it is not what the value says.
+        for name in uses.flatMap(\.macros) { macros.define(name, as: "\u{0}") }
         for use in uses {
             // A value that cannot be written so stays in records.jsonl.
-            bytes = (try? BibEditor.apply([.set(field: use.field, value: use.stored)], to: bytes)) ?? bytes
+            bytes =
+                (try? BibEditor.apply([.set(field: use.field, value: use.stored)], to: bytes, macros: macros)) ?? bytes
         }
         return bytes
     }
@@ -188,7 +191,7 @@ struct BibliographyWriter {
         try write { !isParent($0.key) }
         // What knew no definition of a macro has to stand before the first one, its children before it.
         let waiting = Set(sorted.indices.compactMap { isWritten[$0] ? nil : sorted[$0].parent })
-        try write { contested[$0.choice].values.contains(nil) && !waiting.contains($0.key.lowercased()) }
+        try write { contested[$0.choice].values.contains(where: \.isName) && !waiting.contains($0.key.lowercased()) }
         try writeLater { !isParent($0.key) }
         try writeLater { _ in true }
         for definition in writer.unwritten() { try Self.append(definition, to: sink) }

@@ -5,8 +5,17 @@
 /// macro of one meaning is defined at the head of the file; one that is contested is defined where it is needed, after
 /// the entries that knew no definition of it (as those that say `month = apr` do, where another file defines `apr`).
 struct MacroMeanings {
-    /// For each contested macro that an entry uses, the definition it needs; nil where it knew none.
-    typealias Choice = [String: Int?]
+    /// What a macro means to an entry, or within a definition.
+    enum Meaning: Hashable {
+        case defined(Int)
+        /// No definition was known: it stands for its name, as it is written there.
+        case name(String)
+
+        var isName: Bool { if case .name = self { true } else { false } }
+    }
+
+    /// What each macro means that an entry or a definition uses.
+    typealias Choice = [String: Meaning]
 
     struct Definition {
         let name: String
@@ -18,31 +27,39 @@ struct MacroMeanings {
 
     private(set) var definitions: [Definition] = []
     private var byName: [String: [Int]] = [:]
+    /// What each part defines, by its local id.
+    private var byPart: [String: [Int]] = [:]
     private var contestedNames: Set<String> = []
+    private var byBytes: [[UInt8]: [Int]] = [:]
     private var heldBack: Set<[UInt8]> = []
     /// What was found for uses seen before: thousands of entries say `month = mar`.
     private var answers: [MacroUse: Answer] = [:]
     private typealias Answer = (names: [String], choice: Choice, isFound: Bool)
 
     /// `parts` are those of all files, each file's in their order.
-    init(_ parts: [[Field]]) throws {
+    init(_ parts: [BibliographyParts.Part]) {
         var file: String?
         var macros = BibMacros.standard
         var current: [String: Int] = [:]
-        for part in parts where Fields.string("kind", in: part) == BibBlock.Kind.string.rawValue {
-            if Fields.string("file", in: part) != file {
-                file = Fields.string("file", in: part)
+        for part in parts where part.isString {
+            if part.file != file {
+                file = part.file
                 macros = .standard
                 current = [:]
             }
-            let bytes = BibliographyPart.shown(Publication.writtenBytes(of: part) ?? [], isText: false)
-            bytes.withUnsafeBytes { raw in
+            part.bytes.withUnsafeBytes { raw in
                 BibParser.parse(raw) { block in
                     guard block.kind == .string else { return }
-                    let uses = Choice(uniqueKeysWithValues: block.macroNames().map { ($0, current[$0]) })
+                    let used = block.fields.flatMap { MacroUse.macroNames(in: block.rawValue(of: $0)) }
+                    let uses = Choice(
+                        used.map { name in
+                            (name.lowercased(), current[name.lowercased()].map { .defined($0) } ?? Self.itself(name))
+                        }, uniquingKeysWith: { first, _ in first })
                     for field in block.fields {
                         let name = block.name(of: field).lowercased()
-                        current[name] = add(name, block.value(of: field, macros: macros), bytes, uses)
+                        let index = add(name, block.value(of: field, macros: macros), part.bytes, uses)
+                        current[name] = index
+                        byPart[part.localID, default: []].append(index)
                     }
                     macros.define(from: block)
                 }
@@ -50,14 +67,23 @@ struct MacroMeanings {
         }
     }
 
-    private mutating func add(_ name: String, _ value: String, _ bytes: [UInt8], _ uses: Choice) -> Int {
-        if let known = byName[name]?.first(where: { definitions[$0].value == value && definitions[$0].bytes == bytes })
-        {
-            return known
+    private static func itself(_ name: String) -> Meaning { .name(BibMacros.standard.value(of: name) ?? name) }
+
+    private func text(_ meaning: Meaning) -> String {
+        switch meaning {
+        case .defined(let index): definitions[index].value
+        case .name(let name): name
         }
+    }
+
+    private mutating func add(_ name: String, _ value: String, _ bytes: [UInt8], _ uses: Choice) -> Int {
+        let known = byBytes[bytes]?.first { sameBytes(definitions[$0].name, name) && definitions[$0].value == value }
+        if let known { return known }
+        let index = definitions.count
         definitions.append(Definition(name: name, value: value, bytes: bytes, uses: uses))
-        byName[name, default: []].append(definitions.count - 1)
-        return definitions.count - 1
+        byName[name, default: []].append(index)
+        byBytes[bytes, default: []].append(index)
+        return index
     }
 
     var isEmpty: Bool { definitions.isEmpty }
@@ -82,7 +108,7 @@ struct MacroMeanings {
     /// The contested macros of a use, and what they mean where no other field has settled that.
     private mutating func answer(to use: MacroUse) -> Answer {
         if let known = answers[use] { return known }
-        let defined = Set(use.macros).filter { byName[$0] != nil }.sorted()
+        let defined = Set(use.macros.map { $0.lowercased() }).filter { byName[$0] != nil }.sorted()
         let names = defined.count <= 4 ? defined : []
         var choice = Choice()
         // Too many to try all of them are left as they are.
@@ -93,26 +119,27 @@ struct MacroMeanings {
 
     /// Whether some meanings of the macros give the value.
     private func choose(_ use: MacroUse, _ names: [String], _ choice: inout Choice) -> Bool {
-        var trial = choice
-        let isFound = use.written.withUnsafeBytes { find(use.stored, $0, names[...], &trial) }
-        if isFound { choice = trial }
+        var trial = Choice(names.compactMap { name in choice[name].map { (name, $0) } }, uniquingKeysWith: { $1 })
+        let isFound = use.written.withUnsafeBytes { find(use, $0, names[...], &trial) }
+        if isFound { choice.merge(trial) { $1 } }
         return isFound
     }
 
     /// Tries the meanings of one macro after the other; what an earlier field settled stays.
     private func find(
-        _ stored: String, _ written: UnsafeRawBufferPointer, _ names: ArraySlice<String>, _ trial: inout Choice
+        _ use: MacroUse, _ written: UnsafeRawBufferPointer, _ names: ArraySlice<String>, _ trial: inout Choice
     ) -> Bool {
         guard let name = names.first else {
             var macros = BibMacros.standard
-            for case (let name, let index?) in trial { macros.define(name, as: definitions[index].value) }
-            return macros.resolve(written) == stored
+            for (name, meaning) in trial { macros.define(name, as: text(meaning)) }
+            return macros.resolve(written) == use.stored
         }
         let settled = trial[name]
-        let meanings = settled.map { [$0] } ?? (byName[name] ?? []).map(Optional.some) + [nil]
+        let defined = (byName[name] ?? []).map(Meaning.defined)
+        let meanings = settled.map { [$0] } ?? defined + use.macros.filter { $0.lowercased() == name }.map(Self.itself)
         for meaning in meanings {
-            trial[name] = .some(meaning)
-            if find(stored, written, names.dropFirst(), &trial) { return true }
+            trial[name] = meaning
+            if find(use, written, names.dropFirst(), &trial) { return true }
         }
         trial[name] = settled
         return false
@@ -129,7 +156,9 @@ struct MacroMeanings {
         for (name, indices) in byName where Set(indices.map { definitions[$0].value }).count > 1 {
             contestedNames.insert(name)
         }
-        for choice in choices { for case (let name, nil) in choice { contestedNames.insert(name) } }
+        for choice in Array(choices) + definitions.map(\.uses) {
+            for (name, meaning) in choice where meaning.isName && byName[name] != nil { contestedNames.insert(name) }
+        }
         var before = -1
         // A definition that uses a contested macro stands or falls with it.
         while before != contestedNames.count {
@@ -151,9 +180,14 @@ struct MacroMeanings {
     static func precedes(_ left: Choice, _ right: Choice) -> Bool { rank(left).lexicographicallyPrecedes(rank(right)) }
 
     private static func rank(_ choice: Choice) -> [String] {
-        let unknown = choice.values.count { $0 == nil }
-        return [String(1000 - min(unknown, 999) + 1000)]
-            + choice.sorted { $0.key < $1.key }.map { "\($0.key) \(1_000_000 + ($0.value ?? -1))" }
+        let unknown = choice.values.count { $0.isName }
+        let meanings = choice.sorted { $0.key < $1.key }.map { name, meaning in
+            switch meaning {
+            case .defined(let index): "\(name) \(1_000_000 + index)"
+            case .name(let text): "\(name) \(999_999) \(text)"
+            }
+        }
+        return [String(1000 - min(unknown, 999) + 1000)] + meanings
     }
 
     func writer() -> Writer { Writer(self) }
@@ -161,27 +195,40 @@ struct MacroMeanings {
     /// Follows what each contested macro means at the point of the file that was reached.
     struct Writer {
         private let meanings: MacroMeanings
-        private var current: [String: Int] = [:]
+        private var current: Choice = [:]
         private var written: Set<[UInt8]> = []
+        /// A macro that is defined by itself, by way of others, would never be done.
+        private static let mostRounds = 8
 
         init(_ meanings: MacroMeanings) { self.meanings = meanings }
 
         /// Whether an entry with this choice can be written right here.
-        func isInForce(_ choice: Choice) -> Bool { choice.allSatisfy { current[$0.key] == $0.value } }
+        func isInForce(_ choice: Choice) -> Bool { choice.allSatisfy { isInForce($0.key, $0.value) } }
+
+        private func isInForce(_ name: String, _ meaning: Meaning) -> Bool {
+            current[name].map { meanings.text($0) == meanings.text(meaning) } ?? meaning.isName
+        }
 
         /// The definitions that entries with this choice need and that are not in force.
         mutating func definitions(for choice: Choice) -> [[UInt8]] {
             var out: [[UInt8]] = []
-            for (name, index) in choice.sorted(by: { $0.key < $1.key }) {
-                if let index {
-                    define(index, &out, depth: 0)
-                } else if current[name] != nil {
-                    // No definition can be taken back.
-                    out.append(Self.undefined(name))
-                    current[name] = nil
+            establish(choice, &out, depth: 0)
+            return out
+        }
+
+        /// The definition of one macro may need, and change, another one.
+        private mutating func establish(_ choice: Choice, _ out: inout [[UInt8]], depth: Int) {
+            for _ in 0..<Self.mostRounds where depth < 64 && !isInForce(choice) {
+                for (name, meaning) in choice.sorted(by: { $0.key < $1.key }) where !isInForce(name, meaning) {
+                    switch meaning {
+                    case .defined(let index): define(index, &out, depth: depth)
+                    case .name(let text):
+                        // No definition can be taken back.
+                        out.append(Self.undefined(text))
+                        current[name] = meaning
+                    }
                 }
             }
-            return out
         }
 
         /// A definition that says what an unknown macro is read as.
@@ -197,27 +244,26 @@ struct MacroMeanings {
 
         private mutating func define(_ index: Int, _ out: inout [[UInt8]], depth: Int) {
             let definition = meanings.definitions[index]
-            guard current[definition.name] != index, depth < 64 else { return }
-            for case (let name, let needed?) in definition.uses.sorted(by: { $0.key < $1.key })
-            where meanings.contestedNames.contains(name) {
-                define(needed, &out, depth: depth + 1)
-            }
+            establish(meanings.contested(definition.uses), &out, depth: depth + 1)
             out.append(definition.bytes)
             written.insert(definition.bytes)
             // One block may define several.
-            for (other, candidate) in meanings.definitions.enumerated() where candidate.bytes == definition.bytes {
-                current[candidate.name] = other
+            let others = meanings.byBytes[definition.bytes, default: []].filter {
+                isInForce(meanings.contested(meanings.definitions[$0].uses))
             }
-            current[definition.name] = index
+            for other in others { current[meanings.definitions[other].name] = .defined(other) }
+            current[definition.name] = .defined(index)
         }
 
-        /// Takes a definition that stands where it did; false when it is in force already.
-        mutating func define(_ bytes: [UInt8]) -> Bool {
-            let places = meanings.definitions.indices.filter { meanings.definitions[$0].bytes == bytes }
-            if !places.isEmpty, places.allSatisfy({ current[meanings.definitions[$0].name] == $0 }) { return false }
-            for place in places { current[meanings.definitions[place].name] = place }
-            written.insert(bytes)
-            return true
+        /// What has to be written for a part that stands where it did: nothing when it is in force already.
+        mutating func definitions(of part: BibliographyParts.Part) -> [[UInt8]] {
+            let places = meanings.byPart[part.localID] ?? []
+            if places.isEmpty { return [part.bytes] }
+            if places.allSatisfy({ current[meanings.definitions[$0].name] == .defined($0) }) { return [] }
+            var out: [[UInt8]] = []
+            define(places[0], &out, depth: 0)
+            for place in places { current[meanings.definitions[place].name] = .defined(place) }
+            return out
         }
 
         /// What nothing needed, at the end: it is the user's all the same.
@@ -233,25 +279,24 @@ struct MacroUse: Hashable {
     let field: String
     let written: [UInt8]
     let stored: String
+    /// The macros as they are written.
     let macros: [String]
 
     /// The fields of an entry, the first of each name, that are written with macros. `fields` are the stored ones.
     static func of(_ entry: [UInt8], fields: String) throws -> [MacroUse] {
         var names: [String] = []
+        var seen: Set<String> = []
         var found: [(written: [UInt8], macros: [String])] = []
         entry.withUnsafeBytes { raw in
             guard holdsBareValue(raw) else { return }
             BibParser.parse(raw) { block in
                 guard block.kind == .entry else { return }
-                for (index, field) in block.fields.enumerated() where field.style == .bare || field.style == .joined {
+                for field in block.fields {
+                    let name = block.name(of: field).lowercased()
+                    guard seen.insert(name).inserted, field.style == .bare || field.style == .joined else { continue }
                     let macros = macroNames(in: block.rawValue(of: field))
                     if macros.isEmpty { continue }
-                    let name = block.name(of: field)
-                    let isRepeated = block.fields[..<index].contains {
-                        BibText.sameIgnoringCase(block.nameBytes(of: $0), name)
-                    }
-                    if isRepeated { continue }
-                    names.append(name.lowercased())
+                    names.append(name)
                     found.append((Array(block.rawValue(of: field)), macros))
                 }
             }
@@ -285,11 +330,11 @@ struct MacroUse: Hashable {
         return false
     }
 
-    private static func macroNames(in written: UnsafeRawBufferPointer) -> [String] {
+    static func macroNames(in written: UnsafeRawBufferPointer) -> [String] {
         var names: [String] = []
         var pieces = BibValuePieces(written)
         while let piece = pieces.next() {
-            if piece.isMacro { names.append(BibText.decode(piece.bytes).text.lowercased()) }
+            if piece.isMacro { names.append(BibText.decode(piece.bytes).text) }
         }
         return names
     }

@@ -1,0 +1,101 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// Macros of files that were written apart: each entry keeps what its own file made of them.
+@Suite struct MacroMeaningsTests {
+    /// The publications of a store, but for their text and where they came from.
+    private func works(_ store: Store) throws -> [String] {
+        try store.all().filter { $0.type == RecordType.publication && !$0.isDeleted }.map { record in
+            try Fields.parse(record.fields).filter { !RawText.holds($0.name) }.map { "\($0.name): \($0.value)" }
+                .sorted().joined(separator: ", ")
+        }.sorted()
+    }
+
+    private func take(_ paths: [String], into store: Store) throws -> IntakeResult {
+        try Importer.run(paths, into: store, ImportOptions())
+    }
+
+    /// Imports the files together, and asks that an export says the same in a new store and nothing new in its own.
+    private func checkExports(of files: [String], writesAgain: Bool = false, _ comment: Comment) throws {
+        try withStore { test in
+            var paths: [String] = []
+            for (index, text) in files.enumerated() {
+                let path = "\(test.folder)/\(index)/refs.bib"
+                try writeFile(path, text, modified: test.clock.now.milliseconds / 1000 - 1000)
+                paths.append(path)
+            }
+            _ = try take(paths, into: test.store)
+            let works = try works(test.store)
+            for order in [ExportOptions.EntryOrder.key, .source] {
+                let folder = "\(test.folder)/\(order)"
+                var options = ExportOptions(form: .layout(.directory))
+                options.order = order
+                _ = try Exporter.export(test.store, to: folder, options)
+                let text = try String(decoding: readFile("\(folder)/library.bib"), as: UTF8.self)
+                try writeFile("\(folder)/library.bib", text, modified: test.clock.now.milliseconds / 1000)
+                try withStore { other in
+                    _ = try take(["\(folder)/library.bib"], into: other.store)
+                    #expect(try self.works(other.store) == works, "\(comment), \(order):\n\(files)\n\(text)")
+                }
+                let again = try take(["\(folder)/library.bib"], into: test.store)
+                #expect(
+                    writesAgain || again.added + again.updated == 0 && again.findings.isEmpty,
+                    "\(comment), \(order): \(again)\n\(files)\n\(text)")
+            }
+        }
+    }
+
+    @Test func aDefinitionThatKnewAMacroByItsNameOnly_keepsThat() throws {
+        try checkExports(
+            of: [
+                "@string{tc = {Alpha}}\n@article{k1, author={Ann One}, title={S}, year=1996, journal=tc}\n",
+                "@string{tc = IEEE # { Computers}}\n@article{k9, author={Ann Smith}, title={T}, year=1997, journal=tc}\n",
+                "@string{IEEE = {IEEE Trans.}}\n@article{k7, author={Q R}, title={V}, year=1999, journal=IEEE}\n",
+            ], "")
+    }
+
+    @Test func anUnknownMacro_keepsTheSpellingOfItsName() throws {
+        try checkExports(
+            of: [
+                "@book{a1,author={A One},title={T1},year=2001,publisher=ACK}\n",
+                "@string{ACK={Thanks}}\n@book{b1,author={B One},title={T2},year=2001,publisher=ACK, crossref={a1}}\n",
+            ], "")
+    }
+
+    private func value(_ names: [String], _ random: inout SeededGenerator, depth: Int = 0) -> String {
+        switch Int.random(in: 0..<6, using: &random) {
+        case 0, 1: return "{Foo \(Int.random(in: 0..<4, using: &random))}"
+        case 2, 3: return names.randomElement(using: &random) ?? ""
+        case 4: return "undefined"
+        default:
+            return depth > 1 ? "{e}" : "\(value(names, &random, depth: 2)) # \(value(names, &random, depth: depth + 1))"
+        }
+    }
+
+    private func file(_ number: Int, _ names: [String], _ random: inout SeededGenerator) -> String {
+        (0..<Int.random(in: 1...6, using: &random)).map { index in
+            if Bool.random(using: &random) {
+                return "@string{\(names.randomElement(using: &random) ?? "") = \(value(names, &random))}\n"
+            }
+            let key = "k\(number)\(index)"
+            let parent =
+                Int.random(in: 0..<4, using: &random) == 0
+                ? ", crossref={k\(Int.random(in: 0..<3, using: &random))0}" : ""
+            return
+                "@misc{\(key), author={Author \(key)}, title={Title \(key)}, year=2000, note=\(value(names, &random)), series=\(value(names, &random))\(parent)}\n"
+        }.joined(separator: "\n")
+    }
+
+    @Test(arguments: testSeeds(isTorture ? 2000 : 60))
+    func whateverFilesDefine_anExportSaysWhatTheyMeant(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        // What is unknown and spelled in two ways in one entry is written out, which its text says from then on.
+        let spellings = Bool.random(using: &random) ? ["acm", "ACM"] : [seed.isMultiple(of: 2) ? "acm" : "ACM"]
+        let names = spellings + ["x", "jan", "y_1"]
+        let files = (0..<Int.random(in: 1...3, using: &random)).map { file($0, names, &random) }
+        try checkExports(of: files, writesAgain: spellings.count > 1, "seed \(seed)")
+        countRounds()
+    }
+}
