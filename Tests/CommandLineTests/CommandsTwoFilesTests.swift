@@ -208,3 +208,72 @@ import Testing
         #expect(try field(bench, "keywords") == "y; mine\n")
     }
 }
+
+/// A keyword is there as long as any file holds it, whichever of them is edited and imported again.
+@Suite struct CommandsKeywordOwnerTests {
+    private static func entry(_ keywords: String) -> String {
+        "@article{k,title={A title},author={Name, Jo},year=2020,doi={10.1000/1},keywords={\(keywords)}}\n"
+    }
+
+    private func keywords(_ bench: Workbench) throws -> Set<String> {
+        let text = try bench.shell(
+            "sqlite3 store.db \"SELECT json_extract(fields, '$.keywords') FROM record WHERE type = 'Publication'\"")
+        return Set(text.dropLast().split(separator: ",").map { String($0.drop { $0 == " " }) })
+    }
+
+    @Test(arguments: ["x, y", "y, x", "y"], [[], ["--mirror"], ["--overwrite"]])
+    func aKeywordThatOneFileLoses_staysForTheOther(ofB: String, flags: [String]) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.entry("x, y"))
+        try bench.write("b.bib", Self.entry(ofB))
+        try bench.shell("touch -d '3 days ago' a.bib; touch -d '2 days ago' b.bib")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.tool(exit: 0, "import", "b.bib")
+        try bench.write("a.bib", Self.entry("x"))
+        try bench.tool(["import"] + flags + ["a.bib"])
+        #expect(try keywords(bench) == ["x", "y"])
+        try bench.write("b.bib", Self.entry("z"))
+        try bench.tool(["import"] + flags + ["b.bib"])
+        #expect(try keywords(bench) == ["x", "z"])
+    }
+
+    @Test(arguments: testSeeds(4)) func whatTheFilesHoldTogether_isWhatTheStoreHas(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let bench = try Workbench()
+        let words = ["u", "v", "w", "x", "y"]
+        var held: [String: Set<String>] = [:]
+        try bench.tool(exit: 0, "store", "init")
+        for step in 0..<10 {
+            let file = ["a.bib", "b.bib", "c.bib"][random.below(3)]
+            var now = words.filter { _ in random.below(2) == 0 }
+            if now.isEmpty { now = ["u"] }
+            for index in now.indices { now.swapAt(index, random.below(now.count)) }
+            held[file] = Set(now)
+            try bench.write(file, Self.entry(now.joined(separator: ", ")))
+            let flags = [[], ["--mirror"], ["--overwrite"]][random.below(3)]
+            let told = try bench.tool(["import"] + flags + [file])
+            #expect(told.status == 0, "\(told.stderr)")
+            let all = held.values.reduce(into: Set<String>()) { $0.formUnion($1) }
+            #expect(try keywords(bench) == all, "step \(step): \(file) \(now) \(flags)")
+        }
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    /// An export holds the keywords of all files: edited, it removes what no other file holds.
+    @Test(arguments: [[], ["--overwrite"]]) func anEditedExport_removesWhatNoFileHolds(flags: [String]) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", Self.entry("x, y"))
+        try bench.shell("touch -d '3 days ago' a.bib")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.shell(
+            """
+            $T export -q -o out
+            jq -c '.fields.keywords = "x, y, mine" | .modifiedAt = "2026-01-02T00:00:00Z"' out/records.jsonl > records.jsonl
+            $T import --overwrite records.jsonl
+            $T export -q --force -o out
+            sed -i 's/x, y, mine/x/' out/library.bib
+            """)
+        try bench.tool(["import"] + flags + ["out/library.bib"])
+        #expect(try keywords(bench) == ["x", "y"])
+    }
+}

@@ -27,14 +27,28 @@ struct Keywords {
         guard name == field, let mine = try JSON(parsing: first).string, let theirs = try JSON(parsing: second).string
         else { return nil }
         let old = try base.flatMap { try JSON(parsing: $0).string } ?? ""
-        let text = union(mine, theirs, base: old)
-        return sameBytes(text, mine) ? first : JSON.string(text).compact
+        return json(union(mine, theirs, base: old), like: first, mine)
+    }
+
+    /// Two JSON texts joined without the keywords that only one of them has and that are `gone`.
+    static func union(_ name: String, _ first: String, _ second: String, without gone: [String]) throws -> String? {
+        guard name == field, let mine = try JSON(parsing: first).string, let theirs = try JSON(parsing: second).string
+        else { return nil }
+        return json(union(mine, theirs, base: gone), like: first, mine)
+    }
+
+    private static func json(_ text: String, like first: String, _ mine: String) -> String {
+        sameBytes(text, mine) ? first : JSON.string(text).compact
     }
 
     static func union(_ first: String, _ second: String, base: String = "") -> String {
+        union(first, second, base: Keywords(base).items)
+    }
+
+    private static func union(_ first: String, _ second: String, base: [String]) -> String {
         let (mine, theirs) = (Keywords(first), Keywords(second))
         let (inMine, inTheirs) = (Set(mine.items.map { ByteName($0) }), Set(theirs.items.map { ByteName($0) }))
-        let inBase = Set(Keywords(base).items.map { ByteName($0) })
+        let inBase = Set(base.map { ByteName($0) })
         let kept = mine.items.filter { inTheirs.contains(ByteName($0)) || !inBase.contains(ByteName($0)) }
         var known = inMine.union(inBase)
         let added = theirs.items.filter { known.insert(ByteName($0)).inserted }

@@ -59,8 +59,11 @@ public struct MergePolicy: Sendable {
     public var now: Timestamp
     /// With `resurrect`: the latest time that is known of the record apart from the two versions.
     public var known = Timestamp.distantPast
-    /// Keywords in BibTeX text merge by union, too. Where a file is imported again, a keyword that is missing was removed.
+    /// Keywords in BibTeX text merge by union, too.
     public var joinsKeywords = false
+    /// The stored keywords that a newer version removes by not having them; it is joined with the others. Nil where a newer
+    /// version replaces all of them.
+    var removableKeywords: [String]?
     /// With `resurrect`: what is alive and has nothing to gain outlives them too.
     public var keepsAlive = false
     /// The incoming version says one time for all of its fields: those that it does not change are as old as they were.
@@ -235,7 +238,9 @@ public struct MergePolicy: Sendable {
                 chosen = takes ? theirs : mine
                 if Self.setFields.contains(name), let mine, let theirs {
                     let (first, second) = newer ? (theirs, mine) : (mine, theirs)
-                    let text = joinsKeywords ? try Keywords.union(name, first, second) : nil
+                    let gone = newer ? removableKeywords : nil
+                    let joins = joinsKeywords || gone != nil
+                    let text = joins ? try Keywords.union(name, first, second, without: gone ?? []) : nil
                     chosen = try union(first, second) ?? text ?? chosen
                 }
                 if mine == nil || !sameBytes(chosen, mine ?? "") { merged.takes = true }

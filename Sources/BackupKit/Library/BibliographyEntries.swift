@@ -92,10 +92,9 @@ extension BibliographyIntake {
             if mirrors { state.held[match.localID] = incoming }
             let version = dated(carryLinks(from: match.fields, to: record, incoming), over: match.record, state)
             try flush()
-            store.joinsKeywords =
-                try intake.isEdit
-                ? hasOthersKeywords(match, incoming, &state) : mayLackKeywords(match, incoming, state)
-            defer { store.joinsKeywords = false }
+            store.joinsKeywords = !intake.isEdit && mayLackKeywords(match, incoming, state)
+            store.removableKeywords = try removableKeywords(match, incoming, &state)
+            defer { (store.joinsKeywords, store.removableKeywords) = (false, nil) }
             return try take(version, of: key, as: match, incoming, &state)
         }
         let deleted = try deletedWork(&state)
@@ -136,7 +135,7 @@ extension BibliographyIntake {
             noteNews(of: key, match, .newer, besides: try names(of: incoming, in: stored), &state)
         case .protect(let reason):
             try noteDifferences(differences, key, stored: match.fields, &state)
-            noteNews(of: key, match, reason, besides: [], &state)
+            noteNews(of: key, match, reason, besides: keywordsTaken(match, incoming), &state)
         case .add, .unchanged: break
         }
         noteBrought(to: outcome.localID, &state)

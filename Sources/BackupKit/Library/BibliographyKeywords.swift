@@ -27,17 +27,34 @@ extension BibliographyIntake {
         return gone.isEmpty ? nil : Keywords.without(gone, in: text)
     }
 
-    /// Whether the store has keywords of a publication that the file does not say and never said, or that others hold.
-    func hasOthersKeywords(_ match: Match, _ incoming: [Field], _ state: inout FileState) throws -> Bool {
+    /// The stored keywords that the entry removes by not having them: what the file itself has brought and no other one
+    /// holds. An export has those of all files, so that it removes what no file holds. Nil where nothing is known of the
+    /// file, or nothing is missing in it.
+    func removableKeywords(_ match: Match, _ incoming: [Field], _ state: inout FileState) throws -> [String]? {
+        guard state.realPath != nil || intake.isEdit,
+            let stored = match.fields.first(where: { $0.name == Keywords.field })
+        else { return nil }
         let said = Set(words(of: incoming).map { ByteName($0) })
-        let more = words(of: match.fields).filter { !said.contains(ByteName($0)) }
-        guard !said.isEmpty, !more.isEmpty else { return false }
+        let missing = words(of: match.fields).filter { !said.contains(ByteName($0)) }
+        guard !missing.isEmpty else { return nil }
         let others = try state.realPath.map { try otherFiles(than: $0, &state).brought } ?? Brought([])
-        let record = memory(of: match.localID)
-        return more.contains {
-            let marks = record.keyword($0)
-            return others.contains(marks.held) || !state.broughtBefore.contains(marks.everBrought)
+        let ids = ([match.localID] + (mergedInto[match.localID] ?? [])).map(memory)
+        let saidAll = ids.contains { state.broughtBefore.contains($0.everBrought(stored)) }
+        let isAllOwn = state.isExport || saidAll
+        return missing.filter { word in
+            let marks = ids.map { $0.keyword(word) }
+            return (isAllOwn || marks.contains { state.broughtBefore.contains($0.everBrought) })
+                && !marks.contains { others.contains($0.held) }
         }
+    }
+
+    /// The field of keywords where the store has all that the entry says, and has kept none that the entry removes.
+    func keywordsTaken(_ match: Match, _ incoming: [Field]) -> Set<String> {
+        let (stored, said) = (words(of: match.fields), words(of: incoming))
+        let known = Set(stored.map { ByteName($0) })
+        let isAll = said.allSatisfy { known.contains(ByteName($0)) }
+        let hasKept = known.count > Set(said.map { ByteName($0) }).count && store.removableKeywords?.isEmpty != true
+        return isAll && !hasKept ? [Keywords.field] : []
     }
 
     private func words(of fields: [Field]) -> [String] {

@@ -107,6 +107,7 @@ extension Store {
     ) throws -> MergePolicy {
         var policy = MergePolicy(resurrect: resurrect, now: now)
         policy.joinsKeywords = joinsKeywords
+        policy.removableKeywords = removableKeywords
         policy.isLine = EventText.isLine(incoming) && !takesBackup
         if !incoming.isDeleted, existing?.isDeleted != false {
             policy.isPurged = try existing.map(isPurged) ?? false || isPurged(incoming)

@@ -45,6 +45,8 @@ public final class Store {
     var tablesLeftOut: [Finding] = []
     /// Whether incoming keywords are added to the stored ones instead of replacing them.
     var joinsKeywords = false
+    /// The stored keywords that newer ones remove; see `MergePolicy`.
+    var removableKeywords: [String]?
     /// Whether records of one backup come in: each is a record of its own, though several have one local id.
     var takesBackup = false
     /// Records of that backup that are alive in it, and not to be taken for others of their local id.
