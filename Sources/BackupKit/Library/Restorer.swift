@@ -19,6 +19,8 @@ public struct RestoreOptions {
     public var schema: DataSchema?
     public var limits = ReadLimits()
     public var progress = Progress.none
+    /// Whether files that only other devices had are named, where records that link them come in.
+    var namesFilesElsewhere = true
     /// Told of every record of the backup, and of what became of it.
     var heard: (Record, Outcome) throws -> Void = { _, _ in }
     /// What the undo list calls it.
@@ -160,11 +162,12 @@ public enum Restorer {
         try intake.findUnsoundRows()
         try intake.findPurgedFiles(views)
         try intake.planPlaces(
-            of: sound, others: listedFiles(of: prepared), areTaken: options.kinds.contains(.attachments), views)
+            of: sound, others: prepared.listedFiles, areTaken: options.kinds.contains(.attachments), views)
         defer {
             (intake.moved, intake.backupLinks, intake.namedByDeleted, intake.isFromImbib) = ([:], nil, [], false)
             intake.store.comingNames = EntryNameSet()
         }
+        let elsewhere = try FilesElsewhere(prepared, intake, options)
         let publications = try takeRecords(views, &wanted, intake, options)
         if options.kinds.contains(.settings) {
             if options.policy == .quarantine {
@@ -191,6 +194,7 @@ public enum Restorer {
         try takeConflicts(wanted, intake)
         if options.kinds.contains(.events), options.mode == .merge { try noteEventTwins(intake) }
         try views.linkAttachments(publications, places, intake)
+        try elsewhere.report(to: intake)
         let listing = views.listing(options.kinds)
         try refuseEmptyChoice(prepared.path, wanted, intake, options, listing)
         for finding in wanted.unmatched(listing) { intake.note(finding) }
@@ -219,18 +223,6 @@ public enum Restorer {
             .map {
                 Asset(path: String($0.key.dropFirst(layout.prefix.count)), size: $0.value.size, digest: $0.value.digest)
             }
-    }
-
-    /// Those that the manifest lists, also where they are damaged or not there.
-    private static func listedFiles(of prepared: Prepared) -> [Asset] {
-        let layout = prepared.layout
-        var files = layout.expected.filter { layout.role(of: $0.key) == .attachment }.map {
-            Asset(path: String($0.key.dropFirst(layout.prefix.count)), size: $0.value.size, digest: $0.value.digest)
-        }
-        if case .own(let manifest) = layout.manifest {
-            files += manifest.elsewhere.map { Asset(path: $0.key, size: $0.value.size, digest: $0.value.digest) }
-        }
-        return files
     }
 
     /// Returns the files with the places that they have in the store.

@@ -16,6 +16,8 @@ public struct VerifyResult: Sendable {
     public var bytes: Int64 = 0
     public var contentDigest: SHA256Digest?
     public var findings: [Finding] = []
+    /// Linked files that only other devices had when the backup was made: it is whole without them.
+    public var elsewhere: [String] = []
     /// Whether something was found that is no damage and yet keeps the result from being a proof.
     public var needsAttention: Bool {
         findings.contains { $0.severity != .note }
@@ -47,6 +49,7 @@ public enum Verifier {
         result.bytes = layout.entries.reduce(0) { $0 &+ $1.size }
         result.findings = layout.findings + layout.gaps(Set(Kind.allCases))
         if case .own(let manifest) = layout.manifest { result.contentDigest = manifest.contentDigest }
+        result.elsewhere = layout.filesElsewhere
         let isNewer = isNewer(layout)
         if isNewer {
             result.findings.append(
@@ -108,6 +111,7 @@ public enum Verifier {
             options.kinds = Set(Kind.allCases)
             options.limits = limits
             options.progress = progress
+            options.namesFilesElsewhere = false
             let restored = try Restorer.restore(path, opened: layout, into: store, options)
             var findings = restored.findings.filter { finding in
                 // What a restore asks a person to decide says nothing about the backup.

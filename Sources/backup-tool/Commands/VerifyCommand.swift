@@ -33,6 +33,7 @@ extension Command {
                     "message_type": "verify", "ok": .bool(result.isOK), "level": .string(level.rawValue),
                     "files": .int(result.files), "bytes": .int(Int(result.bytes)),
                     "contentDigest": result.contentDigest.map { .string($0.hex) } ?? .null,
+                    "elsewhere": .array(result.elsewhere.map { .string($0) }),
                     "findings": .array(result.findings.map(\.json)),
                 ])
             } else {
@@ -43,6 +44,12 @@ extension Command {
                     call.output.note("\(call.output.err.style.good("OK")): \(what) checked (\(level.rawValue))")
                 } else {
                     call.output.say("\(HumanText.count(damage, "piece")) of damage in \(what)")
+                }
+                if !result.elsewhere.isEmpty {
+                    let count = result.elsewhere.count
+                    call.output.note(
+                        "\(HumanText.count(count, "linked file")) \(count == 1 ? "was" : "were") on other devices only, so "
+                            + "the backup does not have \(count == 1 ? "it" : "them"): \(firstNames(result.elsewhere))")
                 }
             }
             if !result.isOK { return .damaged }
