@@ -22,7 +22,47 @@ import Testing
         #expect(try bench.liveKeys().count == 3)
     }
 
+    @Test(arguments: ["see the end of file one", "by me@work,", "1.", "A_B+c-"])
+    func anEntryBehindAWord_isRead(_ before: String) throws {
+        let bench = try Workbench()
+        try bench.write(
+            "a.bib",
+            "@misc{a, title={A}}\n\n\(before)@article{b,\n  title={B}}\n\(before)@string{s = {S}}\n@misc{c, note=s}\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        #expect(try bench.liveKeys() == ["a", "b", "c"])
+        try bench.tool(exit: 0, "import", "--mirror", "a.bib")
+        #expect(try bench.liveKeys() == ["a", "b", "c"])
+        try bench.tool(exit: 0, "export", "-o", "out")
+        let shown = try bench.text("out/library.bib")
+        #expect(shown.contains("@article{b,\n  title={B}}") && shown.contains(before), "\(shown)")
+    }
+
+    /// Without an entry a file is no bibliography of ours, in whatever format it is.
     @Test(arguments: [
+        "%0 Journal Article\n%T Foo\n%A Smith\n", "%A Smith\r\n%D 1999\r\n", "%0 Book\r%T Foo\r",
+        "% exported yesterday\n\nTY  - JOUR\n", "PMID- 123\nTI  - Foo\n", "title,year\nFoo,1999\n",
+    ])
+    func aFileWithoutAnEntry_isNamed(_ text: String) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", text)
+        let told = try bench.tool(exit: 3, "import", "--create", "a.bib").stderr
+        #expect(
+            told.contains("a.bib: holds no BibTeX entry; its text was kept") && told.contains("save it as BibTeX"),
+            "\(told)")
+    }
+
+    @Test(arguments: [
+        "% My library\n", "%A comment\n%\n%%% end\n", "% a\n@string{s = {S}}\n", "@comment{x}\n\nfree text\n",
+    ])
+    func aFileOfCommentsAndMacros_isNotNamed(_ text: String) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", text)
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+    }
+
+    @Test(arguments: [
+        "me@article.org", "me@host{1,2}", "me@article{k, or so}", "%@article{b, title={B}}", "me@comment{x}",
+        "me@a{b,c,d}",
         "Collected by hand: see [a, b=c] and {d, e=f}", "% article{b, title={B}}", "article{b}", "f(x, y = 2)",
         "mail me@article[b, c=d]", "\\newcommand{b, c=d}", "Note: article{b, title={B}}", "@article[b]",
         "poem{roses, violets}",

@@ -102,7 +102,10 @@ final class BibliographyIntake {
         try flush()
         noteLinesLeft(state)
         if state.hasStrayText, !state.hasBlocks {
-            intake.note(Finding(.malformed, .warning, path, "holds no BibTeX entry; its text was kept"))
+            intake.note(
+                Finding(
+                    .malformed, .warning, path, "holds no BibTeX entry; its text was kept",
+                    remedy: "save it as BibTeX in the program that it comes from, and import that"))
         }
         if mirrors {
             try mirror(&state)
@@ -283,7 +286,7 @@ final class BibliographyIntake {
         _ raw: UnsafeRawBufferPointer, _ state: inout FileState, _ wanted: Wanted?
     ) throws {
         let text = Self.trimmed(raw)
-        if text.first.map({ $0 != UInt8(ascii: "%") }) == true { state.hasStrayText = true }
+        if !state.hasStrayText, !state.hasBlocks { state.hasStrayText = !BibComments.areAll(of: text) }
         if text.count > 0 { try takePart(kind: .text, text, &state, wanted) }
     }
 

@@ -13,7 +13,8 @@ struct BibHeader {
 enum BibLineState {
     /// Nothing but blanks, or the end of another block.
     case clean
-    /// Other text: only what looks just like an entry begins one ("ask@example.org {soon}" does not).
+    /// Other text: only what looks just like an entry begins one ("ask@example.org {soon}" does not), and behind a letter
+    /// only what has a field, too.
     case dirty
     /// A `%`: nothing begins here.
     case commented
@@ -39,7 +40,7 @@ struct BibBytes {
 
     func header(at start: Int, on line: BibLineState) -> BibLookup<BibHeader> {
         guard line != .commented else { return .nothing }
-        if line == .dirty, start > 0, belongsToAddress(self[start - 1]) { return .nothing }
+        let mayBeAddress = line == .dirty && start > 0 && belongsToAddress(self[start - 1])
         let typeStart = line == .clean ? skip(from: start + 1, BibByte.isBlank) : start + 1
         let typeEnd = skip(from: typeStart, BibByte.isName)
         guard typeEnd < end else { return .undecided }
@@ -52,14 +53,25 @@ struct BibBytes {
         case (BibByte.openBrace, .clean): return .found(header(.braces))
         case (BibByte.openParenthesis, .clean): return .found(header(.parentheses))
         case (_, .clean) where kind == .comment: return .found(header(.restOfLine))
-        case (BibByte.openBrace, _) where kind != .entry: return .found(header(.braces))
         case (BibByte.openBrace, _):
-            switch keyAndComma(from: open + 1) {
+            switch beginsBody(at: open + 1, of: kind, mayBeAddress: mayBeAddress) {
             case .found: return .found(header(.braces))
             case .nothing: return .nothing
             case .undecided: return .undecided
             }
         default: return .nothing
+        }
+    }
+
+    /// Whether what follows a brace on a line with other text is the body of a block. An address has no field behind it.
+    private func beginsBody(at start: Int, of kind: BibBlock.Kind, mayBeAddress: Bool) -> BibLookup<Void> {
+        guard kind == .entry else {
+            return !mayBeAddress ? .found(()) : kind == .string ? field(from: start) : .nothing
+        }
+        switch keyAndComma(from: start) {
+        case .found(let comma): return mayBeAddress ? field(from: comma + 1) : .found(())
+        case .nothing: return .nothing
+        case .undecided: return .undecided
         }
     }
 
@@ -87,13 +99,10 @@ struct BibBytes {
         let open = skip(from: typeEnd, BibByte.isBlank)
         guard typeEnd > typeStart, open < end else { return nil }
         let isBracket = self[open] == UInt8(ascii: "[") || self[open] == UInt8(ascii: "<")
-        guard hasMark ? isBracket : self[open] == BibByte.openBrace, case .found = keyAndComma(from: open + 1) else {
-            return nil
-        }
-        var field = open + 1
-        while self[field] != BibByte.comma { field += 1 }
-        field = skip(from: field + 1, BibByte.isWhite)
-        guard startsField(at: field) else { return nil }
+        guard hasMark ? isBracket : self[open] == BibByte.openBrace,
+            case .found(let comma) = keyAndComma(from: open + 1),
+            case .found = field(from: comma + 1)
+        else { return nil }
         return hasMark ? "it begins with '\(Character(Unicode.Scalar(self[open])))' instead of '{'" : "it has no '@'"
     }
 
@@ -117,12 +126,22 @@ struct BibBytes {
         return index
     }
 
-    private func keyAndComma(from start: Int) -> BibLookup<Void> {
+    /// Where the comma behind a key is.
+    private func keyAndComma(from start: Int) -> BibLookup<Int> {
         let limit = min(end, start + Self.longestKey)
         var index = start
         while index < limit, BibByte.isName(self[index]) { index += 1 }
         guard index < limit else { return limit == end ? .undecided : .nothing }
-        return index > start && self[index] == BibByte.comma ? .found(()) : .nothing
+        return index > start && self[index] == BibByte.comma ? .found(index) : .nothing
+    }
+
+    /// White space and a field: what an address has nowhere.
+    private func field(from start: Int) -> BibLookup<Void> {
+        let name = skip(from: start, BibByte.isWhite)
+        let nameEnd = skip(from: name, BibByte.isName)
+        let sign = skip(from: nameEnd, BibByte.isWhite)
+        guard sign < end else { return .undecided }
+        return nameEnd > name && self[sign] == BibByte.equals ? .found(()) : .nothing
     }
 
     /// "me" in me@example.org.
