@@ -48,6 +48,29 @@ import Testing
         for command in ["list", "show"] { try bench.tool(exit: 4, command, "e") }
     }
 
+    /// Our own layout shows that there was a manifest, so what it counted may be missing.
+    @Test func anExportWithoutItsManifest_isDamageToEveryCommand() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}}\n")
+        try bench.shell(
+            """
+            $T -q import --create a.bib; $T -q export -o e; rm e/manifest.json; cp -r e bare; rm bare/SHA256SUMS
+            for d in e bare; do tar -cf $d.tar -C $d .; done
+            """)
+        for target in ["e", "bare", "e.tar", "bare.tar"] {
+            for command in ["verify", "list", "show"] {
+                let told = try bench.tool(exit: 4, command, target).stderr
+                #expect(told.contains("manifest.json: is missing"), "\(command) \(target): \(told)")
+            }
+            try bench.tool(exit: 4, "drill", target, "--log", "drills.jsonl")
+            try bench.tool(exit: 4, "restore", "--create", "--store", "new.db", target)
+        }
+        for command in ["verify", "drill"] {
+            let help = try bench.tool(exit: 0, command, "--help").stdout.split(whereSeparator: \.isWhitespace)
+            #expect(help.joined(separator: " ").contains("an export that lost its manifest"), "\(help)")
+        }
+    }
+
     @Test func aFileFieldOfBibDeskThatNamesNoPath_isNamed() throws {
         let bench = try Workbench()
         let sound = BibFileLinks.bibDeskValue(relativePath: "a.pdf")

@@ -8,8 +8,9 @@ extension Command {
             with the manifest, counts, finds what is missing or was added, and parses every format. deep restores into \
             a scratch store as well, which must arrive at the manifest's content digest.
 
-            The exit code is 4 when damage was found, and 3 when what was found is no damage but keeps the result from \
-            being a proof, such as a missing manifest.
+            The exit code is 4 when damage was found: an export that lost its manifest is damaged, too. It is 3 when \
+            what was found is no damage but proves nothing, such as imbib's checksums, or an imbib backup without its \
+            manifest.
             """,
         options: [
             .value(
