@@ -148,7 +148,8 @@ struct FileIntake {
         intake.takesRecords = true
         let store = intake.store
         store.takesBackup = true
-        defer { (store.takesBackup, store.aliveInBackup) = (false, []) }
+        store.backup = IncomingBackup { [self] in try readNames(of: RecordType.publication, in: path) }
+        defer { (store.takesBackup, store.backup, store.aliveInBackup) = (false, nil, []) }
         var doubtful: [Record] = []
         var names: Set<ByteName> = []
         func take(_ record: Record) throws {
@@ -174,6 +175,16 @@ struct FileIntake {
         try notes.flush()
         try takeNotes(in: notes, ofRecords: path)
         for tombstone in doubtful { try intake.take(tombstone) }
+    }
+
+    /// The names of the records of one type, also of deleted ones. What cannot be read is named by who takes it.
+    private func readNames(of type: String, in path: String) throws -> Set<RecordID> {
+        var found: Set<RecordID> = []
+        try forEachLine(of: path) { line in
+            guard let bytes = line.bytes, let record = try? Record(parsing: bytes), record.type == type else { return }
+            found.insert(record.id)
+        }
+        return found
     }
 
     private func forEachLine(of path: String, _ body: (LineReader.Line) throws -> Void) throws {

@@ -49,6 +49,8 @@ public final class Store {
     var removableKeywords: [String]?
     /// Whether records of one backup come in: each is a record of its own, though several have one local id.
     var takesBackup = false
+    /// That backup; nil where none comes in.
+    var backup: IncomingBackup?
     /// Records of that backup that are alive in it, and not to be taken for others of their local id.
     var aliveInBackup: Set<RecordID> = []
     /// The names of that backup's files, and those that were chosen for some of them.

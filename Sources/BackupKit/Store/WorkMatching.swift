@@ -5,10 +5,10 @@ extension Store {
     func settleWork(of incoming: Record, _ found: Match) throws -> (Record, Match) {
         guard incoming.type == RecordType.publication else { return (incoming, found) }
         guard let main = found.main?.record else {
-            return (incoming, try listing(of: incoming).map { ($0, false) } ?? found)
+            return (incoming, try (listing(of: incoming) ?? namesake(of: incoming)).map { ($0, false) } ?? found)
         }
         if try WorkLineage.isOneRecord(main, incoming) { return (incoming, found) }
-        if let known = try listing(of: incoming) { return (incoming, (known, false)) }
+        if let known = try listing(of: incoming) ?? namesake(of: incoming) { return (incoming, (known, false)) }
         // A delete of another work is remembered under that work's own id.
         let ids = try incoming.isDeleted ? [incoming.localID] : WorkID(incoming).ids(beside: main)
         for id in ids where id != incoming.localID || incoming.isDeleted {
@@ -80,6 +80,27 @@ extension Store {
             }
         }
         return nil
+    }
+
+    /// The publication of the same work and key that the store had before this restore, and that the backup does not have:
+    /// one of the two has an identifier that the other lacks, so none of its ids leads there.
+    private func namesake(of incoming: Record) throws -> StoredRecord? {
+        guard let backup, !incoming.isDeleted, !incoming.isLocalOnly, DeterministicID.isMade(incoming.localID),
+            let batch = currentBatch, try hadPublications(before: batch)
+        else { return nil }
+        let work = try WorkID(incoming)
+        guard !work.identity.key.isEmpty, work.mayHaveMade(incoming.localID) else { return nil }
+        let keys = try citeKeysSeen ?? CiteKeys(self)
+        citeKeysSeen = keys
+        let found = try keys.live(work.identity.key).filter { stored in
+            let known = stored.record
+            guard stored.change < batch.firstChange, !known.isLocalOnly, known.id.zone == incoming.id.zone,
+                DeterministicID.isMade(known.localID)
+            else { return false }
+            let identity = WorkIdentity(try Fields.parse(known.fields))
+            return identity.key == work.identity.key && identity.verdict(work.identity) == .same
+        }
+        return found.count == 1 ? try found.first { try backup.leavesFree($0.record.id) } : nil
     }
 
     /// The tombstone of a record, which says which listing of which work was deleted.
