@@ -179,6 +179,16 @@ import Testing
         try bench.tool(exit: 0, "verify", "out")
     }
 
+    /// What is damaged cannot be judged: it may hold what is nowhere else.
+    @Test(arguments: archives) func noFormReplacesADamagedExport(form: String) throws {
+        let bench = try bench()
+        for (what, change) in [("longer", "echo more >> $f"), ("shorter", "truncate -s -200 $f")] {
+            let target = "\(what).\(form)"
+            try bench.shell("$T -q export -o \(target); f=\(target); \(change)")
+            try expectRefusal(bench, "export -o \(target)", target)
+        }
+    }
+
     /// One file of events is ours as far as the store knows every line of it.
     @Test func aFileOfEventsIsReplacedWhenTheStoreKnowsItsLines() throws {
         let bench = try bench()

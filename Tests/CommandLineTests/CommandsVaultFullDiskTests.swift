@@ -78,6 +78,13 @@ struct CommandsVaultFullDiskTests {
             let listed = try bench.tool(exit: 0, "vault", "snapshots", "--vault", "small/v")
             #expect(listed.stderr.contains("could not lock the vault"))
             try bench.tool(exit: 0, "vault", "check", "--read-data", "--vault", "small/v")
+            // What changes a vault needs the lock, and its dry run says that it could not have it.
+            let rehearsed = try bench.tool(exit: 3, "vault", "repair", "--dry-run", "--vault", "small/v").stderr
+            #expect(
+                rehearsed.contains("could not be locked") && rehearsed.contains("No pack is damaged"), "\(rehearsed)")
+            #expect(
+                try bench.json(exit: 3, "vault", "repair", "--dry-run", "--vault", "small/v")["findings"]?.array?.count
+                    == 1)
             try bench.tool(exit: 0, "verify", "vault:small/v")
             try bench.tool(exit: 0, "vault", "forget", "latest", "--vault", "small/v")
             let pruned = try bench.json(exit: 0, "vault", "prune", "--max-unused", "0", "--vault", "small/v")

@@ -38,8 +38,14 @@ struct Replacing {
         throw AtomicFile.existing(target)
     }
 
-    /// Throws unless `target` is free, empty or ours.
+    /// Throws unless `target` is free, empty or ours. What is damaged may hold what is nowhere else.
     private func check(_ target: String) throws {
+        do { try checkIsOurs(target) } catch let error as BackupError where error.code == .damaged {
+            throw Self.refusal(target, "it is damaged, so nothing was written: \(error.message)")
+        }
+    }
+
+    private func checkIsOurs(_ target: String) throws {
         guard let status = try FileStatus.ofTarget(target) else { return }
         for source in sources {
             guard let read = try FileStatus.ofTarget(source) else { continue }

@@ -149,7 +149,9 @@ extension Invocation {
     }
 
     /// Runs `body` with the vault, locked as its use demands.
-    func withVault<Result>(_ use: VaultUse = .reading, _ body: (Vault) throws -> Result) throws -> Result {
+    func withVault<Result>(
+        _ use: VaultUse = .reading, unlocked: ((BackupError) -> Void)? = nil, _ body: (Vault) throws -> Result
+    ) throws -> Result {
         let vault = try openVault()
         guard use == .reading else {
             return try vault.locked(exclusively: use == .removing, wait: try lockWait(), body)
@@ -157,7 +159,7 @@ extension Invocation {
         if isDeclared(Option.noLock.name), flag(Option.noLock.name) { return try body(vault) }
         return try vault.reading(
             wait: try lockWait(),
-            unlocked: {
+            unlocked: unlocked ?? {
                 output.warn("could not lock the vault (\($0.message)). Do not prune the vault while this command runs.")
             }, body)
     }

@@ -12,7 +12,8 @@ extension Command {
             backup' next: it stores again what the library still has, which also repairs older snapshots. Snapshots that \
             'vault check' still names have lost data for good; 'vault forget' removes them.
 
-            The exit code is 3 when data was lost that may be stored again, and 4 when --dry-run finds damage.
+            The exit code is 3 when data was lost that may be stored again, and 4 when --dry-run finds damage. It is 3, \
+            too, when --dry-run finds none and cannot lock the vault, as on a full disk.
 
             \(Invocation.vaultDiscussion)
             """,
@@ -31,9 +32,20 @@ extension Command {
             guard isRehearsal || folder != nil else {
                 throw call.usage("say where damaged files are to be put: --save FOLDER")
             }
-            let result = try call.withVault(isRehearsal ? .reading : .removing) {
+            var unlocked: [Finding] = []
+            var result = try call.withVault(
+                isRehearsal ? .reading : .removing,
+                unlocked: { error in
+                    unlocked.append(
+                        Finding(
+                            .skipped, .warning, error.subject ?? "the vault",
+                            "the vault could not be locked (\(error.message)), as its repair would have to be",
+                            remedy: error.remedy ?? "make that possible, and run this again before you repair it"))
+                }
+            ) {
                 try $0.repair(saving: folder, dryRun: isRehearsal, progress: call.output.progress())
             }
+            result.findings += unlocked
             return call.report(result, isRehearsal)
         })
 }
