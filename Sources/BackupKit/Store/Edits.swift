@@ -144,7 +144,7 @@ extension Store {
     private static let localPrefix = "local:"
 
     /// The newest tombstone that the cloud knows a local-only record by. It may be called after the listing that it deletes.
-    private func cloudTombstone(of local: Record) throws -> StoredRecord? {
+    func cloudTombstone(of local: Record) throws -> StoredRecord? {
         let named = try record(RecordID(zone: local.id.zone, name: local.localID))
         return try (records(localID: local.localID) + [named].compactMap(\.self))
             .filter { try $0.record.isDeleted && WorkLineage.isOneRecord($0.record, local) }

@@ -168,9 +168,17 @@ extension Store {
         let isFolded = named?.record.isDeleted == true && !sameType.isEmpty && !incoming.isDeleted
         if let named, named.record.type == incoming.type, !isFolded { return (named, false) }
         if local != nil { return (nil, named != nil) }
-        let other = live ?? sameType.max { $0.record.modifiedAt < $1.record.modifiedAt }
+        let other =
+            try live ?? sameType.max { $0.record.modifiedAt < $1.record.modifiedAt } ?? tombstone(beside: incoming)
         if let other, WorkLineage.areBesideEachOther(other.record, incoming) { return (nil, named != nil) }
         return (other, named != nil)
+    }
+
+    /// The tombstone that a copy for this device left behind for everybody else, where it is called after its listing. Who
+    /// deletes the copy makes that tombstone newer.
+    private func tombstone(beside copy: Record) throws -> StoredRecord? {
+        guard copy.isLocalOnly, !copy.isDeleted, let found = try cloudTombstone(of: copy) else { return nil }
+        return liesBeside(found, copy) ? nil : found
     }
 
     /// Whether a record is alive that has the local id of a tombstone, and another name.
