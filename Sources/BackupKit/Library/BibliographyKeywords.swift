@@ -32,7 +32,8 @@ extension BibliographyIntake {
     /// file, or nothing is missing in it.
     func removableKeywords(_ match: Match, _ incoming: [Field], _ state: inout FileState) throws -> [String]? {
         guard state.realPath != nil || intake.isEdit,
-            let stored = match.fields.first(where: { $0.name == Keywords.field })
+            let stored = match.fields.first(where: { $0.name == Keywords.field }),
+            !incoming.contains(where: { $0.name == Keywords.field && sameBytes($0.value, stored.value) })
         else { return nil }
         let said = Set(words(of: incoming).map { ByteName($0) })
         let missing = words(of: match.fields).filter { !said.contains(ByteName($0)) }
