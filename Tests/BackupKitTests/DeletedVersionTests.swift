@@ -109,4 +109,92 @@ struct WaysBack {
             #expect(try library.alive("Secret") == after)
         }
     }
+
+    /// What an entry said when it was backed up, and what it says when it is deleted.
+    private static let edits =
+        DeletedWorkTests.edits + [
+            [secret, "@article{k, title={Secret of Ann}, author={Au, B}, year={1995}, doi={10.1/x}, journal={J}}\n"]
+        ]
+
+    @Test(arguments: edits, WaysBack.all)
+    func whatWasEditedAndDeleted_staysDeleted_whicheverVersionComes(versions: [String], way: String) throws {
+        try withStore { test in
+            let library = WaysBack(test: test)
+            try library.begin(versions[0].replacing("title={P}", with: "title={Secret P}"))
+            try library.take(versions[1].replacing("title={P}", with: "title={Secret P}"))
+            #expect(try library.alive("Secret").count == 1)
+            try library.delete("Secret")
+            let result = try library.goBack(way)
+            #expect(try library.alive("Secret").isEmpty)
+            #expect(result.quarantined == 1 || result.stayedDeleted == 1, "\(result)")
+        }
+    }
+
+    @Test(arguments: WaysBack.all, [false, true])
+    func whatADecisionRenamed_staysDeleted_whicheverVersionComes(way: String, isPurged: Bool) throws {
+        try withStore { test in
+            let library = WaysBack(test: test)
+            let other = "@article{k, title={Other}, author={Cu, B}, year={1996}}\n"
+            let versions = ["v1", "v9"].map { Self.secret.replacing("}}", with: "}, abstract={\($0)}}") + other }
+            try library.begin(versions[0])
+            try library.take(versions[1])
+            let conflict = try #require(test.store.conflicts().first)
+            let isFirst = try library.alive("Secret").contains { $0.localID == conflict.existing }
+            _ = try ConflictResolver.resolve(
+                [conflict.id], with: isFirst ? .renameExisting : .renameIncoming, newKey: "zz", in: test.store)
+            test.clock.advance(seconds: 60)
+            try library.delete("Secret")
+            if isPurged { try library.purge() }
+            let result = try library.goBack(way)
+            #expect(try library.alive("Secret").isEmpty)
+            #expect(try library.alive("Other").count == 1)
+            #expect(try library.aside("Secret") == 0 || !isPurged && result.quarantined > 0)
+            #expect(try test.store.conflicts().isEmpty)
+        }
+    }
+
+    /// It comes back as the record that it was, in one piece, and its other versions do not come beside it.
+    @Test(arguments: edits) func whatWasEditedAndDeleted_comesBackAsOne_whereThatIsAskedFor(versions: [String]) throws {
+        try withStore { test in
+            let library = WaysBack(test: test)
+            try library.begin(versions[0].replacing("title={P}", with: "title={Secret P}"))
+            try library.take(versions[1].replacing("title={P}", with: "title={Secret P}"))
+            let before = try library.alive("Secret").map(\.id)
+            try library.delete("Secret")
+            _ = try library.goBack("restore", resurrect: true)
+            #expect(try library.alive("Secret").map(\.id) == before)
+            for way in WaysBack.all where way != "restore --sync-policy quarantine" {
+                _ = try library.goBack(way)
+                #expect(try library.alive("Secret").map(\.id) == before, "\(way)")
+            }
+        }
+    }
+
+    /// A new device gets the delete from the hub, and then an old backup of the other one.
+    @Test(arguments: edits, [false, true])
+    func whatAnotherDeviceEditedAndDeleted_staysDeleted(versions: [String], isOnlyDeleted: Bool) throws {
+        try withDevices("A", "B") { devices in
+            let path = "\(devices.folder)/w.bib"
+            for (number, text) in versions.enumerated() {
+                try writeFile(path, text, modified: devices.clock.now.milliseconds / 1000)
+                _ = try Importer.run([path], into: devices["A"], ImportOptions())
+                if number == 0 {
+                    let options = ExportOptions(form: .layout(.directory))
+                    _ = try Exporter.export(devices["A"], to: "\(devices.folder)/backup", options)
+                }
+                devices.clock.advance(seconds: 60)
+                if !isOnlyDeleted { for name in ["A", "B"] { try devices.syncLibrary(name) } }
+            }
+            let deleter = isOnlyDeleted ? "A" : "B"
+            for record in try devices[deleter].all() where record.type == RecordType.publication && !record.isDeleted {
+                _ = try devices[deleter].curate(.delete, [record.id.description])
+            }
+            for name in [deleter, "A", "B"] { try devices.syncLibrary(name) }
+            for name in ["A", "B"] {
+                _ = try Restorer.restore("\(devices.folder)/backup", into: devices[name], RestoreOptions())
+                let alive = try devices[name].all().filter { $0.type == RecordType.publication && !$0.isDeleted }
+                #expect(alive.isEmpty, "\(name)")
+            }
+        }
+    }
 }

@@ -14,7 +14,7 @@ import Testing
 
     @Test(arguments: [
         "awaited_file", "purged", "batch_added", "batch_setting", "held", "conflict_number", "witness", "damaged",
-        "ancestor", "imported_file",
+        "ancestor", "imported_file", "listed",
     ])
     func aMissingTable_isNamed_andMadeAgain(table: String) throws {
         let bench = try bench()
@@ -108,7 +108,7 @@ import Testing
     /// A page of bookkeeping that a disk has lost keeps nobody from his data.
     @Test(arguments: [
         "asset_sync", "witness", "local_key", "removed", "awaited_file", "asset_pending", "damaged", "counter", "held",
-        "batch", "batch_asset", "conflict_number", "imported_file", "purged", "ancestor",
+        "batch", "batch_asset", "conflict_number", "imported_file", "purged", "ancestor", "listed",
     ])
     func aTableThatCannotBeRead_keepsNoBackupFromBeingMade(table: String) throws {
         let bench = try bench()

@@ -35,7 +35,7 @@ public func checkSound(_ path: String) throws {
             """
             SELECT count(*) FROM record WHERE deleted_at IS NOT NULL
             AND (fields <> '{}' OR device_id IS NOT NULL
-                OR EXISTS (SELECT 1 FROM json_each(field_times) WHERE key NOT LIKE '(merged) %'))
+                OR EXISTS (SELECT 1 FROM json_each(field_times) WHERE key NOT LIKE '(merged) %' AND key NOT LIKE '(listed) %'))
             """
         ),
         (

@@ -34,10 +34,15 @@ extension Record {
     var idsTakenIn: [String] { takenIn.keys.map { String($0.dropFirst(Self.takenInMark.count)) } }
 
     /// When it took each of them in, by its mark and their local id.
-    var takenIn: [String: Timestamp] { knownTimes.filter { !sameBytes($0.key, Self.takenInMark) } }
+    var takenIn: [String: Timestamp] {
+        fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) && !sameBytes($0.key, Self.takenInMark) }
+    }
 
-    /// What a tombstone keeps: the times of merges, and under the bare mark the latest time of the version that was deleted.
-    var knownTimes: [String: Timestamp] { fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) } }
+    /// What a tombstone keeps: the times of merges, under the bare mark the latest time of the version that was deleted, and
+    /// which listings the record was before.
+    var knownTimes: [String: Timestamp] {
+        fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) || isDeleted && $0.key.hasPrefix(Self.listedMark) }
+    }
 
     /// Whether this tombstone says which version was deleted, and that one was older than `version`: whoever deleted it had
     /// not heard of all that `version` says.
@@ -121,6 +126,19 @@ extension Record {
             return createdAt < modifiedAt && fieldTimes.values.allSatisfy { $0 < modifiedAt }
         }
         return present.allSatisfy { fieldTimes[$0.name].map { $0 < modifiedAt } ?? false }
+    }
+}
+
+extension Record {
+    private static let listedMark = "(listed) "
+
+    /// Notes in a tombstone which listings the record was before the last one.
+    mutating func noteEarlierListings(_ listings: [String]) {
+        for listing in listings where listing != localID { fieldTimes[Self.listedMark + listing] = modifiedAt }
+    }
+
+    var earlierListings: [String] {
+        fieldTimes.keys.filter { $0.hasPrefix(Self.listedMark) }.map { String($0.dropFirst(Self.listedMark.count)) }
     }
 }
 

@@ -7,6 +7,8 @@ final class BibliographyIntake {
     var store: Store { intake.store }
     /// The live publications with each cite key.
     var known: [String: [Candidate]] = [:]
+    /// The tombstones of what was edited and then deleted, by what it was before; nil until somebody asks.
+    var buried: [String: Record]?
     var lane: IntakeLane?
     let hasher = SHA256Hasher()
     /// The fields of the entry or part at hand.

@@ -75,11 +75,22 @@ extension Store {
             known == nil && decided > stored.record.latestTime ? decided : timeAfter(stored.record, known?.record)
         if let known {
             // The cloud has its tombstone; a newer one keeps old backups from bringing the copy back.
+            let tombstone = try tombstone(known.record, endingCopy: stored.record, at: time)
             try removeRow(stored)
-            try put(known.record.tombstone(at: time), replacing: known)
+            try put(tombstone, replacing: known)
         } else {
             try put(tombstone(of: stored.record, at: time), replacing: stored)
         }
+    }
+
+    /// The tombstone of a copy for this device: a newer one of the record that the copy was made of, so that no old backup
+    /// brings the copy back, whatever it has become here since.
+    private func tombstone(_ known: Record, endingCopy copy: Record, at time: Timestamp) throws -> Record {
+        try noteListing(of: copy, as: known.id)
+        try moveListings(of: copy.id, to: known.id)
+        var tombstone = known.tombstone(at: time)
+        if known.type == RecordType.publication { try tombstone.noteEarlierListings(earlierListings(of: known.id)) }
+        return tombstone
     }
 
     /// Keeps records on this device alone: everybody else gets a tombstone, the copy here loses its cloud name.
@@ -123,11 +134,12 @@ extension Store {
         record.fieldTimes = [:]
         if let tombstone {
             record.id = tombstone.record.id
+            try moveListings(of: stored.record.id, to: record.id)
             try removeRow(stored)
         } else if record.id.name.hasPrefix(Self.localPrefix) {
             let name = RecordID(zone: record.id.zone, name: record.localID)
             if let other = try self.record(name)?.record, record.type == RecordType.publication {
-                guard try !WorkLineage.isOneRecord(other, record) else {
+                guard try !isOneRecord(other, record) else {
                     // Another device has brought it meanwhile.
                     try removeRow(stored)
                     return try ingest(record.identified(as: record.localID)).id
@@ -147,7 +159,7 @@ extension Store {
     func cloudTombstone(of local: Record) throws -> StoredRecord? {
         let named = try record(RecordID(zone: local.id.zone, name: local.localID))
         return try (records(localID: local.localID) + [named].compactMap(\.self))
-            .filter { try $0.record.isDeleted && WorkLineage.isOneRecord($0.record, local) }
+            .filter { try $0.record.isDeleted && isOneRecord($0.record, local) }
             .max { $0.record.modifiedAt < $1.record.modifiedAt }
     }
 

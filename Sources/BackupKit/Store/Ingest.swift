@@ -221,7 +221,7 @@ extension Store {
         }
         let matched = try match(record, among: soundRecords(localID: record.localID))
         let found = matched.main
-        let isOneRecord = try found.map { try WorkLineage.isOneRecord($0.record, record) } ?? false
+        let isOneRecord = try found.map { try self.isOneRecord($0.record, record) } ?? false
         if let found, !found.record.isDeleted, !record.isDeleted,
             try merged.decision == .protect(.localOnly) || !isOneRecord && isKnownToHub(found.change),
             let moved = try besideAnotherWork(record, matched)

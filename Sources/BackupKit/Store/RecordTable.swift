@@ -144,6 +144,7 @@ extension Store {
         }
         try remember(old, becomes: change)
         if old.record.isDeleted, !record.isDeleted { try forgetPurge(of: old.record.id) }
+        if !sameBytes(old.record.fields, record.fields) { try noteListing(of: old.record, as: record.id) }
         try overwrite(old.change, knownAs: old.record.localID, with: record, change)
     }
 
@@ -156,12 +157,14 @@ extension Store {
     func noteInserted(_ record: Record) throws {
         see(record)
         if record.type == RecordType.conflict { try number(record.id) }
+        try noteListings(in: record)
     }
 
     /// `knownAs` is the local id that the row has. Returns whether there was a row of the old number.
     @discardableResult
     func overwrite(_ old: Int64, knownAs localID: String, with record: Record, _ change: Int64) throws -> Bool {
         see(record)
+        try noteListings(in: record)
         let update = try database.statement(Self.update)
         Self.bind(record, change: change, to: update)
         try update.bind(14, hasher.row(record, change)).bind(15, old).run()

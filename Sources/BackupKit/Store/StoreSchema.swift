@@ -70,6 +70,14 @@ enum StoreSchema {
                 try table.sealAll(RecordHasher(database), database)
             }
         },
+        // Which listings each publication was before it was edited: a delete of it is one of them all.
+        {
+            try $0.execute(
+                """
+                CREATE TABLE listed (listing TEXT NOT NULL, zone TEXT NOT NULL, name TEXT NOT NULL,
+                    PRIMARY KEY (name, zone, listing)) STRICT, WITHOUT ROWID
+                """)
+        },
     ]
 
     private static let first =

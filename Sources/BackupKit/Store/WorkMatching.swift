@@ -7,7 +7,7 @@ extension Store {
         guard let main = found.main?.record else {
             return (incoming, try (listing(of: incoming) ?? namesake(of: incoming)).map { ($0, false) } ?? found)
         }
-        if try WorkLineage.isOneRecord(main, incoming) { return (incoming, found) }
+        if try isOneRecord(main, incoming) { return (incoming, found) }
         if let known = try listing(of: incoming) ?? namesake(of: incoming) { return (incoming, (known, false)) }
         // A delete of another work is remembered under that work's own id.
         let ids = try incoming.isDeleted ? [incoming.localID] : WorkID(incoming).ids(beside: main)
@@ -15,7 +15,7 @@ extension Store {
             let moved = incoming.identified(as: id)
             let match = try match(moved, among: soundRecords(localID: id))
             guard let main = match.main?.record else { return (moved, match) }
-            if try WorkLineage.isOneRecord(main, moved) { return (moved, match) }
+            if try isOneRecord(main, moved) { return (moved, match) }
         }
         return (incoming, found)
     }
@@ -105,7 +105,7 @@ extension Store {
 
     /// The tombstone of a record, which says which listing of which work was deleted.
     func tombstone(of record: Record, at time: Timestamp) throws -> Record {
-        try WorkLineage.tombstone(of: record, at: time) { work in
+        var tombstone = try WorkLineage.tombstone(of: record, at: time) { work in
             let keys = try citeKeysSeen ?? CiteKeys(self)
             citeKeysSeen = keys
             return try keys.holders(of: work.identity.key).allSatisfy { id in
@@ -115,6 +115,10 @@ extension Store {
                 return identity.key != work.identity.key || identity.verdict(work.identity) != .same
             }
         }
+        if record.type == RecordType.publication {
+            try tombstone.noteEarlierListings(earlierListings(of: record.id))
+        }
+        return tombstone
     }
 
     private func hadPublications(before batch: Batch) throws -> Bool {

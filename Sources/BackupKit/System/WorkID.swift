@@ -128,7 +128,8 @@ enum WorkLineage {
         }
         // Of fields that nobody can read nothing is known but the name.
         guard let work = readable(record) else { return true }
-        return work.listings.contains(tombstone.localID) || !work.made(record.localID)
+        let deleted = [tombstone.localID] + tombstone.earlierListings
+        return work.listings.contains { deleted.contains($0) } || !work.made(record.localID)
     }
 
     /// A tombstone that says which listing was deleted is a record of its own beside a record with that listing's id: another

@@ -9,6 +9,7 @@ extension StoreSchema {
     /// What a table's rows are for, where an empty one is not as good.
     private static let losses = [
         "purged": "which records were purged is lost, so a restore may bring them back",
+        "listed": "older versions of deleted publications may come back with a restore",
         "witness": "settings and attachments count as sound as they are now",
         "damaged": "rows that were set aside as damaged are lost",
         "ancestor": "the next sync merges edits of both sides by their times",

@@ -199,6 +199,7 @@ extension Store {
             .bind(1, record.localID).bind(2, next).run()
         if record.type == RecordType.publication {
             try moveMemory(of: old, to: record.localID)
+            try moveListings(of: old.id, to: record.id)
             try moveNotes(of: old.localID, to: record.localID)
         }
         try dropAncestor(old.id)
@@ -211,7 +212,7 @@ extension Store {
     func moveCopies(beside tombstone: Record, to moved: Record) throws {
         for stored in try soundRecords(localID: tombstone.id.name) {
             var copy = stored.record
-            guard copy.isLocalOnly, !copy.isDeleted, try WorkLineage.isOneRecord(tombstone, copy) else { continue }
+            guard copy.isLocalOnly, !copy.isDeleted, try isOneRecord(tombstone, copy) else { continue }
             copy.localID = moved.localID
             try rewrite(stored, as: copy)
         }

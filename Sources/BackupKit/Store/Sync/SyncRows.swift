@@ -96,6 +96,10 @@ extension Store {
     func replace(_ old: Int64, knownAs localID: String, with record: Record, version: Int64, isClean: Bool) throws {
         let change = nextChange()
         see(record)
+        if record.type == RecordType.publication, let known = try ifSound({ try stored(change: old) }) ?? nil {
+            try noteListing(of: known.record, as: record.id)
+            try noteListings(in: record)
+        }
         if !record.isDeleted { try forgetPurge(of: record.id) }
         if try isSameDelete(record, as: old) {
             try follow(old, to: change)

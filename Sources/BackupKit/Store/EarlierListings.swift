@@ -1,0 +1,60 @@
+/// Which listings a publication was before it was edited, renamed or given an identifier. A delete of a record is a delete of
+/// all its versions: an older backup or file knows the record by what it said then. Only ids are kept, no text.
+extension Store {
+    /// Notes what a version was that another one takes the place of. Must run inside `write`.
+    func noteListing(of old: Record, as id: RecordID) throws {
+        guard old.type == RecordType.publication, !old.isDeleted, DeterministicID.isMade(old.localID),
+            let work = try? WorkID(old)
+        else { return }
+        try noteListing(work.listing, of: id)
+    }
+
+    private func noteListing(_ listing: String, of id: RecordID) throws {
+        try database.statement("INSERT OR IGNORE INTO listed VALUES (?, ?, ?)")
+            .bind(1, listing).bind(2, id.zone).bind(3, id.name).run()
+    }
+
+    /// Another device has noted what a record was that it has deleted.
+    func noteListings(in tombstone: Record) throws {
+        guard tombstone.isDeleted, tombstone.type == RecordType.publication else { return }
+        for listing in tombstone.earlierListings { try noteListing(listing, of: tombstone.id) }
+    }
+
+    /// The record is called otherwise from now on: its old name may be another work's.
+    func moveListings(of old: RecordID, to id: RecordID) throws {
+        try database.statement("UPDATE OR REPLACE listed SET zone = ?, name = ? WHERE zone = ? AND name = ?")
+            .bind(1, id.zone).bind(2, id.name).bind(3, old.zone).bind(4, old.name).run()
+    }
+
+    func earlierListings(of id: RecordID) throws -> [String] {
+        let query = try database.statement("SELECT listing FROM listed WHERE name = ? AND zone = ? ORDER BY listing")
+            .bind(1, id.name).bind(2, id.zone)
+        defer { query.reset() }
+        var found: [String] = []
+        while try query.step() { found.append(query.text(0)) }
+        return found
+    }
+
+    /// The tombstones of edited publications, by each listing that they were before.
+    func deletedListings() throws -> [String: Record] {
+        let query = try database.prepare("SELECT listing, zone, name FROM listed ORDER BY listing, zone, name")
+        var found: [String: Record] = [:]
+        while try query.step() {
+            let id = RecordID(zone: query.text(1), name: query.text(2))
+            guard let known = try ifSound({ try record(id) })??.record, known.isDeleted else { continue }
+            let latest = found[query.text(0)].map { max($0.modifiedAt, known.modifiedAt) } ?? known.modifiedAt
+            if latest == known.modifiedAt { found[query.text(0)] = known }
+        }
+        return found
+    }
+
+    /// Whether two records under one id are versions of one, also where an edit has made another listing of it since.
+    func isOneRecord(_ known: Record, _ incoming: Record) throws -> Bool {
+        if try WorkLineage.isOneRecord(known, incoming) { return true }
+        guard known.isDeleted != incoming.isDeleted, known.type == incoming.type else { return false }
+        let (tombstone, record) = known.isDeleted ? (known, incoming) : (incoming, known)
+        if try earlierListings(of: record.id).contains(tombstone.localID) { return true }
+        let earlier = try earlierListings(of: tombstone.id)
+        return try !earlier.isEmpty && WorkID(record).listings.contains { earlier.contains($0) }
+    }
+}
