@@ -103,9 +103,13 @@ public enum ConflictDesk {
                 conflict: conflict, existing: try side(conflict.existing), incoming: try side(conflict.incoming),
                 isMoot: isMoot, choices: ConflictChoice.forAssets, newKey: nil)
         }
+        func side(of localID: String) throws -> ConflictView.Side? {
+            guard let stored = try store.livePublication(localID) else { return nil }
+            try store.noteIfChanged(stored)
+            return try Self.side(stored.record)
+        }
         return ConflictView(
-            conflict: conflict, existing: try store.livePublication(conflict.existing).map { try side($0.record) },
-            incoming: try store.livePublication(conflict.incoming).map { try side($0.record) },
+            conflict: conflict, existing: try side(of: conflict.existing), incoming: try side(of: conflict.incoming),
             isMoot: isMoot, choices: ConflictChoice.allCases,
             newKey: index?.freeKey(like: conflict.subject))
     }

@@ -48,7 +48,7 @@ final class EventDays {
             (group, piece) = ([], EventPiece())
             running = Aside { [self] in try take(full) }
         }
-        try store.forEachEvent { change, fields in
+        try store.forEachJudgedEvent { change, fields in
             piece.add(change, fields)
             guard piece.bytes.count >= 1 << 20 else { return }
             if group.count + 1 == Self.groupCount { return try turn() }

@@ -45,8 +45,8 @@ extension Store {
         let start = token?.change ?? 0
         let query = try database.prepare(
             """
-            SELECT \(Self.recordColumns), 0 AS gone FROM record WHERE change > ?1
-            UNION ALL SELECT change, zone, name, type, local_id, '{}', NULL, 0, 0, NULL, 0, 0, NULL, 1
+            SELECT \(Self.recordColumns), row_hash, 0 AS gone FROM record WHERE change > ?1
+            UNION ALL SELECT change, zone, name, type, local_id, '{}', NULL, 0, 0, NULL, 0, 0, NULL, NULL, 1
             FROM removed WHERE change > ?1 ORDER BY change
             """
         ).bind(1, start)
@@ -54,10 +54,11 @@ extension Store {
         var count = 0
         while try query.step() {
             if count == limit { return (ChangeToken(storeID: now.storeID, change: last), true) }
-            let gone = query.integer(13) != 0
+            let gone = query.integer(14) != 0
             guard let stored = try gone ? Self.storedRecord(query) : ifSound({ try RowReader.record(query) }) else {
                 continue
             }
+            noteIfChanged(query)
             try body(gone ? .removed(stored.record.id, localID: stored.record.localID) : .changed(stored.record))
             last = stored.change
             count += 1

@@ -113,11 +113,13 @@ extension Store {
         try forEachStored(order: .change, tally: &tally, damaged: { damaged.add($0) }) { stored in
             try Interrupt.check()
             guard kinds.contains(Kind(recordType: stored.record.type)) else { return }
+            if !stored.isAsWritten { damage.noteChanged("\(stored.record.id)") }
             _ = try lines.write(stored.record, background.add)
         }
         damage.noteGone(try goneRecords(besides: tally).count, from: path)
-        for row in try changedSmallRows() where row.isGone {
-            if let lost = DamagedRow(changed: row), kinds.contains(lost.kind) { damage.note(lost) }
+        for row in try changedSmallRows() {
+            guard let changed = DamagedRow(changed: row), kinds.contains(changed.kind) else { continue }
+            if row.isGone { damage.note(changed) } else { damage.noteChanged(changed.subject) }
         }
         try lines.finish(background.add)
         var digest = try background.finish()

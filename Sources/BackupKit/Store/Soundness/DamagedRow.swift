@@ -105,6 +105,8 @@ public final class DamageLog: Sendable {
         var rows: [String: DamagedRow] = [:]
         var told: Set<String> = []
         var gone: Finding?
+        /// By what they are called.
+        var changed: [String: Finding] = [:]
     }
 
     private let state = Mutex(State())
@@ -116,6 +118,14 @@ public final class DamageLog: Sendable {
     /// It is sound again.
     func forget(_ row: DamagedRow) { state.withLock { _ = $0.rows.removeValue(forKey: row.line) } }
 
+    /// A row that was read as it is now, and that the store has not written so.
+    func noteChanged(_ subject: String) {
+        let finding = Finding(.recordChanged, .warning, subject, DamagedRow.changed, remedy: Self.howMended)
+        state.withLock { $0.changed[subject] = finding }
+    }
+
+    private static let howMended = "'backup-tool store check' says how it is mended"
+
     /// Records that are gone from the store at `path`.
     func noteGone(_ count: Int, from path: String) {
         guard count > 0 else { return }
@@ -125,7 +135,7 @@ public final class DamageLog: Sendable {
         state.withLock { $0.gone = gone }
     }
 
-    public var isEmpty: Bool { state.withLock { $0.rows.isEmpty && $0.gone == nil } }
+    public var isEmpty: Bool { state.withLock { $0.rows.isEmpty && $0.gone == nil && $0.changed.isEmpty } }
 
     /// A finding for each row that nobody was told of yet, by their names.
     public func tell() -> [Finding] {
@@ -133,8 +143,12 @@ public final class DamageLog: Sendable {
             let news = state.rows.values.filter { !state.told.contains($0.line) }
             state.told.formUnion(news.map(\.line))
             let gone = state.gone.flatMap { state.told.insert($0.sentence).inserted ? $0 : nil }
+            let unreadable = Set(state.rows.values.map(\.subject))
+            let changed = state.changed.values.filter {
+                !unreadable.contains($0.subject) && state.told.insert($0.sentence).inserted
+            }
             return news.sorted { ($0.subject, $0.line) < ($1.subject, $1.line) }.map(\.finding)
-                + [gone].compactMap(\.self)
+                + changed.sorted { precedesBytewise($0.subject, $1.subject) } + [gone].compactMap(\.self)
         }
     }
 }
