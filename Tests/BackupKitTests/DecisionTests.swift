@@ -7,17 +7,30 @@ import Testing
 /// Devices whose clocks disagree, and a hub.
 final class Office {
     let clock = TestClock()
-    let stores: [Store]
-    let hub: FileHub
+    private(set) var stores: [Store] = []
+    private(set) var hub: FileHub
+    private let folder: String
+    private let skews: [Int64]
     /// The work that was written after all others.
     var newest: String?
 
     init(_ folder: String, skews: [Int64]) throws {
+        (self.folder, self.skews) = (folder, skews)
         hub = try FileHub.create("\(folder)/hub.db")
+        for number in skews.indices { _ = try Store.create(path(number)) }
+        try open()
+    }
+
+    private func path(_ number: Int) -> String { "\(folder)/\(number).db" }
+
+    /// Opens all devices and the hub, also once more after one was killed.
+    func open() throws {
+        stores = []
+        hub = try FileHub("\(folder)/hub.db")
         let clock = clock
         stores = try skews.enumerated().map { number, skew in
-            let store = try Store.create(
-                "\(folder)/\(number).db", clock: Clock { Timestamp(milliseconds: clock.now.milliseconds + skew) })
+            let store = try Store(
+                path(number), .write, clock: Clock { Timestamp(milliseconds: clock.now.milliseconds + skew) })
             try store.database.execute("PRAGMA synchronous = OFF")
             return store
         }

@@ -48,6 +48,7 @@ public enum Protection: String, Sendable {
     case newer = "is as new or newer in the store"
     case purged = "was purged, so it stays deleted"
     case hasTakenIn = "another record was merged into it since"
+    case keptInstead = "a decision has kept it and deleted another record instead"
     case newerSchema = "is of a schema that this backup-tool does not know"
     case quarantined = "is in quarantine"
 }
@@ -70,6 +71,8 @@ public struct MergePolicy: Sendable {
     public var isLine = false
     /// The fields in which it says again what its log said before somebody else wrote something newer.
     var saidBefore: Set<ByteName> = []
+    /// The living one of the two is all that is left of works about which the other one had heard of no decision.
+    var isLast = false
     /// The store has purged the record: nothing alive takes its place.
     public var isPurged = false
 
@@ -140,7 +143,7 @@ public struct MergePolicy: Sendable {
             incoming.latestTime < tombstone.modifiedAt || (incoming.latestTime == tombstone.modifiedAt && !isCopy)
         if isPurged { return .protect(isOlder && !resurrect ? .newerTombstone : .purged) }
         var back = incoming
-        if incoming.hasTakenIn(unknownTo: tombstone) {
+        if isLast || incoming.hasTakenIn(unknownTo: tombstone) {
             back = try incoming.outliving(tombstone)
         } else if isOlder {
             guard resurrect else { return .protect(.newerTombstone) }
@@ -156,6 +159,7 @@ public struct MergePolicy: Sendable {
     private func decideDelete(_ existing: Record, _ tombstone: Record) -> Decision {
         if existing.hasTakenIn(unknownTo: tombstone) { return .protect(.hasTakenIn) }
         guard tombstone.modifiedAt >= existing.latestTime else { return .protect(.newer) }
+        if isLast { return .protect(.keptInstead) }
         return .update(withName(of: existing, tombstone), [])
     }
 

@@ -38,10 +38,39 @@ extension Record {
         fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) && !sameBytes($0.key, Self.takenInMark) }
     }
 
-    /// What a tombstone keeps: the times of merges, under the bare mark the latest time of the version that was deleted, and
-    /// which listings the record was before.
+    static func livingAndDead(_ one: Record, _ other: Record) -> (living: Record, dead: Record)? {
+        guard one.isDeleted != other.isDeleted else { return nil }
+        return one.isDeleted ? (other, one) : (one, other)
+    }
+
+    static let keptMark = "(kept) "
+
+    /// Notes that a decision at `time` deleted `other` because this record stays. Times only, as above.
+    mutating func noteKept(insteadOf other: Record, at time: Timestamp) {
+        fieldTimes[Self.keptMark + other.localID] = time
+    }
+
+    /// The local ids of records that a decision deleted because this one stays, and when: those decisions that another version
+    /// of this record knows nothing of.
+    func keptInstead(unknownTo version: Record? = nil) -> [String: Timestamp] {
+        guard !isDeleted else { return [:] }
+        let unknown = fieldTimes.filter {
+            $0.key.hasPrefix(Self.keptMark) && $0.value > version?.fieldTimes[$0.key] ?? .distantPast
+        }
+        let prefix = Self.keptMark.count
+        return Dictionary(unknown.map { (String($0.key.dropFirst(prefix)), $0.value) }, uniquingKeysWith: max)
+    }
+
+    /// When a decision put a record of that local id into this one, or kept this one instead.
+    func succeeded(_ localID: String) -> Timestamp? {
+        [Self.takenInMark, Self.keptMark].compactMap { fieldTimes[$0 + localID] }.max()
+    }
+
+    /// What a tombstone keeps: the times of merges and of decisions that kept the record, under the bare mark the latest time
+    /// of the version that was deleted, and which listings the record was before.
     var knownTimes: [String: Timestamp] {
-        fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) || isDeleted && $0.key.hasPrefix(Self.listedMark) }
+        let marks = [Self.takenInMark, Self.keptMark] + (isDeleted ? [Self.listedMark] : [])
+        return fieldTimes.filter { time in marks.contains { time.key.hasPrefix($0) } }
     }
 
     /// Whether this tombstone says which version was deleted, and that one was older than `version`: whoever deleted it had

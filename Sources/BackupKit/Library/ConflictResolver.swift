@@ -186,12 +186,17 @@ extension ConflictResolver {
         // A file that only the dropped one links would belong to nobody.
         let index = links.isEmpty ? nil : try index()
         let orphans = links.filter { (index?.owners(of: $0).count ?? 0) < 2 && !present.contains($0) }
-        guard !orphans.isEmpty else { return try keep(kept, as: kept.record, over: other, time) }
+        var new = kept.record
+        if !orphans.isEmpty {
+            let union = Field(Publication.linkedFiles, .array((present + orphans).sorted().map { .string($0) }))
+            fields.removeAll { $0.name == union.name }
+            fields.append(union)
+            new = try new.edited(fields, at: time)
+        }
         for path in orphans { index?.move(path, from: other.record.localID, to: kept.record.localID) }
-        let union = Field(Publication.linkedFiles, .array((present + orphans).sorted().map { .string($0) }))
-        fields.removeAll { $0.name == union.name }
-        fields.append(union)
-        try keep(kept, as: kept.record.edited(fields, at: time), over: other, time)
+        // Nobody else is to hear of what was kept on this device only.
+        if !new.isLocalOnly, !other.record.isLocalOnly { new.noteKept(insteadOf: other.record, at: time) }
+        try keep(kept, as: new, over: other, time)
     }
 
     /// The survivor is written first: a device that hears of half of this has both.

@@ -159,7 +159,7 @@ public final class Simulation {
                 switch outcome.decision {
                 case .add, .update: .changed
                 case .unchanged, .protect(.newer), .protect(.localOnly), .protect(.newerSchema),
-                    .protect(.hasTakenIn):
+                    .protect(.hasTakenIn), .protect(.keptInstead):
                     .left
                 case .protect(.newerTombstone), .protect(.purged): .dead
                 case .protect(.quarantined): .aside

@@ -112,7 +112,12 @@ extension Store {
         if !incoming.isDeleted, existing?.isDeleted != false {
             policy.isPurged = try existing.map(isPurged) ?? false || isPurged(incoming)
         }
-        guard resurrect else { return policy }
+        guard resurrect else {
+            if let (living, dead) = existing.flatMap({ Record.livingAndDead($0, incoming) }) {
+                policy.isLast = try isLast(living, deletedBy: dead)
+            }
+            return policy
+        }
         // Where no hub is known there is no tombstone that we have not heard of.
         policy.keepsAlive = try hubLink() != nil
         // What the hub has of it as far as we know, where this side has changed it since.
@@ -228,7 +233,9 @@ extension Store {
         {
             return try overwrite(with: moved, resurrect: resurrect)
         }
-        if [.protect(.localOnly), .protect(.hasTakenIn)].contains(merged.decision) { return merged }
+        if [.protect(.localOnly), .protect(.hasTakenIn), .protect(.keptInstead)].contains(merged.decision) {
+            return merged
+        }
         if found?.record.isDeleted != false || !isOneRecord, let known = try hubListing(of: record) {
             return try overwrite(with: record.identified(as: known.record.localID), resurrect: resurrect)
         }

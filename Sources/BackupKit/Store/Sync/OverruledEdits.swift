@@ -142,10 +142,11 @@ extension Synchronizer {
         field == WorkIdentity.keyField || RawText.holds(field)
     }
 
-    /// Names a work that outlives a later delete because the device that deleted it had not heard what was merged into it.
-    func nameOutlived(_ local: Record, _ hub: Record, mergedTo merged: Record) {
-        guard local.isDeleted != hub.isDeleted, !merged.isDeleted else { return }
-        let (dead, living) = local.isDeleted ? (local, hub) : (hub, local)
+    /// Names a work that outlives a later delete because the device that deleted it had not heard what was merged into it, or
+    /// that it was kept instead of another one.
+    func nameOutlived(_ local: Record, _ hub: Record, mergedTo merged: Record, isLast: Bool) {
+        guard !merged.isDeleted, let (living, dead) = Record.livingAndDead(local, hub) else { return }
+        if isLast { return nameKept(living, over: dead, isDeletedHere: local.isDeleted) }
         guard dead.modifiedAt >= living.latestTime, living.hasTakenIn(unknownTo: dead) else { return }
         let id = merged.id.description
         result.findings.append(
@@ -199,18 +200,24 @@ extension Store {
 
     /// Local ids of living records, by those of the records that they have taken in.
     func takers(type: String) throws -> [String: String] {
+        var takers: [String: String] = [:]
+        for taker in try decidedRecords(type: type) { for id in taker.idsTakenIn { takers[id] = taker.localID } }
+        return takers
+    }
+
+    /// Living records that have taken in others, or were kept instead of others.
+    func decidedRecords(type: String) throws -> [Record] {
         let query = try database.prepare(
             """
-            SELECT \(Self.recordColumns) FROM record
-            WHERE type = ?1 AND deleted_at IS NULL AND instr(field_times, ?2) > 0
+            SELECT \(Self.recordColumns) FROM record WHERE type = ?1 AND deleted_at IS NULL
+            AND (instr(field_times, ?2) > 0 OR instr(field_times, ?3) > 0)
             """
-        ).bind(1, type).bind(2, Record.takenInMark)
-        var takers: [String: String] = [:]
+        ).bind(1, type).bind(2, Record.takenInMark).bind(3, Record.keptMark)
+        var found: [Record] = []
         while try query.step() {
-            guard let taker = try ifSound({ try RowReader.record(query) })?.record else { continue }
-            for id in taker.idsTakenIn { takers[id] = taker.localID }
+            if let record = try ifSound({ try RowReader.record(query) })?.record { found.append(record) }
         }
-        return takers
+        return found
     }
 
     /// Whether a batch of that kind, which was begun by then, has written the change.

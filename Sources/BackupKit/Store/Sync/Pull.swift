@@ -87,7 +87,9 @@ extension Synchronizer {
         }
         if look.hasCopy, !record.isDeleted, row.isDeleted {
             let tombstone = try store.record(change: row.change)
-            if row.isClean || tombstone.modifiedAt < record.latestTime || record.hasTakenIn(unknownTo: tombstone) {
+            if row.isClean || tombstone.modifiedAt < record.latestTime || record.hasTakenIn(unknownTo: tombstone)
+                || !record.keptInstead(unknownTo: tombstone).isEmpty
+            {
                 try store.markClean(row.change)
                 return try protect(record)
             }
@@ -205,7 +207,7 @@ extension Synchronizer {
         _ row: Store.SyncRow, _ record: Record, _ incoming: HubRecord, _ skew: Skew
     ) throws {
         let local = try store.record(change: row.change)
-        if try keepEdit(of: local, row, incoming) { return }
+        if try keepEdit(of: local, row, incoming) || putOff(incoming, meeting: local) { return }
         let base = try store.ancestor(record.id)
         let areTwo = try areTwoEvents(local, record, base: base)
         var merged = try areTwo ? record : self.merged(local, record, base: base)
@@ -216,6 +218,7 @@ extension Synchronizer {
             merged.localID = local.localID
             eventsWithIDHere.append(local.id)
         }
+        let isLast = try keepLast(local, record, &merged)
         // Two clocks disagree, so their times do not tell whether somebody deleted it before or after it was brought back
         // here. What was asked for on purpose stays, and can be deleted again.
         if skew != .none, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
@@ -236,7 +239,7 @@ extension Synchronizer {
         } else {
             try putAside(local, row, record, mergedTo: merged, base: base)
         }
-        nameOutlived(local, record, mergedTo: merged)
+        nameOutlived(local, record, mergedTo: merged, isLast: isLast)
         let isClean = merged.isSame(as: incoming.record.withoutRemains())
         // Another device has brought the same record: it is not only ours to undo.
         let isOthersToo = row.hubVersion == nil && !merged.isDeleted

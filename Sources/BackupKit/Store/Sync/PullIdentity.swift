@@ -157,9 +157,11 @@ extension Synchronizer {
     }
 
     /// A publication goes by the latest delete of its listing. Another work that was merged into it does not.
-    private func bury(_ stored: Store.StoredRecord, by deletes: [Record]) throws {
-        guard let deleted = deletes.filter({ $0.ends(stored.record) }).map(\.modifiedAt).max() else { return }
-        try store.put(WorkLineage.tombstone(of: stored.record, at: deleted), replacing: stored)
+    func bury(_ stored: Store.StoredRecord, by deletes: [Record]) throws {
+        let ending = deletes.filter { $0.ends(stored.record) }
+        guard let latest = ending.max(by: { $0.modifiedAt < $1.modifiedAt }) else { return }
+        if try keepLast(stored, deletedBy: latest, among: deletes) { return }
+        try store.put(WorkLineage.tombstone(of: stored.record, at: latest.modifiedAt), replacing: stored)
     }
 
     // MARK: One cite key, two publications

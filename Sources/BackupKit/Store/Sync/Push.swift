@@ -96,6 +96,7 @@ extension Synchronizer {
                 try hold(row.record.id, .permission, reason, size: row.record.hubBytes)
             }
             for conflict in conflicts { try apply(conflict) }
+            try decidePutOff()
             try notePublications(conflicts)
             try hear(of: head)
             for row in batch {

@@ -91,6 +91,11 @@ public final class Synchronizer {
     var eventsByTime: EventsByTime?
     /// Tombstones of names that other devices have folded into records, and that were edited here since.
     var foldedEdits: [HubRecord] = []
+    /// Versions that meet this store's when everything is here.
+    var meetingsPutOff: [HubRecord] = []
+    /// Works that are deleted then under another id of the same listing, unless they stay.
+    var listingsPutOff: [(id: RecordID, deletes: [Record])] = []
+    var isDecidingPutOff = false
     /// What this sync has put into quarantine.
     var overruled: [Overruled] = []
     /// What the undo history has, once somebody has asked.
@@ -171,6 +176,7 @@ public final class Synchronizer {
                 try pull()
                 try fetchWhatWaited()
                 try carryEdits()
+                try settlePutOff()
                 try joinEvents()
                 try carryOverruled()
                 try settleContested()

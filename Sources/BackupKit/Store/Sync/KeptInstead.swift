@@ -1,0 +1,97 @@
+/// Works that a decision has kept instead of others, and that a device has deleted which had not heard of the decision. Whoever
+/// decided has deleted the others only because such a work was to stay, so it stays where it is the last of them. Whether it is
+/// depends on records that may come with a later page.
+extension Synchronizer {
+    /// Whether the versions of a record meet when everything is here. Until then the row stays as it is, so that a sync which
+    /// is killed meanwhile asks again. Must run inside `write`.
+    func putOff(_ incoming: HubRecord, meeting local: Record) throws -> Bool {
+        if isDecidingPutOff { return false }
+        let hub = incoming.record
+        let isUnheard = Record.livingAndDead(local, hub).map { living, dead in
+            dead.modifiedAt >= living.latestTime && !living.keptInstead(unknownTo: dead).isEmpty
+        }
+        guard isUnheard == true else { return false }
+        meetingsPutOff.append(incoming)
+        return true
+    }
+
+    /// Must run outside of `write`, when all that the hub has is here.
+    func settlePutOff() throws {
+        guard !meetingsPutOff.isEmpty || !listingsPutOff.isEmpty else { return }
+        try store.write { try decidePutOff() }
+    }
+
+    /// Must run inside `write`.
+    func decidePutOff() throws {
+        let (incoming, listings) = (meetingsPutOff, listingsPutOff)
+        (meetingsPutOff, listingsPutOff) = ([], [])
+        isDecidingPutOff = true
+        defer { isDecidingPutOff = false }
+        for record in incoming { try apply(record) }
+        for (id, deletes) in listings {
+            guard let stored = try store.record(id), !stored.record.isDeleted else { continue }
+            try bury(stored, by: deletes)
+        }
+        try notePublications(incoming)
+    }
+
+    /// Makes the living version stay where it is the last of the works that a decision was about. Returns whether it does.
+    func keepLast(_ local: Record, _ hub: Record, _ merged: inout Record) throws -> Bool {
+        guard merged.isDeleted, let (living, dead) = Record.livingAndDead(local, hub),
+            try store.isLast(living, deletedBy: dead)
+        else { return false }
+        merged = try living.outliving(dead)
+        return true
+    }
+
+    /// The same for a work whose delete came under another id of its listing. Returns whether it stays for now.
+    func keepLast(_ stored: Store.StoredRecord, deletedBy latest: Record, among deletes: [Record]) throws -> Bool {
+        guard !stored.record.keptInstead(unknownTo: latest).isEmpty else { return false }
+        guard isDecidingPutOff else {
+            listingsPutOff.append((stored.record.id, deletes))
+            return true
+        }
+        guard try store.isLast(stored.record, deletedBy: latest) else { return false }
+        try store.put(stored.record.outliving(latest), replacing: stored)
+        nameKept(stored.record, over: latest, isDeletedHere: false)
+        return true
+    }
+
+    func nameKept(_ living: Record, over dead: Record, isDeletedHere: Bool) {
+        let others = living.keptInstead(unknownTo: dead).keys.sorted(by: precedesBytewise)
+            .map { RecordID(zone: living.id.zone, name: $0).description }.joined(separator: ", ")
+        let id = living.id.description
+        result.findings.append(
+            Finding(
+                .protected, .warning, id,
+                isDeletedHere
+                    ? "was deleted here, and is back: another device has kept it and deleted \(others) instead"
+                    : "stays, though another device has deleted it: a decision had kept it and deleted \(others) instead",
+                remedy: TypedCommand.quoted("store delete", [id]) + " deletes it on all devices"))
+    }
+}
+
+extension Store {
+    /// Whether a record was kept instead of one that is gone by that decision, and no other decision has put it, or one that
+    /// stays, in its place.
+    func isLast(_ living: Record, deletedBy tombstone: Record) throws -> Bool {
+        let unheard = living.keptInstead(unknownTo: tombstone)
+        guard try unheard.contains(where: { try isGone($0, like: living, since: $1) }) else { return false }
+        return try !hasSuccessor(of: living, since: tombstone.modifiedAt)
+    }
+
+    /// Whether nobody has the other record, and nobody has deleted it since.
+    func isGone(_ localID: String, like record: Record, since time: Timestamp) throws -> Bool {
+        let named = try ifSound { try self.record(RecordID(zone: record.id.zone, name: localID)) } ?? nil
+        let all = try soundRecords(localID: localID) + [named].compactMap(\.self)
+        return all.map(\.record).filter { $0.type == record.type && $0.id.zone == record.id.zone && !$0.isLocalOnly }
+            .allSatisfy { $0.isDeleted && $0.modifiedAt <= time }
+    }
+
+    /// Whether the delete of a record comes from a decision for a record that is alive.
+    private func hasSuccessor(of record: Record, since time: Timestamp) throws -> Bool {
+        try decidedRecords(type: record.type).contains {
+            !$0.isLocalOnly && $0.id != record.id && $0.succeeded(record.localID).map { $0 >= time } ?? false
+        }
+    }
+}
