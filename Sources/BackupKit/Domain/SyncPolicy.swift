@@ -61,6 +61,21 @@ extension Record {
         return Dictionary(unknown.map { (String($0.key.dropFirst(prefix)), $0.value) }, uniquingKeysWith: max)
     }
 
+    /// The local ids of records that a decision put into this one, or deleted because this one stays, while `other`, a version
+    /// of this record, was decided on later without a word of that.
+    func takenOver(beforeDecisionOf other: Record) -> [String: Timestamp] {
+        guard !isDeleted, !other.isDeleted, let decidedAt = other.decidedAt else { return [:] }
+        var found: [String: Timestamp] = [:]
+        for mark in [Self.takenInMark, Self.keptMark] {
+            for (name, time) in fieldTimes where name.hasPrefix(mark) && !sameBytes(name, mark) {
+                guard time < decidedAt, time > other.fieldTimes[name] ?? .distantPast else { continue }
+                let id = String(name.dropFirst(mark.count))
+                found[id] = max(time, found[id] ?? time)
+            }
+        }
+        return found
+    }
+
     /// When a decision put a record of that local id into this one, or kept this one instead.
     func succeeded(_ localID: String) -> Timestamp? {
         [Self.takenInMark, Self.keptMark].compactMap { fieldTimes[$0 + localID] }.max()
@@ -93,6 +108,9 @@ extension Record {
     func wasRenamed(from key: String) -> Bool { fieldTimes[Self.renamedMark + key] != nil }
 
     private static let decidedMark = "(decided)"
+
+    /// When a decision was the last to keep the record.
+    var decidedAt: Timestamp? { fieldTimes[Self.decidedMark] }
 
     /// The record with a cite key that is as old as a decision, also where it stays as it was: a decision of another device
     /// about the same two works gives it another key only when it is later.

@@ -1,6 +1,8 @@
-/// Works that a decision has kept instead of others, and that a device has deleted which had not heard of the decision. Whoever
-/// decided has deleted the others only because such a work was to stay, so it stays where it is the last of them. Whether it is
-/// depends on records that may come with a later page.
+/// What depends on other records than the two versions that meet, which may come with a later page.
+///
+/// A work that a decision has kept instead of others, and that a device has deleted which had not heard of the decision, stays
+/// where it is the last of them: whoever decided has deleted the others only because it was to stay. And a work that took over
+/// something of another one gives it back where a later decision keeps both.
 extension Synchronizer {
     /// Whether the versions of a record meet when everything is here. Until then the row stays as it is, so that a sync which
     /// is killed meanwhile asks again. Must run inside `write`.
@@ -10,9 +12,24 @@ extension Synchronizer {
         let isUnheard = Record.livingAndDead(local, hub).map { living, dead in
             dead.modifiedAt >= living.latestTime && !living.keptInstead(unknownTo: dead).isEmpty
         }
-        guard isUnheard == true else { return false }
+        let taken = [local.takenOver(beforeDecisionOf: hub), hub.takenOver(beforeDecisionOf: local)]
+        guard isUnheard == true || taken.contains(where: { !$0.isEmpty }) else { return false }
         meetingsPutOff.append(incoming)
         return true
+    }
+
+    /// A version without what it took over from records that a later decision in `other` keeps beside it.
+    func separated(_ version: Record, from other: Record) throws -> Record {
+        var result = version
+        for (id, time) in version.takenOver(beforeDecisionOf: other).sorted(by: { precedesBytewise($0.key, $1.key) }) {
+            let kept = try store.soundRecords(localID: id).map(\.record).first {
+                $0.type == version.type && $0.id.zone == version.id.zone && !$0.isDeleted && !$0.isLocalOnly
+                    && $0.decidedAt.map { $0 > time } ?? false
+            }
+            guard let kept else { continue }
+            result = try result.givingBack(to: kept, as: other) { [derive] in try derive(version.type, $0, $1, $2) }
+        }
+        return result
     }
 
     /// Must run outside of `write`, when all that the hub has is here.

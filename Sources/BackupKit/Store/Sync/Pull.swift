@@ -210,7 +210,8 @@ extension Synchronizer {
         if try keepEdit(of: local, row, incoming) || putOff(incoming, meeting: local) { return }
         let base = try store.ancestor(record.id)
         let areTwo = try areTwoEvents(local, record, base: base)
-        var merged = try areTwo ? record : self.merged(local, record, base: base)
+        let sides = (try separated(local, from: record), try separated(record, from: local))
+        var merged = try areTwo ? record : self.merged(sides.0, sides.1, base: base)
         if merged.type == RecordType.event, !merged.isDeleted, DeterministicID.isMade(merged.localID),
             !DeterministicID.isMade(local.localID)
         {
