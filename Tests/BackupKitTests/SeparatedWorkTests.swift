@@ -120,3 +120,72 @@ import Testing
         }
     }
 }
+
+/// A merge of a record of which another device has a version that no hub has seen.
+@Suite struct UnseenMergeTests {
+    private func entries(_ first: String, _ third: String) -> String {
+        "@article{k, author={One, A}, title={First work}, year={1991}, journal={J}, tok1={x}\(first)}\n"
+            + "@article{k, author={Three, C}, title={Third thing}, year={1993}, tok3={x}\(third)}\n"
+    }
+
+    /// B merges, and C has a version of the merged work with `more`.
+    private func meet(_ more: String, _ check: (Devices, _ survivor: Record, _ told: [Finding]) throws -> Void) throws {
+        try withDevices("B", "C") { devices in
+            func take(_ name: String, _ text: String) throws {
+                let folder = "\(devices.folder)/\(name)"
+                try writeFile("\(folder)/t/p2.pdf", "on C")
+                try writeFile("\(folder)/lib.bib", text, modified: devices.clock.now.milliseconds / 1000)
+                devices.clock.advance(seconds: 60)
+                _ = try Importer.run(["\(folder)/lib.bib"], into: devices[name], ImportOptions())
+            }
+            let own = ", annote={own}"
+            try take("B", entries(own, own))
+            let conflict = try #require(try devices["B"].conflicts().first)
+            _ = try ConflictResolver.resolve([conflict.id], with: .merge, in: devices["B"])
+            let gone = try devices["B"].livePublications()[0].fields.contains("First work") ? "Third" : "First"
+            try take("C", gone == "First" ? entries(more, own) : entries(own, more))
+            try devices.syncLibrary("B")
+            var told: [Finding] = []
+            for name in ["C", "B", "C", "B"] { told += try devices.syncLibrary(name).findings }
+            #expect(try devices["B"].sharedDigest() == devices["C"].sharedDigest())
+            let live = try devices["C"].livePublications()
+            try #require(live.count == 1)
+            try check(devices, live[0], told)
+        }
+    }
+
+    @Test(arguments: [
+        ", annote={own}, file={t/p2.pdf}", ", annote={own}, abstract={mine}", ", keywords={onC}", ", annote={own}",
+    ])
+    func itsFieldsAndFiles_goIntoTheSurvivor(more: String) throws {
+        try meet(more) { devices, survivor, told in
+            let value = more.split(separator: "{").last?.dropLast() ?? ""
+            #expect(value.isEmpty || survivor.fields.contains(value), "\(survivor.fields)")
+            #expect(told.allSatisfy { $0.code != .protected }, "\(told)")
+            for name in devices.names {
+                let all = try devices[name].all()
+                #expect(all.allSatisfy { $0.type != Quarantine.type })
+                let file = try devices[name].asset("Attachments/t/p2.pdf")
+                #expect(!more.contains("pdf") || file != nil)
+            }
+        }
+    }
+
+    /// None of the survivor's own values is replaced, and nothing is lost without a word.
+    @Test func anotherValue_isInQuarantine_andNamed() throws {
+        try meet(", keywords={onC}, annote={other}") { devices, survivor, told in
+            #expect(survivor.fields.contains("onC") && survivor.fields.contains("\"annote\":\"own\""))
+            #expect(told.contains { $0.code == .protected && $0.message.contains("is in quarantine") })
+            let kept = try devices["C"].all().compactMap { try Quarantine.content(of: $0)?.fields }
+            #expect(kept.count == 1 && kept[0].contains("other"))
+        }
+    }
+}
+
+extension Store {
+    fileprivate func livePublications() throws -> [Record] {
+        var found: [Record] = []
+        try forEachLive(type: RecordType.publication) { found.append($0.record) }
+        return found
+    }
+}

@@ -111,15 +111,10 @@ extension Synchronizer {
         }
     }
 
-    /// Without a base nobody can tell what was edited: then it stays in quarantine, unless the survivor says it all.
+    /// Returns whether the survivor says it all.
     private func carry(_ overruled: Overruled, into survivor: Store.StoredRecord) throws -> Bool {
         let (mine, theirs) = (try Fields.parse(overruled.edit.fields), try Fields.parse(survivor.record.fields))
-        guard let base = overruled.base else {
-            let values = Fields.values(theirs)
-            return try mine.filter { !Self.isName($0.name) }.allSatisfy { field in
-                try values[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
-            }
-        }
+        guard let base = overruled.base else { return try fill(survivor, from: overruled.edit) }
         // Which work the survivor is stays as it says, unless it says that as the edited one did before.
         let before = Fields.values(try Fields.parse(base.fields))
         func isAsBefore(_ field: Field) throws -> Bool {
@@ -138,7 +133,7 @@ extension Synchronizer {
         return isWhole
     }
 
-    private static func isName(_ field: String) -> Bool {
+    static func isName(_ field: String) -> Bool {
         field == WorkIdentity.keyField || RawText.holds(field)
     }
 
