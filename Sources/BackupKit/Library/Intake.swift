@@ -267,7 +267,7 @@ final class Intake {
     }
 
     func put(_ record: Record, keepsID: Bool = false) throws -> Outcome {
-        if overwrite { return try store.overwrite(with: record, resurrect: policy == .resurrect) }
+        if overwrite { return try postponed(record) ?? store.overwrite(with: record, resurrect: policy == .resurrect) }
         if isEdit { return try store.edit(with: record, keepsID: keepsID, derive: Intake.derive) }
         return try store.ingest(
             record, resurrect: policy == .resurrect, keepsID: keepsID, derive: Intake.derive)

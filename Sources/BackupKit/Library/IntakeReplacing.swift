@@ -4,9 +4,10 @@ struct RecordsReplaced {
     var left: Set<RecordID> = []
     /// Records that are the store's version and the backup's, merged.
     var joined: Set<RecordID> = []
-    /// Records that are taken last: others were merged into the store's versions of them, and the backup may bring those
-    /// others back.
+    /// Records that are taken last: others were merged into the store's versions of them, or deleted because these stay,
+    /// and the backup may bring those others back.
     var postponed: [Record] = []
+    var takesPostponed = false
     /// The local ids of records that the backup has and that stay deleted.
     private(set) var stayDeleted: Set<ByteName> = []
     /// Such works, by each id that they may have. No other record of them is removed.
@@ -88,6 +89,17 @@ extension Intake {
                     .returnsInstead)
                 continue
             }
+            // A decision has deleted another record because this one was to stay.
+            if record.keptInstead().keys.contains(where: { replacing.stayDeleted.contains(ByteName($0)) }) {
+                result.protected += 1
+                plan(.protect, record, id: record.id, reason: Protection.keptInstead.rawValue)
+                noteLeft(
+                    record.id,
+                    "is not in the backup, but was left: a decision has kept it and deleted another record instead, "
+                        + "which stays deleted",
+                    .returnsInstead)
+                continue
+            }
             // The backup has the work under another id, and that one stays deleted.
             if try isOnlyOneLeft(record) {
                 result.protected += 1
@@ -118,8 +130,20 @@ extension Intake {
         }
     }
 
+    /// A work that a decision has kept is taken last: whether it goes on to link the files of another one depends on whether
+    /// that one comes back.
+    func postponed(_ record: Record) throws -> Outcome? {
+        guard !replacing.takesPostponed, !record.isDeleted,
+            let known = try store.ifSound({ try store.record(record.id) }) ?? nil,
+            !known.record.keptInstead(unknownTo: record).isEmpty
+        else { return nil }
+        return Outcome(id: record.id, localID: known.record.localID, decision: .protect(.hasTakenIn))
+    }
+
     /// Replaces the postponed records. Must run after all other records of the backup.
     func takePostponed() throws {
+        replacing.takesPostponed = true
+        defer { replacing.takesPostponed = false }
         for record in replacing.postponed {
             var outcome = try put(record)
             if outcome.decision == .protect(.hasTakenIn) {

@@ -270,6 +270,7 @@ extension Store {
             new = try new.restored(at: policy.now, known: max(policy.known, existing.record.latestTime))
         }
         new.fields = Self.oneLine(new.fields)
+        if !resurrect { new = try keepingOthersFiles(new, existing.record) }
         // Equal, only newer: it outlived a delete by a device that had not heard of the merge.
         let hasOutlived =
             !new.takenIn.isEmpty && new.takenIn == existing.record.takenIn
@@ -287,6 +288,28 @@ extension Store {
             id: new.id, localID: new.localID, decision: .update(new, changes), wasAlive: !existing.record.isDeleted)
         if outcome.hasDeleted(beside: record) { _ = try ingest(record, resurrect, keepsID: true) }
         return outcome
+    }
+
+    /// A backup's version knows nothing of a work that a decision has deleted since because this record stays: it goes on to
+    /// stand for that work, and to link the files that nothing else links.
+    private func keepingOthersFiles(_ version: Record, _ known: Record) throws -> Record {
+        guard !version.isDeleted else { return version }
+        let instead = try known.keptInstead(unknownTo: version).filter { id, time in
+            try isGone(id, like: known, since: time)
+        }
+        guard !instead.isEmpty else { return version }
+        var result = version
+        for (id, time) in instead { result.fieldTimes[Record.keptMark + id] = time }
+        let own = try Self.links(of: version)
+        var others = LivingLinks(self) { $0.id != known.id }
+        let orphans = try Self.links(of: known).filter { path in
+            try !own.contains { sameBytes($0, path) } && hasAsset(path) && !others.contains(path)
+        }
+        guard !orphans.isEmpty else { return result }
+        let all = (own + orphans).sorted(by: precedesBytewise)
+        let field = Field(RecordFiles.links, .array(all.map { .string($0) }))
+        result.fields = Fields.text(try Fields.parse(version.fields).filter { $0.name != field.name } + [field])
+        return result
     }
 
     /// Whether a row gets the name that a version of its record has in a backup. A name that a hub knows stays.
