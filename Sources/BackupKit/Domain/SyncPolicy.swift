@@ -146,6 +146,8 @@ extension Record {
     func joined(withTombstone other: Record) -> Record {
         var later = other.modifiedAt > modifiedAt ? other : self
         later.fieldTimes = knownTimes.merging(other.knownTimes) { max($0, $1) }
+        // Each says which listing it deletes.
+        if type == RecordType.publication { later.noteEarlierListings([localID, other.localID]) }
         return later
     }
 

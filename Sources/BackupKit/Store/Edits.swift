@@ -158,7 +158,10 @@ extension Store {
     /// The newest tombstone that the cloud knows a local-only record by. It may be called after the listing that it deletes.
     func cloudTombstone(of local: Record) throws -> StoredRecord? {
         let named = try record(RecordID(zone: local.id.zone, name: local.localID))
-        return try (records(localID: local.localID) + [named].compactMap(\.self))
+        // A sync may have given it the id of its listing.
+        let listings = local.type == RecordType.publication ? try WorkID(local).listings : []
+        let known = try ([local.localID] + listings).flatMap { try records(localID: $0) }
+        return try (known + [named].compactMap(\.self))
             .filter { try $0.record.isDeleted && isOneRecord($0.record, local) }
             .max { $0.record.modifiedAt < $1.record.modifiedAt }
     }

@@ -236,6 +236,9 @@ extension Store {
         if [.protect(.localOnly), .protect(.hasTakenIn), .protect(.keptInstead)].contains(merged.decision) {
             return merged
         }
+        if !resurrect, found?.record.isDeleted != false, try listing(of: record)?.record.isDeleted == true {
+            return try ingest(record, resurrect: false)
+        }
         if found?.record.isDeleted != false || !isOneRecord, let known = try hubListing(of: record) {
             return try overwrite(with: record.identified(as: known.record.localID), resurrect: resurrect)
         }

@@ -7,7 +7,11 @@ extension Store {
         guard let main = found.main?.record else {
             return (incoming, try (listing(of: incoming) ?? namesake(of: incoming)).map { ($0, false) } ?? found)
         }
-        if try isOneRecord(main, incoming) { return (incoming, found) }
+        if try isOneRecord(main, incoming) {
+            // The listing may have been deleted later, under an id that another device gave it.
+            let later = main.isDeleted ? try listing(of: incoming) : nil
+            return (incoming, later?.record.isDeleted == true ? (later, false) : found)
+        }
         if let known = try listing(of: incoming) ?? namesake(of: incoming) { return (incoming, (known, false)) }
         // A delete of another work is remembered under that work's own id.
         let ids = try incoming.isDeleted ? [incoming.localID] : WorkID(incoming).ids(beside: main)
@@ -57,7 +61,7 @@ extension Store {
 
     /// What the store had before this batch of the same work under the same key, with an id that another version of the
     /// tool, or another file, has given it.
-    private func listing(of incoming: Record) throws -> StoredRecord? {
+    func listing(of incoming: Record) throws -> StoredRecord? {
         guard !incoming.isDeleted, !incoming.isLocalOnly, DeterministicID.isMade(incoming.localID),
             let batch = currentBatch, try hadPublications(before: batch)
         else { return nil }
