@@ -48,11 +48,8 @@ extension BibliographyIntake {
     }
 
     /// The name of a publication that said once what this entry says, and that was edited and deleted since.
-    func deletedSinceItWas(_ work: WorkID, _ record: Record, _ state: FileState) throws -> String? {
-        let deleted = try buried ?? store.deletedListings()
-        buried = deleted
-        guard !deleted.isEmpty else { return nil }
-        return work.listings.lazy.compactMap { deleted[$0] }.first {
+    func deletedSinceItWas(_ work: WorkID, _ record: Record, _ state: FileState) -> String? {
+        work.listings.lazy.compactMap { self.buried[$0] }.first {
             $0.modifiedAt >= self.dated(record, as: $0.id.name, state).modifiedAt
         }?.id.name
     }

@@ -37,7 +37,13 @@ extension Store {
 
     /// The tombstones of edited publications, by each listing that they were before.
     func deletedListings() throws -> [String: Record] {
-        let query = try database.prepare("SELECT listing, zone, name FROM listed ORDER BY listing, zone, name")
+        let query = try database.prepare(
+            """
+            SELECT listing, zone, listed.name FROM listed JOIN record USING (zone)
+            WHERE ifnull(record.name, record.local_id) = listed.name AND deleted_at IS NOT NULL
+            AND type = 'Publication' AND type <> 'PuppyEvent'
+            ORDER BY listing, zone, listed.name
+            """)
         var found: [String: Record] = [:]
         while try query.step() {
             let id = RecordID(zone: query.text(1), name: query.text(2))
