@@ -59,7 +59,9 @@ extension Store {
         if try WorkLineage.isOneRecord(known, incoming) { return true }
         guard known.isDeleted != incoming.isDeleted, known.type == incoming.type else { return false }
         let (tombstone, record) = known.isDeleted ? (known, incoming) : (incoming, known)
-        if try earlierListings(of: record.id).contains(tombstone.localID) { return true }
+        // Under the name of a tombstone of this store it is noted what that one was.
+        let isNotedOfRecord = !known.isDeleted || record.id != tombstone.id
+        if try isNotedOfRecord && earlierListings(of: record.id).contains(tombstone.localID) { return true }
         let earlier = try earlierListings(of: tombstone.id)
         return try !earlier.isEmpty && WorkID(record).listings.contains { earlier.contains($0) }
     }
