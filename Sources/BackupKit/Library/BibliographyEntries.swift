@@ -83,6 +83,8 @@ extension BibliographyIntake {
         let isBrought = namesake.map { hasBrought($0.localID, state) } ?? false
         if let match = try (isBrought ? nil : renamed(key, incoming, work, &state)) ?? namesake {
             known[match.key]?[match.index].file = state.number
+            // What the file calls otherwise than a decision does is deleted with it, wherever the file is imported from.
+            if match.key != key { try store.noteListing(work.listing, of: match.record.id) }
             if match.key != key, Publication.withoutKey(match.fields) == Publication.withoutKey(incoming) {
                 state.renamed.insert(match.localID)
                 noteBrought(to: match.localID, &state)

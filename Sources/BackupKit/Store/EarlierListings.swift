@@ -9,9 +9,10 @@ extension Store {
         try noteListing(work.listing, of: id)
     }
 
-    private func noteListing(_ listing: String, of id: RecordID) throws {
+    func noteListing(_ listing: String, of id: RecordID) throws {
         try database.statement("INSERT OR IGNORE INTO listed VALUES (?, ?, ?)")
             .bind(1, listing).bind(2, id.zone).bind(3, id.name).run()
+        if database.changes > 0 { hasNewMarks = true }
     }
 
     /// Another device has noted what a record was that it has deleted.
@@ -52,6 +53,20 @@ extension Store {
             if latest == known.modifiedAt { found[query.text(0)] = known }
         }
         return found
+    }
+
+    /// The tombstone of a publication that said once what the incoming one says, and that was edited and deleted since.
+    func deletedSinceItWas(_ work: WorkID, _ incoming: Record) throws -> StoredRecord? {
+        for listing in work.listings {
+            let query = try database.prepare("SELECT zone, name FROM listed WHERE listing = ? ORDER BY zone, name")
+                .bind(1, listing)
+            while try query.step() {
+                let id = RecordID(zone: query.text(0), name: query.text(1))
+                guard let known = try ifSound({ try record(id) }) ?? nil, known.record.isDeleted else { continue }
+                if known.record.modifiedAt >= incoming.latestTime { return known }
+            }
+        }
+        return nil
     }
 
     /// Whether two records under one id are versions of one, also where an edit has made another listing of it since.

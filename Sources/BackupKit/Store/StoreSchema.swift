@@ -77,6 +77,7 @@ enum StoreSchema {
                 CREATE TABLE listed (listing TEXT NOT NULL, zone TEXT NOT NULL, name TEXT NOT NULL,
                     PRIMARY KEY (name, zone, listing)) STRICT, WITHOUT ROWID
                 """)
+            try $0.execute("CREATE INDEX listed_by_listing ON listed (listing)")
         },
     ]
 

@@ -5,14 +5,14 @@ extension Store {
     func settleWork(of incoming: Record, _ found: Match) throws -> (Record, Match) {
         guard incoming.type == RecordType.publication else { return (incoming, found) }
         guard let main = found.main?.record else {
-            return (incoming, try (listing(of: incoming) ?? namesake(of: incoming)).map { ($0, false) } ?? found)
+            return (incoming, try known(as: incoming).map { ($0, false) } ?? found)
         }
         if try isOneRecord(main, incoming) {
             // The listing may have been deleted later, under an id that another device gave it.
             let later = main.isDeleted ? try listing(of: incoming) : nil
             return (incoming, later?.record.isDeleted == true ? (later, false) : found)
         }
-        if let known = try listing(of: incoming) ?? namesake(of: incoming) { return (incoming, (known, false)) }
+        if let known = try known(as: incoming) { return (incoming, (known, false)) }
         // A delete of another work is remembered under that work's own id.
         let ids = try incoming.isDeleted ? [incoming.localID] : WorkID(incoming).ids(beside: main)
         for id in ids where id != incoming.localID || incoming.isDeleted {
@@ -22,6 +22,13 @@ extension Store {
             if try isOneRecord(main, moved) { return (moved, match) }
         }
         return (incoming, found)
+    }
+
+    /// The record under another id that an incoming one is a version of.
+    private func known(as incoming: Record) throws -> StoredRecord? {
+        if let known = try listing(of: incoming) ?? namesake(of: incoming) { return known }
+        guard !incoming.isDeleted, !incoming.isLocalOnly else { return nil }
+        return try deletedSinceItWas(WorkID(incoming), incoming)
     }
 
     /// The tombstone of a publication whose id another work has by now: it was deleted, or merged into that work, after this
@@ -35,7 +42,7 @@ extension Store {
                 if tombstone.type == incoming.type, tombstone.modifiedAt >= latest { return stored }
             }
         }
-        return nil
+        return try deletedSinceItWas(work, incoming)
     }
 
     /// The record under the first id of its work that is free, where another work has the one that it would get.
