@@ -197,4 +197,68 @@ struct WaysBack {
             }
         }
     }
+
+    private static func volume(_ key: String, _ volume: Int, _ more: String = "") -> String {
+        "@book{\(key), author={Knuth, D}, title={Collected Works}, year={1997}, volume={\(volume)}\(more)}\n"
+    }
+
+    /// No identifier tells the volumes apart, so the first of them that comes into a store has the id of both.
+    @Test(arguments: ["", ", doi={10.1/v}"], [false, true])
+    func anotherVolume_isNotWhatWasDeleted(edit: String, isPurged: Bool) throws {
+        for key in ["k", "k2"] { try askForVolume(key, edit, isPurged) }
+    }
+
+    private func askForVolume(_ key: String, _ edit: String, _ isPurged: Bool) throws {
+        try withStore { test in
+            let library = WaysBack(test: test)
+            let other = Self.volume(key, 2, ", note={secret}")
+            try withStore { another in
+                let theirs = WaysBack(test: another)
+                try theirs.begin(other)
+                try AtomicFile.duplicate(theirs.oldFile, as: library.oldFile)
+                for way in WaysBack.all where way != "import of the old file" && !way.contains("quarantine") {
+                    let mine = "\(test.folder)/\(WaysBack.all.firstIndex(of: way) ?? 0).db"
+                    let store = try Store.create(mine, clock: test.clock.clock)
+                    let visited = WaysBack(test: TestStore(store: store, clock: test.clock, folder: another.folder))
+                    try visited.take(Self.volume("k", 1), "mine.bib")
+                    if !edit.isEmpty { try visited.take(Self.volume("k", 1, edit), "mine.bib") }
+                    try visited.delete("Collected")
+                    if isPurged { try visited.purge() }
+                    _ = try visited.goBack(way)
+                    #expect(try visited.alive("secret").count == 1, "\(way)")
+                }
+            }
+            try library.take(Self.volume("k", 1))
+            if !edit.isEmpty { try library.take(Self.volume("k", 1, edit)) }
+            try library.delete("Collected")
+            if isPurged { try library.purge() }
+            _ = try library.goBack("import of the old file")
+            #expect(try library.alive("secret").count == 1)
+        }
+    }
+
+    /// One volume was deleted, and a backup has an edit of the other one, which lives.
+    @Test(arguments: ["restore", "restore --mode replace", "restore --only publications"])
+    func anEditOfAnotherVolume_isTaken(way: String) throws {
+        try withStore { test in
+            let library = WaysBack(test: test)
+            try library.take(Self.volume("k1", 1) + Self.volume("k2", 2))
+            for record in try library.alive("\"volume\":\"1\"") {
+                _ = try test.store.curate(.delete, [record.id.description])
+            }
+            test.clock.advance(seconds: 60)
+            try withStore { another in
+                another.clock.advance(seconds: 3600)
+                let theirs = WaysBack(test: another)
+                try theirs.take(Self.volume("k2", 2, ", abstract={edited}"))
+                try theirs.export()
+                test.clock.advance(seconds: 7200)
+                let visited = WaysBack(
+                    test: TestStore(store: test.store, clock: test.clock, folder: another.folder))
+                _ = try visited.goBack(way)
+            }
+            let living = try library.alive("Collected")
+            #expect(living.count == 1 && living[0].fields.contains("edited"), "\(living.map(\.fields))")
+        }
+    }
 }

@@ -5,6 +5,10 @@ public struct TestStore {
     public let store: Store
     public let clock: TestClock
     public let folder: String
+
+    public init(store: Store, clock: TestClock, folder: String) {
+        (self.store, self.clock, self.folder) = (store, clock, folder)
+    }
 }
 
 /// Runs `body` with a new store, and looks over what it left.
