@@ -69,4 +69,37 @@ import Testing
             }
         }
     }
+
+    /// Another device has edited or deleted the work that stays, so a redo would delete the other one for nothing.
+    @Test(arguments: [ConflictChoice.merge, .keepExisting, .keepIncoming], [true, false])
+    func aRedoneDecision_isWholeOrNothing(choice: ConflictChoice, isDelete: Bool) throws {
+        try withQuickFolder { folder in
+            let office = try Office(folder, skews: [0, 0])
+            for work in ["a", "b"] { try office.add(work, on: 0) }
+            try office.settle()
+            let (mine, theirs) = (office.stores[0], office.stores[1])
+            _ = try ConflictResolver.resolve(mine.conflicts().map(\.id), with: choice, in: mine)
+            let kept = try #require(mine.all().first { $0.type == RecordType.publication && !$0.isDeleted })
+            _ = try mine.undoLast()
+            try office.settle()
+            if isDelete {
+                _ = try theirs.delete([kept.id.description])
+            } else {
+                try theirs.write {
+                    let known = try #require(try theirs.record(kept.id))
+                    let fields = try Fields.parse(known.record.fields) + [Field("abstract", "\"edited\"")]
+                    try theirs.put(known.record.edited(fields, at: theirs.now()), replacing: known)
+                }
+            }
+            try office.settle()
+            let before = try mine.digest()
+            for dryRun in [true, false] {
+                #expect(throws: BackupError.self) { _ = try mine.redoLast(dryRun: dryRun) }
+                #expect(try mine.digest() == before)
+            }
+            try office.settle()
+            let works = try office.outcome("\(choice)").works
+            #expect(works.count == (isDelete ? 1 : 2), "\(works)")
+        }
+    }
 }

@@ -77,6 +77,7 @@ extension Store {
             try reinsertRemoved(batch, &result)
             try revertSettings(batch, &result)
             try revertAssets(batch, letGo, but: decisions.overruledPaths, &result)
+            if kind == Self.redoBatch, let left = result.keptNewer.first { try checkIsWhole(batch, without: left) }
             try followDecisions(decisions)
             try noteConflicts(settledBy: batch)
             result.conflicts = try Set(conflicts().map(\.id)).subtracting(waiting).count
@@ -93,6 +94,19 @@ extension Store {
         }
         result.fileFindings = fileFindings
         return result
+    }
+
+    /// What a decision or `dedup` deletes is in another record from then on: half of it would lose that.
+    private func checkIsWhole(_ undo: Batch, without left: RecordID) throws {
+        let isDecision = undo.source.hasPrefix("resolve of ")
+        guard isDecision || undo.source.hasPrefix("dedup of ") else { return }
+        throw BackupError(
+            .failed,
+            "nothing was redone: this record was changed or deleted since, and half of it would lose something",
+            at: left.description,
+            remedy: isDecision
+                ? "'backup-tool conflicts list' shows what waits; decide again"
+                : "'backup-tool dedup' merges what is there now")
     }
 
     /// Rows that the batch changed get their old content under a new number, unless somebody changed them since.
