@@ -110,6 +110,16 @@ struct WaysBack {
         }
     }
 
+    @Test func aCopyForThisDevice_isKnownByTheNameThatEverybodyElseKnows() throws {
+        try withStore { test in
+            let library = WaysBack(test: test)
+            try library.begin(Self.secret)
+            let name = try #require(library.alive("Secret").first).id
+            _ = try test.store.setLocal([name.description])
+            #expect(try test.store.enableCloud([name.description]) == [name])
+        }
+    }
+
     /// What an entry said when it was backed up, and what it says when it is deleted.
     private static let edits =
         DeletedWorkTests.edits + [

@@ -74,6 +74,19 @@ import Testing
         #expect(try bench.liveKeys() == ["a", "c"])
     }
 
+    @Test(arguments: [
+        "read @article(b, title={B})", "and @book{\n b, title={B}}", "see @misc{my key, title={B}}",
+        "x @ misc {b, title={B}}",
+        "macros: @string(m=\"B\")",
+    ])
+    func whatSeemsToBeAnEntryBehindText_isNamed(_ text: String) throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}}\n\n\(text)\n\n@misc{c, title={C}}\n")
+        let told = try bench.tool(exit: 3, "import", "--create", "a.bib").stderr
+        #expect(told.contains("a.bib:3:") && told.contains("behind other text"), "\(told)")
+        #expect(try bench.liveKeys() == ["a", "c"])
+    }
+
     @Test func aFileThatAnEventNames_andTheStoreDoesNotHave_isNamed() throws {
         let bench = try Workbench()
         try bench.write(

@@ -23,7 +23,8 @@ extension Store {
         if alive.isEmpty {
             // The cloud's name of a record that is kept here only.
             for tombstone in matches {
-                alive += try records(localID: tombstone.localID).map(\.record)
+                // The tombstone of a publication may be called after its listing.
+                alive += try [tombstone.localID, tombstone.id.name].flatMap { try records(localID: $0).map(\.record) }
                     .filter { $0.isLocalOnly && !$0.isDeleted && $0.type == tombstone.type && !alive.contains($0) }
             }
         }

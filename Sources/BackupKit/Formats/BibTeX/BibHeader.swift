@@ -106,6 +106,30 @@ struct BibBytes {
         return hasMark ? "it begins with '\(Character(Unicode.Scalar(self[open])))' instead of '{'" : "it has no '@'"
     }
 
+    private static let commonTypes: Set = [
+        "article", "book", "booklet", "conference", "electronic", "inbook", "incollection", "inproceedings", "manual",
+        "mastersthesis", "misc", "online", "phdthesis", "proceedings", "report", "string", "techreport", "thesis",
+        "unpublished",
+    ]
+
+    /// Where an entry of a common type seems to begin behind other text of a line, in a form that nothing is read in there.
+    func hiddenEntry(from start: Int) -> Int? {
+        let limit = lineEnd(from: start)
+        for index in start..<limit {
+            if self[index] == BibByte.percent { return nil }
+            guard self[index] == BibByte.at, index > start, !belongsToAddress(self[index - 1]) else { continue }
+            let typeStart = skip(from: index + 1, BibByte.isBlank)
+            let typeEnd = skip(from: typeStart, BibByte.isLetter)
+            let open = skip(from: typeEnd, BibByte.isBlank)
+            guard open < limit, self[open] == BibByte.openBrace || self[open] == BibByte.openParenthesis else {
+                continue
+            }
+            let type = String(decoding: (typeStart..<typeEnd).map { self[$0] }, as: UTF8.self).lowercased()
+            if Self.commonTypes.contains(type) { return index }
+        }
+        return nil
+    }
+
     /// Are there only blanks between `index` and the line break (or `start`) before it?
     func onlyBlanks(before index: Int, notBefore start: Int) -> Bool {
         var index = index

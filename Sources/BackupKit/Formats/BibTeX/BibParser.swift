@@ -251,6 +251,10 @@ extension BibParser {
             if let what = text.lostEntry(at: lineStart) {
                 scanner.at = lineStart
                 scanner.note(.strayText, "looks like an entry, and is none to BibTeX: \(what)")
+            } else if let place = text.hiddenEntry(from: lineStart) {
+                scanner.at = place
+                scanner.note(
+                    .strayText, "looks like an entry behind other text, and was not read: put it on a line of its own")
             }
             lineStart = text.lineEnd(from: lineStart)
         }
