@@ -54,7 +54,8 @@ struct CommandsDamagedRowTests {
         let good = try #require(state["good"]?["snapshot"]?.string?.prefix(8))
         #expect(night.stderr.contains("--from vault:\(bench.folder)/v@\(good)"), "\(night.stderr)")
         let snapshots = try bench.tool(exit: 0, "vault", "snapshots", "--config", "c/nightly.toml").stdout
-        #expect(snapshots.contains("partial"), "\(snapshots)")
+        // Where the table is narrow, the last tags are cut off.
+        #expect(snapshots.contains("  partial,nightly,"), "\(snapshots)")
         #expect(try bench.tool(exit: 4, "store", "check").stderr.contains("is not what the store has written"))
         try bench.tool(exit: 4, "store", "repair", "--from", "vault:v", "--config", "c/nightly.toml")
         try bench.tool(exit: 0, "store", "repair", "--from", "good.tar.zst")

@@ -24,7 +24,8 @@ extension Store {
             // The cloud's name of a record that is kept here only.
             for tombstone in matches {
                 // The tombstone of a publication may be called after its listing.
-                alive += try [tombstone.localID, tombstone.id.name].flatMap { try records(localID: $0).map(\.record) }
+                let names = [tombstone.localID, tombstone.id.name]
+                alive += try names.flatMap { try records(localID: $0).map(\.record) }
                     .filter { $0.isLocalOnly && !$0.isDeleted && $0.type == tombstone.type && !alive.contains($0) }
             }
         }

@@ -85,7 +85,7 @@ extension Command {
                         table.add([
                             snapshot.shortID, file.time.localText, file.fileCount.map(HumanText.count) ?? "",
                             file.byteCount.map(HumanText.bytes) ?? "", file.hostname,
-                            file.tags.joined(separator: ","), file.paths.joined(separator: " "),
+                            file.tagsWithDoubtsFirst.joined(separator: ","), file.paths.joined(separator: " "),
                         ])
                     }
                     if !shown.isEmpty { table.print(to: call.output) }

@@ -28,7 +28,12 @@ extension SnapshotFile {
     public var isLibrary: Bool { paths == ["/\(Self.libraryFolder)"] }
 
     /// Something is missing in it, or may be.
-    public var isDoubtful: Bool { !Set(tags).isDisjoint(with: [SnapshotTag.suspect, SnapshotTag.partial]) }
+    public var isDoubtful: Bool { tags.contains(where: SnapshotTag.isDoubt) }
+
+    /// The tags as a table shows them: a narrow terminal cuts off the last ones.
+    public var tagsWithDoubtsFirst: [String] {
+        tags.filter(SnapshotTag.isDoubt) + tags.filter { !SnapshotTag.isDoubt($0) }
+    }
 }
 
 /// The tags that runs of ours give.
@@ -38,9 +43,12 @@ public enum SnapshotTag {
     /// A part of the library could not be read, or was not asked for.
     public static let partial = "partial"
 
+    /// Whether it says that something is missing, or may be.
+    static func isDoubt(_ tag: String) -> Bool { tag == suspect || tag == partial }
+
     /// Whether somebody else may give it. A comma separates tags wherever they are asked for.
     static func mayBeGiven(_ tag: String) -> Bool {
-        !tag.isEmpty && tag != suspect && tag != partial && !tag.contains(",") && tag.first != " " && tag.last != " "
+        !tag.isEmpty && !isDoubt(tag) && !tag.contains(",") && tag.first != " " && tag.last != " "
     }
 }
 
