@@ -110,6 +110,21 @@ struct WaysBack {
         }
     }
 
+    /// An app saves its whole file again, and nobody has edited the entry in it.
+    @Test(arguments: [", doi={10.1/x}", ", journal={J}, volume={3}"])
+    func whatAnotherFileEdited_staysDeleted_whenTheFirstOneIsSavedAgain(edit: String) throws {
+        try withStore { test in
+            let library = WaysBack(test: test)
+            try library.take(Self.secret)
+            try library.take(Self.secret.replacing("year={1995}", with: "year={1995}\(edit)"), "other.bib")
+            #expect(try library.alive("Secret").count == 1)
+            try library.delete("Secret")
+            try library.take(Self.secret + "@misc{new, title={New}}\n")
+            #expect(try library.alive("Secret").isEmpty)
+            #expect(try library.alive("New").count == 1)
+        }
+    }
+
     @Test func aCopyForThisDevice_isKnownByTheNameThatEverybodyElseKnows() throws {
         try withStore { test in
             let library = WaysBack(test: test)

@@ -47,13 +47,6 @@ extension BibliographyIntake {
         return record
     }
 
-    /// The name of a publication that said once what this entry says, and that was edited and deleted since.
-    func deletedSinceItWas(_ work: WorkID, _ record: Record, _ state: FileState) -> String? {
-        work.listings.lazy.compactMap { self.buried[$0] }.first {
-            $0.modifiedAt >= self.dated(record, as: $0.id.name, state).modifiedAt
-        }?.id.name
-    }
-
     /// The local id of a deleted publication that this entry is, where an app had given the id. Only the file's memory can
     /// tell, because a tombstone holds no text: the file must have said of that publication all that the entry says.
     func deletedWork(_ state: inout FileState) throws -> String? {

@@ -313,7 +313,6 @@ extension BibliographyIntake {
             let dead = try records(id).first { $0.isDeleted && $0.type == RecordType.publication }
             if let dead, dead.modifiedAt >= dated(record, as: id, state).modifiedAt { return id }
         }
-        if let id = deletedSinceItWas(work, record, state) { return id }
         for id in work.ranked {
             guard let holder = holders[id] else { return id }
             let identity = WorkIdentity(holder)

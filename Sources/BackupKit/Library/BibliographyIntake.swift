@@ -7,8 +7,6 @@ final class BibliographyIntake {
     var store: Store { intake.store }
     /// The live publications with each cite key.
     var known: [String: [Candidate]] = [:]
-    /// The tombstones of what was edited and then deleted, by what it was before.
-    var buried: [String: Record] = [:]
     var lane: IntakeLane?
     let hasher = SHA256Hasher()
     /// The fields of the entry or part at hand.
@@ -41,8 +39,7 @@ final class BibliographyIntake {
         let store = intake.store
         memories = try store.memories()
         used = try store.localIDs(type: RecordType.publication)
-        buried = try store.deletedListings()
-        used.formUnion(buried.keys.map(store.hasher.key))
+        used.formUnion(try store.deletedListings().map(store.hasher.key))
         wasEmpty = used.isEmpty
         try store.forEachLive(type: RecordType.bibliographyPart) { stored in
             let fields = try stored.record.fieldsWithOneText()

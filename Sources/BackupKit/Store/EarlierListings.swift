@@ -36,22 +36,16 @@ extension Store {
         return found
     }
 
-    /// The tombstones of edited publications, by each listing that they were before.
-    func deletedListings() throws -> [String: Record] {
+    /// What publications were before they were edited and deleted.
+    func deletedListings() throws -> [String] {
         let query = try database.prepare(
             """
-            SELECT listing, zone, listed.name FROM listed JOIN record USING (zone)
+            SELECT DISTINCT listing FROM listed JOIN record USING (zone)
             WHERE ifnull(record.name, record.local_id) = listed.name AND deleted_at IS NOT NULL
             AND type = 'Publication' AND type <> 'PuppyEvent'
-            ORDER BY listing, zone, listed.name
             """)
-        var found: [String: Record] = [:]
-        while try query.step() {
-            let id = RecordID(zone: query.text(1), name: query.text(2))
-            guard let known = try ifSound({ try record(id) })??.record, known.isDeleted else { continue }
-            let latest = found[query.text(0)].map { max($0.modifiedAt, known.modifiedAt) } ?? known.modifiedAt
-            if latest == known.modifiedAt { found[query.text(0)] = known }
-        }
+        var found: [String] = []
+        while try query.step() { found.append(query.text(0)) }
         return found
     }
 
