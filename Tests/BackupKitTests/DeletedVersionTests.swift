@@ -125,6 +125,36 @@ struct WaysBack {
         }
     }
 
+    /// Neither the id nor the last words of the tombstone are those of the version that comes: another device had it only.
+    @Test func aVersionThatOnlyAnotherDeviceHad_staysDeleted() throws {
+        try withDevices("A", "B") { devices in
+            func take(_ note: Int, on name: String) throws {
+                let path = "\(devices.folder)/\(name)\(note)/w.bib"
+                let text = "@article{k, title={Secret}, author={Au, B}, note={\(note)}}\n"
+                try writeFile(path, text, modified: devices.clock.now.milliseconds / 1000 - 10000 + Int64(note))
+                _ = try Importer.run([path], into: devices[name], ImportOptions())
+                devices.clock.advance(seconds: 60)
+            }
+            func alive(_ name: String) throws -> [Record] {
+                try devices[name].all().filter { $0.type == RecordType.publication && !$0.isDeleted }
+            }
+            try take(0, on: "B")
+            for name in ["B", "A"] { try devices.syncLibrary(name) }
+            for note in 1...2 {
+                try devices["B"].write {
+                    let known = try #require(try alive("B").first)
+                    let fields = try Fields.parse(known.fields.replacing("\(note - 1)", with: "\(note)"))
+                    let stored = try devices["B"].record(known.id)
+                    try devices["B"].put(known.edited(fields, at: devices["B"].now()), replacing: stored)
+                }
+            }
+            _ = try devices["B"].delete([try #require(alive("B").first).id.description])
+            for name in ["B", "A"] { try devices.syncLibrary(name) }
+            try take(1, on: "A")
+            #expect(try alive("A").isEmpty)
+        }
+    }
+
     @Test func aCopyForThisDevice_isKnownByTheNameThatEverybodyElseKnows() throws {
         try withStore { test in
             let library = WaysBack(test: test)

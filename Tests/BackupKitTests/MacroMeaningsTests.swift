@@ -56,6 +56,14 @@ import Testing
             ], "")
     }
 
+    @Test func anUnknownMacroInTwoSpellings_keepsBothValues() throws {
+        try checkExports(
+            of: [
+                "@misc{k1, author={A One}, title={T1}, year=2001, note=acm, series=ACM # acm}\n",
+                "@string{acm={X}}\n@misc{k2, author={B One}, title={T2}, year=2001, note=acm}\n",
+            ], writesAgain: true, "")
+    }
+
     @Test func anUnknownMacro_keepsTheSpellingOfItsName() throws {
         try checkExports(
             of: [
