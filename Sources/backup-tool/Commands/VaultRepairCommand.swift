@@ -39,8 +39,8 @@ extension Command {
                     unlocked.append(
                         Finding(
                             .skipped, .warning, error.subject ?? "the vault",
-                            "the vault could not be locked (\(error.message)), as its repair would have to be",
-                            remedy: error.remedy ?? "make that possible, and run this again before you repair it"))
+                            "the vault could not be locked (\(error.message)), and a repair has to lock it",
+                            remedy: error.remedy ?? "mend that, and run this again before the repair"))
                 }
             ) {
                 try $0.repair(saving: folder, dryRun: isRehearsal, progress: call.output.progress())
