@@ -65,9 +65,7 @@ import Testing
 
     @Test func replaceMergesTwoVersionsThatHaveEachTakenInAnother() throws {
         try withQuickFolder { folder in
-            let office = try Office(folder, skews: [0, 0])
-            for work in ["a", "b", "c"] { try office.add(work, on: 0) }
-            try office.settle()
+            let office = try Office(folder, with: ["a", "b", "c"])
             try office.decide(.merge, "a", "b", on: 1)
             try office.decide(.merge, "a", "c", on: 1)
             let backup = try office.stores[1].all()

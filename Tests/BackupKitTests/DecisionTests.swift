@@ -14,6 +14,13 @@ final class Office {
     /// The work that was written after all others.
     var newest: String?
 
+    /// Two devices that have these works.
+    convenience init(_ folder: String, with works: [String]) throws {
+        try self.init(folder, skews: [0, 0])
+        for work in works { try add(work, on: 0) }
+        try settle()
+    }
+
     init(_ folder: String, skews: [Int64]) throws {
         (self.folder, self.skews) = (folder, skews)
         hub = try FileHub.create("\(folder)/hub.db")
@@ -171,9 +178,7 @@ private let skews: [Int64] = [-86_400_000, -3_600_000, -1001, -1, 0, 1, 1001, 3_
     @Test func theLaterOfTwoDecisionsCounts() throws {
         for isSecondFirst in [false, true] {
             try withQuickFolder { folder in
-                let office = try Office(folder, skews: [0, 0])
-                for work in ["a", "b"] { try office.add(work, on: 0) }
-                try office.settle()
+                let office = try Office(folder, with: ["a", "b"])
                 try office.decide(.keepFirst, "a", "b", on: 0)
                 office.clock.advance()
                 try office.decide(.keepSecond, "a", "b", on: 1)
@@ -290,9 +295,7 @@ private let skews: [Int64] = [-86_400_000, -3_600_000, -1001, -1, 0, 1, 1001, 3_
     @Test func aWorkThatTookInAnotherOneOutlivesWhoeverDidNotKnow() throws {
         for isSecondFirst in [false, true] {
             try withQuickFolder { folder in
-                let office = try Office(folder, skews: [0, 0])
-                for work in ["a", "b", "c"] { try office.add(work, on: 0) }
-                try office.settle()
+                let office = try Office(folder, with: ["a", "b", "c"])
                 try office.decide(.merge, "a", "b", on: 0)
                 office.clock.advance()
                 try office.decide(.keepSecond, "a", "c", on: 1)

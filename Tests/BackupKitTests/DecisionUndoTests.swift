@@ -74,9 +74,7 @@ import Testing
     @Test(arguments: [ConflictChoice.merge, .keepExisting, .keepIncoming], [true, false])
     func aRedoneDecision_isWholeOrNothing(choice: ConflictChoice, isDelete: Bool) throws {
         try withQuickFolder { folder in
-            let office = try Office(folder, skews: [0, 0])
-            for work in ["a", "b"] { try office.add(work, on: 0) }
-            try office.settle()
+            let office = try Office(folder, with: ["a", "b"])
             let (mine, theirs) = (office.stores[0], office.stores[1])
             _ = try ConflictResolver.resolve(mine.conflicts().map(\.id), with: choice, in: mine)
             let kept = try #require(mine.all().first { $0.type == RecordType.publication && !$0.isDeleted })

@@ -196,9 +196,7 @@ import Testing
     @Test(arguments: [false, true])
     func aBackupOfWhoHasDeletedAKeptWork_deletesNoLastVersion(replace: Bool) throws {
         try withQuickFolder { folder in
-            let office = try Office(folder, skews: [0, 0])
-            for work in ["a", "b"] { try office.add(work, on: 0) }
-            try office.settle()
+            let office = try Office(folder, with: ["a", "b"])
             try office.decide(.keepSecond, "a", "b", on: 0)
             office.clock.advance()
             _ = try office.stores[1].delete(["b"])

@@ -109,9 +109,7 @@ import Testing
     /// A work that is gone cannot get anything back: then the merged one keeps what it took.
     @Test func aLaterDecisionAboutAnotherWork_takesNothingOutOfAMerge() throws {
         try withQuickFolder { folder in
-            let office = try Office(folder, skews: [0, 0])
-            for work in ["a", "b", "c"] { try office.add(work, on: 0) }
-            try office.settle()
+            let office = try Office(folder, with: ["a", "b", "c"])
             try office.decide(.merge, "a", "b", on: 0)
             office.clock.advance()
             try office.decide(.keepBoth, "a", "c", on: 1)

@@ -24,21 +24,17 @@ struct Keywords {
     /// Two JSON texts joined: what one side took out of `base` is out, all else is in; the first keeps its order and its
     /// separator. Nil for another field, and for what is no text.
     static func union(_ name: String, _ first: String, _ second: String, base: String? = nil) throws -> String? {
-        guard name == field, let mine = try JSON(parsing: first).string, let theirs = try JSON(parsing: second).string
-        else { return nil }
+        guard name == field else { return nil }
         let old = try base.flatMap { try JSON(parsing: $0).string } ?? ""
-        return json(union(mine, theirs, base: old), like: first, mine)
+        return try union(name, first, second, without: Keywords(old).items)
     }
 
     /// Two JSON texts joined without the keywords that only one of them has and that are `gone`.
     static func union(_ name: String, _ first: String, _ second: String, without gone: [String]) throws -> String? {
         guard name == field, let mine = try JSON(parsing: first).string, let theirs = try JSON(parsing: second).string
         else { return nil }
-        return json(union(mine, theirs, base: gone), like: first, mine)
-    }
-
-    private static func json(_ text: String, like first: String, _ mine: String) -> String {
-        sameBytes(text, mine) ? first : JSON.string(text).compact
+        let text = union(mine, theirs, base: gone)
+        return sameBytes(text, mine) ? first : JSON.string(text).compact
     }
 
     static func union(_ first: String, _ second: String, base: String = "") -> String {

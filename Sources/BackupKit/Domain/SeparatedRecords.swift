@@ -22,7 +22,7 @@ extension Record {
             result.fieldTimes[field.name] = before.fieldTimes[field.name] ?? was.map { _ in before.modifiedAt }
         }
         for (name, _) in fieldTimes where name.hasPrefix(Self.takenInMark) || name.hasPrefix(Self.keptMark) {
-            let isOfOther = sameBytes(String(name.drop { $0 != ")" }.dropFirst(2)), other.localID)
+            let isOfOther = [Self.takenInMark, Self.keptMark].contains { sameBytes(name, $0 + other.localID) }
             if isOfOther || other.fieldTimes[name] != nil && before.fieldTimes[name] == nil {
                 result.fieldTimes[name] = nil
             }
@@ -53,28 +53,30 @@ extension MergePolicy {
     fileprivate static func list(
         _ name: String, _ value: String, without taken: String, but was: String?
     ) throws -> String?? {
-        guard let all = try JSON(parsing: value).array, let gone = try JSON(parsing: taken).array else {
-            return try keywords(value, without: taken, but: was)
+        if let all = try JSON(parsing: value).array, let gone = try JSON(parsing: taken).array {
+            let old = try was.flatMap { try JSON(parsing: $0).array } ?? []
+            return try rest(of: all, gone, but: old, was, key: { try Fields.canonical($0.compact) }) { rest, _ in
+                JSON.array(rest).compact
+            }
         }
-        let old = try was.flatMap { try JSON(parsing: $0).array } ?? []
-        let kept = Set(try old.map { try Fields.canonical($0.compact) })
-        let takenKeys = Set(try gone.map { try Fields.canonical($0.compact) }).subtracting(kept)
-        let rest = try all.filter { try !takenKeys.contains(Fields.canonical($0.compact)) }
-        if rest.count == all.count { return nil }
-        if let was, rest.count == old.count, try Set(rest.map { try Fields.canonical($0.compact) }) == kept {
-            return .some(was)
-        }
-        return rest.isEmpty ? .some(nil) : .some(JSON.array(rest).compact)
-    }
-
-    private static func keywords(_ value: String, without taken: String, but was: String?) throws -> String?? {
         guard let text = try JSON(parsing: value).string, let gone = try JSON(parsing: taken).string else { return nil }
         let old = try was.flatMap { try JSON(parsing: $0).string } ?? ""
-        let kept = Set(Keywords(old).items.map { ByteName($0) })
-        let rest = Keywords.without(Keywords(gone).items.filter { !kept.contains(ByteName($0)) }, in: text)
-        let items = Set(Keywords(rest).items.map { ByteName($0) })
-        if items.count == Keywords(text).items.count { return nil }
-        if let was, items == kept { return .some(was) }
-        return rest.isEmpty ? .some(nil) : .some(JSON.string(rest).compact)
+        return try rest(
+            of: Keywords(text).items, Keywords(gone).items, but: Keywords(old).items, was, key: { Array($0.utf8) }
+        ) { _, gone in JSON.string(Keywords.without(gone, in: text)).compact }
+    }
+
+    /// The members that are left; nil where none goes, and `.some(nil)` where all go. What it was comes back as it was written.
+    private static func rest<Member>(
+        of all: [Member], _ taken: [Member], but old: [Member], _ was: String?, key: (Member) throws -> [UInt8],
+        written: (_ rest: [Member], _ gone: [Member]) -> String
+    ) throws -> String?? {
+        let kept = Set(try old.map(key))
+        let gone = try taken.filter { try !kept.contains(key($0)) }
+        let goneKeys = Set(try gone.map(key))
+        let rest = try all.filter { try !goneKeys.contains(key($0)) }
+        if rest.count == all.count { return nil }
+        if let was, rest.count == old.count, try Set(rest.map(key)) == kept { return .some(was) }
+        return rest.isEmpty ? .some(nil) : .some(written(rest, gone))
     }
 }

@@ -31,13 +31,20 @@ extension Record {
     }
 
     /// The local ids of what the record has taken in.
-    var idsTakenIn: [String] { takenIn.keys.map { String($0.dropFirst(Self.takenInMark.count)) } }
+    var idsTakenIn: [String] { marked(Self.takenInMark).map(\.id) }
+
+    /// What is noted about other records under a mark, with their local ids.
+    private func marked(_ mark: String) -> [(id: String, name: String, time: Timestamp)] {
+        fieldTimes.filter { $0.key.hasPrefix(mark) && !sameBytes($0.key, mark) }
+            .map { (String($0.key.dropFirst(mark.count)), $0.key, $0.value) }
+    }
 
     /// When it took each of them in, by its mark and their local id.
     var takenIn: [String: Timestamp] {
         fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) && !sameBytes($0.key, Self.takenInMark) }
     }
 
+    /// Which of two versions is deleted; nil where both are, or none.
     static func livingAndDead(_ one: Record, _ other: Record) -> (living: Record, dead: Record)? {
         guard one.isDeleted != other.isDeleted else { return nil }
         return one.isDeleted ? (other, one) : (one, other)
@@ -54,26 +61,18 @@ extension Record {
     /// of this record knows nothing of.
     func keptInstead(unknownTo version: Record? = nil) -> [String: Timestamp] {
         guard !isDeleted else { return [:] }
-        let unknown = fieldTimes.filter {
-            $0.key.hasPrefix(Self.keptMark) && $0.value > version?.fieldTimes[$0.key] ?? .distantPast
-        }
-        let prefix = Self.keptMark.count
-        return Dictionary(unknown.map { (String($0.key.dropFirst(prefix)), $0.value) }, uniquingKeysWith: max)
+        let unknown = marked(Self.keptMark).filter { $0.time > version?.fieldTimes[$0.name] ?? .distantPast }
+        return Dictionary(unknown.map { ($0.id, $0.time) }, uniquingKeysWith: max)
     }
 
     /// The local ids of records that a decision put into this one, or deleted because this one stays, while `other`, a version
     /// of this record, was decided on later without a word of that.
     func takenOver(beforeDecisionOf other: Record) -> [String: Timestamp] {
         guard !isDeleted, !other.isDeleted, let decidedAt = other.decidedAt else { return [:] }
-        var found: [String: Timestamp] = [:]
-        for mark in [Self.takenInMark, Self.keptMark] {
-            for (name, time) in fieldTimes where name.hasPrefix(mark) && !sameBytes(name, mark) {
-                guard time < decidedAt, time > other.fieldTimes[name] ?? .distantPast else { continue }
-                let id = String(name.dropFirst(mark.count))
-                found[id] = max(time, found[id] ?? time)
-            }
+        let taken = (marked(Self.takenInMark) + marked(Self.keptMark)).filter {
+            $0.time < decidedAt && $0.time > other.fieldTimes[$0.name] ?? .distantPast
         }
-        return found
+        return Dictionary(taken.map { ($0.id, $0.time) }, uniquingKeysWith: max)
     }
 
     /// When a decision put a record of that local id into this one, or kept this one instead.
@@ -186,9 +185,7 @@ extension Record {
         for listing in listings where listing != localID { fieldTimes[Self.listedMark + listing] = modifiedAt }
     }
 
-    var earlierListings: [String] {
-        fieldTimes.keys.filter { $0.hasPrefix(Self.listedMark) }.map { String($0.dropFirst(Self.listedMark.count)) }
-    }
+    var earlierListings: [String] { marked(Self.listedMark).map(\.id) }
 }
 
 extension Timestamp {

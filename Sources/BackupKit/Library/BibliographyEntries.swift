@@ -83,7 +83,7 @@ extension BibliographyIntake {
         let isBrought = namesake.map { hasBrought($0.localID, state) } ?? false
         if let match = try (isBrought ? nil : renamed(key, incoming, work, &state)) ?? namesake {
             known[match.key]?[match.index].file = state.number
-            // What the file calls otherwise than a decision does is deleted with it, wherever the file is imported from.
+            // The file has another key: whoever deletes the publication deletes what such a file says, too.
             if match.key != key { try store.noteListing(work.listing, of: match.record.id) }
             if match.key != key, Publication.withoutKey(match.fields) == Publication.withoutKey(incoming) {
                 state.renamed.insert(match.localID)

@@ -28,7 +28,7 @@ public final class ConflictResolver {
         let resolver = ConflictResolver(store)
         let names = try ids.map { try ConflictDesk.conflict($0, in: store).subject }
         let (_, batch) = try store.batch(
-            kind: "resolve", source: "\(firstNames(names)) (\(choice.rawValue))",
+            kind: Store.decisionBatch, source: "\(firstNames(names)) (\(choice.rawValue))",
             dryRun: dryRun
         ) {
             let waiting = Set(try store.conflicts().map(\.id))

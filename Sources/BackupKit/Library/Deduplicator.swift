@@ -28,7 +28,7 @@ public struct Deduplicator {
     public static func run(on store: Store, schema: DataSchema? = nil, dryRun: Bool = false) throws -> DedupResult {
         var folding = Deduplicator(store)
         let (_, batch) = try store.batch(
-            kind: "dedup", source: lastComponent(of: store.path), dryRun: dryRun, notesIdle: true
+            kind: Store.dedupBatch, source: lastComponent(of: store.path), dryRun: dryRun, notesIdle: true
         ) {
             for localID in try store.repeatedLocalIDs() { try folding.fold(localID) }
             try folding.foldEvents()

@@ -50,7 +50,7 @@ struct MacroMeanings {
             part.bytes.withUnsafeBytes { raw in
                 BibParser.parse(raw) { block in
                     guard block.kind == .string else { return }
-                    let used = block.fields.flatMap { MacroUse.macroNames(in: block.rawValue(of: $0)) }
+                    let used = block.fields.flatMap { BibValuePieces.macros(in: block.rawValue(of: $0)) }
                     let uses = Choice(
                         used.map { name in
                             (name.lowercased(), current[name.lowercased()].map { .defined($0) } ?? Self.itself(name))
@@ -294,7 +294,7 @@ struct MacroUse: Hashable {
                 for field in block.fields {
                     let name = block.name(of: field).lowercased()
                     guard seen.insert(name).inserted, field.style == .bare || field.style == .joined else { continue }
-                    let macros = macroNames(in: block.rawValue(of: field))
+                    let macros = BibValuePieces.macros(in: block.rawValue(of: field))
                     if macros.isEmpty { continue }
                     names.append(name)
                     found.append((Array(block.rawValue(of: field)), macros))
@@ -328,14 +328,5 @@ struct MacroUse: Hashable {
             }
         }
         return false
-    }
-
-    static func macroNames(in written: UnsafeRawBufferPointer) -> [String] {
-        var names: [String] = []
-        var pieces = BibValuePieces(written)
-        while let piece = pieces.next() {
-            if piece.isMacro { names.append(BibText.decode(piece.bytes).text) }
-        }
-        return names
     }
 }

@@ -50,25 +50,38 @@ extension Store {
     }
 
     /// The tombstone of a publication that said once what the incoming one says, and that was edited and deleted since.
-    func deletedSinceItWas(_ work: WorkID, _ incoming: Record) throws -> StoredRecord? {
-        for listing in work.listings {
-            let query = try database.prepare("SELECT zone, name FROM listed WHERE listing = ? ORDER BY zone, name")
-                .bind(1, listing)
-            while try query.step() {
-                let id = RecordID(zone: query.text(0), name: query.text(1))
-                guard let known = try ifSound({ try record(id) }) ?? nil, known.record.isDeleted else { continue }
-                if known.record.modifiedAt >= incoming.latestTime { return known }
-            }
+    func deletedSinceItWas(_ work: @autoclosure () throws -> WorkID, _ incoming: Record) throws -> StoredRecord? {
+        guard try hasListings() else { return nil }
+        for id in try work().listings.flatMap(records(listedAs:)) {
+            guard let known = try ifSound({ try record(id) }) ?? nil, known.record.isDeleted else { continue }
+            if known.record.modifiedAt >= incoming.latestTime { return known }
         }
         return nil
+    }
+
+    private func records(listedAs listing: String) throws -> [RecordID] {
+        let query = try database.statement("SELECT zone, name FROM listed WHERE listing = ? ORDER BY zone, name")
+            .bind(1, listing)
+        defer { query.reset() }
+        var found: [RecordID] = []
+        while try query.step() { found.append(RecordID(zone: query.text(0), name: query.text(1))) }
+        return found
+    }
+
+    /// Most stores have no such publication, and then nobody need ask what another one is.
+    private func hasListings() throws -> Bool {
+        let query = try database.statement("SELECT 1 FROM listed LIMIT 1")
+        defer { query.reset() }
+        return try query.step()
     }
 
     /// Whether two records under one id are versions of one, also where an edit has made another listing of it since.
     func isOneRecord(_ known: Record, _ incoming: Record) throws -> Bool {
         if try WorkLineage.isOneRecord(known, incoming) { return true }
-        guard known.isDeleted != incoming.isDeleted, known.type == incoming.type else { return false }
-        let (tombstone, record) = known.isDeleted ? (known, incoming) : (incoming, known)
-        // Under the name of a tombstone of this store it is noted what that one was.
+        guard known.type == incoming.type, let (record, tombstone) = Record.livingAndDead(known, incoming) else {
+            return false
+        }
+        // What is noted under the name that both have is of the one that the store has.
         let isNotedOfRecord = !known.isDeleted || record.id != tombstone.id
         if try isNotedOfRecord && earlierListings(of: record.id).contains(tombstone.localID) { return true }
         let earlier = try earlierListings(of: tombstone.id)

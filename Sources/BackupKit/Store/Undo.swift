@@ -2,6 +2,8 @@
 extension Store {
     public static let undoBatch = "undo"
     static let redoBatch = "redo"
+    static let decisionBatch = "resolve"
+    static let dedupBatch = "dedup"
 
     /// Takes back the last batch that was not undone yet. What was changed since by somebody else stays, and is listed.
     ///
@@ -75,9 +77,9 @@ extension Store {
             try revertChanged(batch, &result)
             try removeAdded(batch, &result)
             try reinsertRemoved(batch, &result)
+            if kind == Self.redoBatch, let left = result.keptNewer.first { try checkIsWhole(batch, without: left) }
             try revertSettings(batch, &result)
             try revertAssets(batch, letGo, but: decisions.overruledPaths, &result)
-            if kind == Self.redoBatch, let left = result.keptNewer.first { try checkIsWhole(batch, without: left) }
             try followDecisions(decisions)
             try noteConflicts(settledBy: batch)
             result.conflicts = try Set(conflicts().map(\.id)).subtracting(waiting).count
@@ -96,13 +98,13 @@ extension Store {
         return result
     }
 
-    /// What a decision or `dedup` deletes is in another record from then on: half of it would lose that.
+    /// What a decision or `dedup` deletes stands in another record from then on. Without that one it would be lost.
     private func checkIsWhole(_ undo: Batch, without left: RecordID) throws {
-        let isDecision = undo.source.hasPrefix("resolve of ")
-        guard isDecision || undo.source.hasPrefix("dedup of ") else { return }
+        let isDecision = undo.source.hasPrefix("\(Self.decisionBatch) of ")
+        guard isDecision || undo.source.hasPrefix("\(Self.dedupBatch) of ") else { return }
         throw BackupError(
             .failed,
-            "nothing was redone: this record was changed or deleted since, and half of it would lose something",
+            "nothing was redone: this record was changed or deleted since, and the rest alone would lose data",
             at: left.description,
             remedy: isDecision
                 ? "'backup-tool conflicts list' shows what waits; decide again"

@@ -26,9 +26,22 @@ extension Store {
 
     /// The record under another id that an incoming one is a version of.
     private func known(as incoming: Record) throws -> StoredRecord? {
-        if let known = try listing(of: incoming) ?? namesake(of: incoming) { return known }
+        if let (work, batch) = try workToLookFor(incoming),
+            let known = try listing(work, of: incoming, before: batch) ?? namesake(work, of: incoming, before: batch)
+        {
+            return known
+        }
         guard !incoming.isDeleted, !incoming.isLocalOnly else { return nil }
         return try deletedSinceItWas(WorkID(incoming), incoming)
+    }
+
+    /// The work of a publication that the store may have had before this batch under another id; nil where it had none.
+    private func workToLookFor(_ incoming: Record) throws -> (work: WorkID, batch: Batch)? {
+        guard !incoming.isDeleted, !incoming.isLocalOnly, DeterministicID.isMade(incoming.localID),
+            let batch = currentBatch, try hadPublications(before: batch)
+        else { return nil }
+        let work = try WorkID(incoming)
+        return work.mayHaveMade(incoming.localID) ? (work, batch) : nil
     }
 
     /// The tombstone of a publication whose id another work has by now: it was deleted, or merged into that work, after this
@@ -69,11 +82,11 @@ extension Store {
     /// What the store had before this batch of the same work under the same key, with an id that another version of the
     /// tool, or another file, has given it.
     func listing(of incoming: Record) throws -> StoredRecord? {
-        guard !incoming.isDeleted, !incoming.isLocalOnly, DeterministicID.isMade(incoming.localID),
-            let batch = currentBatch, try hadPublications(before: batch)
-        else { return nil }
-        let work = try WorkID(incoming)
-        guard work.mayHaveMade(incoming.localID) else { return nil }
+        guard let (work, batch) = try workToLookFor(incoming) else { return nil }
+        return try listing(work, of: incoming, before: batch)
+    }
+
+    private func listing(_ work: WorkID, of incoming: Record, before batch: Batch) throws -> StoredRecord? {
         for id in [work.legacy] + work.all + work.listings where id != incoming.localID {
             for stored in try soundRecords(localID: id) where stored.change < batch.firstChange {
                 let known = stored.record
@@ -95,12 +108,8 @@ extension Store {
 
     /// The publication of the same work and key that the store had before this restore, and that the backup does not have:
     /// one of the two has an identifier that the other lacks, so none of its ids leads there.
-    private func namesake(of incoming: Record) throws -> StoredRecord? {
-        guard let backup, !incoming.isDeleted, !incoming.isLocalOnly, DeterministicID.isMade(incoming.localID),
-            let batch = currentBatch, try hadPublications(before: batch)
-        else { return nil }
-        let work = try WorkID(incoming)
-        guard !work.identity.key.isEmpty, work.mayHaveMade(incoming.localID) else { return nil }
+    private func namesake(_ work: WorkID, of incoming: Record, before batch: Batch) throws -> StoredRecord? {
+        guard let backup, !work.identity.key.isEmpty else { return nil }
         let keys = try citeKeysSeen ?? CiteKeys(self)
         citeKeysSeen = keys
         let found = try keys.live(work.identity.key).filter { stored in

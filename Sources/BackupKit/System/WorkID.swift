@@ -137,8 +137,7 @@ enum WorkLineage {
     static func areBesideEachOther(_ one: Record, _ other: Record) -> Bool {
         guard one.type == RecordType.publication, one.id != other.id else { return false }
         if one.isDeleted && other.isDeleted { return saysListing(one) || saysListing(other) }
-        guard one.isDeleted || other.isDeleted else { return false }
-        let (tombstone, record) = one.isDeleted ? (one, other) : (other, one)
+        guard let (record, tombstone) = Record.livingAndDead(one, other) else { return false }
         return saysListing(tombstone) && record.latestTime > tombstone.latestTime
     }
 

@@ -50,16 +50,10 @@ public struct BibBlock {
 
     /// Lower-case names of the macros that the values use, each once, in order of first use.
     public func macroNames() -> [String] {
-        var names: [String] = []
-        for field in fields where field.style == .bare || field.style == .joined {
-            var pieces = BibValuePieces(rawValue(of: field))
-            while let piece = pieces.next() {
-                guard piece.isMacro else { continue }
-                let name = BibText.decode(piece.bytes).text.lowercased()
-                if !names.contains(name) { names.append(name) }
-            }
-        }
-        return names
+        var seen: Set<String> = []
+        return fields.filter { $0.style == .bare || $0.style == .joined }
+            .flatMap { BibValuePieces.macros(in: rawValue(of: $0)) }.map { $0.lowercased() }
+            .filter { seen.insert($0).inserted }
     }
 
     /// Ranges come from the parser and lie within `raw`; an empty answer beats a trap should one not.

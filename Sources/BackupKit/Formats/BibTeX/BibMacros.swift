@@ -64,6 +64,15 @@ struct BibValuePieces {
     private let value: UnsafeRawBufferPointer
     private var at = 0
 
+    /// The names of the macros in a value, as they are written.
+    static func macros(in value: UnsafeRawBufferPointer) -> [String] {
+        var (names, pieces): ([String], Self) = ([], Self(value))
+        while let piece = pieces.next() {
+            if piece.isMacro { names.append(BibText.decode(piece.bytes).text) }
+        }
+        return names
+    }
+
     init(_ value: UnsafeRawBufferPointer) { self.value = value }
 
     mutating func next() -> Piece? {

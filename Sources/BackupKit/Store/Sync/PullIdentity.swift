@@ -22,9 +22,8 @@ extension Synchronizer {
         // The hub may have been made anew, or be another one.
         if wasOnAHub, local.isDeleted || incoming.isDeleted || local.createdAt == incoming.createdAt { return true }
         guard try WorkLineage.isOneRecord(local, incoming) else { return false }
-        guard local.isDeleted != incoming.isDeleted else { return true }
+        guard let (record, tombstone) = Record.livingAndDead(local, incoming) else { return true }
         // Version 0.1.0 deleted by cite key: nobody knows which work that was, so it deletes nothing of anybody else.
-        let (tombstone, record) = local.isDeleted ? (local, incoming) : (incoming, local)
         guard sameBytes(tombstone.localID, tombstone.id.name), record.localID == tombstone.localID else { return true }
         return try WorkID(record).legacy != record.localID
     }

@@ -96,12 +96,13 @@ extension Store {
     func replace(_ old: Int64, knownAs localID: String, with record: Record, version: Int64, isClean: Bool) throws {
         let change = nextChange()
         see(record)
-        if record.type == RecordType.publication, let known = try ifSound({ try stored(change: old) }) ?? nil {
-            try noteListing(of: known.record, as: record.id)
-            try noteListings(in: record)
-        }
+        let isAsked = record.type == RecordType.publication || record.isDeleted
+        let known = try isAsked ? ifSound { try stored(change: old)?.record } ?? nil : nil
+        if let known { try noteListing(of: known, as: record.id) }
+        try noteListings(in: record)
         if !record.isDeleted { try forgetPurge(of: record.id) }
-        if try isSameDelete(record, as: old) {
+        // Another device may have added what it knew to a tombstone: the undo of that delete still takes it back.
+        if let deletedAt = record.deletedAt, known?.deletedAt == deletedAt {
             try follow(old, to: change)
         } else {
             // What somebody changed since an import stays when that is undone, and so does what came from the hub.
@@ -112,13 +113,6 @@ extension Store {
         try update.bind(14, version).bind(15, isClean ? change : nil).bind(16, hasher.row(record, change)).bind(17, old)
             .run()
         try moveKey(of: record, from: old, knownAs: localID, to: change)
-    }
-
-    /// Whether a tombstone is the one that is here, though another device has added what it knew to it: then the undo of that
-    /// delete takes it back.
-    private func isSameDelete(_ record: Record, as old: Int64) throws -> Bool {
-        guard let deletedAt = record.deletedAt else { return false }
-        return try ifSound { try stored(change: old)?.record.deletedAt } == .some(deletedAt)
     }
 
     func noteVersion(_ change: Int64, _ version: Int64, isClean: Bool) throws {

@@ -39,8 +39,7 @@ extension Synchronizer {
         else { return [] }
         return [
             "entryType", "title", "author", "authors", "editor", "year", "journal", "journaltitle", "booktitle",
-            "volume",
-            "number", "pages",
+            "volume", "number", "pages",
         ]
     }
 }
