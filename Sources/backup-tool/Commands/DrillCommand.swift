@@ -13,8 +13,8 @@ extension Command {
             the folder where programs keep their state. Every line holds the SHA-256 of the line before. --history checks \
             that chain: it ends with 4 when the chain is broken, and with 3 when a line is no record of a drill.
 
-            The exit code is 4 when a backup did not pass. An export that lost its manifest does not. It is 3 when \
-            'verify' warns of what is no damage but proves nothing, such as an imbib backup without its manifest.
+            The exit code is 4 when a backup did not pass: an export that lost its manifest is damaged, too. It is 3 \
+            when 'verify' warns of what is no damage but proves nothing, such as an imbib backup without its manifest.
             """,
         options: Option.vaultAccess + [
             .lockWait, .store,
