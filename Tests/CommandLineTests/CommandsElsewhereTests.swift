@@ -1,3 +1,4 @@
+import BackupKit
 import TestSupport
 import Testing
 
@@ -61,5 +62,85 @@ import Testing
         let told = try bench.tool(["restore", "--create", "--store", "new.db", "vault:v", "--password-file", "pw"])
         #expect(told.status == 3 && told.stderr.contains("on other devices only when"), "\(told.stderr)")
         #expect(try bench.tool(["verify", "vault:v", "--password-file", "pw"]).status == 0)
+    }
+
+    private func id(in bench: Workbench) throws -> String {
+        let database = try SQLite(bench.path("new.db"), .readOnly)
+        let query = try database.prepare("SELECT local_id FROM record WHERE type = 'Publication'")
+        return try query.step() ? "Library/\(query.text(0))" : ""
+    }
+
+    /// A stranger's file of the same name, in a store, a folder and a backup for imbib.
+    private func makeStranger(in bench: Workbench) throws {
+        try bench.write("b/A/f/p.pdf", "%PDF-1.4 another")
+        try bench.write("b/r.bib", "@article{s, title={On bees}, author={B}, year=2021, file={:f/p.pdf:PDF}}\n")
+        try bench.shell(
+            """
+            $T import --create --store b.db b/r.bib --attachments b/A
+            $T export --store b.db -o im --format imbib; $T export --store b.db -o own
+            """)
+    }
+
+    @Test(arguments: [["import", "b/r.bib", "--attachments", "b/A"], ["restore", "im"], ["restore", "own"]])
+    func aFileElsewhere_isNobodyElses(command: [String]) throws {
+        let bench = try export(to: "out")
+        try makeStranger(in: bench)
+        // The second generation knows it as well as the first.
+        try bench.tool(exit: 3, "restore", "--create", "--store", "first.db", "out")
+        let told = try bench.tool(exit: 0, "export", "--store", "first.db", "-o", "out2").stderr
+        #expect(told.contains("1 linked file is on other devices only"), "\(told)")
+        try bench.tool(exit: 3, "restore", "--create", "--store", "new.db", "out2")
+
+        let before = try bench.digest("new.db")
+        let came = try bench.tool(["-q"] + command + ["--store", "new.db"])
+        #expect(came.status == 3 && came.stderr.contains("p_conflict_"), "\(came.stderr)")
+        #expect(try !bench.exists("new.db.assets/Attachments/f/p.pdf"))
+        let library = try bench.tool(exit: 0, "export", "--store", "new.db", "--only", "publications", "-o", "e").stderr
+        #expect(library.isEmpty || !library.contains("warning"), "\(library)")
+        let records = try bench.text("e/records.jsonl").split(separator: "\n")
+        let mine = try #require(records.first { $0.contains("On ants") })
+        let theirs = try #require(records.first { $0.contains("On bees") })
+        #expect(mine.contains("f/p.pdf\"") && !mine.contains("p_conflict_"), "\(mine)")
+        #expect(theirs.contains("p_conflict_"), "\(theirs)")
+
+        try bench.tool(exit: 0, "undo", "--store", "new.db")
+        #expect(try bench.digest("new.db") == before)
+        try bench.tool(exit: 0, "store", "check", "--store", "new.db")
+    }
+
+    @Test func theFileItself_takesItsPlace() throws {
+        let bench = try export(to: "out")
+        try bench.tool(exit: 3, "restore", "--create", "--store", "new.db", "out")
+        try bench.shell("mkdir d; cp -r a/f d/f")
+        try bench.tool(exit: 0, "import", "a/r.bib", "--attachments", "d", "--store", "new.db")
+        #expect(try bench.text("new.db.assets/Attachments/f/p.pdf") == "%PDF-1.4 p")
+        let told = try bench.tool(exit: 0, "export", "--store", "new.db", "-o", "whole").stderr
+        #expect(!told.contains("on other devices"), "\(told)")
+    }
+
+    /// A replacing restore removes who meant it; its undo brings them back, and not the stranger's file.
+    @Test func theUndoOfAReplacingRestore_leavesAFileElsewhereElsewhere() throws {
+        let bench = try export(to: "out")
+        try makeStranger(in: bench)
+        try bench.tool(exit: 3, "restore", "--create", "--store", "new.db", "out")
+        try bench.tool(exit: 0, "restore", "--mode", "replace", "--store", "new.db", "own")
+        #expect(try bench.text("new.db.assets/Attachments/f/p.pdf") == "%PDF-1.4 another")
+        try bench.tool(exit: 0, "undo", "--store", "new.db")
+        #expect(try !bench.exists("new.db.assets/Attachments/f/p.pdf"))
+        try bench.tool(exit: 0, "undo", "--redo", "--store", "new.db")
+        #expect(try bench.text("new.db.assets/Attachments/f/p.pdf") == "%PDF-1.4 another")
+    }
+
+    @Test func aPurge_forgetsTheNameOfAFileElsewhere() throws {
+        let bench = try export(to: "out")
+        try bench.tool(exit: 3, "restore", "--create", "--store", "new.db", "out")
+        func names() throws -> Int64 {
+            try SQLite(bench.path("new.db"), .readOnly).integer("SELECT count(*) FROM file_elsewhere")
+        }
+        #expect(try names() == 1)
+        let id = try id(in: bench)
+        try bench.tool(exit: 0, "store", "delete", id, "--store", "new.db")
+        try bench.tool(exit: 0, "store", "purge", id, "--confirm", "--store", "new.db")
+        #expect(try names() == 0)
     }
 }

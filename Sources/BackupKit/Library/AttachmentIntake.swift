@@ -30,7 +30,9 @@ extension Intake {
             }
             return try replace(existing, by: asset, from: staged)
         }
-        let isMeantElsewhere = isMeantElsewhere || backupLinks?.meantElsewhere.contains(ByteName(asset.path)) == true
+        let isMeantElsewhere =
+            try isMeantElsewhere || backupLinks?.meantElsewhere.contains(ByteName(asset.path)) == true
+            || isAwaited(otherThan: asset)
         guard let place = try place(of: asset, isMeantElsewhere) else { return nil }
         if try isMeantElsewhere || store.belongsToAnother(asset.path, asset.digest) {
             return try takeBesideAnother(asset, as: place, from: staged, isMeantElsewhere)
@@ -97,8 +99,8 @@ extension Intake {
         store.comingNames = EntryNameSet()
         for file in files { _ = try? store.comingNames.insert(file.path) }
         for file in files {
-            let isMeantElsewhere = backupLinks?.meantElsewhere.contains(ByteName(file.path)) == true
-            guard let known = try store.ifSound({ try place(of: file, isMeantElsewhere) }) ?? nil,
+            let isMeant = backupLinks?.meantElsewhere.contains(ByteName(file.path)) == true
+            guard let known = try store.ifSound({ try place(of: file, isMeant || isAwaited(otherThan: file)) }) ?? nil,
                 !sameBytes(known, file.path)
             else {
                 continue
@@ -145,6 +147,13 @@ extension Intake {
         guard let folder = RecordFiles.folders.first(where: asset.path.hasPrefix) else { return nil }
         let name = asset.path.dropFirst(folder.count)
         return try RecordFiles.folders.map { $0 + name }.first { try store.asset($0)?.digest == asset.digest }
+    }
+
+    /// Whether records that stay mean another file by its path, which a backup said was on other devices only.
+    private func isAwaited(otherThan asset: Asset) throws -> Bool {
+        guard try store.asset(asset.path) == nil else { return false }
+        if overwrite, !remaining.own.contains(ByteName(asset.path)) { return false }
+        return try store.isAwaited(asset.path, otherThan: asset.digest)
     }
 
     /// Whether a file is not replaced: a record that stays as it is in the store names it.

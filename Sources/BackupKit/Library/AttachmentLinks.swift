@@ -1,5 +1,5 @@
 /// Finds the publication that an attachment belongs to: the one whose `file` or `Bdsk-File` names it, else the one that it
-/// is named after. A publication that was here before gets a file only for a link that has none yet.
+/// is named after. A publication that was here before gets a file only for a link that has none yet, here or on other devices.
 struct AttachmentLinks {
     private let store: Store
     private var named: [Named] = []
@@ -42,7 +42,7 @@ struct AttachmentLinks {
             for path in Fields.strings(links.name, in: fields) { linked.insert(ByteName(path)) }
         }
         var links = Publication.links(in: fields)
-        if !isImported { try links.removeAll { try store.hasFile(for: $0.readings, in: fields) } }
+        if !isImported { try links.removeAll { try store.knowsFile(for: $0.readings, in: fields) } }
         named += links.flatMap(\.readings).map { Named(path: $0, localID: localID) }
         guard let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty else { return }
         func comesFirst(_ known: String?) -> Bool {
@@ -62,7 +62,7 @@ struct AttachmentLinks {
         found.match(key: { $0 })
         for (place, path) in paths.enumerated() where found.owners[place].isEmpty {
             let name = lastComponent(of: path)
-            guard let owner = ownerByKey(name), try !store.hasFile(for: [name], in: files[ByteName(owner)] ?? [])
+            guard let owner = ownerByKey(name), try !store.knowsFile(for: [name], in: files[ByteName(owner)] ?? [])
             else { continue }
             found.owners[place] = [owner]
         }

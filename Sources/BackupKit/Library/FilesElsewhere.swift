@@ -1,29 +1,32 @@
-/// Files that the records of a backup link and that were on other devices only when it was made. The restore that brings such
-/// a link names its file; later ones do not, as nobody may ever have it.
+/// Files that the records of a backup link and that were on other devices only when it was made. The store remembers which
+/// files such links mean. The restore that brings a link names its file; later ones do not, as nobody may ever have it.
 struct FilesElsewhere {
-    /// Where the files would lie in the store; no record of it links them yet.
-    private let places: [String]
+    /// The files, as they would lie in the store.
+    private let files: [Asset]
+    private let linkedBefore: Set<ByteName>
+    private let namesThem: Bool
 
     /// Must be made when the names of files have been planned, and before records are taken.
     init(_ prepared: Restorer.Prepared, _ intake: Intake, _ options: RestoreOptions) throws {
-        let files = options.kinds.contains(.attachments) ? prepared.layout.filesElsewhere : []
-        guard options.namesFilesElsewhere, !files.isEmpty else {
-            places = []
-            return
-        }
-        let linked = try Self.linked(in: intake.store)
-        places = files.map { intake.moved[ByteName($0)] ?? $0 }.filter { !linked.contains(ByteName($0)) }
+        namesThem = options.namesFilesElsewhere
+        files =
+            options.kinds.contains(.attachments)
+            ? prepared.filesElsewhere.map { $0.renamed(intake.moved[ByteName($0.path)] ?? $0.path) } : []
+        linkedBefore = try files.isEmpty ? [] : Self.linked(in: intake.store)
     }
 
-    /// Names those that a record links now and that the store does not have.
+    /// Takes note of those that a record links now and that the store does not have; names those whose links are new.
     func report(to intake: Intake) throws {
-        guard !places.isEmpty else { return }
+        guard !files.isEmpty else { return }
         let linked = try Self.linked(in: intake.store)
-        for place in places where linked.contains(ByteName(place)) {
-            if try intake.store.ifSound({ try intake.store.asset(place) }) ?? nil != nil { continue }
+        for file in files where linked.contains(ByteName(file.path)) {
+            if try intake.store.ifSound({ try intake.store.asset(file.path) }) ?? nil != nil { continue }
+            // What the store knows of its links was there before.
+            if try intake.store.awaitedFile(file.path) == nil { try intake.store.noteFileElsewhere(file) }
+            guard namesThem, !linkedBefore.contains(ByteName(file.path)) else { continue }
             intake.note(
                 Finding(
-                    .linkMissing, .warning, place,
+                    .linkMissing, .warning, file.path,
                     "is linked and is not in the backup: it was on other devices only when the backup was made",
                     remedy:
                         "restore a backup of a device that has it, or 'backup-tool sync' with the hub of that device"))
@@ -45,14 +48,19 @@ extension OpenedLayout {
 }
 
 extension Restorer.Prepared {
+    /// The files that its manifest lists and that it does not have, in the order of their paths.
+    fileprivate var filesElsewhere: [Asset] {
+        guard case .own(let manifest) = layout.manifest else { return [] }
+        return layout.filesElsewhere.compactMap { path in
+            manifest.elsewhere[path].map { Asset(path: path, size: $0.size, digest: $0.digest) }
+        }
+    }
+
     /// The attachments that the manifest lists, also where they are damaged or not there.
     var listedFiles: [Asset] {
-        var files = layout.expected.filter { layout.role(of: $0.key) == .attachment }.map {
+        let files = layout.expected.filter { layout.role(of: $0.key) == .attachment }.map {
             Asset(path: String($0.key.dropFirst(layout.prefix.count)), size: $0.value.size, digest: $0.value.digest)
         }
-        if case .own(let manifest) = layout.manifest {
-            files += manifest.elsewhere.map { Asset(path: $0.key, size: $0.value.size, digest: $0.value.digest) }
-        }
-        return files
+        return files + filesElsewhere
     }
 }

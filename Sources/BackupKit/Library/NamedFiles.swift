@@ -291,17 +291,23 @@ final class NamedFiles {
 extension Store {
     /// Whether a publication links a file that the store has by one of these names, or as another version of it.
     func hasFile(for names: [String], in fields: [Field]) throws -> Bool {
+        try links(as: names, in: fields).contains { path in try ifSound { try asset(path) } ?? nil != nil }
+    }
+
+    /// The same, also of a file that is known and on other devices only.
+    func knowsFile(for names: [String], in fields: [Field]) throws -> Bool {
+        try hasFile(for: names, in: fields) || links(as: names, in: fields).contains { try awaitedFile($0) != nil }
+    }
+
+    private func links(as names: [String], in fields: [Field]) -> [String] {
         func isNamedItself(_ path: String) -> Bool {
             Publication.links(in: fields).flatMap(\.readings).contains {
                 lastComponent(of: $0) == lastComponent(of: path)
             }
         }
-        return try Fields.strings(Publication.linkedFiles, in: fields).contains { path in
-            let isNamed = names.contains { name in
-                // A publication may name a file with such a number itself.
-                Self.isVersion(path, of: name) && !(Self.isNumbered(path, of: name) && isNamedItself(path))
-            }
-            return try isNamed && ifSound { try asset(path) } ?? nil != nil
+        return Fields.strings(Publication.linkedFiles, in: fields).filter { path in
+            // A publication may name a file with such a number itself.
+            names.contains { Self.isVersion(path, of: $0) && !(Self.isNumbered(path, of: $0) && isNamedItself(path)) }
         }
     }
 }

@@ -137,6 +137,7 @@ public struct Purge {
         try removeFiles()
         try removeMentions()
         result.unsynced = try store.forgetPurgedAssets(gone)
+        try store.forgetUnlinkedFilesElsewhere()
         guard !options.dryRun else { return }
         try store.notePurge(unwanted)
     }

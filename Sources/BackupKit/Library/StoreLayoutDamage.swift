@@ -29,7 +29,7 @@ extension StoreLayout {
     /// Where the last sync was killed or failed, files of records that it brought may still be on the hub.
     mutating func noteFilesOnTheWay() throws {
         guard options.kinds.contains(.attachments) else { return }
-        result.elsewhere = try store.awaitedAssets()
+        result.elsewhere = try store.awaitedFiles()
         let paths = try store.filesOnTheWay()
         guard !paths.isEmpty else { return }
         let (files, are) = paths.count == 1 ? ("file", "is") : ("files", "are")

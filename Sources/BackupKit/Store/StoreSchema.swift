@@ -79,6 +79,14 @@ enum StoreSchema {
                 """)
             try $0.execute("CREATE INDEX listed_by_listing ON listed (listing)")
         },
+        // Which files links of a restored backup mean that were on other devices only when it was made.
+        {
+            try $0.execute(
+                """
+                CREATE TABLE file_elsewhere (path TEXT PRIMARY KEY, size INTEGER NOT NULL, sha256 TEXT NOT NULL)
+                    STRICT, WITHOUT ROWID
+                """)
+        },
     ]
 
     private static let first =

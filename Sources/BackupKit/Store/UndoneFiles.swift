@@ -18,7 +18,7 @@ extension Store {
             // A damaged row stays as it is, and is named.
             guard let now = try ifSound({ try self.asset(path) }) else { continue }
             // It came with the batch, and a record that stays names it.
-            if asset == nil, now != nil, try links.contains(path) { continue }
+            if asset == nil, try isMeant(now, &links) { continue }
             // The record that it would come back with stays deleted.
             if now == nil, asset != nil, try unwanted.contains(ByteName(path)) && !links.contains(path) { continue }
             if let now, let asset, letGo.contains(ByteName(path)), try isAnothers(now, than: asset) {
@@ -53,6 +53,11 @@ extension Store {
             }
             result.assets += 1
         }
+    }
+
+    private func isMeant(_ now: Asset?, _ links: inout LivingLinks) throws -> Bool {
+        guard let now, try links.contains(now.path) else { return false }
+        return try !isAwaited(now.path, otherThan: now.digest)
     }
 
     /// The files that a batch's old versions of records link which were deleted since.

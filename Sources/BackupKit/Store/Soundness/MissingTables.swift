@@ -10,6 +10,7 @@ extension StoreSchema {
     private static let losses = [
         "purged": "which records were purged is lost, so a restore may bring them back",
         "listed": "older versions of deleted publications may come back with a restore",
+        "file_elsewhere": "another file may take the name of one that only other devices have",
         "witness": "settings and attachments count as sound as they are now",
         "damaged": "rows that were set aside as damaged are lost",
         "ancestor": "the next sync merges edits of both sides by their times",
@@ -50,7 +51,8 @@ extension StoreSchema {
 extension StoreSchema {
     /// Tables that an export reads and that hold no user data.
     private static let bookkeeping = [
-        "counter", "removed", "local_key", "asset_sync", "asset_pending", "witness", "awaited_file", "damaged",
+        "counter", "removed", "local_key", "asset_sync", "asset_pending", "witness", "awaited_file",
+        "file_elsewhere", "damaged",
     ]
 
     fileprivate static func unreadableBookkeeping(_ database: SQLite) throws -> [String] {

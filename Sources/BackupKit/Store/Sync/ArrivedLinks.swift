@@ -42,14 +42,6 @@ extension Store {
         try write { try database.execute("DELETE FROM awaited_file") }
     }
 
-    /// The files that the hub knows and whose bytes this store did not get.
-    func awaitedAssets() throws -> [Asset] {
-        guard try !StoreSchema.isOld(database) else { return [] }
-        return try wantedAssets().compactMap(\.awaited).filter { file in
-            try ifSound { try asset(file.path) } ?? nil == nil
-        }
-    }
-
     /// What the hub has and this store does not have yet, and what records link that came in a sync that did not finish.
     /// What is held is left out: it was tried, and is named with its reason.
     func filesOnTheWay() throws -> [String] {
