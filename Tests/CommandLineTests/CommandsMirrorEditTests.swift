@@ -65,6 +65,59 @@ import Testing
         try bench.shell("$T \(command)")
     }
 
+    /// A file with two entries of one key that are strangers.
+    private static let strangers = [1, 2].map { number in
+        "@article{k, author={P\(number)}, title={Title \(number)}, year={199\(number)}, note\(number)={n\(number)}, "
+            + "keywords={w\(number)}}\n"
+    }
+
+    private func decided(_ decision: String) throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("refs.bib", Self.strangers.joined())
+        try bench.shell("touch -d '1 hour ago' refs.bib")
+        try bench.tool(exit: 3, "import", "--create", "refs.bib")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", decision)
+        return bench
+    }
+
+    private func library(of bench: Workbench) throws -> String {
+        try bench.shell("rm -rf out; $T -q export -o out")
+        return try bench.text("out/library.bib")
+    }
+
+    /// Whichever of two merged entries its file loses, the publication keeps what it has of both.
+    @Test(arguments: [0, 1]) func aMergedPublication_staysWholeWhereItsFileLosesAnEntry(lost: Int) throws {
+        let bench = try decided("merge")
+        try bench.write("refs.bib", Self.strangers[1 - lost])
+        try bench.shell("touch -d '50 minutes ago' refs.bib")
+        let told = try bench.tool(exit: 3, "import", "--mirror", "refs.bib").stderr
+        #expect(told.contains("it stays, with what both have brought") && !told.contains("left out"), "\(told)")
+        let library = try library(of: bench)
+        for word in ["note1={n1}", "note2={n2}", "w1", "w2"] { #expect(library.contains(word), "\(word): \(library)") }
+        try bench.tool(exit: 0, "import", "--mirror", "refs.bib")
+    }
+
+    /// What the surviving entry loses goes; what the other one brought stays.
+    @Test(arguments: ["note2={nX}, ", ""])
+    func aFieldOfAMergedPublication_goesWithTheEntryThatBroughtIt(field: String) throws {
+        let bench = try decided("merge")
+        try bench.write("refs.bib", Self.strangers[1].replacing("note2={n2}, ", with: field))
+        try bench.tool(exit: 3, "import", "--mirror", "refs.bib")
+        let library = try library(of: bench)
+        #expect(!library.contains("note2={n2}") && library.contains("note1={n1}"), "\(library)")
+        #expect(library.contains(field))
+    }
+
+    /// A decision is no difference to report each night.
+    @Test(arguments: ["merge", "keep-existing", "keep-incoming"])
+    func aDecision_isNotReportedAtEachMirror(decision: String) throws {
+        let bench = try decided(decision)
+        // A merge leaves nothing out; another decision is told once.
+        try bench.tool(exit: decision == "merge" ? 0 : 3, "import", "--mirror", "refs.bib")
+        try bench.tool(exit: 0, "import", "--mirror", "refs.bib")
+        try bench.tool(exit: 0, "import", "refs.bib")
+    }
+
     /// A file goes on to hold an entry that the store passed over, because it was deleted there or merged into another one.
     @Test(arguments: ["delete", "merge"], ["import", "mirror"])
     func anEntryThatWasPassedOver_isStillHeldByItsFile(what: String, how: String) throws {

@@ -150,7 +150,7 @@ extension BibliographyIntake {
     }
 
     /// Whether the store has a record as the file has it, or an import has reported already what is different. `isOthers`
-    /// tells fields that other files hold: these are reported where the file loses them.
+    /// tells fields that other files or entries hold: these are reported where the file loses them.
     func isKnownDifference(
         _ localID: String, _ stored: [Field], _ held: [Field], isOthers: (Field) -> Bool, _ state: inout FileState
     ) throws -> Bool {

@@ -14,8 +14,10 @@ extension BibliographyIntake {
     }
 
     /// The keywords of a publication without those that the file has lost and no other one holds; nil where there are none.
+    /// Those of `lostEntries` stay.
     func keywordsLeft(
-        _ stored: [Field], _ held: [[Field]], _ ids: [Brought.Record], _ others: Brought, _ state: FileState
+        _ stored: [Field], _ held: [[Field]], _ ids: [Brought.Record], besides lostEntries: [Brought.Record],
+        _ others: Brought, _ state: FileState
     ) throws -> String? {
         guard let text = Fields.string(Keywords.field, in: stored) else { return nil }
         let here = Set(held.flatMap { words(of: $0) }.map { ByteName($0) })
@@ -23,6 +25,7 @@ extension BibliographyIntake {
             let marks = ids.map { $0.keyword(word) }
             return !here.contains(ByteName(word)) && marks.contains { state.broughtBefore.contains($0.everBrought) }
                 && !marks.contains { others.contains($0.held) }
+                && !lostEntries.contains { state.broughtBefore.contains($0.keyword(word).everBrought) }
         }
         return gone.isEmpty ? nil : Keywords.without(gone, in: text)
     }

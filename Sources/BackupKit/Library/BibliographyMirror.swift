@@ -109,13 +109,16 @@ extension BibliographyIntake {
                 noteStays(stored.record, .leftOut, Self.inAnotherFile)
             }
             if !held.isEmpty || isOthers {
+                let lostEntries = try lostEntries(among: ids, state)
                 let dropped = brought.filter { field in
                     Publication.isBibTeXField(field.name)
                         && !held.contains { $0.contains { sameBytes($0.name, field.name) } }
+                        && !lostEntries.contains { own.contains($0.everBrought(field)) }
                 }
                 let stay = dropped.filter { field in merged.contains { others.contains($0.held(field)) } }
                 let gone = dropped.filter { !stay.contains($0) }
-                let left = try keywordsLeft(fields.filter { !gone.contains($0) }, held, merged, others, state)
+                let left = try keywordsLeft(
+                    fields.filter { !gone.contains($0) }, held, merged, besides: lostEntries, others, state)
                 try drop(gone, keywords: left, of: stored, fields, held.first ?? fields)
                 // Of a whole entry that was said above.
                 if !held.isEmpty, stay.contains(where: { own.contains(record.held($0)) }) {
@@ -152,6 +155,13 @@ extension BibliographyIntake {
         try [localID] + (mergedInto[localID] ?? []).filter { try live($0) == nil }
     }
 
+    /// What the file remembers of entries that it has no more, where it has another one of the publication that they were
+    /// merged into. What they brought stays: nobody has said which of the entries is meant.
+    private func lostEntries(among ids: [String], _ state: FileState) throws -> [Brought.Record] {
+        guard ids.contains(where: { state.held[$0] != nil }) else { return [] }
+        return ids.filter { state.held[$0] == nil && hasBrought($0, state) }.map(memory)
+    }
+
     /// Works of the file that the store did not import, because that publication was deleted here later.
     private func worksNotTaken(_ state: FileState) throws -> [WorkIdentity] {
         try state.held.filter { try live($0.key) == nil }.map { WorkIdentity($0.value) }
@@ -176,7 +186,11 @@ extension BibliographyIntake {
     private func noteLostPart(of record: Record, _ ids: [String], _ state: FileState) {
         guard ids.contains(where: { state.held[$0] == nil && hasHeld($0, state) })
         else { return }
-        noteStays(record, .leftOut, "was merged with an entry that is not in the file any more")
+        intake.note(
+            Finding(
+                .leftOut, .warning, RecordLabel.text(of: record),
+                "was merged with an entry that is not in the file any more; it stays, with what both have brought",
+                remedy: "\(TypedCommand.quoted("store delete", [record.id.description])) removes both"))
     }
 
     /// Names a publication that a person may want to remove.
@@ -205,14 +219,31 @@ extension BibliographyIntake {
     /// Whether the store has a record as the file has it, after what the file has lost was removed from it, or an import has
     /// said already that it has not.
     private func isAsHeld(_ localID: String, _ others: Brought, _ state: inout FileState) throws -> Bool {
-        guard let record = try store.records(localID: localID).map(\.record).first(where: { !$0.isDeleted }) else {
-            return false
+        let record = try store.records(localID: localID).map(\.record).first { !$0.isDeleted }
+        guard let held = state.held[localID] else {
+            return record.map { $0.type != RecordType.publication } ?? false
         }
-        guard let held = state.held[localID] else { return record.type != RecordType.publication }
-        let ids = try ids(of: localID)
+        guard let record else {
+            return try isTakenIn(localID, held)
+                || isKnownDifference(localID, [], held, isOthers: { _ in false }, &state)
+        }
+        let (ids, before) = (try ids(of: localID), state.broughtBefore)
         return try isKnownDifference(
             localID, Fields.parse(record.fields), held,
-            isOthers: { field in ids.contains { others.contains(memory(of: $0).held(field)) } }, &state)
+            isOthers: { field in
+                ids.contains { id in
+                    let memory = memory(of: id)
+                    // A merge has taken it from another entry.
+                    return others.contains(memory.held(field))
+                        || id != localID && before.contains(memory.everBrought(field))
+                }
+            }, &state)
+    }
+
+    /// Whether a living publication has taken in the deleted one that an entry is.
+    private func isTakenIn(_ localID: String, _ entry: [Field]) throws -> Bool {
+        let ids = Set(WorkID(bibTeX(entry), hasher).made + [localID])
+        return try mergedInto.contains { try !ids.isDisjoint(with: $0.value) && live($0.key) != nil }
     }
 
     /// Names fields that the file has lost and another one holds; in the import in which it loses them, and not again.
