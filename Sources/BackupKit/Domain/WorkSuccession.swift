@@ -26,7 +26,7 @@ extension WorkIdentity {
         let haveSameYear = year.flatMap { mine in next.year.map { mine == $0 } }
         if let title, title == next.title { return haveSamePeople != false || haveSameYear != false }
         guard haveSamePeople == true else { return false }
-        return Self.areNear(titleText, next.titleText) || haveSameYear == true && shared != false
+        return haveSameYear == true && shared != false || Self.areNear(titleText, next.titleText)
     }
 
     /// Whether an entry of the same key, in the same file as before, is this one with other words. The old words may still

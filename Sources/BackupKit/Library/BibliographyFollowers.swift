@@ -51,11 +51,13 @@ final class BibliographyFollowers {
 
     /// What has come into the file under another key, and may be an entry that is gone.
     func lookalike(of gone: Gone) -> Follower? {
-        let marked = gone.work.marks.flatMap { byMark[$0] ?? [] }
-        let written = Self.firstPerson(gone.work).flatMap { byPerson[$0] } ?? []
-        return (marked + written).first {
-            $0.isHeld && hasCome($0, after: gone) && gone.work.mayBeCorrected(to: $0.work)
+        func mayBeIt(_ follower: Follower) -> Bool {
+            follower.isHeld && hasCome(follower, after: gone) && gone.work.mayBeCorrected(to: follower.work)
         }
+        for mark in gone.work.marks {
+            if let found = byMark[mark]?.first(where: mayBeIt) { return found }
+        }
+        return Self.firstPerson(gone.work).flatMap { byPerson[$0]?.first(where: mayBeIt) }
     }
 
     private static func firstPerson(_ work: WorkIdentity) -> String? { work.people?.people.first?.family }
