@@ -74,6 +74,34 @@ import Testing
         }
     }
 
+    /// A device has written the other work since: it is back by that, and the delete of the kept one counts. Where that one
+    /// is heard of last, both are there by then and wait.
+    @Test(arguments: [1, 2])
+    func aDeleteCounts_whereTheOtherWorkWasWrittenSince(first: Int) throws {
+        try withOffice(3) { office in
+            try office.decide(.keepSecond, "a", "b", on: 0)
+            try delete("b", office, on: 1)
+            office.clock.advance()
+            let a = try #require(try office.stores[2].record(RecordID(zone: RecordType.libraryZone, name: "a"))?.record)
+            let fields = try Fields.parse(a.fields) + [Field("note", "\"new\"")]
+            try office.stores[2].take(a.edited(fields, at: office.clock.now))
+            let findings = try settle(office, from: first)
+            #expect(try office.outcome("").works == ["a": ["a"]], "\(findings)")
+        }
+    }
+
+    /// A decision on a third device has kept another work instead of the kept one: nothing is to stay for its sake.
+    @Test func aDeleteCounts_whereAnotherDecisionHasPutAWorkInItsPlace() throws {
+        try withOffice(3, works: ["a", "b", "c"]) { office in
+            try office.decide(.keepSecond, "a", "b", on: 0)
+            office.clock.advance()
+            try office.decide(.keepSecond, "b", "c", on: 2)
+            try delete("b", office, on: 1)
+            let findings = try settle(office, from: 2)
+            #expect(try office.outcome("").works == ["c": ["c"]], "\(findings)")
+        }
+    }
+
     /// An undo on either side brings back what it took.
     @Test(arguments: [0, 1], [0, 1])
     func anUndoAfterwards_bringsBothBack(first: Int, number: Int) throws {
@@ -96,8 +124,10 @@ import Testing
             try office.decide(.keepSecond, "a", "b", on: 0)
             office.clock.advance()
             _ = try office.stores[1].setLocal(["Library/b"])
-            _ = try settle(office, from: first)
+            let findings = try settle(office, from: first)
             for store in office.stores { #expect(try office.works(of: store) == ["b": ["b"]]) }
+            #expect(findings.map(\.subject) == ["Library/b"], "\(findings)")
+            #expect(findings.allSatisfy { $0.code == .protected && $0.severity == .warning })
         }
     }
 

@@ -91,7 +91,10 @@ extension Synchronizer {
                 || !record.keptInstead(unknownTo: tombstone).isEmpty
             {
                 try store.markClean(row.change)
-                return try protect(record)
+                try protect(record)
+                // A later version is no surprise; one that is older than the delete is.
+                if !row.isClean, tombstone.modifiedAt >= record.latestTime { nameKeptByOthers(record) }
+                return
             }
         }
         if row.isClean {
@@ -154,6 +157,16 @@ extension Synchronizer {
     /// The copy on this device stands for the record.
     private func protect(_ record: Record) throws {
         try hold(record.id, .local, "a copy of it is kept on this device only")
+    }
+
+    private func nameKeptByOthers(_ record: Record) {
+        let id = record.id.description
+        result.findings.append(
+            Finding(
+                .protected, .warning, id,
+                "is kept on this device only, but stays on other devices, too: one of them had decided to keep it",
+                remedy: "\(TypedCommand.quoted("store enable-cloud", [id])) and a sync take that version; then "
+                    + "\(TypedCommand.quoted("store set-local", [id])) and a sync keep it on this device only"))
     }
 
     private func add(_ record: Record, _ incoming: HubRecord, _ isClamped: Bool) throws {
