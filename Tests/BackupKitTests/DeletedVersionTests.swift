@@ -155,6 +155,64 @@ struct WaysBack {
         }
     }
 
+    /// Two devices edit one publication, each in its own way, and both delete it.
+    @Test(arguments: [["A", "B"], ["B", "A"]])
+    func whatTwoDevicesEditedAndDeleted_staysDeleted_inEitherVersion(order: [String]) throws {
+        let edits = [", doi={10.1/x}", ", journal={J}, volume={3}"]
+        for version in edits {
+            try withDevices("A", "B") { devices in
+                func take(_ edit: String, on name: String, in folder: String) throws {
+                    let path = "\(devices.folder)/\(folder)/w.bib"
+                    let text = Self.secret.replacing("year={1995}", with: "year={1995}\(edit)")
+                    try writeFile(path, text, modified: devices.clock.now.milliseconds / 1000 - 10)
+                    _ = try Importer.run([path], into: devices[name], ImportOptions())
+                    devices.clock.advance(seconds: 60)
+                }
+                func alive(_ name: String) throws -> [Record] {
+                    try devices[name].all().filter { $0.type == RecordType.publication && !$0.isDeleted }
+                }
+                try take("", on: "A", in: "a")
+                for name in ["A", "B"] { try devices.syncLibrary(name) }
+                // What is imported again later was written before the deletes.
+                for edit in edits {
+                    try writeFile(
+                        "\(devices.folder)/\(edit.count)/old.bib",
+                        Self.secret.replacing("year={1995}", with: "year={1995}\(edit)"),
+                        modified: devices.clock.now.milliseconds / 1000)
+                }
+                for (name, edit) in zip(order, edits) {
+                    try take(edit, on: name, in: name)
+                    _ = try devices[name].delete([#require(alive(name).first).id.description])
+                    devices.clock.advance(seconds: 60)
+                }
+                for name in ["A", "B", "A", "B"] { try devices.syncLibrary(name) }
+                for name in ["A", "B"] {
+                    let path = "\(devices.folder)/\(version.count)/old.bib"
+                    _ = try Importer.run([path], into: devices[name], ImportOptions())
+                    #expect(try alive(name).isEmpty, "\(name) \(version)")
+                }
+            }
+        }
+    }
+
+    /// A store that has the first version only hears from a backup that a later one was deleted elsewhere.
+    @Test(arguments: [", doi={10.1/x}", ", journal={J}, volume={3}"])
+    func aBackupWithTheDeleteOfALaterVersion_deletesTheFirstOne(edit: String) throws {
+        try withStore { test in
+            let library = WaysBack(test: test)
+            try library.take(Self.secret)
+            let other = try Store.create("\(test.folder)/other.db", clock: test.clock.clock)
+            let theirs = WaysBack(test: TestStore(store: other, clock: test.clock, folder: test.folder))
+            try theirs.take(Self.secret)
+            try theirs.take(Self.secret.replacing("year={1995}", with: "year={1995}\(edit)"))
+            try theirs.delete("Secret")
+            try theirs.export()
+            let result = try library.goBack("restore")
+            #expect(try library.alive("Secret").isEmpty)
+            #expect(result.removed == 1)
+        }
+    }
+
     @Test func aCopyForThisDevice_isKnownByTheNameThatEverybodyElseKnows() throws {
         try withStore { test in
             let library = WaysBack(test: test)
@@ -257,16 +315,32 @@ struct WaysBack {
         "@book{\(key), author={Knuth, D}, title={Collected Works}, year={1997}, volume={\(volume)}\(more)}\n"
     }
 
-    /// No identifier tells the volumes apart, so the first of them that comes into a store has the id of both.
-    @Test(arguments: ["", ", doi={10.1/v}"], [false, true])
-    func anotherVolume_isNotWhatWasDeleted(edit: String, isPurged: Bool) throws {
-        for key in ["k", "k2"] { try askForVolume(key, edit, isPurged) }
+    /// Two works that only this tells apart.
+    enum Difference: CaseIterable {
+        case volume, kind, month
+
+        func entry(_ key: String, _ number: Int, _ more: String = "") -> String {
+            let words = "{\(key), author={Knuth, D}, title={Collected Works}, year={1997}"
+            return switch self {
+            case .volume: "@book\(words), volume={\(number)}\(more)}\n"
+            case .kind: "@\(number == 1 ? "book" : "article")\(words)\(more)}\n"
+            case .month: "@book\(words), month=\(number == 1 ? "jan" : "feb")\(more)}\n"
+            }
+        }
     }
 
-    private func askForVolume(_ key: String, _ edit: String, _ isPurged: Bool) throws {
+    /// No identifier tells the two apart, so the first of them that comes into a store has the id of both.
+    @Test(arguments: ["", ", doi={10.1/v}"], [false, true])
+    func anotherVolume_isNotWhatWasDeleted(edit: String, isPurged: Bool) throws {
+        for difference in Difference.allCases {
+            for key in ["k", "k2"] { try askForOther(difference, key, edit, isPurged) }
+        }
+    }
+
+    private func askForOther(_ difference: Difference, _ key: String, _ edit: String, _ isPurged: Bool) throws {
         try withStore { test in
             let library = WaysBack(test: test)
-            let other = Self.volume(key, 2, ", note={secret}")
+            let other = difference.entry(key, 2, ", note={secret}")
             try withStore { another in
                 let theirs = WaysBack(test: another)
                 try theirs.begin(other)
@@ -275,20 +349,20 @@ struct WaysBack {
                     let mine = "\(test.folder)/\(WaysBack.all.firstIndex(of: way) ?? 0).db"
                     let store = try Store.create(mine, clock: test.clock.clock)
                     let visited = WaysBack(test: TestStore(store: store, clock: test.clock, folder: another.folder))
-                    try visited.take(Self.volume("k", 1), "mine.bib")
-                    if !edit.isEmpty { try visited.take(Self.volume("k", 1, edit), "mine.bib") }
+                    try visited.take(difference.entry("k", 1), "mine.bib")
+                    if !edit.isEmpty { try visited.take(difference.entry("k", 1, edit), "mine.bib") }
                     try visited.delete("Collected")
                     if isPurged { try visited.purge() }
                     _ = try visited.goBack(way)
-                    #expect(try visited.alive("secret").count == 1, "\(way)")
+                    #expect(try visited.alive("secret").count == 1, "\(way) \(difference)")
                 }
             }
-            try library.take(Self.volume("k", 1))
-            if !edit.isEmpty { try library.take(Self.volume("k", 1, edit)) }
+            try library.take(difference.entry("k", 1))
+            if !edit.isEmpty { try library.take(difference.entry("k", 1, edit)) }
             try library.delete("Collected")
             if isPurged { try library.purge() }
             _ = try library.goBack("import of the old file")
-            #expect(try library.alive("secret").count == 1)
+            #expect(try library.alive("secret").count == 1, "\(difference)")
         }
     }
 

@@ -39,6 +39,8 @@ import Testing
         // Asked for without files, it lacks none; and the store that has the file misses nothing.
         try bench.tool(exit: 0, "restore", "--create", "--only", "publications", "--store", "bare.db", target)
         try bench.tool(exit: 0, "restore", "--store", "a.db", target)
+        try bench.shell("mkdir d; cp -r a/f d; $T -q import --create --store file.db --attachments d || test $? = 3")
+        try bench.tool(exit: 0, "restore", "--store", "file.db", target)
     }
 
     @Test func aVerifyCountsFilesElsewhere_andFindsTheBackupWhole() throws {

@@ -64,6 +64,41 @@ import Testing
         #expect(try notes(bench, "last/library.bib") == ["k1 one", "k2 three"] && !last.contains("two"))
     }
 
+    private static let files: [(text: String, other: String, values: [String])] = [
+        // The second definition of `a` is not what `b` is made of.
+        (
+            "@string{a={one}}\n@string{b = a # { x}}\n@string{a={two}}\n@misc{k1, title={T}, note=a # b, year=2001}\n",
+            "",
+            ["k1 twoone x"]
+        ),
+        // Nobody has defined `foo` for the first entry, which is spelled in two ways there.
+        (
+            "@misc{k1, title={T}, note=Foo, annote=foo, year=2001}\n",
+            "@string{foo={bar}}\n@misc{k2, title={U}, note=foo, year=2002}\n", ["k1 Foofoo", "k2 bar"]
+        ),
+    ]
+
+    @Test(arguments: [0, 1], ["key", "source"]) func whatMacrosSay_isWhatTheExportSays(file: Int, order: String) throws
+    {
+        let (text, other, values) = Self.files[file]
+        let bench = try Workbench()
+        try bench.write("a.bib", text)
+        try bench.write("b.bib", other)
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        if !other.isEmpty { try bench.tool(exit: 0, "import", "b.bib") }
+        try bench.shell("$T export -q --order \(order) -o out; $T -q import --create --store new.db out/library.bib")
+        let database = try SQLite(bench.path("new.db"), .readOnly)
+        let query = try database.prepare(
+            """
+            SELECT fields ->> 'citeKey', fields ->> 'note', ifnull(fields ->> 'annote', '') FROM record
+            WHERE type = 'Publication' ORDER BY 1
+            """)
+        var found: [String] = []
+        while try query.step() { found.append("\(query.text(0)) \(query.text(1))\(query.text(2))") }
+        let exported = try bench.text("out/library.bib")
+        #expect(found == values, "\(exported)")
+    }
+
     /// One that has ten thousands of them keeps no night waiting.
     @Test func anEntryOfManyMacros_costsNoMoreThanItsSize() throws {
         let bench = try Workbench()

@@ -33,7 +33,6 @@ extension Record {
 
     /// What is left of a field; nil where nothing of it was taken, and `.some(nil)` where all was.
     private static func value(_ field: Field, without taken: String, _ was: String?) throws -> String?? {
-        if let was, try Fields.same(field.value, was) { return nil }
         if try MergePolicy.areLists(field.name, field.value, taken) {
             return try MergePolicy.list(field.name, field.value, without: taken, but: was)
         }

@@ -255,9 +255,9 @@ public struct WorkIdentity {
         Name.volume, .number, .issue, .chapter, .eid, .articleno, .edition, .subtitle, .titleaddon,
     ]
 
-    /// All that says where it appeared, as it stands there; empty where nothing does.
+    /// All that says where it appeared, and when and as what; empty where nothing does.
     var place: String {
-        let texts = [container, firstPage] + Self.places.map(value)
+        let texts = [container, firstPage] + Self.places.map(value) + [WorkPlace.kind(type), WorkPlace.date(dates)]
         return texts.contains { $0 != nil }
             ? texts.map { $0.map { WorkText.folded($0) } ?? "" }.joined(separator: "|") : ""
     }

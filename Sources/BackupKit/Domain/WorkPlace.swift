@@ -38,6 +38,8 @@ enum WorkPlace {
         return mine != theirs
     }
 
+    static func kind(_ type: String) -> String? { kinds[type] }
+
     private static let kinds: [String: String] = [
         "article": "article", "inproceedings": "paper", "conference": "paper", "incollection": "part", "inbook": "part",
         "phdthesis": "thesis", "mastersthesis": "thesis", "thesis": "thesis", "techreport": "report",
@@ -84,6 +86,12 @@ enum WorkPlace {
     static func areOtherDates(_ mine: [String], _ theirs: [String]) -> Bool {
         let (left, right) = (parts(mine), parts(theirs))
         return left.contains { name, value in right[name].map { $0 != value } ?? false }
+    }
+
+    /// What dates say besides the year; nil where that is nothing.
+    static func date(_ texts: [String]) -> String? {
+        let parts = parts(texts)
+        return parts.isEmpty ? nil : ["letter", "month", "day"].map { parts[$0] ?? "" }.joined(separator: "-")
     }
 
     private static func parts(_ texts: [String]) -> [String: String] {
