@@ -40,6 +40,43 @@ private func writeTwoWorks(_ bench: Workbench, keys: (String, String)) throws {
         #expect(try links(bench) == ["Work one": ["one"], "Stranger": []])
     }
 
+    /// A work of an earlier import still lacks its file; the folder that comes later has a file of that name for another work.
+    @Test(arguments: ["sub/p.pdf", "p.pdf", "/home/ann/papers/p.pdf"])
+    func aFolderOfAttachments_givesAFileToTheWorkThatCameWithIt(path: String) throws {
+        let bench = try Workbench()
+        try bench.write("b/x.bib", "@article{s, author={E, F}, title={Stranger}, year={2004}, file={:\(path):PDF}}\n")
+        try bench.write("a/pdf/p.pdf", "three")
+        try bench.write("a/x.bib", "@article{k, author={C, D}, title={Three}, year={2003}, file={:p.pdf:PDF}}\n")
+        try bench.tool(exit: 3, "import", "--create", "--store", "A.db", "b/x.bib")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "a/x.bib", "--attachments", "a/pdf")
+        #expect(try links(bench) == ["Three": ["three"], "Stranger": []])
+        // Its own file comes.
+        try bench.write("b/pdf/p.pdf", "four")
+        try bench.tool(exit: 3, "import", "--store", "A.db", "b/x.bib", "--attachments", "b/pdf")
+        #expect(try links(bench) == ["Three": ["three"], "Stranger": ["four"]])
+    }
+
+    /// Of two works whose files have one name one is deleted: the other one does not get its file.
+    @Test(arguments: [("two", "sub"), ("one", "top")])
+    func aFolderOfAttachments_givesTheFileOfADeletedWorkToNobody(deleted: String, left: String) throws {
+        let bench = try Workbench()
+        try bench.write(
+            "x.bib",
+            """
+            @misc{one, author={A, B}, title={One}, year={2001}, file={:sub/p.pdf:PDF}}
+            @misc{two, author={C, D}, title={Two}, year={2002}, file={:p.pdf:PDF}}
+
+            """)
+        try bench.write("pdf/sub/p.pdf", "sub")
+        try bench.write("pdf/p.pdf", "top")
+        try bench.tool(exit: 3, "import", "--create", "--store", "A.db", "x.bib")
+        let title = deleted == "one" ? "One" : "Two"
+        let id = try bench.shell("sqlite3 A.db \"SELECT local_id FROM record WHERE fields LIKE '%\(title)%' LIMIT 1\"")
+        try bench.tool(exit: 0, "store", "delete", "--store", "A.db", "Library/\(id.dropLast())")
+        try bench.tool(exit: 3, "import", "--store", "A.db", "x.bib", "--attachments", "pdf")
+        #expect(try links(bench).values.flatMap(\.self) == [left])
+    }
+
     @Test func aFolderOfAttachments_givesNoFileToAWorkOfAnEarlierImportThatHasItsOwn() throws {
         let bench = try Workbench()
         try writeTwoWorks(bench, keys: ("k1", "k2"))

@@ -24,6 +24,7 @@ struct AttachmentLinks {
     private struct Named {
         let path: String
         let localID: String
+        let isImported: Bool
     }
 
     /// `imported` are the local ids of the publications that came, or came again, with the files. A file that one of them
@@ -43,7 +44,7 @@ struct AttachmentLinks {
         }
         var links = Publication.links(in: fields)
         if !isImported { try links.removeAll { try store.knowsFile(for: $0.readings, in: fields) } }
-        named += links.flatMap(\.readings).map { Named(path: $0, localID: localID) }
+        named += links.flatMap(\.readings).map { Named(path: $0, localID: localID, isImported: isImported) }
         guard let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty else { return }
         func comesFirst(_ known: String?) -> Bool {
             known.map { isImported && !imported.contains(ByteName($0)) } ?? true
@@ -109,18 +110,31 @@ struct AttachmentLinks {
             _ names: [Int], _ places: [Int], depth: Int, _ key: (String) -> Key
         ) {
             if names.isEmpty || places.isEmpty { return }
-            let theirs = Dictionary(grouping: names) { FilePath.name(depth, fromTheEndOf: named[$0].path).map(key) }
-            let ours = Dictionary(grouping: places) { FilePath.name(depth, fromTheEndOf: paths[$0]).map(key) }
+            let theirs = Dictionary(grouping: names) { name(depth, fromTheEndOf: named[$0].path).map(key) }
+            let ours = Dictionary(grouping: places) { name(depth, fromTheEndOf: paths[$0]).map(key) }
             for (name, names) in theirs {
                 if name != nil, let places = ours[name] { match(names, places, depth: depth + 1, key) }
             }
-            let rest = theirs.filter { $0.key == nil || ours[$0.key] == nil }.flatMap(\.value)
-            let found = Set(rest.map { named[$0].localID }).sorted()
-            if found.isEmpty { return }
-            for (name, places) in ours where name == nil || theirs[name] == nil {
-                for place in places { owners[place] = found }
-                for name in rest { isMatched[name] = true }
-            }
+            // Who names a path to its end means that file, and none that lies deeper.
+            if let names = theirs[nil], let places = ours[nil] { give(places, to: names) }
+            let names = theirs.filter { $0.key == nil ? ours[nil] == nil : ours[$0.key] == nil }.flatMap(\.value)
+            let places = ours.filter { $0.key == nil ? theirs[nil] == nil : theirs[$0.key] == nil }.flatMap(\.value)
+            give(places, to: names)
+        }
+
+        /// The folder of the store that all attachments lie in says nothing.
+        private func name(_ number: Int, fromTheEndOf path: String) -> String? {
+            let folder = RecordFiles.folders.first(where: path.hasPrefix)
+            return FilePath.name(number, fromTheEndOf: String(path.dropFirst(folder?.count ?? 0)))
+        }
+
+        /// Of those who name a file the ones that came with it count.
+        private mutating func give(_ places: [Int], to names: [Int]) {
+            if names.isEmpty || places.isEmpty { return }
+            let came = names.filter { named[$0].isImported }
+            let found = came.isEmpty ? names : came
+            for place in places { owners[place] = Set(found.map { named[$0].localID }).sorted() }
+            for name in found { isMatched[name] = true }
         }
     }
 

@@ -78,7 +78,8 @@ extension BibliographyIntake {
         }
         let incoming = try Fields.parse(record.fields)
         let work = WorkID(bibTeX(incoming), hasher)
-        let namesake = try match(key, incoming, work, state)
+        var namesake = try match(key, incoming, work, state)
+        if let match = namesake, try isOfDeleted(work, besides: match, record, state) { namesake = nil }
         // The one that this file brought, before one of that key that it did not.
         let isBrought = namesake.map { hasBrought($0.localID, state) } ?? false
         if let match = try (isBrought ? nil : renamed(key, incoming, work, &state)) ?? namesake {
@@ -229,6 +230,30 @@ extension BibliographyIntake {
             if equal > most { (found, most) = (Match(key: key, index: index, record: existing, fields: fields), equal) }
         }
         return found
+    }
+
+    /// Whether an entry is one that was deleted here, and not the living publication of its key that may be the same work: of
+    /// two such entries one may be deleted. What was merged into the living one goes on to be that.
+    private func isOfDeleted(_ work: WorkID, besides match: Match, _ record: Record, _ state: FileState) throws -> Bool {
+        guard !intake.isEdit, bibTeX(match.fields) != work.fields else { return false }
+        let knowsFile = !state.saidBefore.isEmpty
+        if knowsFile && hasSaidAll(of: match.localID, state) { return false }
+        let merged = mergedInto[match.localID] ?? []
+        if knowsFile {
+            for id in work.made where !sameBytes(id, match.localID) && !merged.contains(id) {
+                if hasBrought(id, state), hasSaidAll(of: id, state), try live(id) == nil { return true }
+            }
+        }
+        func isDead(_ id: String) throws -> Bool {
+            if isFree(id) || merged.contains(id) { return false }
+            let time = dated(record, as: id, state).modifiedAt
+            return try records(id).contains {
+                $0.type == RecordType.publication && $0.isDeleted && $0.modifiedAt >= time && !merged.contains($0.id.name)
+            }
+        }
+        if try isDead(work.twin()) { return true }
+        let other = WorkID(bibTeX(match.fields), hasher)
+        return try (other.listing != work.listing || match.localID == other.twin()) && isDead(work.listing)
     }
 
     /// The publication that this file brought under that key, where it has got another key since: by a decision, or by a

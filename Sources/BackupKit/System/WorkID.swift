@@ -8,7 +8,7 @@ final class WorkID {
     private(set) lazy var all =
         identity.evidence.map { DeterministicID.make(hasher, RecordType.publication, "work", $0) }
         + [DeterministicID.make(hasher, RecordType.publication, "text", identity.text)]
-    private let fields: [Field]
+    let fields: [Field]
     private let hasher: SHA256Hasher
 
     init(_ fields: [Field], _ hasher: SHA256Hasher = SHA256Hasher()) {
