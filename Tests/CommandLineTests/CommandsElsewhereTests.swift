@@ -53,6 +53,19 @@ import Testing
         try bench.tool(exit: 0, "drill", "out", "--log", "drills.jsonl")
     }
 
+    /// A file that is here and was left out is not on other devices only.
+    @Test func aFileThatWasLeftOut_isCalledThat() throws {
+        let bench = try Workbench()
+        try bench.write("r.bib", "@misc{k, title={Large}, author={A, B}, year=2020, file={:big.pdf:PDF}}\n")
+        try bench.shell(
+            "mkdir a; truncate -s 250000001 a/big.pdf; $T -q import --create r.bib --attachments a || test $? = 3")
+        try bench.tool(exit: 3, "export", "-o", "e", "--oversize", "skip")
+        let told = try bench.tool(exit: 3, "verify", "e").stderr
+        #expect(told.contains("was left out when this backup was made") && !told.contains("other devices"), "\(told)")
+        let restored = try bench.tool(exit: 3, "restore", "--create", "--store", "new.db", "e").stderr
+        #expect(restored.contains("big.pdf") && !restored.contains("other devices only"), "\(restored)")
+    }
+
     @Test func aSnapshotTellsTheSame() throws {
         let bench = try export(to: "out")
         try bench.makeCheapVault()

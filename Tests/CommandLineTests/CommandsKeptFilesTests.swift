@@ -35,9 +35,10 @@ import Testing
         try keepThird(bench)
         let kept = "Third thing|[\"Attachments/t/p1.pdf\",\"Attachments/t/p3.pdf\"]\n"
         #expect(try works(bench) == kept)
-        try bench.tool(exit: 0, "restore", "bk.tar", "--mode", "replace")
+        let told = try bench.tool(exit: 3, "restore", "bk.tar", "--mode", "replace").stderr
+        #expect(told.contains("'backup-tool restore --mode replace --resurrect bk.tar' brings it back"), "\(told)")
         #expect(try works(bench) == kept)
-        let again = try bench.json(exit: 0, "restore", "bk.tar", "--mode", "replace")
+        let again = try bench.json(exit: 3, "restore", "bk.tar", "--mode", "replace")
         #expect(again["writes"]?.integer == 0, "\(again)")
         try bench.tool(exit: 0, "store", "check")
         // Both come back as the backup has them.
@@ -45,6 +46,23 @@ import Testing
         #expect(
             try works(bench)
                 == "First work|[\"Attachments/t/p1.pdf\"]\nThird thing|[\"Attachments/t/p3.pdf\"]\n")
+    }
+
+    /// More than one thing of an entry was corrected, so that nothing says that it is the same work: the older one is deleted, and
+    /// the newer one not in the backup.
+    @Test func aReplace_saysThatAWorkOfTheBackupStaysDeleted() throws {
+        let bench = try Workbench()
+        try bench.write("m.bib", "@article{k0, title={Whales}, author={Smith, Ann}, year={2020}}\n")
+        try bench.tool(exit: 0, "import", "--create", "m.bib")
+        try bench.tool(exit: 0, "export", "-o", "x")
+        try bench.write("m.bib", "@article{k0, title={Whales of the north}, author={Smith, Ann}, year={2021}}\n")
+        try bench.tool(exit: 0, "import", "--mirror", "m.bib")
+        for flags in [["--dry-run"], []] {
+            let told = try bench.tool(["restore", "--mode", "replace", "x"] + flags)
+            #expect(told.status == 3 && told.stderr.contains("stays deleted"), "\(told.stderr)")
+        }
+        try bench.tool(exit: 0, "restore", "--mode", "replace", "--resurrect", "x")
+        #expect(try works(bench) == "Whales|\n")
     }
 
     /// A backup that has only the work which the decision deleted.

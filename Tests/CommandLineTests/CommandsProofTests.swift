@@ -48,6 +48,21 @@ import Testing
         for command in ["list", "show"] { try bench.tool(exit: 4, command, "e") }
     }
 
+    /// What is sound in a folder or beside a damaged backup comes in, and the backup is named with the way to its rest.
+    @Test(arguments: [
+        "printf x >> f/imbib/library.bib", "rm f/imbib/library.bib", "printf '{\"version\":1,' > f/imbib/manifest.json",
+    ])
+    func aDamagedBackupInAFolder_costsOnlyItself(damage: String) throws {
+        let bench = try Workbench()
+        try bench.write("f/a.bib", "@misc{a, title={A}}\n")
+        try bench.shell(
+            "$T -q import --create f/a.bib; $T -q export --format imbib -o f/imbib; rm -r store.db*; \(damage)")
+        let told = try bench.tool(exit: 3, "import", "--create", "f").stderr
+        #expect(told.contains("f/imbib") && told.contains("nothing of this backup was imported"), "\(told)")
+        #expect(try bench.shell("sqlite3 store.db \"SELECT count(*) FROM record WHERE type = 'Publication'\"") == "1\n")
+        #expect(try bench.tool(["import", "f/imbib"]).status == 4)
+    }
+
     /// Our own layout shows that there was a manifest, so what it counted may be missing.
     @Test func anExportWithoutItsManifest_isDamageToEveryCommand() throws {
         let bench = try Workbench()

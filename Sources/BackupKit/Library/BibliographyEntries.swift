@@ -234,7 +234,8 @@ extension BibliographyIntake {
 
     /// Whether an entry is one that was deleted here, and not the living publication of its key that may be the same work: of
     /// two such entries one may be deleted. What was merged into the living one goes on to be that.
-    private func isOfDeleted(_ work: WorkID, besides match: Match, _ record: Record, _ state: FileState) throws -> Bool {
+    private func isOfDeleted(_ work: WorkID, besides match: Match, _ record: Record, _ state: FileState) throws -> Bool
+    {
         guard !intake.isEdit, bibTeX(match.fields) != work.fields else { return false }
         let knowsFile = !state.saidBefore.isEmpty
         if knowsFile && hasSaidAll(of: match.localID, state) { return false }
@@ -248,7 +249,8 @@ extension BibliographyIntake {
             if isFree(id) || merged.contains(id) { return false }
             let time = dated(record, as: id, state).modifiedAt
             return try records(id).contains {
-                $0.type == RecordType.publication && $0.isDeleted && $0.modifiedAt >= time && !merged.contains($0.id.name)
+                $0.type == RecordType.publication && $0.isDeleted && $0.modifiedAt >= time
+                    && !merged.contains($0.id.name)
             }
         }
         if try isDead(work.twin()) { return true }

@@ -3,16 +3,17 @@
 struct FilesElsewhere {
     /// The files, as they would lie in the store.
     private let files: [Asset]
-    private let linkedBefore: Set<ByteName>
-    private let namesThem: Bool
+    /// Those of them to name where a link to them is new.
+    private let named: Set<ByteName>
 
     /// Must be made when the names of files have been planned, and before records are taken.
     init(_ prepared: Restorer.Prepared, _ intake: Intake, _ options: RestoreOptions) throws {
-        namesThem = options.namesFilesElsewhere
+        func place(_ path: String) -> String { intake.moved[ByteName(path)] ?? path }
         files =
             options.kinds.contains(.attachments)
-            ? prepared.filesElsewhere.map { $0.renamed(intake.moved[ByteName($0.path)] ?? $0.path) } : []
-        linkedBefore = try files.isEmpty ? [] : Self.linked(in: intake.store)
+            ? prepared.filesElsewhere.map { $0.renamed(place($0.path)) } : []
+        let names = options.namesFilesElsewhere && !files.isEmpty ? prepared.layout.filesElsewhere.map(place) : []
+        named = try Set(names.map { ByteName($0) }).subtracting(names.isEmpty ? [] : Self.linked(in: intake.store))
     }
 
     /// Takes note of those that a record links now and that the store does not have; names those whose links are new.
@@ -23,7 +24,7 @@ struct FilesElsewhere {
             if try intake.store.ifSound({ try intake.store.asset(file.path) }) ?? nil != nil { continue }
             // What the store knows of its links was there before.
             if try intake.store.awaitedFile(file.path) == nil { try intake.store.noteFileElsewhere(file) }
-            guard namesThem, !linkedBefore.contains(ByteName(file.path)) else { continue }
+            guard named.contains(ByteName(file.path)) else { continue }
             intake.note(
                 Finding(
                     .linkMissing, .warning, file.path,
@@ -40,10 +41,12 @@ struct FilesElsewhere {
 }
 
 extension OpenedLayout {
-    /// The paths of linked files that the backup does not have because they were on other devices only.
+    /// The paths of linked files that the backup does not have because they were on other devices only. The manifest knows the
+    /// files as well that it says were left out.
     var filesElsewhere: [String] {
-        if case .own(let manifest) = manifest { return manifest.elsewhere.keys.sorted(by: precedesBytewise) }
-        return []
+        guard case .own(let manifest) = manifest else { return [] }
+        let leftOut = Set(manifest.omitted.map { ByteName($0.path) })
+        return manifest.elsewhere.keys.filter { !leftOut.contains(ByteName($0)) }.sorted(by: precedesBytewise)
     }
 }
 
@@ -51,8 +54,8 @@ extension Restorer.Prepared {
     /// The files that its manifest lists and that it does not have, in the order of their paths.
     fileprivate var filesElsewhere: [Asset] {
         guard case .own(let manifest) = layout.manifest else { return [] }
-        return layout.filesElsewhere.compactMap { path in
-            manifest.elsewhere[path].map { Asset(path: path, size: $0.size, digest: $0.digest) }
+        return manifest.elsewhere.sorted { precedesBytewise($0.key, $1.key) }.map {
+            Asset(path: $0.key, size: $0.value.size, digest: $0.value.digest)
         }
     }
 

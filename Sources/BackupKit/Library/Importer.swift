@@ -75,12 +75,7 @@ public enum Importer {
         let (sources, refused) = try readable(found)
         if options.mirror { try checkMirror(sources, refused) }
         return try store.withIncomingFolder { folder in
-            var backups: [(path: String, prepared: Restorer.Prepared)] = []
-            for case .backup(let path) in sources {
-                let inner = "\(folder)/\(backups.count)"
-                try Directory.create(inner)
-                backups.append((path, try Restorer.prepare(path, in: inner, restoreOptions(options))))
-            }
+            let (backups, unsound) = try prepare(sources, in: folder, options)
             var attachments = try options.attachments.map { root in
                 let taken = Set(sources.compactMap { $0.file.flatMap(Directory.real).map { ByteName($0) } })
                 return try AttachmentFolder.stage(
@@ -90,6 +85,7 @@ public enum Importer {
             intake.keepsPlan = options.keepsPlan || options.dryRun
             intake.isEdit = options.overwrite
             for file in refused { intake.reject(file.path, file.why) }
+            for finding in unsound { intake.note(finding) }
             try noteUnwanted(sources, named: Set(paths), intake, options.kinds)
             try noteEmpty(sources, named: Set(paths), intake)
             let events = try scanEvents(sources, for: intake, in: folder, options)
@@ -129,6 +125,29 @@ public enum Importer {
             }
             return intake.finished(batch)
         }
+    }
+
+    /// Looks into the backups. One that cannot be taken is named, and the other sources go on.
+    private static func prepare(
+        _ sources: [Source], in folder: String, _ options: ImportOptions
+    ) throws -> (backups: [(path: String, prepared: Restorer.Prepared)], unsound: [Finding]) {
+        var backups: [(path: String, prepared: Restorer.Prepared)] = []
+        var unsound: [Finding] = []
+        for (number, source) in sources.enumerated() {
+            guard case .backup(let path) = source else { continue }
+            let inner = "\(folder)/\(number)"
+            try Directory.create(inner)
+            do { backups.append((path, try Restorer.prepare(path, in: inner, restoreOptions(options)))) } catch let
+                error as BackupError where sources.count > 1 && error.isVerdict && error.code != .destinationFull
+            {
+                unsound.append(
+                    Finding(
+                        error.code == .damaged ? .entryDamaged : .unreadable, .damage, error.subject ?? path,
+                        "\(error.message); nothing of this backup was imported", remedy: error.remedy))
+                try Directory.removeTree(inner)
+            }
+        }
+        return (backups, unsound)
     }
 
     private static func checkMirror(_ sources: [Source], _ refused: [(path: String, why: String)]) throws {

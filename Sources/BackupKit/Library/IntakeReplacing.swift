@@ -59,6 +59,19 @@ extension Intake {
         }
     }
 
+    /// The store was to become what the backup says, and does not say all of it.
+    func noteStaysDeleted(insteadOf backup: String) {
+        guard resurrects == nil, policy == .honor, result.stayedDeleted > 0 else { return }
+        let isOne = result.stayedDeleted == 1
+        note(
+            Finding(
+                .protected, .warning, backup,
+                "\(result.stayedDeleted) \(isOne ? "record of it stays" : "records of it stay") deleted, because the "
+                    + "\(isOne ? "delete is" : "deletes are") newer",
+                remedy: "\(TypedCommand.quoted("restore --mode replace --resurrect", [backup])) "
+                    + "brings \(isOne ? "it" : "them") back"))
+    }
+
     /// The second half of `--mode replace`: records that the backup does not have go. Local-only records stay.
     func removeOthers(kinds: Set<Kind>) throws {
         var others: [Record] = []

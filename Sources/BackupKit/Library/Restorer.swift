@@ -198,7 +198,10 @@ public enum Restorer {
         let listing = views.listing(options.kinds)
         try refuseEmptyChoice(prepared.path, wanted, intake, options, listing)
         for finding in wanted.unmatched(listing) { intake.note(finding) }
-        if !replaced.isEmpty { try intake.removeOthers(kinds: replaced) }
+        if !replaced.isEmpty {
+            try intake.removeOthers(kinds: replaced)
+            intake.noteStaysDeleted(insteadOf: prepared.path)
+        }
         if options.match == nil { intake.noteUnsoundRows(of: options.kinds) }
     }
 
