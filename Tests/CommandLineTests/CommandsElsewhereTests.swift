@@ -123,6 +123,19 @@ import Testing
         try bench.tool(exit: 0, "store", "check", "--store", "new.db")
     }
 
+    /// Nor does a file take its name whose own falls together with it on other file systems.
+    @Test(arguments: ["P.pdf", "p.PDF"]) func aNameThatFallsTogetherWithAFileElsewhere_isAnother(name: String) throws {
+        let bench = try export(to: "out")
+        try bench.tool(exit: 3, "restore", "--create", "--store", "new.db", "out")
+        try bench.write("b/f/\(name)", "%PDF-1.4 another")
+        try bench.write("b/r.bib", "@misc{s, title={Bees}, author={B}, year=2021, file={:f/\(name):PDF}}\n")
+        let told = try bench.tool(exit: 3, "import", "--store", "new.db", "b/r.bib").stderr
+        #expect(told.contains("differs only in case"), "\(told)")
+        #expect(try !bench.exists("new.db.assets/Attachments/f/\(name)"))
+        try bench.tool(exit: 0, "import", "--store", "new.db", "a/r.bib")
+        #expect(try bench.text("new.db.assets/Attachments/f/p.pdf") == "%PDF-1.4 p")
+    }
+
     @Test func theFileItself_takesItsPlace() throws {
         let bench = try export(to: "out")
         try bench.tool(exit: 3, "restore", "--create", "--store", "new.db", "out")

@@ -184,12 +184,21 @@ extension Intake {
     /// The asset's name, or another one when its own would fall together with one of the store's on a file system that folds
     /// case or Unicode forms: no export could hold both.
     private func separated(_ asset: Asset) throws -> String? {
+        // Another file of that path was set aside before.
+        if try store.awaitedFile(asset.path) != nil { return asset.path }
         // What collides already is the export's to report.
-        var names = try assetNames.take() ?? store.namesApart().names
+        var names = try assetNames.take() ?? namesInUse()
         defer { assetNames = names }
         if let path = try store.nameApart(asset, from: &names) { return path }
         note(Finding(.skipped, .warning, asset.path, "cannot lie beside the files that the store has"))
         return nil
+    }
+
+    /// Those of the store's files, and of those that its links mean and that are on other devices.
+    private func namesInUse() throws -> EntryNameSet {
+        var names = try store.namesApart().names
+        for file in try store.awaitedFiles() { _ = try? names.insert(file.path) }
+        return names
     }
 
     /// Where the store knows these bytes, and its file has others since: the store's attachment, and what to say of the change
