@@ -68,10 +68,11 @@ import Testing
         }
     }
 
-    @Test func aClockThatFallsBackPutsNoEarlierSnapshotInDoubt() throws {
+    @Test(arguments: [true, false]) func aClockThatFallsBackPutsNoEarlierSnapshotInDoubt(keepsAll: Bool) throws {
         try withHouse { house in
             house.settings.drillEvery = nil
-            try house.settings.policy.set("last", "9")
+            house.settings.policy = RetentionPolicy()
+            if !keepsAll { try house.settings.policy.set("last", "9") }
             for notes in [100, 150, 200, 300] {
                 house.vault.census = LibraryCensus([.notes: notes, .attachments: 50])
                 #expect(try house.night().worst == nil)

@@ -255,12 +255,13 @@ public struct NightlyRun {
     }
 
     private mutating func forget() throws {
-        guard !settings.policy.isEmpty else { return }
         let items = try vault.snapshots()
+        let doubts = Retention(settings.policy, now: clock.now()).findings(sound(items))
+        guard !settings.policy.isEmpty else { return report.findings += doubts }
         let plan = try plan(items, frozen: frozen)
         report.findings += plan.findings
-        let hasJumped = clockHasJumped(unless: frozen != nil || plan.removed.isEmpty)
-        guard frozen == nil, !plan.removed.isEmpty, !hasJumped else { return }
+        let isIdle = frozen != nil || plan.removed.isEmpty
+        guard !clockHasJumped(unless: isIdle), !isIdle else { return }
         try vault.forget(plan.removed)
         report.forgotten = plan.removed
         say(.forget, "\(plan.removed.count) removed, \(items.count - plan.removed.count) kept")
@@ -382,8 +383,7 @@ public struct NightlyRun {
         }
     }
 
-    /// By what this profile's own runs remember: others write into the same log. A drill that failed is repeated the next
-    /// night.
+    /// By this profile's own runs: others write into the same log. A drill that failed is repeated the next night.
     private func isDue(_ every: CalendarSpan) -> Bool {
         guard let last = state.lastDrill, last.isOK else { return true }
         // An hour of grace: runs do not begin at the same second each night.

@@ -58,14 +58,23 @@ public struct Retention: Sendable {
         for key in groups.keys.sorted(by: { $0.sortsBefore($1) }) {
             plan.groups.append(try split(groups[key] ?? [], key, doubts))
         }
+        plan.findings = Self.findings(items, doubts)
+        return plan
+    }
+
+    /// What is said of times that cannot be trusted, also where nothing is to be removed.
+    public func findings(_ items: [RetentionItem]) -> [Finding] {
+        Self.findings(items, trustsTimes ? [:] : untrusted(items))
+    }
+
+    private static func findings(_ items: [RetentionItem], _ doubts: [String: Doubt]) -> [Finding] {
         let ahead = items.filter { doubts[$0.id] == .future }.map { String($0.id.prefix(8)) }
-        plan.findings = items.compactMap { item in
+        return items.compactMap { item in
             doubts[item.id].map { doubt in
                 let ids = doubt == .future ? ahead : [String(item.id.prefix(8))]
                 return doubt.finding(item, TypedCommand.quoted("vault forget", ids))
             }
         }
-        return plan
     }
 
     // MARK: Times that cannot be trusted
