@@ -193,6 +193,7 @@ extension RecordHasher {
     }
 
     static let lacksSeed = "the table 'meta' has lost the seed of the store's hashes, so nothing proves its rows"
+    /// The way into a new store for one of which an export still gives all.
     static let withoutSeed =
         "'backup-tool export -o DIR' still gives you everything in it; "
         + "'backup-tool restore DIR --create --store NEW --only publications,notes,events,records,attachments,settings' "

@@ -56,7 +56,9 @@ extension StoreSchema {
     ]
 
     fileprivate static func unreadableBookkeeping(_ database: SQLite) throws -> [String] {
-        try bookkeeping.filter { table in
+        let gone = Set(try missingTables(database).map(\.name))
+        return try bookkeeping.filter { table in
+            if gone.contains(table) { return true }
             do { _ = try database.integer("SELECT count(*) FROM \(table) NOT INDEXED") } catch let error as BackupError
                 where error.code == .damaged
             { return true }
@@ -76,17 +78,20 @@ extension StoreSchema {
 }
 
 extension Store {
-    /// Lets an export go on without bookkeeping tables that cannot be read. Call it on a reader, before `read`.
+    /// Lets an export go on without bookkeeping tables that are gone or cannot be read. Call it on a reader, before `read`.
     func leaveOutUnreadableTables() throws {
         guard writerLock == nil else { return }
         // After reading a bad page in a transaction a connection cannot create tables.
-        let unreadable = try StoreSchema.unreadableBookkeeping(Store.connectReader(path))
+        let reader = try Store.connectReader(path)
+        let unreadable = try StoreSchema.unreadableBookkeeping(reader)
         guard !unreadable.isEmpty else { return }
+        let missing = try StoreSchema.missingTables(reader)
         try StoreSchema.standIn(for: unreadable, database)
         tablesLeftOut = unreadable.map { table in
-            Finding(
-                .storeDamaged, .damage, path, "the table '\(table)' cannot be read and was left out",
-                remedy: "keep the file; \(StoreCheck.intoNewStore)")
+            missing.first { $0.name == table }?.finding(path)
+                ?? Finding(
+                    .storeDamaged, .damage, path, "the table '\(table)' cannot be read and was left out",
+                    remedy: "keep the file; \(StoreCheck.intoNewStore)")
         }
     }
 }
@@ -100,8 +105,12 @@ struct MissingTable {
     func finding(_ path: String) -> Finding {
         Finding(
             .storeDamaged, .error, path, "the table '\(name)' is missing",
-            remedy: canBeMade
-                ? "'backup-tool store repair' makes it again, empty" : "keep the file; \(StoreCheck.intoNewStore)")
+            remedy: canBeMade ? "'backup-tool store repair' makes it again, empty" : "keep the file; \(wayOut)")
+    }
+
+    /// An export needs only the tables that hold what people wrote.
+    fileprivate var wayOut: String {
+        ["record", "asset", "setting", "meta"].contains(name) ? StoreCheck.intoNewStore : RecordHasher.withoutSeed
     }
 
     fileprivate var message: String { "the table '\(name)' was made again\(loss.map { ": \($0)" } ?? ", empty")" }
@@ -132,7 +141,7 @@ extension StoreRepair {
         if let needed = missing.first(where: { !$0.canBeMade }) {
             throw BackupError(
                 .damaged, "nothing was repaired: the table '\(needed.name)' is missing", at: store.path,
-                remedy: "keep the file; \(StoreCheck.intoNewStore)")
+                remedy: "keep the file; \(needed.wayOut)")
         }
         let lost = Set(missing.map(\.name))
         let parts = try StoreSchema.missingParts(store.database).filter { !lost.contains($0.table) }
