@@ -11,9 +11,14 @@ import Testing
         var year: Int
         var doi: String?
         var pages: String
+        /// What a person adds and drops: fields, and keywords.
+        var extras: [String: String] = [:]
+        var words: [String] = []
 
         var entry: String {
-            let doi = doi.map { ",\n  doi = {\($0)}" } ?? ""
+            var doi = doi.map { ",\n  doi = {\($0)}" } ?? ""
+            for (name, value) in extras.sorted(by: { $0.key < $1.key }) { doi += ",\n  \(name) = {\(value)}" }
+            if !words.isEmpty { doi += ",\n  keywords = {\(words.joined(separator: ", "))}" }
             return "@article{\(key),\n  title = {\(title)},\n  author = {Name\(number), Jo},\n  year = \(year),\n"
                 + "  pages = {\(pages)}\(doi)\n}\n"
         }
@@ -29,7 +34,8 @@ import Testing
         var works = Self.things.enumerated().map { number, thing in
             Work(
                 number: number, key: "k\(number)", title: "On the long history of \(thing)", year: 1990 + number,
-                doi: number % 2 == 0 ? "10.1000/\(number)" : nil, pages: "\(number * 10 + 1)--\(number * 10 + 9)")
+                doi: number % 2 == 0 ? "10.1000/\(number)" : nil, pages: "\(number * 10 + 1)--\(number * 10 + 9)",
+                extras: ["note": "n\(number)", "abstract": "a\(number)"], words: ["w\(number)", "v\(number)"])
         }
         func save() throws { try bench.write("lib/a.bib", works.map(\.entry).joined(separator: "\n")) }
         try save()
@@ -57,6 +63,17 @@ import Testing
                 }
                 story.append("\(works.map(\.key))")
             }
+            for _ in 0...random.below(3) {
+                let place = random.below(works.count)
+                let name = ["note", "abstract", "langid"][random.below(3)]
+                switch random.below(4) {
+                case 0: works[place].extras[name] = "\(name) \(round)"
+                case 1: works[place].words.append("r\(round)")
+                case 2: if !works[place].words.isEmpty { works[place].words.removeFirst() }
+                default: works[place].extras[name] = nil
+                }
+                story.append("\(works[place].key): \(works[place].extras) \(works[place].words)")
+            }
             works.shuffle(using: &random)
             try save()
             if random.chance(3) { try bench.tool("import", "lib/a.bib") }
@@ -64,6 +81,7 @@ import Testing
             let told = try bench.tool("import", "--mirror", "lib/a.bib", "--json")
             #expect(told.status == 0, "\(story): \(told.stdout)\(told.stderr)")
             try expectLinks(bench, works, "\(story)")
+            try expectFields(bench, works, "\(story)")
             let after = try bench.digest()
             let batch = told.stdout.firstMatch(of: /"batch": ?([0-9]+)/)?.1
             if let batch, before != after {
@@ -77,6 +95,28 @@ import Testing
             #expect(try bench.digest() == after, "\(story)")
         }
         try bench.tool(exit: 0, "store", "check")
+    }
+
+    /// What the file has dropped is gone, also after a correction.
+    private func expectFields(_ bench: Workbench, _ works: [Work], _ story: String) throws {
+        let names = ["note", "abstract", "langid", "keywords"]
+        let columns = (["author"] + names).map { "ifnull(json_extract(fields, '$.\($0)'), '-')" }
+        let stored = try bench.shell(
+            """
+            sqlite3 store.db "SELECT \(columns.joined(separator: ", ")) FROM record
+            WHERE type = 'Publication' AND deleted_at IS NULL"
+            """)
+        let expected = works.map { work in
+            let keywords = work.words.isEmpty ? "-" : work.words.sorted().joined(separator: ", ")
+            return (["Name\(work.number), Jo"] + names.dropLast().map { work.extras[$0] ?? "-" } + [keywords])
+                .joined(separator: "|")
+        }
+        let lines = stored.split(separator: "\n").map { line in
+            let parts = line.split(separator: "|", omittingEmptySubsequences: false).map(String.init)
+            let words = parts[parts.count - 1].split(separator: ", ").sorted().joined(separator: ", ")
+            return (parts.dropLast() + [words]).joined(separator: "|")
+        }
+        #expect(lines.sorted() == expected.sorted(), "\(story)")
     }
 
     private func expectLinks(_ bench: Workbench, _ works: [Work], _ story: String) throws {

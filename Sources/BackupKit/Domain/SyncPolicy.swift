@@ -27,7 +27,23 @@ extension Record {
     /// Notes that the record took in `other` at `time`, which was deleted then, with all that `other` had taken in.
     mutating func noteTakenIn(_ other: Record, at time: Timestamp) {
         fieldTimes.merge(other.takenIn) { max($0, $1) }
+        fieldTimes.merge(other.fieldTimes.filter { $0.key.hasPrefix(Self.correctedMark) }) { max($0, $1) }
         fieldTimes[Self.takenInMark + other.localID] = time
+    }
+
+    private static let correctedMark = "(corrected) "
+
+    /// Notes that the record took in `other` at `time` because it is the same entry of a file, with a correction. No two
+    /// entries were merged.
+    mutating func noteCorrection(of other: Record, at time: Timestamp) {
+        noteTakenIn(other, at: time)
+        fieldTimes[Self.correctedMark + other.localID] = time
+        for mark in [Self.takenInMark, Self.correctedMark] { fieldTimes[mark + localID] = nil }
+    }
+
+    /// The local ids of what the record was before corrections.
+    var idsCorrected: Set<String> {
+        Set(marked(Self.correctedMark).filter { $0.time == fieldTimes[Self.takenInMark + $0.id] }.map(\.id))
     }
 
     /// The local ids of what the record has taken in.

@@ -200,8 +200,7 @@ extension BibliographyIntake {
         after = try Publication.derive(merged: after, local: before, other: before)
         let changes = FieldChange.list(from: before, to: after)
         var record = try kept.record.edited(after, at: time)
-        record.noteTakenIn(old.record, at: time)
-        record.fieldTimes[Record.takenInMark + record.localID] = nil
+        record.noteCorrection(of: old.record, at: time)
         try store.put(record.keptAlive(at: time.next), replacing: kept)
         if !changes.isEmpty {
             intake.plan(

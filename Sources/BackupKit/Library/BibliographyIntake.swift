@@ -33,6 +33,8 @@ final class BibliographyIntake {
     let memories: [String: String]
     /// The publications that decisions have merged into another one, by the local id of that.
     private(set) var mergedInto: [String: [String]] = [:]
+    /// Those of them that are the same entry with a correction.
+    private(set) var corrected: [String: Set<String>] = [:]
 
     init(_ intake: Intake) throws {
         self.intake = intake
@@ -58,7 +60,9 @@ final class BibliographyIntake {
             let key = Fields.string(Publication.citeKey, in: fields) ?? ""
             known[key, default: []].append(Candidate(localID: stored.record.localID, text: text(of: fields)))
             folded.insert(store.hasher.text(key.lowercased()))
-            if !stored.record.takenIn.isEmpty { mergedInto[stored.record.localID] = stored.record.idsTakenIn }
+            guard !stored.record.takenIn.isEmpty else { return }
+            mergedInto[stored.record.localID] = stored.record.idsTakenIn
+            corrected[stored.record.localID] = stored.record.idsCorrected
         }
     }
 

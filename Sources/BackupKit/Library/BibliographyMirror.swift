@@ -89,27 +89,32 @@ extension BibliographyIntake {
             let record = memory(of: stored.record.localID)
             // What the file says of this publication. After a merge several of its entries may be this one.
             let ids = try ids(of: stored.record.localID)
+            // Before a correction the file said it of another record.
+            let before = corrected[stored.record.localID] ?? []
+            let memories = ids.filter { $0 == stored.record.localID || before.contains($0) }.map(memory)
             let held = ids.compactMap { state.held[$0] }
             guard !held.isEmpty || own.contains(record.everBrought) else {
-                noteLostPart(of: stored.record, ids, state)
+                noteLostPart(of: stored.record, ids.filter { !before.contains($0) }, state)
                 continue
             }
             let fields = try Fields.parse(stored.record.fields)
             // Two files may have worded a field; the store has the words of one of them.
             let brought = fields.filter { field in
-                own.contains(record.everBrought(field))
-                    || own.contains(record.everHeld(field)) && everElsewhere.contains(record.everBrought(field))
+                memories.contains { record in
+                    own.contains(record.everBrought(field))
+                        || own.contains(record.everHeld(field)) && everElsewhere.contains(record.everBrought(field))
+                }
             }
             let merged = ids.map(memory)
             let isOthers = merged.contains { others.contains($0.held) }
             // Told in the import in which the file loses the entry, and not again.
             if !held.isEmpty {
-                noteLostPart(of: stored.record, ids, state)
+                noteLostPart(of: stored.record, ids.filter { !before.contains($0) }, state)
             } else if isOthers, own.contains(record.held) {
                 noteStays(stored.record, .leftOut, Self.inAnotherFile)
             }
             if !held.isEmpty || isOthers {
-                let lostEntries = try lostEntries(among: ids, state)
+                let lostEntries = lostEntries(among: ids.filter { !before.contains($0) }, state)
                 let dropped = brought.filter { field in
                     Publication.isBibTeXField(field.name)
                         && !held.contains { $0.contains { sameBytes($0.name, field.name) } }
@@ -157,7 +162,7 @@ extension BibliographyIntake {
 
     /// What the file remembers of entries that it has no more, where it has another one of the publication that they were
     /// merged into. What they brought stays: nobody has said which of the entries is meant.
-    private func lostEntries(among ids: [String], _ state: FileState) throws -> [Brought.Record] {
+    private func lostEntries(among ids: [String], _ state: FileState) -> [Brought.Record] {
         guard ids.contains(where: { state.held[$0] != nil }) else { return [] }
         return ids.filter { state.held[$0] == nil && hasBrought($0, state) }.map(memory)
     }
