@@ -43,8 +43,11 @@ extension Invocation {
             if result.protected + result.keptNewer > 0, !dryRun, !output.isVerbose {
                 var advice = "--verbose says why"
                 if what == "import" {
-                    advice += ", --overwrite takes what the files say, "
-                    advice += "--mirror removes what a .bib file no longer holds"
+                    // Of what the command has, and was not used.
+                    if !flag("overwrite") { advice += ", --overwrite takes what the files say" }
+                    if isDeclared("mirror"), !flag("mirror") {
+                        advice += ", --mirror removes what a .bib file no longer holds"
+                    }
                 }
                 if what == "restore", result.stayedDeleted > 0 {
                     advice += ", --resurrect brings back what was deleted"
