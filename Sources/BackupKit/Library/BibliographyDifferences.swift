@@ -75,7 +75,7 @@ extension BibliographyIntake {
     }
 
     /// The mark of a difference, whichever of the two values the store has.
-    private func difference(_ localID: String, _ own: Field?, _ said: Field?) -> UInt64 {
+    func difference(_ localID: String, _ own: Field?, _ said: Field?) -> UInt64 {
         let record = memory(of: localID)
         let marks = [own, said].map { $0.map(record.everBrought) ?? record.everBrought }.sorted()
         return store.hasher.text("\(marks)", after: record.everBrought) & ~1
@@ -87,7 +87,7 @@ extension BibliographyIntake {
     }
 
     /// Whether no import has reported that difference; notes that this one does.
-    private func isNew(_ mark: UInt64, _ state: inout FileState) throws -> Bool {
+    func isNew(_ mark: UInt64, _ state: inout FileState) throws -> Bool {
         guard let path = state.realPath, !state.broughtBefore.contains(mark) else { return false }
         guard try !otherFiles(than: path, &state).brought.contains(mark) else { return false }
         state.brought.append(mark)

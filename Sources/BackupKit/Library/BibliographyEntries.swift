@@ -3,19 +3,31 @@ extension BibliographyIntake {
     func takeEntry(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
         let key = block.key
         state.items.append(BibliographyPart.keyItem + key)
+        state.key = key
         let text = store.hasher.text(block.raw)
         state.entries[text, default: 0] += 1
-        pen.clear()
-        Publication.write(block, links: placesInStore(of: state.links, state), with: &pen) {
-            block.value(of: block.fields[$0], macros: state.macros)
-        }
+        let links = placesInStore(of: state.links, state)
+        write(block, links: links, state.macros)
         state.links = []
+        if try mayBeKeptHere(state) {
+            state.waiting.append(
+                EntryWaiting(
+                    raw: Array(block.raw), key: key, text: text, number: state.entries[text] ?? 1, links: links,
+                    wishes: state.wishes, macros: state.macros))
+            return
+        }
         if lane != nil, pen.written.count > CloudLimits.recordBytes { intake.noteOversize(key) }
         // Neither the key nor the work can be known.
         if let lane, !key.isEmpty, known[key] == nil, try deletedWork(&state) == nil, let id = try newID() {
             return try add(id, key, text, to: lane, &state)
         }
         try takeSlow(key, text, number: state.entries[text] ?? 1, &state, wanted)
+    }
+
+    /// Writes an entry with the pen.
+    func write(_ block: BibBlock, links: [String], _ macros: BibMacros) {
+        pen.clear()
+        Publication.write(block, links: links, with: &pen) { block.value(of: block.fields[$0], macros: macros) }
     }
 
     /// What our own comments before an entry link. A file of a backup may have another name in the store; one that lies
@@ -66,7 +78,7 @@ extension BibliographyIntake {
         return bytes.withUnsafeBytes { store.hasher.text($0) }
     }
 
-    private func takeSlow(
+    func takeSlow(
         _ key: String, _ text: UInt64, number: Int, _ state: inout FileState, _ wanted: Wanted?
     ) throws {
         let record = Record(
@@ -136,11 +148,13 @@ extension BibliographyIntake {
             let stored = try Fields.parse(merged.fields)
             try noteDifferences(differences, key, stored: stored, &state)
             noteNews(of: key, match, .newer, besides: try names(of: incoming, in: stored), &state)
+        case .protect(.localOnly): break
         case .protect(let reason):
             try noteDifferences(differences, key, stored: match.fields, &state)
             noteNews(of: key, match, reason, besides: keywordsTaken(match, incoming), &state)
         case .add, .unchanged: break
         }
+        if match.record.isLocalOnly { try noteLeftHere(match.record, match.fields, incoming, &state) }
         noteBrought(to: outcome.localID, &state)
     }
 
@@ -179,9 +193,7 @@ extension BibliographyIntake {
             intake.note(
                 Finding(
                     .protected, .warning, state.path, message,
-                    remedy: reason == .localOnly
-                        ? "'backup-tool store enable-cloud ID' shares it again; then \(command) takes them"
-                        : "\(command) takes \(isOne ? "it" : "them") all the same"))
+                    remedy: "\(command) takes \(isOne ? "it" : "them") all the same"))
         }
     }
 
@@ -208,7 +220,7 @@ extension BibliographyIntake {
 
     /// The store's publication of that key that an entry is: the same text, else the same work, and of several the one
     /// that says most of what the entry says. One that another entry of the file was already is nobody else's.
-    private func match(
+    func match(
         _ key: String, _ incoming: [Field], _ work: WorkID, _ state: FileState
     ) throws -> Match? {
         guard let candidates = known[key] else { return nil }
@@ -260,7 +272,7 @@ extension BibliographyIntake {
 
     /// The publication that this file brought under that key, where it has got another key since: by a decision, or by a
     /// person. What the file says of the work goes on to be said of it.
-    private func renamed(
+    func renamed(
         _ key: String, _ incoming: [Field], _ work: WorkID, _ state: inout FileState
     ) throws -> Match? {
         guard !state.saidBefore.isEmpty, !key.isEmpty else { return nil }

@@ -147,9 +147,13 @@ extension BibliographyIntake {
         let carried = try next.flatMap { try carry(foreign, to: $0.record, own, state) }
         guard !gone.stored.record.isLocalOnly, foreign.isEmpty || carried != nil else {
             intake.result.protected += 1
-            let reason =
-                gone.stored.record.isLocalOnly ? "is kept on this device only" : "was changed elsewhere since"
-            return noteStays(gone.stored.record, .skipped, "is not in the file any more, but \(reason)")
+            guard isToldFirst(gone.stored.record.localID, &state) else { return }
+            if gone.stored.record.isLocalOnly {
+                let other = next ?? followers.lookalike(of: gone)
+                return noteKeptHere(gone.stored.record, other?.record, key: other?.work.key ?? "")
+            }
+            return noteStays(
+                gone.stored.record, .skipped, "is not in the file any more, but was changed elsewhere since")
         }
         if let next, let carried {
             for field in carried { try noteKnown(field, of: next.record.localID, &state) }

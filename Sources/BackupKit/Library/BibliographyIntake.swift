@@ -35,6 +35,8 @@ final class BibliographyIntake {
     private(set) var mergedInto: [String: [String]] = [:]
     /// Those of them that are the same entry with a correction.
     private(set) var corrected: [String: Set<String>] = [:]
+    /// The publications that are kept on this device only.
+    private(set) var kept = KeptPublications()
 
     init(_ intake: Intake) throws {
         self.intake = intake
@@ -60,6 +62,7 @@ final class BibliographyIntake {
             let key = Fields.string(Publication.citeKey, in: fields) ?? ""
             known[key, default: []].append(Candidate(localID: stored.record.localID, text: text(of: fields)))
             folded.insert(store.hasher.text(key.lowercased()))
+            if stored.record.isLocalOnly { kept.add(stored.record, fields) }
             guard !stored.record.takenIn.isEmpty else { return }
             mergedInto[stored.record.localID] = stored.record.idsTakenIn
             corrected[stored.record.localID] = stored.record.idsCorrected
@@ -103,6 +106,7 @@ final class BibliographyIntake {
             try reader.feed(chunk) { try take($0, &state, wanted) }
         }
         try reader.finish { try take($0, &state, wanted) }
+        try takeWaiting(&state, wanted)
         try takeOrder(&state, wanted)
         try flush()
         noteLinesLeft(state)
@@ -112,6 +116,7 @@ final class BibliographyIntake {
                     .malformed, .warning, path, "holds no BibTeX entry; its text was kept",
                     remedy: "save it as BibTeX in the program that it comes from, and import that"))
         }
+        reportLeftHere(state)
         if mirrors {
             try mirror(&state)
         } else if realPath != nil {

@@ -61,7 +61,7 @@ extension BibliographyIntake {
         return isAll && !hasKept ? [Keywords.field] : []
     }
 
-    private func words(of fields: [Field]) -> [String] {
+    func words(of fields: [Field]) -> [String] {
         Fields.string(Keywords.field, in: fields).map { Keywords($0).items } ?? []
     }
 }

@@ -17,13 +17,11 @@ extension BibliographyIntake {
     }
 
     /// Notes what the entry that the pen has written brings to the publication that it is. Strangers share cite keys, so the
-    /// record counts and not the key.
-    func noteBrought(to localID: String, _ state: inout FileState) {
+    /// record counts and not the key. `besides` names a field that it does not bring.
+    func noteBrought(to localID: String, besides: String? = nil, _ state: inout FileState) {
         namedFiles?.note(owner: localID, of: state.wishes)
-        if worksByKey != nil, let item = state.items.last {
-            worksByKey?[String(item.dropFirst(BibliographyPart.keyItem.count)), default: []].append(localID)
-        }
-        noteSaid(of: localID, &state)
+        worksByKey?[state.key, default: []].append(localID)
+        noteSaid(of: localID, besides: besides, &state)
     }
 
     /// The pen has written an entry that stays deleted here. The file still holds it, and an undo may bring it back with any
@@ -36,7 +34,7 @@ extension BibliographyIntake {
         }
     }
 
-    private func noteSaid(of localID: String, _ state: inout FileState) {
+    private func noteSaid(of localID: String, besides: String? = nil, _ state: inout FileState) {
         guard state.memory != nil else { return }
         let record = memory(of: localID)
         let merged = memoriesOfMerged(into: localID, state)
@@ -45,6 +43,7 @@ extension BibliographyIntake {
         let bytes = pen.written
         for member in pen.members {
             let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
+            if let besides, name.elementsEqual(besides.utf8) { continue }
             let field = record.field(name)
             let bytes = UnsafeRawBufferPointer(rebasing: bytes[member.value])
             let value = field.everBrought(bytes)
@@ -132,7 +131,10 @@ extension BibliographyIntake {
             } else {
                 let work = WorkIdentity(fields)
                 if let version = refused.first(where: { work.isCorrected(to: $0) }) {
-                    noteRefused(stored.record, hasOtherKey: version.key != work.key, state)
+                    intake.result.protected += 1
+                    if isToldFirst(stored.record.localID, &state) {
+                        noteRefused(stored.record, hasOtherKey: version.key != work.key, state)
+                    }
                     continue
                 }
                 lost.append(stored)
@@ -173,7 +175,6 @@ extension BibliographyIntake {
     }
 
     private func noteRefused(_ record: Record, hasOtherKey: Bool, _ state: FileState) {
-        intake.result.protected += 1
         let what =
             hasOtherKey
             ? "under another key, and the publication with that key was deleted here later"

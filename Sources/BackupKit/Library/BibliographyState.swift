@@ -66,6 +66,11 @@ extension BibliographyIntake {
         var others: OtherFiles?
         /// Publications that this import has added or brought back.
         var arrived: Set<String> = []
+        /// The key of the entry at hand, and entries that are taken when all others have been (`takeWaiting`).
+        var key = ""
+        var waiting: [EntryWaiting] = []
+        /// Publications that are kept on this device only, of which values were left out: what to call them, and their ids.
+        var leftHere: [(name: String, id: RecordID)] = []
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
     }

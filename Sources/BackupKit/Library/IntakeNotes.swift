@@ -89,10 +89,10 @@ extension Intake {
     }
 
     /// Reports values of a file for a record that is kept on this device only, where they are newer or were asked for. The
-    /// intake of `.bib` files tells of publications, once.
+    /// intake of `.bib` files tells of publications.
     func noteKeptHere(_ incoming: Record, _ outcome: Outcome) throws {
         guard case .protect(.localOnly) = outcome.decision, policy == .honor, !overwrite, !takesRecords, !isFromImbib,
-            isEdit || incoming.type != RecordType.publication,
+            incoming.type != RecordType.publication,
             let stored = try store.record(outcome.id)?.record, isEdit || incoming.latestTime > stored.latestTime,
             try !differing(incoming, from: stored).isEmpty
         else { return }
