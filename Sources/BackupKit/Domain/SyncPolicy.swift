@@ -117,6 +117,9 @@ extension Record {
 
     private static let renamedMark = "(renamed) "
 
+    /// The cite keys that decisions have taken from the publication.
+    var keysBefore: [String] { marked(Self.renamedMark).map(\.id) }
+
     /// Notes that a decision about a conflict gave the publication another cite key at `time`. Times only, as above.
     mutating func noteRenamed(from key: String, at time: Timestamp) { fieldTimes[Self.renamedMark + key] = time }
 

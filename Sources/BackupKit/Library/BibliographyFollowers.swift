@@ -123,10 +123,14 @@ extension BibliographyIntake {
                     isHeld: state.held[record.localID] != nil,
                     wasHeld: hasHeld(record.localID, state) && !state.arrived.contains(record.localID)))
         }
+        let keys = Set(state.held.values.compactMap { Fields.string(Publication.citeKey, in: $0) }).sorted()
         let all = try lost.map { stored in
-            BibliographyFollowers.Gone(
-                stored: stored, work: WorkIdentity(try Fields.parse(stored.record.fields)),
-                wasHeld: hasHeld(stored.record.localID, state))
+            let (localID, fields) = (stored.record.localID, try Fields.parse(stored.record.fields))
+            // The file has it under the key that it had before somebody gave it another one here.
+            let key = keys.first { hasBrought(key: $0, of: localID, state) } ?? ""
+            return BibliographyFollowers.Gone(
+                stored: stored, work: work(fields, of: localID, underKey: key, state),
+                wasHeld: hasHeld(localID, state))
         }
         all.forEach(followers.add)
         for gone in all { try remove(gone, everElsewhere, followers, &state) }
@@ -138,13 +142,21 @@ extension BibliographyIntake {
     ) throws {
         let own = memory(of: gone.stored.record.localID)
         let fields = try Fields.parse(gone.stored.record.fields)
+        // A key that a decision about a conflict gave it is nothing that somebody wrote into it.
+        let isKeyDecided = gone.stored.record.keysBefore.contains {
+            hasBrought(key: $0, of: gone.stored.record.localID, state)
+        }
         let foreign = fields.filter { field in
             !Publication.isText(field.name) && field.name != Publication.linkedFiles
+                && !(isKeyDecided && field.name == Publication.citeKey)
                 && !state.broughtBefore.contains(own.everBrought(field))
                 && !everElsewhere.contains(own.everBrought(field))
         }
         let next = followers.follower(of: gone)
-        let carried = try next.flatMap { try carry(foreign, to: $0.record, own, state) }
+        var carried = try next.flatMap { try carry(foreign, to: $0.record, own, state) }
+        if isKeyDecided, next?.work.key == gone.work.key {
+            carried = carried.map { $0 + fields.filter { $0.name == Publication.citeKey } }
+        }
         guard !gone.stored.record.isLocalOnly, foreign.isEmpty || carried != nil else {
             intake.result.protected += 1
             guard isToldFirst(gone.stored.record.localID, &state) else { return }
@@ -178,7 +190,7 @@ extension BibliographyIntake {
         for field in foreign {
             let value = said.first { sameBytes($0.name, field.name) }
             if let value, try Fields.same(value.value, field.value) { continue }
-            guard field.name != Publication.citeKey, !WorkIdentity.tells(field.name) else { return nil }
+            guard !WorkIdentity.tells(field.name) else { return nil }
             if let value, !state.broughtBefore.contains(own.everBrought(value)) { return nil }
             carried.append(field)
         }
@@ -205,6 +217,9 @@ extension BibliographyIntake {
         let changes = FieldChange.list(from: before, to: after)
         var record = try kept.record.edited(after, at: time)
         record.noteCorrection(of: old.record, at: time)
+        if carried.contains(where: { $0.name == Publication.citeKey }) {
+            record.noteRenamed(from: next.work.key, at: time)
+        }
         try store.put(record.keptAlive(at: time.next), replacing: kept)
         if !changes.isEmpty {
             intake.plan(
@@ -241,7 +256,8 @@ extension BibliographyIntake {
         let old = gone.stored.record
         let hasKey = key == gone.work.key
         // A note that names a key alone is one on the work that has it.
-        let byKey = hasKey || gone.work.key.isEmpty ? 0 : try followers.notes(underKey: gone.work.key).count
+        let ownKey = Fields.string(Publication.citeKey, in: fields) ?? ""
+        let byKey = hasKey || ownKey.isEmpty ? 0 : try followers.notes(underKey: ownKey).count
         let lost = Self.counted(
             files: Fields.strings(Publication.linkedFiles, in: fields).count,
             notes: try followers.notes(on: old.localID).count + byKey)
