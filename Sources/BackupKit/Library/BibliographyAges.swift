@@ -47,19 +47,6 @@ extension BibliographyIntake {
         return record
     }
 
-    /// The local id of a deleted publication that this entry is, where an app had given the id. Only the file's memory can
-    /// tell, because a tombstone holds no text: the file must have said of that publication all that the entry says.
-    func deletedWork(_ state: inout FileState) throws -> String? {
-        guard !state.saidBefore.isEmpty else { return nil }
-        let deleted =
-            try state.deleted
-            ?? store.deletedLocalIDs(type: RecordType.publication).filter {
-                !DeterministicID.isMade($0) && hasBrought($0, state)
-            }
-        state.deleted = deleted
-        return deleted.first { hasSaidAll(of: $0, state) }
-    }
-
     /// Whether the file said all that the entry at hand says of that publication when it was imported last.
     func hasSaidAll(of localID: String, besides names: Set<String> = [], _ state: FileState) -> Bool {
         marks(of: localID).allSatisfy {

@@ -61,7 +61,7 @@ extension BibliographyIntake {
     }
 
     /// Whether no publication has, or had, that id.
-    private func isFree(_ id: String) -> Bool { !used.contains(store.hasher.key(id)) }
+    func isFree(_ id: String) -> Bool { !used.contains(store.hasher.key(id)) }
 
     /// Two keys that differ only in case have to be looked at, too.
     private func noteKey(_ key: String, _ candidate: Candidate) {
@@ -244,32 +244,6 @@ extension BibliographyIntake {
         return found
     }
 
-    /// Whether an entry is one that was deleted here, and not the living publication of its key that may be the same work: of
-    /// two such entries one may be deleted. What was merged into the living one goes on to be that.
-    private func isOfDeleted(_ work: WorkID, besides match: Match, _ record: Record, _ state: FileState) throws -> Bool
-    {
-        guard !intake.isEdit, bibTeX(match.fields) != work.fields else { return false }
-        let knowsFile = !state.saidBefore.isEmpty
-        if knowsFile && hasSaidAll(of: match.localID, state) { return false }
-        let merged = mergedInto[match.localID] ?? []
-        if knowsFile {
-            for id in work.made where !sameBytes(id, match.localID) && !merged.contains(id) {
-                if hasBrought(id, state), hasSaidAll(of: id, state), try live(id) == nil { return true }
-            }
-        }
-        func isDead(_ id: String) throws -> Bool {
-            if isFree(id) || merged.contains(id) { return false }
-            let time = dated(record, as: id, state).modifiedAt
-            return try records(id).contains {
-                $0.type == RecordType.publication && $0.isDeleted && $0.modifiedAt >= time
-                    && !merged.contains($0.id.name)
-            }
-        }
-        if try isDead(work.twin()) { return true }
-        let other = WorkID(bibTeX(match.fields), hasher)
-        return try (other.listing != work.listing || match.localID == other.twin()) && isDead(work.listing)
-    }
-
     /// The publication that this file brought under that key, where it has got another key since: by a decision, or by a
     /// person. What the file says of the work goes on to be said of it.
     func renamed(
@@ -323,7 +297,7 @@ extension BibliographyIntake {
     }
 
     /// All records of that local id, also one that is on its way into the store.
-    private func records(_ localID: String) throws -> [Record] {
+    func records(_ localID: String) throws -> [Record] {
         if let record = lane?.waiting(localID) { return [record] }
         try lane?.settle()
         return try store.soundRecords(localID: localID).map(\.record)
