@@ -51,13 +51,16 @@ extension Record {
 
     /// What is noted about other records under a mark, with their local ids.
     private func marked(_ mark: String) -> [(id: String, name: String, time: Timestamp)] {
-        fieldTimes.filter { $0.key.hasPrefix(mark) && !sameBytes($0.key, mark) }
+        fieldTimes.filter { isAboutAnother($0.key, mark) }
             .map { (String($0.key.dropFirst(mark.count)), $0.key, $0.value) }
     }
 
     /// When it took each of them in, by its mark and their local id.
-    var takenIn: [String: Timestamp] {
-        fieldTimes.filter { $0.key.hasPrefix(Self.takenInMark) && !sameBytes($0.key, Self.takenInMark) }
+    var takenIn: [String: Timestamp] { fieldTimes.filter { isAboutAnother($0.key, Self.takenInMark) } }
+
+    /// What a record took in may once have taken in that very record, which is alive again since. It is no other record.
+    private func isAboutAnother(_ name: String, _ mark: String) -> Bool {
+        name.hasPrefix(mark) && !sameBytes(name, mark) && !sameBytes(name, mark + localID)
     }
 
     /// Which of two versions is deleted; nil where both are, or none.

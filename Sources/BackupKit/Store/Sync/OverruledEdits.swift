@@ -128,9 +128,21 @@ extension Synchronizer {
         let named = mine.filter { $0.name != WorkIdentity.keyField } + key
         var edit = overruled.edit
         edit.fields = Fields.text(try derive(edit.type, named, mine, mine))
+        let known = try baseWithoutGivenBack(base, overruled.edit, to: survivor.record)
         edit.localID = survivor.record.localID
-        try carry(edit.without(told), into: survivor, base: base)
+        try carry(edit.without(told), into: survivor, base: known)
         return isWhole
+    }
+
+    /// A record that had taken in the survivor, and has given that back since, has removed nothing of it.
+    private func baseWithoutGivenBack(_ base: Ancestor, _ edit: Record, to survivor: Record) throws -> Ancestor {
+        var before = edit
+        (before.fields, before.fieldTimes) = (base.fields, base.fieldTimes)
+        guard before.succeeded(survivor.localID) != nil, edit.succeeded(survivor.localID) == nil else { return base }
+        var result = base
+        result.fields = try before.givingBack(to: survivor, as: edit) { [derive] in try derive(edit.type, $0, $1, $2) }
+            .fields
+        return result
     }
 
     static func isName(_ field: String) -> Bool {
