@@ -160,6 +160,21 @@ private final class Library {
         }
     }
 
+    /// B's file lists a work under the key that it had before. Another device puts the work into another one.
+    @Test(arguments: [["A", "B"], ["B", "A"]])
+    func anEditOfAListing_thatGoesWithItsWork_isNotLost(order: [String]) throws {
+        for work in ["x", "y"] {
+            try withQuickFolder { folder in
+                let library = try Library(folder, works: ["x", "y"], devices: 2)
+                try library.decide(.renameIncoming, on: "B")
+                try library.edit(work, on: "B")
+                try library.decide(.merge, on: "A")
+                try library.settle(order)
+                try library.check()
+            }
+        }
+    }
+
     /// Whatever devices decide that have not heard of each other, and whatever their files bring back.
     @Test(arguments: testSeeds(isTorture ? 2000 : 8), [false, true])
     func decisionsAndEdits_loseNoWork(seed: UInt64, drops: Bool) throws {

@@ -45,9 +45,9 @@ extension Synchronizer {
         isDecidingPutOff = true
         defer { isDecidingPutOff = false }
         for record in incoming { try apply(record) }
-        for (id, deletes) in listings {
+        for (id, deletes, reason) in listings {
             guard let stored = try store.record(id), !stored.record.isDeleted else { continue }
-            try bury(stored, by: deletes)
+            try bury(stored, by: deletes, reason)
         }
         try notePublications(incoming)
     }
@@ -62,10 +62,12 @@ extension Synchronizer {
     }
 
     /// The same for a work whose delete came under another id of its listing. Returns whether it stays for now.
-    func keepLast(_ stored: Store.StoredRecord, deletedBy latest: Record, among deletes: [Record]) throws -> Bool {
+    func keepLast(
+        _ stored: Store.StoredRecord, deletedBy latest: Record, among deletes: [Record], _ reason: Overruled.Reason
+    ) throws -> Bool {
         guard !stored.record.keptInstead(unknownTo: latest).isEmpty else { return false }
         guard isDecidingPutOff else {
-            listingsPutOff.append((stored.record.id, deletes))
+            listingsPutOff.append((stored.record.id, deletes, reason))
             return true
         }
         guard try store.isLast(stored.record, deletedBy: latest) else { return false }

@@ -9,8 +9,9 @@ extension Synchronizer {
         let envelope: RecordID
         let base: Ancestor?
         let reason: Reason
-        /// When it was deleted where it met the other version.
+        /// When it was deleted where it met the other version, and the local id of what was.
         let deletedAt: Timestamp?
+        let deletedAs: String
     }
 
     /// Must run inside the `write` that takes the merged version.
@@ -65,8 +66,15 @@ extension Synchronizer {
             || RecordFiles.mediaKeys.contains(field)
     }
 
+    /// The same for a listing that is deleted under another id than its own.
+    func putAside(_ edit: Record, deletedBy tombstone: Record, _ reason: Overruled.Reason) throws {
+        guard tombstone.hadNotHeard(of: edit) else { return }
+        try putAside(edit, store.ancestor(edit.id), reason, tombstone.modifiedAt, as: tombstone.id.name)
+    }
+
     private func putAside(
-        _ edit: Record, _ base: Ancestor?, _ reason: Overruled.Reason, _ deletedAt: Timestamp? = nil
+        _ edit: Record, _ base: Ancestor?, _ reason: Overruled.Reason, _ deletedAt: Timestamp? = nil,
+        as deleted: String? = nil
     ) throws {
         guard RecordType.isCounted(edit.type), !Share.isShare(edit) else { return }
         if try store.isPurged(edit) {
@@ -92,7 +100,9 @@ extension Synchronizer {
         guard try store.record(envelope.id) == nil else { return }
         try store.put(envelope, replacing: nil)
         overruled.append(
-            Overruled(edit: edit, envelope: envelope.id, base: base, reason: reason, deletedAt: deletedAt))
+            Overruled(
+                edit: edit, envelope: envelope.id, base: base, reason: reason, deletedAt: deletedAt,
+                deletedAs: deleted ?? edit.localID))
     }
 
     /// Where a decision or `dedup` has put the record into another one, that one gets the edit. Must run outside of `write`,
@@ -102,7 +112,8 @@ extension Synchronizer {
         try store.write {
             try overruled.removeAll { overruled in
                 guard let deletedAt = overruled.deletedAt,
-                    let survivor = try store.taker(of: overruled.edit, deletedAt: deletedAt),
+                    let survivor = try store.taker(
+                        of: overruled.deletedAs, type: overruled.edit.type, deletedAt: deletedAt),
                     try carry(overruled, into: survivor)
                 else { return false }
                 if let envelope = try store.record(overruled.envelope) { try store.removeRow(envelope) }
@@ -197,11 +208,11 @@ extension Synchronizer.Overruled.Reason {
 extension Store {
     /// The living record that has taken in this one, and deleted it by that. What was deleted at another time may be another
     /// work, to which a second device has given the same id.
-    fileprivate func taker(of record: Record, deletedAt: Timestamp) throws -> StoredRecord? {
-        guard let id = try takers(type: record.type)[record.localID] else { return nil }
+    fileprivate func taker(of localID: String, type: String, deletedAt: Timestamp) throws -> StoredRecord? {
+        guard let id = try takers(type: type)[localID] else { return nil }
         return try soundRecords(localID: id).first {
-            $0.record.type == record.type && !$0.record.isDeleted
-                && $0.record.takenIn[Record.takenInMark + record.localID] == deletedAt
+            $0.record.type == type && !$0.record.isDeleted
+                && $0.record.takenIn[Record.takenInMark + localID] == deletedAt
         }
     }
 

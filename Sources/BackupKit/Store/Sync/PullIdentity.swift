@@ -136,7 +136,7 @@ extension Synchronizer {
             }
             let deletes = sameListing.map(\.record).filter(\.isDeleted)
             for stored in sameListing where !stored.record.isDeleted && !stored.record.isLocalOnly {
-                try bury(stored, by: deletes)
+                try bury(stored, by: deletes, .deletedByOthers)
             }
         }
     }
@@ -151,15 +151,16 @@ extension Synchronizer {
             else { continue }
             let deletes = try work.listings.flatMap { try store.records(localID: $0) }.map(\.record)
                 .filter { $0.isDeleted && $0.type == RecordType.publication && $0.id.zone == id.zone }
-            try bury(stored, by: deletes)
+            try bury(stored, by: deletes, .deletedHere)
         }
     }
 
     /// A publication goes by the latest delete of its listing. Another work that was merged into it does not.
-    func bury(_ stored: Store.StoredRecord, by deletes: [Record]) throws {
+    func bury(_ stored: Store.StoredRecord, by deletes: [Record], _ reason: Overruled.Reason) throws {
         let ending = deletes.filter { $0.ends(stored.record) }
         guard let latest = ending.max(by: { $0.modifiedAt < $1.modifiedAt }) else { return }
-        if try keepLast(stored, deletedBy: latest, among: deletes) { return }
+        if try keepLast(stored, deletedBy: latest, among: deletes, reason) { return }
+        try putAside(stored.record, deletedBy: latest, reason)
         try store.put(WorkLineage.tombstone(of: stored.record, at: latest.modifiedAt), replacing: stored)
     }
 

@@ -94,7 +94,7 @@ public final class Synchronizer {
     /// Versions that meet this store's when everything is here.
     var meetingsPutOff: [HubRecord] = []
     /// Works that are deleted then under another id of the same listing, unless they stay.
-    var listingsPutOff: [(id: RecordID, deletes: [Record])] = []
+    var listingsPutOff: [(id: RecordID, deletes: [Record], reason: Overruled.Reason)] = []
     var isDecidingPutOff = false
     /// What this sync has put into quarantine.
     var overruled: [Overruled] = []
