@@ -245,6 +245,12 @@ public struct WorkIdentity {
             || Self.places.contains { WorkPlace.differ(value($0), other.value($0)) }
     }
 
+    /// The fields that say where it appeared and that the other one says differently.
+    func otherPlaces(than other: WorkIdentity) -> [String] {
+        let names = Self.places + [.pages, .journal, .journaltitle, .booktitle]
+        return names.filter { WorkPlace.differ(value($0), other.value($0)) }.map { "\($0)" }
+    }
+
     /// Every issue has an "Editorial", and a thesis becomes an article.
     func hasOtherPlace(than other: WorkIdentity) -> Bool {
         isElsewhere(than: other) || WorkPlace.areOfOtherKinds(type, other.type)

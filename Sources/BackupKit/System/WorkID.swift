@@ -93,7 +93,10 @@ enum WorkLineage {
         let (mine, theirs) = (try WorkID(known), try WorkID(incoming))
         let (myKey, theirKey) = (mine.identity.key, theirs.identity.key)
         // Archives and Git give all the files that they write one time: two volumes of a set look like one record and its edit.
-        let isRelated = areRelated(known, incoming) && !mine.identity.isElsewhere(than: theirs.identity)
+        let isRelated =
+            areRelated(known, incoming)
+            && (!mine.identity.isElsewhere(than: theirs.identity)
+                || [known, incoming].contains { $0.hasCorrected(mine.identity.otherPlaces(than: theirs.identity)) })
         let ids = [known.localID, incoming.localID]
         switch mine.identity.verdict(theirs.identity, isRelated: isRelated) {
         case .different: return false
@@ -166,5 +169,15 @@ enum WorkLineage {
         let wasEdited = DeterministicID.isMade(record.localID) && !work.made(record.localID)
         if try saysListing || wasEdited && isOnlyListing(work) { tombstone.localID = work.listing }
         return tombstone
+    }
+}
+
+extension Record {
+    /// Whether these fields were set by themselves, after the record was made: an edit says what it has changed, and a whole
+    /// entry that came later has set them all.
+    fileprivate func hasCorrected(_ names: [String]) -> Bool {
+        func time(_ name: String) -> Timestamp { fieldTimes[name] ?? modifiedAt }
+        let others = ["title", "author", "editor"].map(time).min() ?? createdAt
+        return !names.isEmpty && names.allSatisfy { time($0) > createdAt && time($0) > others }
     }
 }
