@@ -30,9 +30,7 @@ extension Intake {
             }
             return try replace(existing, by: asset, from: staged)
         }
-        let isMeantElsewhere =
-            try isMeantElsewhere || backupLinks?.meantElsewhere.contains(ByteName(asset.path)) == true
-            || isAwaited(otherThan: asset)
+        let isMeantElsewhere = try isMeantElsewhere || isOfOthers(asset)
         guard let place = try place(of: asset, isMeantElsewhere) else { return nil }
         if try isMeantElsewhere || store.belongsToAnother(asset.path, asset.digest) {
             return try takeBesideAnother(asset, as: place, from: staged, isMeantElsewhere)
@@ -99,8 +97,7 @@ extension Intake {
         store.comingNames = EntryNameSet()
         for file in files { _ = try? store.comingNames.insert(file.path) }
         for file in files {
-            let isMeant = backupLinks?.meantElsewhere.contains(ByteName(file.path)) == true
-            guard let known = try store.ifSound({ try place(of: file, isMeant || isAwaited(otherThan: file)) }) ?? nil,
+            guard let known = try store.ifSound({ try place(of: file, isOfOthers(file)) }) ?? nil,
                 !sameBytes(known, file.path)
             else {
                 continue
@@ -116,8 +113,7 @@ extension Intake {
         guard namedByDeleted.contains(ByteName(path)), try store.ifSound({ try store.asset(path) }) ?? nil == nil else {
             return false
         }
-        if namedByLiving == nil { namedByLiving = LivingLinks(store) }
-        guard try namedByLiving?.contains(path) == false else { return false }
+        guard try !isNamedByLiving(path) else { return false }
         result.attachmentsLeftDeleted += 1
         return true
     }
@@ -149,11 +145,19 @@ extension Intake {
         return try RecordFiles.folders.map { $0 + name }.first { try store.asset($0)?.digest == asset.digest }
     }
 
-    /// Whether records that stay mean another file by its path, which a backup said was on other devices only.
-    private func isAwaited(otherThan asset: Asset) throws -> Bool {
-        guard try store.asset(asset.path) == nil else { return false }
+    /// Whether records that stay mean another file by its path, which is on other devices only.
+    private func isOfOthers(_ asset: Asset) throws -> Bool {
+        if backupLinks?.meantElsewhere.contains(ByteName(asset.path)) == true { return true }
+        guard try store.asset(asset.path) == nil, try store.isAwaited(asset.path, otherThan: asset.digest) else {
+            return false
+        }
         if overwrite, !remaining.own.contains(ByteName(asset.path)) { return false }
-        return try store.isAwaited(asset.path, otherThan: asset.digest)
+        return try isNamedByLiving(asset.path)
+    }
+
+    func isNamedByLiving(_ path: String) throws -> Bool {
+        if namedByLiving == nil { namedByLiving = LivingLinks(store) }
+        return try namedByLiving?.contains(path) ?? false
     }
 
     /// Whether a file is not replaced: a record that stays as it is in the store names it.

@@ -60,7 +60,7 @@ extension Intake {
     }
 
     /// The store was to become what the backup says, and does not say all of it.
-    func noteStaysDeleted(insteadOf backup: String) {
+    func noteStaysDeleted(of backup: String) {
         guard resurrects == nil, policy == .honor, result.stayedDeleted > 0 else { return }
         let isOne = result.stayedDeleted == 1
         note(

@@ -32,8 +32,7 @@ extension Intake {
         else {
             return false
         }
-        if namedByLiving == nil { namedByLiving = LivingLinks(store) }
-        guard try namedByLiving?.contains(path) == false else { return false }
+        guard try !isNamedByLiving(path) else { return false }
         result.attachmentsLeftDeleted += 1
         note(
             Finding(

@@ -200,7 +200,7 @@ public enum Restorer {
         for finding in wanted.unmatched(listing) { intake.note(finding) }
         if !replaced.isEmpty {
             try intake.removeOthers(kinds: replaced)
-            intake.noteStaysDeleted(insteadOf: prepared.path)
+            intake.noteStaysDeleted(of: prepared.path)
         }
         if options.match == nil { intake.noteUnsoundRows(of: options.kinds) }
     }

@@ -256,8 +256,8 @@ public struct NightlyRun {
 
     private mutating func forget() throws {
         let items = try vault.snapshots()
-        let doubts = Retention(settings.policy, now: clock.now()).findings(sound(items))
-        guard !settings.policy.isEmpty else { return report.findings += doubts }
+        let retention = Retention(settings.policy, now: clock.now())
+        guard !settings.policy.isEmpty else { return report.findings += retention.findings(sound(items)) }
         let plan = try plan(items, frozen: frozen)
         report.findings += plan.findings
         let isIdle = frozen != nil || plan.removed.isEmpty

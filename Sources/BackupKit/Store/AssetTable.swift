@@ -144,7 +144,7 @@ extension Store {
     /// Whether the undo history, the hub, or somebody in the store's folder, has other bytes under a path.
     private func isOfAnother(_ path: String, _ digest: SHA256Digest) throws -> Bool {
         if let stranger = try stranger(at: path), stranger.digest != digest { return true }
-        if let awaited = try awaitedFile(path), awaited.digest != digest { return true }
+        if try isAwaited(path, otherThan: digest) { return true }
         let query = try database.statement("SELECT 1 FROM batch_asset WHERE path = ?1 AND sha256 <> ?2 LIMIT 1")
             .bind(1, path).bind(2, digest.hex)
         defer { query.reset() }

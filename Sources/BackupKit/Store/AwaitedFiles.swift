@@ -9,11 +9,9 @@ extension Store {
         return try query.step() ? Self.fileElsewhere(query) : nil
     }
 
-    /// Whether living records mean another file by a path, which is not here.
+    /// Whether links mean another file by a path, which is not here.
     func isAwaited(_ path: String, otherThan digest: SHA256Digest) throws -> Bool {
-        guard let awaited = try awaitedFile(path), awaited.digest != digest else { return false }
-        var links = LivingLinks(self)
-        return try links.contains(path)
+        try awaitedFile(path).map { $0.digest != digest } ?? false
     }
 
     /// All files that links mean and whose bytes did not come yet.
