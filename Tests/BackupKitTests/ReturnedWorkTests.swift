@@ -122,6 +122,14 @@ private final class Library {
 }
 
 @Suite struct ReturnedWorkTests {
+    /// Two works that B has made one, and the mark of the one that is gone by that.
+    private func merged(in folder: String) throws -> (library: Library, gone: String) {
+        let library = try Library(folder, works: ["x", "y"], devices: 2)
+        let first = try #require(try library.id(of: "x", on: "B"))
+        try library.decide(.merge, on: "B")
+        return (library, try library.marks("B")[first] == nil ? "x" : "y")
+    }
+
     /// The second merge says all that the first one said, whatever another device has decided between them.
     @Test(
         arguments: [ConflictChoice.keepBoth, .renameIncoming, .renameExisting], [["A", "B"], ["B", "A"]])
@@ -129,10 +137,7 @@ private final class Library {
         _ between: ConflictChoice, _ order: [String]
     ) throws {
         try withQuickFolder { folder in
-            let library = try Library(folder, works: ["x", "y"], devices: 2)
-            let first = try #require(try library.id(of: "x", on: "B"))
-            try library.decide(.merge, on: "B")
-            let gone = try library.marks("B")[first] == nil ? "x" : "y"
+            let (library, gone) = try merged(in: folder)
             try library.edit(gone, on: "B")
             try library.decide(between, on: "A")
             try library.decide(.merge, on: "B")
@@ -145,10 +150,7 @@ private final class Library {
     @Test(arguments: [["A", "B"], ["B", "A"]])
     func whatIsGivenBack_isNotRemovedFromTheWorkThatGotIt(order: [String]) throws {
         try withQuickFolder { folder in
-            let library = try Library(folder, works: ["x", "y"], devices: 2)
-            let first = try #require(try library.id(of: "x", on: "B"))
-            try library.decide(.merge, on: "B")
-            let gone = try library.marks("B")[first] == nil ? "x" : "y"
+            let (library, gone) = try merged(in: folder)
             try library.edit(gone, on: "B")
             try library.sync("B")
             try library.edit(gone, on: "A")

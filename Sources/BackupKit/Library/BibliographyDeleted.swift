@@ -15,14 +15,16 @@ extension BibliographyIntake {
         func isDead(_ id: String) throws -> Bool {
             if isFree(id) || merged.contains(id) { return false }
             let time = dated(record, as: id, state).modifiedAt
-            return try records(id).contains {
-                $0.type == RecordType.publication && $0.isDeleted && $0.modifiedAt >= time
-                    && !merged.contains($0.id.name)
-            }
+            return try deleted(id).contains { $0.modifiedAt >= time && !merged.contains($0.id.name) }
         }
         if try isDead(work.twin()) { return true }
         let other = WorkID(bibTeX(match.fields), hasher)
         return try (other.listing != work.listing || match.localID == other.twin()) && isDead(work.listing)
+    }
+
+    /// The tombstones of publications with that local id.
+    func deleted(_ localID: String) throws -> [Record] {
+        try records(localID).filter { $0.isDeleted && $0.type == RecordType.publication }
     }
 
     /// The local id of a deleted publication that this entry is, where an app had given the id. Only the file's memory can

@@ -323,8 +323,9 @@ extension BibliographyIntake {
         }
         // What was deleted since stays so, whichever of its ids it had.
         for id in others {
-            let dead = try records(id).first { $0.isDeleted && $0.type == RecordType.publication }
-            if let dead, dead.modifiedAt >= dated(record, as: id, state).modifiedAt { return id }
+            if let dead = try deleted(id).first, dead.modifiedAt >= dated(record, as: id, state).modifiedAt {
+                return id
+            }
         }
         for id in work.ranked {
             guard let holder = holders[id] else { return id }
