@@ -48,3 +48,22 @@ import Testing
     try bench.shell("chmod 666 c.toml")
     #expect(try bench.tool(exit: 1, "verify", "vault:v", "--config", "c.toml").stderr.contains("chmod go-w"))
 }
+
+/// Who can write the folder of a file, or a folder above it, can put another file in its place.
+@Test(arguments: ["d/in", "d", "links"])
+func aPasswordCommandWhoseFolderOthersCanWrite_isNotRun(folder: String) throws {
+    let bench = try Workbench()
+    try bench.write("d/in/c.toml", "vault = \"v\"\npassword-command = \"touch ran; echo secret\"\n")
+    try bench.shell("chmod 755 . d d/in; chmod 644 d/in/c.toml; mkdir links; ln -s ../d/in/c.toml links/c.toml")
+    let config = folder == "links" ? "links/c.toml" : "d/in/c.toml"
+    for mode in ["777", "775", "757"] {
+        try bench.shell("chmod \(mode) \(folder)")
+        let result = try bench.tool(exit: 1, "vault", "init", "--config", config)
+        #expect(result.stderr.contains("/\(folder)") && result.stderr.contains("chmod go-w"), "\(result.stderr)")
+        #expect(try bench.tool(exit: 4, "config", "check", "--config", config).stderr.contains("its folder"))
+        #expect(try !bench.exists("d/in/ran") && !bench.exists("d/in/v"))
+    }
+    // As in /tmp: others can write there, and cannot replace the files of this user.
+    try bench.shell("chmod 1777 \(folder)")
+    try bench.tool(exit: 0, "vault", "init", "--config", config)
+}

@@ -31,13 +31,17 @@ extension Configuration {
         get throws {
             if let path = text("password-file") { return .file(path) }
             guard let command = text("password-command") else { return nil }
-            if let file, let status = try FileStatus.ofTarget(file) {
-                let isOwn = status.owner == geteuid() || status.owner == 0
-                guard isOwn, status.mode & 0o022 == 0 else {
-                    throw BackupError(
-                        .denied, "others can write this file, and so the password-command that it names", at: file,
-                        remedy: isOwn ? "run 'chmod go-w' on it" : "make it your own with chown, and run 'chmod go-w'")
-                }
+            if let file, let place = try WriteAccess.whatOthersCanChange(of: file) {
+                let isFile = place.path == file
+                throw BackupError(
+                    .denied,
+                    isFile
+                        ? "others can write this file, and so the password-command that it names"
+                        : "others can write its folder \(place.path), and so replace the password-command",
+                    at: file,
+                    remedy: place.isOwn
+                        ? "run 'chmod go-w' on \(isFile ? "it" : "the folder")"
+                        : "make \(isFile ? "it" : "the folder") your own with chown, and run 'chmod go-w'")
             }
             // What it names is found where the file is, as everything in the file.
             return .command(command, folder: file.map { parent(of: $0) })
