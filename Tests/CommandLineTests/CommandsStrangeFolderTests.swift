@@ -32,6 +32,27 @@ import Testing
         #expect(!again.contains("does not take"), "\(again)")
     }
 
+    /// Two backups of one library in a folder are two states of it: a person says which one is meant.
+    @Test func anArchiveInAFolder_isNamedWithTheCommandThatImportsIt() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@article{a, title={A}}\n")
+        try bench.tool(exit: 0, "import", "a.bib", "--create", "--store", "old.db")
+        try bench.shell("mkdir in")
+        try bench.tool(exit: 0, "export", "-o", "in/b-1.zip", "--format", "imbib", "--store", "old.db")
+        try bench.tool(exit: 0, "export", "-o", "in/b-2.tar.zst", "--store", "old.db")
+        try bench.tool(exit: 0, "store", "init")
+        let alone = try bench.tool(exit: 1, "import", "in").stderr
+        #expect(alone.contains("'backup-tool import in/b-1.zip'"), "\(alone)")
+        try bench.write("in/b.bib", "@article{b, title={B}}\n")
+        for only in [[], ["--only", "publications"]] {
+            let told = try bench.tool(words: ["import", "in"] + only, exit: 3).stderr
+            #expect(told.contains("2 archives") && told.contains("'backup-tool import in/b-1.zip"), "\(told)")
+        }
+        try bench.tool(exit: 0, "import", "in/b-1.zip")
+        #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == 2)
+        #expect(try bench.tool(exit: 3, "import", "in").stderr.contains("2 archives"))
+    }
+
     @Test func aDamagedManifestOfABackup_staysDamage() throws {
         let bench = try Workbench()
         try bench.write("a.bib", "@article{a, title={A}}\n")

@@ -110,23 +110,40 @@ extension Importer {
                     .skipped, .warning, path, "was left out: it is a link, which import does not follow in a folder",
                     remedy: remedy))
         }
-        // What is left could only be attachments.
-        guard options.kinds.contains(.attachments) else { return }
         for case .leftOut(let path, let files) in sources {
             let folder = Directory.real(path) ?? path
             let left = files.filter { file in
                 !known.contains(ByteName("\(path)/\(file)"))
                     && attachments.map { "\(folder)/\(file)".hasPrefix($0) } != true
             }
-            guard let first = left.first else { continue }
-            let count = left.count
+            noteArchives(left.filter(isArchive), in: path, intake)
+            // What is left could only be attachments.
+            let others = left.filter { !isArchive($0) }
+            guard options.kinds.contains(.attachments), let first = others.first else { continue }
             intake.note(
                 Finding(
                     .skipped, .warning, path,
-                    "holds \(count) \(count == 1 ? "file" : "files") that import does not take, such as \(first)",
+                    "holds \(others.count) \(others.count == 1 ? "file" : "files") that import does not take, "
+                        + "such as \(first)",
                     remedy: "\(TypedCommand.quoted("import", [path], options: ["attachments": path])) also takes these")
             )
         }
+    }
+
+    /// Several archives in a folder may be states of one library, and only a person knows which one is meant.
+    private static func noteArchives(_ archives: [String], in folder: String, _ intake: Intake) {
+        guard let first = archives.first else { return }
+        intake.note(
+            Finding(
+                .skipped, .warning, folder,
+                "holds \(archives.count) \(archives.count == 1 ? "archive" : "archives"), such as \(first): "
+                    + "import does not open archives in a folder", remedy: remedy(forArchive: "\(folder)/\(first)")))
+    }
+
+    static func isArchive(_ path: String) -> Bool { CarrierFormat(fileName: path) != nil }
+
+    static func remedy(forArchive path: String) -> String {
+        "\(TypedCommand.quoted("import", [path])) imports it, if it is a backup"
     }
 }
 

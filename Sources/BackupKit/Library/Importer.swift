@@ -237,9 +237,14 @@ public enum Importer {
                 let unreadable = found.lazy.compactMap {
                     if case .unreadable(let path, let why) = $0 { "; \(path): \(why)" } else { nil }
                 }.first
+                let archive = found.lazy.compactMap { source -> String? in
+                    guard case .leftOut(_, let files) = source else { return nil }
+                    return files.first(where: isArchive)
+                }.first
                 throw BackupError(
                     .failed, "holds nothing that can be imported\(unreadable ?? "")", at: path,
-                    remedy: "import takes .bib files, .jsonl event logs, imbib backups and exported libraries")
+                    remedy: archive.map { remedy(forArchive: "\(path)/\($0)") }
+                        ?? "import takes .bib files, .jsonl event logs, imbib backups and exported libraries")
             }
             return found
         }

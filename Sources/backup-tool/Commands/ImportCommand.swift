@@ -5,8 +5,9 @@ extension Command {
         "import", "Import files of apps and other tools", in: .moveData,
         discussion: """
             PATH is a .bib file, an event log (a .jsonl file or a folder of them), an imbib backup (folder or zip), \
-            an exported library, or a folder that holds such things. It may be left out when --attachments names \
-            a folder. The import is one step, which 'undo' takes back. Importing the same thing twice writes nothing the \
+            an exported library, or a folder that holds such things. Archives inside a folder are not opened, as they may \
+            be several states of one library: name the one to import. PATH may be left out when --attachments names a \
+            folder. The import is one step, which 'undo' takes back. Importing the same thing twice writes nothing the \
             second time.
 
             What the store has newer, or has deleted later, stays. It is counted as protected, and --verbose says why. \
