@@ -82,7 +82,7 @@ extension BibliographyWriter {
         }
         func write(_ entry: Entry) throws {
             for definition in writer.definitions(for: contested[entry.choice]) { try Self.append(definition, to: sink) }
-            try copy(entry, to: sink)
+            try copy(entry, isSaid: writer.isInForce(contested[entry.choice]), to: sink)
             head.passEntry()
         }
         for item in self.parts.orders.joined() {

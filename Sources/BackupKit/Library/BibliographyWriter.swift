@@ -23,6 +23,8 @@ struct BibliographyWriter {
         let key: String
         /// Where what is written for it lies in `texts`; empty when it cannot be written as BibTeX.
         let text: Range<Int64>
+        /// The same with the values written out that no definition can give, for where one is in force.
+        let spelled: Range<Int64>?
         /// What its macros mean, as a place in `choices`.
         let choice: Int
         /// The key of the entry that it refers to by `crossref`, in lower case.
@@ -62,16 +64,29 @@ struct BibliographyWriter {
         let parent = found[1]?.lowercased()
         if let parent { parents.insert(parent) }
         let start = texts.position
+        var (text, spelled): (Range<Int64>, Range<Int64>?) = (start..<start, nil)
         var choice = MacroMeanings.Choice()
         do {
             var bytes = try found[2].map { Array($0.utf8) } ?? Publication.bytes(of: Fields.parse(record.fields))
+            var uses: [MacroUse] = []
             if !macros.isEmpty {
-                let uses = try MacroUse.of(bytes, fields: record.fields)
+                uses = try MacroUse.of(bytes, fields: record.fields)
                 var lost: [MacroUse] = []
                 choice = macros.choice(for: uses, lost: &lost)
                 bytes = Self.spelled(out: lost, in: bytes)
             }
-            try append(bytes, key, links: links(of: record.fields))
+            let links = try links(of: record.fields)
+            let view = BibEntryView(of: bytes, links: links, naming: options.namesFiles)
+            noteView(view, key)
+            if options.namesFiles { named.formUnion(links.map(\.place).filter { !view.unnamed.contains($0) }) }
+            text = try append(view, key, links)
+            uses.removeAll { use in
+                !use.macros.contains { choice[$0.lowercased()]?.isSpelledDifferently == true }
+            }
+            if !uses.isEmpty {
+                let bytes = Self.spelled(out: uses, in: bytes)
+                spelled = try append(BibEntryView(of: bytes, links: links, naming: options.namesFiles), key, links)
+            }
         } catch let error as BackupError where error.code == .refused || error.code == .failed && error.subject == nil {
             problems.append(
                 Finding(
@@ -84,7 +99,7 @@ struct BibliographyWriter {
         }
         entries.append(
             Entry(
-                key: key, text: start..<texts.position, choice: placeOfChoice[choice] ?? 0, parent: parent))
+                key: key, text: text, spelled: spelled, choice: placeOfChoice[choice] ?? 0, parent: parent))
     }
 
     /// With the values written out that no definitions of their macros give.
@@ -109,10 +124,10 @@ struct BibliographyWriter {
         }
     }
 
-    private mutating func append(_ bytes: [UInt8], _ key: String, links: [BibEntryView.Link]) throws {
-        let view = BibEntryView(of: bytes, links: links, naming: options.namesFiles)
-        noteView(view, key)
-        if options.namesFiles { named.formUnion(links.map(\.place).filter { !view.unnamed.contains($0) }) }
+    private mutating func append(_ view: BibEntryView, _ key: String, _ links: [BibEntryView.Link]) throws -> Range<
+        Int64
+    > {
+        let start = texts.position
         let lines =
             links.isEmpty && view.marks.isEmpty
             ? []
@@ -123,6 +138,7 @@ struct BibliographyWriter {
             out += view.bytes
             out += "\n\n".utf8
         }
+        return start..<texts.position
     }
 
     private mutating func noteView(_ view: BibEntryView, _ key: String) {
@@ -172,7 +188,7 @@ struct BibliographyWriter {
         func write(_ wanted: (Entry) -> Bool) throws {
             for (index, entry) in sorted.enumerated() where !isWritten[index] {
                 guard wanted(entry), writer.isInForce(contested[entry.choice]) else { continue }
-                try copy(entry, to: sink)
+                try copy(entry, isSaid: true, to: sink)
                 isWritten[index] = true
             }
         }
@@ -183,7 +199,7 @@ struct BibliographyWriter {
             for (choice, group) in groups.sorted(by: { MacroMeanings.precedes($0.key, $1.key) }) {
                 for definition in writer.definitions(for: choice) { try Self.append(definition, to: sink) }
                 for index in group {
-                    try copy(sorted[index], to: sink)
+                    try copy(sorted[index], isSaid: writer.isInForce(choice), to: sink)
                     isWritten[index] = true
                 }
             }
@@ -197,8 +213,9 @@ struct BibliographyWriter {
         for definition in writer.unwritten() { try Self.append(definition, to: sink) }
     }
 
-    func copy(_ entry: Entry, to sink: TextSink) throws {
-        let bytes = try texts.read(entry.text)
+    /// `isSaid`: whether its macros mean here what they mean to it.
+    func copy(_ entry: Entry, isSaid: Bool, to sink: TextSink) throws {
+        let bytes = try texts.read(isSaid ? entry.text : entry.spelled ?? entry.text)
         try sink { $0 += bytes }
     }
 

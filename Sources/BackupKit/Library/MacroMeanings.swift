@@ -8,10 +8,18 @@ struct MacroMeanings {
     /// What a macro means to an entry, or within a definition.
     enum Meaning: Hashable {
         case defined(Int)
-        /// No definition was known: it stands for its name, as it is written there.
-        case name(String)
+        /// No definition was known: it stands for its name, in each of these spellings.
+        case name([String])
 
         var isName: Bool { if case .name = self { true } else { false } }
+
+        /// Whether one definition cannot say it, for it is spelled in several ways.
+        var isSpelledDifferently: Bool { if case .name(let spellings) = self { spellings.count > 1 } else { false } }
+
+        func joined(_ other: Meaning) -> Meaning {
+            guard case .name(let mine) = self, case .name(let others) = other else { return self }
+            return .name(Set(mine + others).sorted())
+        }
     }
 
     /// What each macro means that an entry or a definition uses.
@@ -54,7 +62,7 @@ struct MacroMeanings {
                     let uses = Choice(
                         used.map { name in
                             (name.lowercased(), current[name.lowercased()].map { .defined($0) } ?? Self.itself(name))
-                        }, uniquingKeysWith: { first, _ in first })
+                        }, uniquingKeysWith: { $0.joined($1) })
                     for field in block.fields {
                         let name = block.name(of: field).lowercased()
                         let index = add(name, block.value(of: field, macros: macros), part.bytes, uses)
@@ -67,12 +75,12 @@ struct MacroMeanings {
         }
     }
 
-    private static func itself(_ name: String) -> Meaning { .name(BibMacros.standard.value(of: name) ?? name) }
+    private static func itself(_ name: String) -> Meaning { .name([BibMacros.standard.value(of: name) ?? name]) }
 
     private func text(_ meaning: Meaning) -> String {
         switch meaning {
         case .defined(let index): definitions[index].value
-        case .name(let name): name
+        case .name(let spellings): spellings.joined(separator: " ")
         }
     }
 
@@ -131,12 +139,15 @@ struct MacroMeanings {
     ) -> Bool {
         guard let name = names.first else {
             var macros = BibMacros.standard
-            for (name, meaning) in trial { macros.define(name, as: text(meaning)) }
+            for case (let name, .defined(let index)) in trial { macros.define(name, as: definitions[index].value) }
             return macros.resolve(written) == use.stored
         }
         let settled = trial[name]
         let defined = (byName[name] ?? []).map(Meaning.defined)
-        let meanings = settled.map { [$0] } ?? defined + use.macros.filter { $0.lowercased() == name }.map(Self.itself)
+        let own = use.macros.filter { $0.lowercased() == name }.map(Self.itself).reduce(Meaning.name([])) {
+            $0.joined($1)
+        }
+        let meanings = settled.map { [$0.joined(own)] } ?? defined + [own]
         for meaning in meanings {
             trial[name] = meaning
             if find(use, written, names.dropFirst(), &trial) { return true }
@@ -180,11 +191,11 @@ struct MacroMeanings {
     static func precedes(_ left: Choice, _ right: Choice) -> Bool { rank(left).lexicographicallyPrecedes(rank(right)) }
 
     private static func rank(_ choice: Choice) -> [String] {
-        let unknown = choice.values.count { $0.isName }
+        let unknown = choice.values.count { $0.isName } + choice.values.count { $0.isSpelledDifferently }
         let meanings = choice.sorted { $0.key < $1.key }.map { name, meaning in
             switch meaning {
             case .defined(let index): "\(name) \(1_000_000 + index)"
-            case .name(let text): "\(name) \(999_999) \(text)"
+            case .name(let spellings): "\(name) \(999_999) \(spellings.joined(separator: " "))"
             }
         }
         return [String(1000 - min(unknown, 999) + 1000)] + meanings
@@ -222,9 +233,10 @@ struct MacroMeanings {
                 for (name, meaning) in choice.sorted(by: { $0.key < $1.key }) where !isInForce(name, meaning) {
                     switch meaning {
                     case .defined(let index): define(index, &out, depth: depth)
-                    case .name(let text):
-                        // No definition can be taken back.
-                        out.append(Self.undefined(text))
+                    case .name(let spellings):
+                        // No definition can be taken back, and none says two things.
+                        guard spellings.count == 1, let spelling = spellings.first else { continue }
+                        out.append(Self.undefined(spelling))
                         current[name] = meaning
                     }
                 }
@@ -232,7 +244,11 @@ struct MacroMeanings {
         }
 
         /// A definition that says what an unknown macro is read as.
-        static func undefined(_ name: String) -> [UInt8] { Array("@string{\(name) = {\(name)}}".utf8) }
+        static func undefined(_ name: String) -> [UInt8] { definition(of: name, as: name) }
+
+        private static func definition(of name: String, as value: String) -> [UInt8] {
+            Array("@string{\(name) = {\(value)}}".utf8)
+        }
 
         static func isUndefinition(_ raw: UnsafeRawBufferPointer) -> Bool {
             guard let start = raw.firstIndex(of: BibByte.openBrace),
@@ -244,9 +260,15 @@ struct MacroMeanings {
 
         private mutating func define(_ index: Int, _ out: inout [[UInt8]], depth: Int) {
             let definition = meanings.definitions[index]
-            establish(meanings.contested(definition.uses), &out, depth: depth + 1)
-            out.append(definition.bytes)
+            let uses = meanings.contested(definition.uses)
+            establish(uses, &out, depth: depth + 1)
             written.insert(definition.bytes)
+            guard isInForce(uses) || !uses.values.contains(where: \.isSpelledDifferently) else {
+                out.append(Self.definition(of: definition.name, as: definition.value))
+                current[definition.name] = .defined(index)
+                return
+            }
+            out.append(definition.bytes)
             // One block may define several.
             let others = meanings.byBytes[definition.bytes, default: []].filter {
                 isInForce(meanings.contested(meanings.definitions[$0].uses))
