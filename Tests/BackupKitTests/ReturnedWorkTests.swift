@@ -177,6 +177,26 @@ private final class Library {
         }
     }
 
+    /// B puts a work into another one, and C's file has edited it before, under the key that C has taken from it.
+    @Test(arguments: [["A", "B", "C"], ["B", "A", "C"], ["C", "B", "A"]])
+    func anOlderEditOfAListing_thatGoesWithItsWork_isNotLost(order: [String]) throws {
+        try withQuickFolder { folder in
+            let library = try Library(folder, works: ["x", "y", "z"], devices: 3)
+            func decide(_ choice: ConflictChoice, _ first: String, _ second: String, on name: String) throws {
+                let pair = try Set([first, second].map { try #require(try library.id(of: $0, on: name)) })
+                let conflict = try library.conflicts(name).first { Set([$0.existing, $0.incoming]) == pair }
+                library.devices.clock.advance()
+                try library.decide(choice, #require(conflict), on: name)
+            }
+            try decide(.renameExisting, "y", "x", on: "C")
+            try library.edit("y", on: "C")
+            try library.edit("y", on: "B")
+            try decide(.merge, "z", "y", on: "B")
+            try library.settle(order)
+            try library.check()
+        }
+    }
+
     /// Whatever devices decide that have not heard of each other, and whatever their files bring back.
     @Test(arguments: testSeeds(isTorture ? 2000 : 8), [false, true])
     func decisionsAndEdits_loseNoWork(seed: UInt64, drops: Bool) throws {

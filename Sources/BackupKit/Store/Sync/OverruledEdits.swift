@@ -66,9 +66,10 @@ extension Synchronizer {
             || RecordFiles.mediaKeys.contains(field)
     }
 
-    /// The same for a listing that is deleted under another id than its own.
-    func putAside(_ edit: Record, deletedBy tombstone: Record, _ reason: Overruled.Reason) throws {
-        guard tombstone.hadNotHeard(of: edit) else { return }
+    /// The same for a listing that is deleted under another id than its own. What no hub has seen, nobody else has heard of.
+    func putAside(_ stored: Store.StoredRecord, deletedBy tombstone: Record, _ reason: Overruled.Reason) throws {
+        let edit = stored.record
+        guard try tombstone.hadNotHeard(of: edit) || store.isUnseen(stored.change) && !hasReplaced(edit) else { return }
         try putAside(edit, store.ancestor(edit.id), reason, tombstone.modifiedAt, as: tombstone.id.name)
     }
 
