@@ -241,4 +241,27 @@ import Testing
         try bench.tool(exit: 0, "export", "-o", "out")
         #expect(try bench.text("out/library.bib").contains("{moved,"))
     }
+
+    /// One file has corrected the key of an entry. Another file that brings the old key is not the same entry.
+    @Test(arguments: ["", ", doi={10.1000/4}"])
+    func anEntryThatAnotherFileHasCorrected_isNamedWhereItStaysDeleted_once(identifier: String) throws {
+        let bench = try Workbench()
+        func entry(_ key: String) -> String {
+            "@article{\(key), author={Med, Ann}, title={On the history of foo}, year=2020\(identifier)}\n"
+        }
+        let other = "@misc{z, author={Zed, Z}, title={Other}, year=2001}\n"
+        for (hours, key) in [(3, "k"), (2, "new")] {
+            try bench.write("a.bib", entry(key) + other)
+            try bench.shell("touch -d '\(hours) hours ago' a.bib")
+            try bench.tool(exit: 0, "import", "--create", "--mirror", "a.bib")
+        }
+        try bench.write("b.bib", entry("k") + other)
+        try bench.shell("touch -d '1 hour ago' b.bib")
+        let told = try bench.tool(exit: 3, "import", "--mirror", "b.bib").stderr
+        #expect(told.contains("import --mirror --overwrite b.bib"), "\(told)")
+        for file in ["b.bib", "a.bib", "b.bib"] { try bench.tool(exit: 0, "import", "--mirror", file) }
+        try bench.tool(exit: 0, "import", "--mirror", "--overwrite", "b.bib")
+        for file in ["a.bib", "b.bib"] { try bench.tool(exit: 0, "import", "--mirror", file) }
+        #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == 3)
+    }
 }

@@ -246,10 +246,14 @@ extension BibliographyIntake {
             }, &state)
     }
 
-    /// Whether a living publication has taken in the deleted one that an entry is.
+    /// Whether a living publication has taken in the deleted one that an entry is. A correction in another file says nothing
+    /// of this entry.
     private func isTakenIn(_ localID: String, _ entry: [Field]) throws -> Bool {
         let ids = Set(WorkID(bibTeX(entry), hasher).made + [localID])
-        return try mergedInto.contains { try !ids.isDisjoint(with: $0.value) && live($0.key) != nil }
+        return try mergedInto.contains { survivor, taken in
+            let merged = ids.subtracting(corrected[survivor] ?? [])
+            return try !merged.isDisjoint(with: taken) && live(survivor) != nil
+        }
     }
 
     /// Names fields that the file has lost and another one holds; in the import in which it loses them, and not again.
