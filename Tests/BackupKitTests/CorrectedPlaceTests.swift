@@ -12,6 +12,9 @@ import Testing
     private static let corrections = [
         ["journal={J}, volume={1}", "journal={J}, volume={2}"], ["pages={1--2}", "pages={5--9}"],
         ["journal={J}, number={3}", "journal={J}, number={4}"], ["journal={Ants Today}", "journal={Bees Weekly}"],
+        // What is only spelled otherwise beside a correction keeps nobody from seeing that.
+        ["volume={1}, pages={1--9}", "volume={2}, pages={1-9}"],
+        ["journal={Journal of Cats}, volume={1}", "journal={J. Cats}, volume={2}"],
     ]
 
     private func take(_ text: String, _ devices: Devices, on name: String, mirror: Bool) throws {

@@ -240,15 +240,17 @@ public struct WorkIdentity {
     }
 
     /// Whether journal, volume, issue or page differ. Year and entry type do not count here: people correct them.
-    func isElsewhere(than other: WorkIdentity) -> Bool {
-        WorkPlace.differ(firstPage, other.firstPage) || WorkPlace.areOtherJournals(container, other.container)
-            || Self.places.contains { WorkPlace.differ(value($0), other.value($0)) }
-    }
+    func isElsewhere(than other: WorkIdentity) -> Bool { !otherPlaces(than: other).isEmpty }
 
-    /// The fields that say where it appeared and that the other one says differently.
+    /// The fields that say where it appeared, where that is elsewhere. Pages count by the first one, a journal's name also
+    /// when it is shortened.
     func otherPlaces(than other: WorkIdentity) -> [String] {
-        let names = Self.places + [.pages, .journal, .journaltitle, .booktitle]
-        return names.filter { WorkPlace.differ(value($0), other.value($0)) }.map { "\($0)" }
+        var names = Self.places.filter { WorkPlace.differ(value($0), other.value($0)) }
+        if WorkPlace.differ(firstPage, other.firstPage) { names.append(.pages) }
+        if WorkPlace.areOtherJournals(container, other.container) {
+            names += [.journal, .journaltitle, .booktitle].filter { value($0) != other.value($0) }
+        }
+        return names.map { "\($0)" }
     }
 
     /// Every issue has an "Editorial", and a thesis becomes an article.
