@@ -178,10 +178,10 @@ private final class Library {
     }
 
     /// B puts a work into another one, and C's file has edited it before, under the key that C has taken from it.
-    @Test(arguments: [["A", "B", "C"], ["B", "A", "C"], ["C", "B", "A"]])
-    func anOlderEditOfAListing_thatGoesWithItsWork_isNotLost(order: [String]) throws {
+    @Test(arguments: [["A", "B", "C"], ["B", "A", "C"], ["C", "B", "A"]], 1...3)
+    func anOlderEditOfAListing_thatGoesWithItsWork_isNotLost(order: [String], imports: Int) throws {
         try withQuickFolder { folder in
-            let library = try Library(folder, works: ["x", "y", "z"], devices: 3)
+            let library = try Library(folder, works: ["x", "y", "z"], devices: 3, imports: imports)
             func decide(_ choice: ConflictChoice, _ first: String, _ second: String, on name: String) throws {
                 let pair = try Set([first, second].map { try #require(try library.id(of: $0, on: name)) })
                 let conflict = try library.conflicts(name).first { Set([$0.existing, $0.incoming]) == pair }
@@ -191,6 +191,7 @@ private final class Library {
             try decide(.renameExisting, "y", "x", on: "C")
             try library.edit("y", on: "C")
             try library.edit("y", on: "B")
+            try decide(.keepBoth, "y", "x", on: "B")
             try decide(.merge, "z", "y", on: "B")
             try library.settle(order)
             try library.check()

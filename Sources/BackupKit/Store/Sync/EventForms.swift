@@ -187,7 +187,7 @@ extension Synchronizer {
 
 extension Store {
     /// Whether the hub has seen no version of a row; a hub of before may have.
-    func isUnseen(_ change: Int64) throws -> Bool { try hubVersion(change) ?? 0 == 0 }
+    fileprivate func isUnseen(_ change: Int64) throws -> Bool { try hubVersion(change) ?? 0 == 0 }
 
     /// Whether events wait for the hub that it has never seen.
     func hasUnseenEvents(after change: Int64) throws -> Bool {

@@ -66,12 +66,15 @@ extension Synchronizer {
             || RecordFiles.mediaKeys.contains(field)
     }
 
-    /// The same for a listing that is deleted under another id than its own. What no hub has seen, nobody else has heard of.
-    func putAside(_ stored: Store.StoredRecord, deletedBy tombstone: Record, _ reason: Overruled.Reason) throws {
-        let edit = stored.record
-        guard try tombstone.hadNotHeard(of: edit) || store.isUnseen(stored.change) && !hasReplaced(edit) else { return }
+    /// The same for a listing that is deleted under another id than its own. Where the hub has not seen both, neither device
+    /// had heard of what the other one wrote.
+    func putAside(_ edit: Record, deletedBy tombstone: Record, _ reason: Overruled.Reason) throws {
+        let isUnheard = try isUnsent(edit) || isUnsent(tombstone)
+        guard try tombstone.hadNotHeard(of: edit) || isUnheard && !hasReplaced(edit) else { return }
         try putAside(edit, store.ancestor(edit.id), reason, tombstone.modifiedAt, as: tombstone.id.name)
     }
+
+    private func isUnsent(_ record: Record) throws -> Bool { try store.lookUp(record).row?.isClean == false }
 
     private func putAside(
         _ edit: Record, _ base: Ancestor?, _ reason: Overruled.Reason, _ deletedAt: Timestamp? = nil,

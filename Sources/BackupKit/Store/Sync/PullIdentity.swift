@@ -160,7 +160,7 @@ extension Synchronizer {
         let ending = deletes.filter { $0.ends(stored.record) }
         guard let latest = ending.max(by: { $0.modifiedAt < $1.modifiedAt }) else { return }
         if try keepLast(stored, deletedBy: latest, among: deletes, reason) { return }
-        try putAside(stored, deletedBy: latest, reason)
+        try putAside(stored.record, deletedBy: latest, reason)
         try store.put(WorkLineage.tombstone(of: stored.record, at: latest.modifiedAt), replacing: stored)
     }
 
