@@ -288,33 +288,6 @@ extension Store {
         while try query.step() { try body(query.integer(0), query.bytes(1)) }
     }
 
-    /// The same of all events; one that is not as the store has written it is noted.
-    func forEachJudgedEvent(_ body: (_ change: Int64, UnsafeRawBufferPointer) throws -> Void) throws {
-        let query = try database.prepare(
-            """
-            SELECT \(Self.recordColumns), row_hash FROM record
-            WHERE type = 'PuppyEvent' AND deleted_at IS NULL ORDER BY change
-            """)
-        while try query.step() {
-            noteIfChanged(query)
-            try body(query.integer(0), query.bytes(5))
-        }
-    }
-
-    /// Notes a row of `recordColumns` and its hash, where the store has not written it so.
-    func noteIfChanged(_ row: Statement) {
-        guard let hash = row.optionalInteger(13), hash != hasher.row(of: row) else { return }
-        damage.noteChanged("\(RecordID(zone: row.text(1), name: row.text(row.isNull(2) ? 4 : 2)))")
-    }
-
-    /// The same of a row that was read without its hash.
-    func noteIfChanged(_ stored: StoredRecord) throws {
-        let row = try database.statement("SELECT \(Self.recordColumns), row_hash FROM record WHERE change = ?")
-            .bind(1, stored.change)
-        defer { row.reset() }
-        if try row.step() { noteIfChanged(row) }
-    }
-
     /// Visits the live records of a type other than events, by way of their index.
     func forEachLive(type: String, _ body: (StoredRecord) throws -> Void) throws {
         let query = try database.prepare(
