@@ -276,4 +276,35 @@ import Testing
         try bench.tool(["import"] + flags + ["out/library.bib"])
         #expect(try keywords(bench) == ["x", "y"])
     }
+
+    /// Most of their entries are the same, and both lie where they were imported from.
+    @Test(arguments: [[], ["--mirror"]])
+    func twoFilesWithMostEntriesInCommon_keepTheirMacrosAndGroups(flags: [String]) throws {
+        let bench = try Workbench()
+        let common = (1...4).map { "@misc{k\($0), title={Title \($0)}, author={Both, Of}, year={201\($0)}}\n" }.joined()
+        func text(_ name: String, _ group: String) -> String {
+            "@string{acm = {Acm of \(name)}}\n\(common)@misc{\(name), title={By \(name)}, journal=acm}\n"
+                + "@comment{jabref-meta: grouping:\n1 StaticGroup:\(group)\\;0\\;1\\;\\;\\;\\;;\n}\n"
+        }
+        try bench.write("ann.bib", text("ann", "Thesis"))
+        try bench.write("bob.bib", text("bob", "Reviews"))
+        try bench.shell("touch -d '1 hour ago' *.bib; $T store init")
+        for file in ["ann.bib", "bob.bib", "ann.bib", "bob.bib"] {
+            let told = try bench.tool(words: ["import"] + flags + [file], exit: 0)
+            #expect(!told.stderr.contains("warning"), "\(file): \(told.stderr)")
+        }
+        func exported(_ name: String) throws -> String {
+            try bench.tool(exit: 0, "export", "-q", "-o", name, "--order", "source")
+            return try bench.text("\(name)/library.bib")
+        }
+        let both = try exported("both")
+        for part in ["Acm of ann", "Acm of bob", "By ann}, journal=acm", "By bob}, journal=acm", "Thesis", "Reviews"] {
+            #expect(both.contains(part), "\(part): \(both)")
+        }
+        // Ann's groups go with her file, and nothing of Bob's.
+        try bench.shell("sed -i '/^@comment/,$d' ann.bib")
+        for file in ["ann.bib", "bob.bib", "ann.bib"] { try bench.tool(exit: 0, "import", "--mirror", file) }
+        let bobs = try exported("bobs")
+        #expect(!bobs.contains("Thesis") && bobs.contains("Reviews") && bobs.contains("Acm of ann"), "\(bobs)")
+    }
 }

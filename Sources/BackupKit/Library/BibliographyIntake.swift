@@ -165,9 +165,19 @@ final class BibliographyIntake {
         {
             return known
         }
-        if let known = try sameLibrary(as: file, among: orders.keys.sorted()) { return known }
         try file.forEachChunk { hasher.update($0) }
-        return "\(name)#\(hasher.finish().hex.prefix(16))"
+        let text = "#\(hasher.finish().hex.prefix(16))"
+        let candidates = try orders.keys.sorted().filter { try mayBe($0, name, text, at: realPath) }
+        return try sameLibrary(as: file, among: candidates) ?? name + text
+    }
+
+    /// Whether a file may be the known one of that name. One that still lies at its place is another file, unless the text is
+    /// what that was first. Of one without a place on this device, as after a sync, the base name must be the same.
+    private func mayBe(_ known: String, _ name: String, _ text: String, at realPath: String?) throws -> Bool {
+        guard let realPath, !known.hasSuffix(text), !BibliographyPart.isExport(known, at: name) else { return true }
+        let others = try store.importedPaths(named: known).filter { $0 != realPath }
+        if try others.contains(where: { try FileStatus.ofName($0) != nil }) { return false }
+        return !others.isEmpty || known == name || known.hasPrefix(name + "#")
     }
 
     private func nameBefore(ofPath path: String) throws -> String? {
