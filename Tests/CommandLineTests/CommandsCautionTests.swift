@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -66,4 +67,22 @@ func aPasswordCommandWhoseFolderOthersCanWrite_isNotRun(folder: String) throws {
     // As in /tmp: others can write there, and cannot replace the files of this user.
     try bench.shell("chmod 1777 \(folder)")
     try bench.tool(exit: 0, "vault", "init", "--config", config)
+}
+
+/// A link can be anybody's in a folder with the sticky bit, and a folder on the way can be a link as well.
+@Test(.enabled(if: geteuid() == 0), arguments: ["open/c.toml", "open/way/c.toml", "chain.toml"])
+func aPasswordCommandByWayOfALinkOfSomebodyElse_isNotRun(config: String) throws {
+    let bench = try Workbench()
+    try bench.write("own/c.toml", "vault = \"v\"\npassword-command = \"touch ran; echo secret\"\n")
+    try bench.shell(
+        """
+        chmod 755 . own; chmod 644 own/c.toml; mkdir open
+        ln -s ../own/c.toml open/c.toml; ln -s ../own open/way; ln -s open/c.toml chain.toml; chmod 1777 open
+        """)
+    let asOwn = try bench.tool(exit: 0, "config", "check", "--config", config)
+    #expect(!asOwn.stderr.contains("others"), "\(asOwn.stderr)")
+    try bench.shell("chown -h nobody open/c.toml open/way")
+    let result = try bench.tool(exit: 1, "vault", "init", "--config", config)
+    #expect(result.stderr.contains("others can change"), "\(result.stderr)")
+    #expect(try bench.shell("find . -name ran").isEmpty)
 }

@@ -32,16 +32,15 @@ extension Configuration {
             if let path = text("password-file") { return .file(path) }
             guard let command = text("password-command") else { return nil }
             if let file, let place = try WriteAccess.whatOthersCanChange(of: file) {
-                let isFile = place.path == file
+                let what = place.isFolder ? "the folder" : "it"
                 throw BackupError(
                     .denied,
-                    isFile
-                        ? "others can write this file, and so the password-command that it names"
-                        : "others can write its folder \(place.path), and so replace the password-command",
-                    at: file,
+                    place.isFolder
+                        ? "others can write its folder \(place.path), and so replace the password-command"
+                        : "others can change \(place.path), and so the password-command that it names", at: file,
                     remedy: place.isOwn
-                        ? "run 'chmod go-w' on \(isFile ? "it" : "the folder")"
-                        : "make \(isFile ? "it" : "the folder") your own with chown, and run 'chmod go-w'")
+                        ? "run 'chmod go-w' on \(what)"
+                        : "make \(what) your own with chown, and run 'chmod go-w'")
             }
             // What it names is found where the file is, as everything in the file.
             return .command(command, folder: file.map { parent(of: $0) })
