@@ -267,4 +267,15 @@ import Testing
         let shown = try bench.shell("script -qec \"env TERM=xterm $T --no-color store chek\" /dev/null || true")
         #expect(shown.contains("unknown command") && !shown.contains("\u{1B}["), "\(shown)")
     }
+
+    /// The paths in a configuration start at the folder in which it is found, so the advice names it there.
+    @Test func theAdviceOfARun_namesALinkedConfigurationByItsLink() throws {
+        let bench = try Self.bench()
+        try bench.shell("mkdir real; mv n.toml real; ln -s real/n.toml n.toml")
+        _ = try Self.run(bench, exit: 0)
+        try bench.shell("mkdir aside; mv store.db* aside; $T -q store init")
+        let told = try Self.run(bench, exit: 3)
+        #expect(told.contains("--config \(bench.path("n.toml"))") && !told.contains("real/n.toml"), "\(told)")
+        try bench.shell("$T \(Self.typed("run", in: told))")
+    }
 }

@@ -133,7 +133,7 @@ extension Invocation {
         }
         try carry(Option.store.name, nightlyStore(settings))
         if let vault = try? nightlyVaultPath(settings) { try carry(Option.vault.name, vault) }
-        if let file = settings.file { advice.carry("config", try absolutePath(file)) }
+        if let file = settings.file { advice.carry("config", try absoluteName(file)) }
         if let file = value("password-file") { advice.carry("password-file", try absolutePath(file)) }
         output.advice = advice
     }

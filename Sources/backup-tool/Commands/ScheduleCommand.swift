@@ -204,7 +204,7 @@ extension Invocation {
     }
 
     /// Does not follow links: the paths in a configuration start at the folder in which it is found.
-    private func absoluteName(_ path: String) throws -> String {
+    func absoluteName(_ path: String) throws -> String {
         if path.hasPrefix("/") { return path }
         return try absolutePath(".") + "/" + path
     }
