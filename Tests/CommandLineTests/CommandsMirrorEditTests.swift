@@ -256,12 +256,39 @@ import Testing
             try bench.tool(exit: 0, "import", "--create", "--mirror", "a.bib")
         }
         try bench.write("b.bib", entry("k") + other)
-        try bench.shell("touch -d '1 hour ago' b.bib")
+        try bench.shell("touch -d '4 hours ago' b.bib")
         let told = try bench.tool(exit: 3, "import", "--mirror", "b.bib").stderr
-        #expect(told.contains("import --mirror --overwrite b.bib"), "\(told)")
+        #expect(told.contains("left out: 'k'") && told.contains("import --mirror --overwrite b.bib"), "\(told)")
         for file in ["b.bib", "a.bib", "b.bib"] { try bench.tool(exit: 0, "import", "--mirror", file) }
         try bench.tool(exit: 0, "import", "--mirror", "--overwrite", "b.bib")
         for file in ["a.bib", "b.bib"] { try bench.tool(exit: 0, "import", "--mirror", file) }
         #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == 3)
+    }
+
+    /// An entry goes from one file to another: it is alive, whichever file is saved and mirrored first.
+    @Test(arguments: [["a", "b"], ["b", "a"]], [["a", "b"], ["b", "a"]])
+    func anEntryThatMovesToAnotherFile_staysAlive(saved: [String], mirrored: [String]) throws {
+        let bench = try Workbench()
+        func entry(_ key: String) -> String { "@misc{\(key), title={On \(key)}, author={Name, Jo}, year=2001}\n" }
+        func write(_ file: String, _ keys: [String], _ hours: Int) throws {
+            try bench.write("\(file).bib", keys.map(entry).joined())
+            try bench.shell("touch -d '\(hours) hours ago' \(file).bib")
+        }
+        try write("a", ["one", "two", "moves"], 5)
+        try write("b", ["three", "four"], 5)
+        for file in ["a", "b"] { try bench.tool(exit: 0, "import", "--create", "\(file).bib") }
+        for (hours, file) in zip([3, 2], saved) {
+            try write(file, file == "a" ? ["one", "two"] : ["three", "four", "moves"], hours)
+        }
+        // Where the new file comes first, the mirror of the old one says that the entry stays.
+        for file in mirrored { try bench.tool("import", "--mirror", "\(file).bib") }
+        for file in mirrored { try bench.tool(exit: 0, "import", "--mirror", "\(file).bib") }
+        #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == 5)
+        // Now a person deletes it, and no file brings it back.
+        try bench.shell(
+            "$T store delete -q $(sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%On moves%'\")")
+        try write("a", ["one", "two", "moves"], 1)
+        for file in ["a", "b"] { try bench.tool("import", "--mirror", "\(file).bib") }
+        #expect(try bench.json(exit: 0, "store", "info")["records"]?["publications"]?.integer == 4)
     }
 }

@@ -119,7 +119,7 @@ extension BibliographyIntake {
         // Where there was no publication, what has a new id is new.
         if wasEmpty, let lane, isFree(id) { return try add(id, key, text, to: lane, &state) }
         try flush()
-        let outcome = try intake.take(dated(record, as: id, state).identified(as: id))
+        let outcome = try intake.take(movedHere(dated(record, as: id, state).identified(as: id), state))
         noteBrought(to: outcome.localID, &state)
         if mirrors { state.held[outcome.localID] = incoming }
         if case .protect(let reason) = outcome.decision {

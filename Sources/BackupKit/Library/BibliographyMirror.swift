@@ -34,6 +34,18 @@ extension BibliographyIntake {
         }
     }
 
+    /// An entry that is new in this file and written after the version that the mirror of another file has removed: somebody
+    /// has moved it here. It is newer than that removal, whichever of the two files is mirrored first.
+    func movedHere(_ version: Record, _ state: FileState) throws -> Record {
+        guard mirrors, state.realPath != nil, !hasBrought(version.localID, state),
+            let removed = try store.records(localID: version.localID).first(where: { $0.record.isDeleted }),
+            removed.record.hadNotHeard(of: version), try store.isOfBatch(removed.change, kind: "import")
+        else { return version }
+        var version = version
+        version.modifiedAt = max(version.modifiedAt, removed.record.modifiedAt.next)
+        return version
+    }
+
     private func noteSaid(of localID: String, besides: String? = nil, _ state: inout FileState) {
         guard state.memory != nil else { return }
         let record = memory(of: localID)
@@ -209,14 +221,17 @@ extension BibliographyIntake {
 
     /// The file is the library: what it says and the store does not take was left out.
     private func notePassedOver(_ others: Brought, _ state: inout FileState) throws {
-        let left = try intake.passedOver.keys.filter { try !isAsHeld($0.text, others, &state) }.count
-        guard left > 0 else { return }
-        let one = left == 1
+        let left = try intake.passedOver.keys.filter { try !isAsHeld($0.text, others, &state) }
+        guard !left.isEmpty else { return }
+        let one = left.count == 1
+        let keys = left.compactMap { state.held[$0.text].flatMap { Fields.string(Publication.citeKey, in: $0) } }
+            .sorted()
         intake.note(
             Finding(
                 .protected, .warning, state.path,
-                "\(left) \(one ? "record of it is" : "records of it are") not newer than the store's, "
-                    + "or deleted there since; \(one ? "it was" : "they were") left out",
+                "\(left.count) \(one ? "record of it is" : "records of it are") not newer than the store's, "
+                    + "or deleted there since; \(one ? "it was" : "they were") left out"
+                    + (keys.isEmpty ? "" : ": \(Self.list(keys))"),
                 remedy:
                     "\(TypedCommand.quoted("import --mirror --overwrite", [state.path])) makes the store say what "
                     + "the file says"))

@@ -15,7 +15,8 @@ public enum WriteAccess {
     /// The first place on the way to a file by which others can put another one there; nil where there is none. In a folder
     /// with the sticky bit, such as `/tmp`, nobody can replace the files of others, but anybody can put a link there.
     public static func whatOthersCanChange(of path: String) throws -> Place? {
-        var names = Substring(path.hasPrefix("/") ? path : "\(Directory.real(".") ?? "")/\(path)").split(separator: "/")[...]
+        var names = Substring(path.hasPrefix("/") ? path : "\(Directory.real(".") ?? "")/\(path)").split(
+            separator: "/")[...]
         var (folder, links) = ("", 0)
         if let status = try FileStatus.ofName("/"), isOpen(status) { return place("/", status) }
         while let name = names.popFirst() {
