@@ -53,6 +53,20 @@ import Testing
         #expect(try bench.tool(exit: 3, "import", "in").stderr.contains("2 archives"))
     }
 
+    @Test func theAdviceForALinkedFolder_importsWhatIsInIt() throws {
+        let bench = try Workbench()
+        try bench.write("in/b.bib", "@article{b, title={B}}\n")
+        try bench.write("pdfs/b.pdf", "%PDF")
+        try bench.write("more/c.bib", "@article{c, title={C}}\n")
+        try bench.shell("$T -q store init; ln -s ../pdfs in/pdfs; ln -s ../more in/more")
+        let told = try bench.tool(exit: 3, "import", "in").stderr
+        let commands = told.matches(of: /'backup-tool ([^']+)'/).map { String($0.1) }
+        #expect(commands.sorted() == ["import --attachments in/pdfs", "import in/more"], "\(told)")
+        for command in commands { try bench.shell("$T -q \(command)") }
+        let info = try bench.json(exit: 0, "store", "info")
+        #expect(info["assets"]?.integer == 1 && info["records"]?["publications"]?.integer == 2)
+    }
+
     @Test func aDamagedManifestOfABackup_staysDamage() throws {
         let bench = try Workbench()
         try bench.write("a.bib", "@article{a, title={A}}\n")

@@ -100,11 +100,15 @@ extension Importer {
             intake.note(Finding(.skipped, .warning, path, "was left out: \(reason)"))
         }
         for case .link(let path) in sources where !known.contains(ByteName(path)) {
-            let target = try? FileStatus.ofTarget(path)
+            let isFolder = (try? FileStatus.ofTarget(path))?.isDirectory == true
+            let isTaken =
+                Importer.isSingleFile(path) || isFolder && (try? Self.sources(of: path, limits: options.limits)) != nil
             let remedy =
-                Importer.isSingleFile(path) || target?.isDirectory == true
+                isTaken
                 ? "\(TypedCommand.quoted("import", [path])) imports what it leads to"
-                : "put a copy of the file in its place"
+                : isFolder
+                    ? "\(TypedCommand.quoted("import", options: ["attachments": path])) takes the files that it leads to"
+                    : "put a copy of the file in its place"
             intake.note(
                 Finding(
                     .skipped, .warning, path, "was left out: it is a link, which import does not follow in a folder",
