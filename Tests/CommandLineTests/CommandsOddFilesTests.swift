@@ -38,11 +38,12 @@ private let oddFiles = """
     // Root may read everything, so the kernel is made to say no.
     func run(_ unreadable: String, _ words: String...) throws -> ProcessResult {
         try runProcess(
-            ["strace", "-f", "-qq", "-o", "trace", "-P", unreadable, "-e", "inject=openat:error=EACCES", tool] + words,
+            ["strace", "-f", "-qq", "-o", "trace", "-P", unreadable, "-e", "inject=openat,openat2:error=EACCES", tool]
+                + words,
             environment: testEnvironment(), in: bench.folder)
     }
     let result = try run(
-        "files/b.pdf", "import", "--create", "--store", "store.db", "inner/good.bib", "--attachments", "files")
+        "b.pdf", "import", "--create", "--store", "store.db", "inner/good.bib", "--attachments", "files")
     #expect(result.status == 3 && result.stderr.contains("files/b.pdf: was left out"), "\(result.stderr)")
     #expect(try bench.files("store.db.assets") == ["Attachments/a.pdf"])
     let folder = try run("inner/bad.bib", "import", "--create", "--store", "other.db", "inner")

@@ -47,7 +47,7 @@ struct AttachmentFolder {
             guard status.isRegular else {
                 return obstacles.append(("\(root)/\(relative)", "it is \(status.kindText)"))
             }
-            try result.add("\(root)/\(relative)", as: relative, for: store, dryRun: dryRun)
+            try result.add(relative, below: root, for: store, dryRun: dryRun)
             done = done.plus(clamped: UInt64(clamping: status.size))
             progress.report(ProgressEvent("reading", done: done, item: relative))
         }
@@ -55,22 +55,26 @@ struct AttachmentFolder {
         return result
     }
 
-    /// Takes one file; one that cannot be taken is noted, and the others go on.
-    mutating func add(_ path: String, as relative: String, for store: Store, dryRun: Bool = false) throws {
-        do { try stage(path, as: relative, for: store, dryRun: dryRun) } catch let error as BackupError
+    /// Takes one file; one that cannot be taken is noted, and the others go on. Returns whether it was taken. Links below
+    /// `root` are not followed.
+    @discardableResult
+    mutating func add(_ relative: String, below root: String, for store: Store, dryRun: Bool) throws -> Bool {
+        do { try stage(relative, below: root, for: store, dryRun: dryRun) } catch let error as BackupError
             where error.isVerdict && error.code != .destinationFull
         {
-            skipped.append((path, error.message))
+            skipped.append(("\(root)/\(relative)", error.message))
             assets.append(nil)
+            return false
         }
+        return true
     }
 
     /// Copies and hashes one file, unless the store has it.
-    private mutating func stage(_ path: String, as relative: String, for store: Store, dryRun: Bool) throws {
-        let source = try FileHandle.openForReading(path)
+    private mutating func stage(_ relative: String, below root: String, for store: Store, dryRun: Bool) throws {
+        let source = try RootDirectory(root).openForReading(relative)
         let status = try source.status()
-        guard !OwnFiles(of: store).holds(path) else {
-            throw BackupError(.refused, "it is a file of the store", at: path)
+        guard !OwnFiles(of: store).holds(source.path) else {
+            throw BackupError(.refused, "it is a file of the store", at: source.path)
         }
         let path = Self.path(of: relative)
         try Store.check(path)

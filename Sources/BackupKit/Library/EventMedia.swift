@@ -4,7 +4,7 @@ struct EventMedia {
     /// Files that were found below one folder, in the order of their copies.
     private struct Root {
         var copies: AttachmentFolder
-        var files: [(path: String, logs: Set<Int>)] = []
+        var files: [(path: String, logs: Set<Int>, isTaken: Bool)] = []
         var places: [ByteName: Int] = [:]
     }
 
@@ -12,7 +12,8 @@ struct EventMedia {
     private let folder: String
     private var roots: [Root] = []
     private var placeOfRoot: [ByteName: Int] = [:]
-    private var missing: [(log: Int, path: String)] = []
+    /// What lines name that was not taken, and whether it is there.
+    private var missing: [(log: Int, path: String, isThere: Bool)] = []
     private(set) var found: Set<ByteName> = []
     private let known: EventsNamingFiles
 
@@ -27,16 +28,23 @@ struct EventMedia {
         for (log, path) in named {
             let beside = parent(of: logs[log])
             let roots = [beside, parent(of: beside)]
-            guard let root = try roots.first(where: { try FileStatus.ofTarget("\($0)/\(path)")?.isRegular == true })
-            else {
-                missing.append((log, path))
-                continue
-            }
-            try add(path, below: root, of: log, for: store, dryRun: dryRun)
+            let root = try roots.first { try Self.isThere("\($0)/\(path)") }
+            if let root, try add(path, below: root, of: log, for: store, dryRun: dryRun) { continue }
+            missing.append((log, path, root != nil))
         }
     }
 
-    private mutating func add(_ path: String, below root: String, of log: Int, for store: Store, dryRun: Bool) throws {
+    /// Also where it is a link, or where something is in the way: then it is named when it cannot be taken.
+    private static func isThere(_ path: String) throws -> Bool {
+        do {
+            return try FileStatus.ofName(path).map { $0.isRegular || $0.isLink } ?? false
+        } catch let error as BackupError where error.isVerdict { return true }
+    }
+
+    /// Returns whether the file could be taken.
+    private mutating func add(
+        _ path: String, below root: String, of log: Int, for store: Store, dryRun: Bool
+    ) throws -> Bool {
         found.insert(ByteName("\(root)/\(path)"))
         if placeOfRoot[ByteName(root)] == nil {
             // Files of one name beside two logs must not meet before the store parts them.
@@ -45,14 +53,15 @@ struct EventMedia {
             placeOfRoot[ByteName(root)] = roots.count
             roots.append(Root(copies: try AttachmentFolder(inner)))
         }
-        guard let number = placeOfRoot[ByteName(root)] else { return }
+        guard let number = placeOfRoot[ByteName(root)] else { return false }
         if let known = roots[number].places[ByteName(path)] {
             roots[number].files[known].logs.insert(log)
-            return
+            return roots[number].files[known].isTaken
         }
         roots[number].places[ByteName(path)] = roots[number].files.count
-        roots[number].files.append((path, [log]))
-        try roots[number].copies.add("\(root)/\(path)", as: path, for: store, dryRun: dryRun)
+        let isTaken = try roots[number].copies.add(path, below: root, for: store, dryRun: dryRun)
+        roots[number].files.append((path, [log], isTaken))
+        return isTaken
     }
 
     /// Must run inside the batch, after the events.
@@ -86,11 +95,13 @@ struct EventMedia {
         let exact = Dictionary(files.map { (ByteName($0.relative), $0.place) }, uniquingKeysWith: { first, _ in first })
         let places = Dictionary(files.map { (ByteName($0.name), $0.place) }, uniquingKeysWith: { first, _ in first })
         var moved: [Int: [ByteName: String]] = [:]
-        for (log, path) in missing {
+        for (log, path, isThere) in missing {
             let usual = RecordFiles.place(ofMedia: path)
             if let place = exact[ByteName(path)] ?? places[ByteName(usual)] {
                 if !sameBytes(place, usual) { moved[log, default: [:]][ByteName(path)] = place }
-            } else if try intake.store.hasAsset(usual) ? leave(usual, log, intake) : !intake.store.hasAsset(path) {
+            } else if try intake.store.hasAsset(usual) ? leave(usual, log, intake) : !intake.store.hasAsset(path),
+                !isThere
+            {
                 intake.note(
                     Finding(
                         .linkMissing, .warning, path, "is named by an event, but was not found",

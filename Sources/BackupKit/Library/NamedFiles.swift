@@ -20,10 +20,11 @@ final class NamedFiles {
 
     private struct Found {
         let bibliography: String
-        /// The file, and the path that it gets below the folder of attachments.
-        let file: String
+        let root: String
+        /// Its path below the root, which it also gets below the folder of attachments.
         let relative: String
         var wishes: [Int]
+        var file: String { "\(root)/\(relative)" }
     }
 
     private let roots: [String]
@@ -124,7 +125,7 @@ final class NamedFiles {
             try Directory.create(inner)
             var staged = try AttachmentFolder(inner)
             let mine = files.filter { sameBytes($0.bibliography, bibliography) }
-            for file in mine { try staged.add(file.file, as: file.relative, for: intake.store, dryRun: dryRun) }
+            for file in mine { try staged.add(file.relative, below: file.root, for: intake.store, dryRun: dryRun) }
             let places = try staged.places(into: intake) { number, path in
                 open.mean(path) { Set(mine[number].wishes.compactMap { wishes[$0].owner.map { ByteName($0) } }) }
             }
@@ -207,7 +208,7 @@ final class NamedFiles {
             return true
         }
         placeOfFile[ByteName(path)] = files.count
-        files.append(Found(bibliography: wishes[wish].bibliography, file: path, relative: relative, wishes: [wish]))
+        files.append(Found(bibliography: wishes[wish].bibliography, root: root, relative: relative, wishes: [wish]))
         taken.insert(ByteName(path))
         return true
     }

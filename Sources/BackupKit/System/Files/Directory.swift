@@ -289,7 +289,7 @@ public final class RootDirectory: Sendable {
         let full = "\(path)/\(relativePath)"
         guard descriptor >= 0 else {
             if errno == ELOOP || errno == EXDEV {
-                throw BackupError(.refused, "leads outside through a symbolic link", at: full)
+                throw BackupError(.refused, "leads through a symbolic link", at: full)
             }
             throw BackupError.fromErrno(what, at: full)
         }
