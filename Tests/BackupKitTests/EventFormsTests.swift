@@ -77,6 +77,10 @@ private struct FormsWorld {
     }
 }
 
+private let said = "\"time\":\"2026-04-01T11:00:00+02:00\",\"type\":\"eten\""
+private let created = (0...1).map { "\"created_at\":\"2026-04-01T09:00:0\($0)Z\"" }
+private let modified = (0...1).map { "\"modified_at\":\"2026-04-01T09:00:0\($0)Z\"" }
+
 @Suite struct EventFormsTests {
     private enum Way: CaseIterable { case import_, fast, slow }
 
@@ -131,6 +135,36 @@ private struct FormsWorld {
             options.allowDamage = true
             _ = try Restorer.restore(export, into: rebuilt, options)
             #expect(try world.found(rebuilt) == world.expected, "\(world.story.joined(separator: "\n"))")
+        }
+    }
+
+    /// The lines of one log without ids, in other words of one meaning, and what their lines with ids say.
+    @Test(arguments: [
+        (["{\(said),\(created[0])}", "{\(said),\(created[1])}"], said),
+        (["{\(said),\(modified[0])}", "{\(said),\(modified[1])}"], said),
+        (["{\(said),\(modified[1])}", "{\(said)}", "{\(said),\(modified[0])}"], said),
+        (["{\(said),\"n\":1,\"m\":2}", "{\(said),\"m\":2,\"n\":1}"], "\(said),\"n\":1,\"m\":2"),
+        (["{\"id\":5,\(said)}", "{\"id\":7,\(said)}", "{\"id\":null,\(said)}", "{\(said)}"], said),
+        (["{\"id\":null,\(said)}", "{\"id\":\"\",\(said)}"], said),
+    ])
+    func theLinesOfALog_allStayAsTheyCame(without: [String], with: String) throws {
+        for ids in [["a"], ["a", "b"], ["a", "b", "c", "d"]] {
+            let lines = without + ids.map { "{\"id\":\"\($0)\",\(with)}" }
+            for (way, log) in zip(
+                Way.allCases + Way.allCases, [lines, lines, lines] + Array(repeating: lines.reversed(), count: 3))
+            {
+                try withStore { test in
+                    let path = "\(test.folder)/log.jsonl"
+                    try writeFile(path, log.map { $0 + "\n" }.joined())
+                    for round in 0..<3 {
+                        let result = try take([path], round == 0 ? way : .import_, into: test.store)
+                        #expect(result.added == (round == 0 ? lines.count : 0), "\(way): \(result)")
+                        #expect(min(result.updated, result.unchanged, result.protected) >= 0, "\(way): \(result)")
+                        #expect(
+                            try test.store.all().map(\.fields).sorted() == lines.sorted(), "\(way), \(round), \(ids)")
+                    }
+                }
+            }
         }
     }
 }

@@ -47,7 +47,8 @@ enum EventText {
     }
 
     static func id(in fields: [Field]) -> String? {
-        Fields.string("id", in: fields) ?? Fields.string("localId", in: fields)
+        let id = Fields.string("id", in: fields) ?? Fields.string("localId", in: fields)
+        return id?.isEmpty == true ? nil : id
     }
 
     /// The fields of a record that has the id of its line; nil of all others. UUIDs that differ in case are one.

@@ -25,7 +25,7 @@ public enum EventLine {
     private static func id(
         _ fields: [Field], _ line: UnsafeRawBufferPointer, _ occurrence: (String) -> Int
     ) throws -> String {
-        if let id = EventText.id(in: fields), !id.isEmpty {
+        if let id = EventText.id(in: fields) {
             let texts = fields.filter { $0.name == "id" || $0.name == "localId" }.map(\.value)
             // An escape that is no character: all of them would be one id.
             guard !id.unicodeScalars.contains("\u{FFFD}") || texts.allSatisfy({ !$0.utf8.contains(UInt8(ascii: "\\")) })

@@ -16,6 +16,8 @@ final class EventAdoption {
     /// What events mean that stand for lines in both forms, by its hashes, and how many of them got an id here.
     private var shared: [UInt64: Int] = [:]
     private var sharedTimes: Set<Timestamp> = []
+    /// Events that got an id here and kept what they said, which is newer than the line with the id: by what they said.
+    private var newer: [ByteName: [(event: Record, line: Record)]] = [:]
     private var linesAhead: LinesAhead
     /// Which living event has taken in which, once that was asked.
     private var takers: [String: String]?
@@ -53,6 +55,16 @@ final class EventAdoption {
             if let former = RecordFiles.formerPath(link) { moved[ByteName(former)] = link }
         }
         return try moved.isEmpty ? nil : intake.put(record.following(moved))
+    }
+
+    /// The event goes on to be that of the line without an id, and the line with the id gets another one.
+    private func part(_ event: Record, from line: Record) throws {
+        guard let known = try store.record(event.id) else { return }
+        try store.put(event, replacing: known)
+        try intake.take(line)
+        intake.result.read -= 1
+        intake.result.protected -= 1
+        shared[store.hasher.text(try EventText.meaning(Fields.parse(line.fields))), default: 0] -= 1
     }
 
     private func mayAdopt(_ record: Record) throws -> Bool {
@@ -170,6 +182,7 @@ final class EventAdoption {
         var new = known.record
         new.localID = record.localID
         let isNewer = record.modifiedAt >= known.record.latestTime
+        if !isNewer { newer[ByteName(known.record.fields), default: []].append((known.record, record)) }
         if isNewer {
             (new.fields, new.modifiedAt) = (record.fields, min(record.modifiedAt, store.now()))
         } else if try EventText.id(in: Fields.parse(new.fields)) == nil {
@@ -194,19 +207,46 @@ final class EventAdoption {
         events = nil
         for log in logs {
             for lines in try linesOfBothForms(log).values {
-                guard let (record, words) = lines.first else { continue }
+                guard let words = lines.without.first?.words else { continue }
                 let own = try lines.ids.values.count { try isLive($0, meaning: words.meaning) }
                 let found = try counted().all(words.meaning, at: words.time)
-                for _ in 0..<max(0, lines.count + own - found) { try addAfterAll(record, words) }
+                let missing = lines.without.count + own - found
+                guard missing > 0 else { continue }
+                for line in try unsaidFirst(lines.without).prefix(missing) { try addAfterAll(line.record, line.words) }
+                try counted().readAgain(words.time)
             }
         }
     }
 
+    private typealias Line = (record: Record, words: EventWords)
+
     private struct Lines {
         /// By their keys in the store.
         var ids: [Int64: String] = [:]
-        var count = 0
-        var first: (Record, EventWords)?
+        var without: [Line] = []
+    }
+
+    /// Lines without an id that mean one thing, first those in whose words no event says it any more.
+    private func unsaidFirst(_ lines: [Line]) throws -> [Line] {
+        guard let words = lines.first?.words else { return [] }
+        let events = try counted().allMade(words.meaning, at: words.time)
+        // Who says it in the very bytes of a line stands for that line, and not for an equal one.
+        var bytes = events.reduce(into: [ByteName: Int]()) { $0[ByteName($1.fields), default: 0] += 1 }
+        var unsaid = lines.filter { !Self.take(&bytes, $0.record.fields) }
+        var texts: [ByteName: Int] = [:]
+        for event in events where Self.take(&bytes, event.fields) {
+            guard let text = try EventText.asWritten(Fields.parse(event.fields)).last else { continue }
+            texts[ByteName(text), default: 0] += 1
+        }
+        unsaid.removeAll { Self.take(&texts, $0.words.text) }
+        return unsaid + lines
+    }
+
+    /// Returns whether there was one, which is there no more.
+    private static func take(_ counts: inout [ByteName: Int], _ text: String) -> Bool {
+        guard let count = counts[ByteName(text)], count > 0 else { return false }
+        counts[ByteName(text)] = count - 1
+        return true
     }
 
     /// The lines that say what an event says which stands for lines in both forms.
@@ -222,10 +262,7 @@ final class EventAdoption {
                 if hasID {
                     found[hash, default: Lines()].ids[store.hasher.key(record.localID)] = record.localID
                 } else {
-                    var lines = found[hash] ?? Lines()
-                    lines.count += 1
-                    lines.first = lines.first ?? (record, words)
-                    found[hash] = lines
+                    found[hash, default: Lines()].without.append((record, words))
                 }
             }
         }
@@ -248,6 +285,7 @@ final class EventAdoption {
 
     /// The line was counted before: its event got an id, or was one that has one.
     private func addAfterAll(_ record: Record, _ words: EventWords) throws {
+        if let taken = newer[ByteName(record.fields)]?.popLast() { return try part(taken.event, from: taken.line) }
         try intake.take(record) { try self.putNext($0, words) }
         intake.result.read -= 1
         let meaning = store.hasher.text(words.meaning)

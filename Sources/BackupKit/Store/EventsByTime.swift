@@ -84,6 +84,19 @@ final class EventsByTime {
         return stored
     }
 
+    /// The living events without an id that mean this.
+    func allMade(_ meaning: String, at time: Timestamp) throws -> [Record] {
+        var found: [Record] = []
+        _ = try made(meaning, at: time) {
+            found.append($0.record)
+            return false
+        }
+        return found
+    }
+
+    /// Events of this time were written since.
+    func readAgain(_ time: Timestamp) { groups[time] = nil }
+
     private func group(_ time: Timestamp) throws -> Group {
         if let known = groups[time] { return known }
         var group = Group()
