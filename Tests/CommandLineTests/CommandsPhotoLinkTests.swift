@@ -66,4 +66,17 @@ struct CommandsPhotoLinkTests {
         let shown = try bench.shell("sqlite3 store.db \"SELECT fields ->> '$.photo' FROM record WHERE local_id = 'b'\"")
         #expect(shown != "x.jpg\n")
     }
+
+    @Test func aPhotoThatNeverCame_isNamedWithWhatBringsIt() throws {
+        let bench = try Workbench()
+        try bench.write("l/a.jsonl", Self.log("x.jpg"))
+        let advice = "put it where the event says, beside the log, and import the log again"
+        #expect(try bench.tool(exit: 3, "import", "--create", "l").stderr.contains(advice))
+        let export = try bench.tool(exit: 3, "events", "export", "-o", "out")
+        #expect(export.stderr.contains(advice) && !export.stderr.contains("store check"), "\(export.stderr)")
+        try bench.write("l/x.jpg", "a photo")
+        try bench.tool(exit: 0, "import", "l")
+        try bench.tool(exit: 0, "events", "export", "-o", "out", "--force")
+        #expect(try bench.text("out/x.jpg") == "a photo")
+    }
 }

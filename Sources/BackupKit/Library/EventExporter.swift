@@ -106,7 +106,7 @@ public enum EventExporter {
     ) throws {
         let known = try store.ifSound { try store.asset("Attachments/" + path) ?? store.asset(path) }
         guard let asset = known ?? nil else {
-            let reason = known == nil ? "its row in the store is damaged" : "is not in the store; an event names it"
+            let reason = known == nil ? "its row in the store is damaged" : Omission.neverCame
             return result.omitted.append(Omission(path: path, reason: reason))
         }
         do {

@@ -8,6 +8,9 @@ struct EventMedia {
         var places: [ByteName: Int] = [:]
     }
 
+    /// What to do about a file that was not found.
+    static let howItComes = "put it where the event says, beside the log, and import the log again"
+
     private let logs: [String]
     private let folder: String
     private var roots: [Root] = []
@@ -105,7 +108,7 @@ struct EventMedia {
                 intake.note(
                     Finding(
                         .linkMissing, .warning, path, "is named by an event, but was not found",
-                        remedy: "put it where the event says, beside the log, and import the log again"))
+                        remedy: Self.howItComes))
             }
         }
         try relink(moved, intake.store)

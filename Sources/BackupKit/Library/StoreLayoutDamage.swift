@@ -85,9 +85,12 @@ extension Omission {
 
     static let oversize = "larger than 250 MB (--oversize skip)"
 
+    static let neverCame = "is not in the store; an event names it"
+
     /// What to do about a file that its store could not give.
     public var remedy: String? {
         if sameBytes(reason, Self.oversize) || reason.hasSuffix(Self.noPlaceInImbib) { return nil }
+        if sameBytes(reason, Self.neverCame) { return EventMedia.howItComes }
         if [Self.noBibTeX, Self.noteOfGoneWork].contains(where: reason.hasPrefix) {
             return "an export in any other format keeps it"
         }
