@@ -167,4 +167,47 @@ private let modified = (0...1).map { "\"modified_at\":\"2026-04-01T09:00:0\($0)Z
             }
         }
     }
+
+    @Test(arguments: ["", ",\"modified_at\":\"2026-04-01T09:00:05Z\""])
+    func aLineWithALocalID_isTheEventThatGetsAnIDBesideIt(edit: String) throws {
+        let (before, after) = ("{\(said)\(edit),\"localId\":\"q\"}", "{\"id\":\"i\",\(said),\"localId\":\"q\"}")
+        for imports in [[[before], [after]], [[after], [before]], [[before, after]], [[after, before]]] {
+            for way in Way.allCases {
+                try withStore { test in
+                    let path = "\(test.folder)/log.jsonl"
+                    for lines in imports + imports {
+                        try? Directory.removeTree(path)
+                        try writeFile(path, lines.map { $0 + "\n" }.joined())
+                        _ = try take([path], way, into: test.store)
+                    }
+                    let events = try test.store.all()
+                    #expect(events.map(\.localID) == ["i"], "\(way), \(imports): \(events.map(\.fields))")
+                    #expect(try events.allSatisfy { try EventText.fieldsWithID($0) != nil }, "\(events.map(\.fields))")
+                    let digest = try test.store.digest()
+                    for line in [before, after, before] {
+                        try Directory.removeTree(path)
+                        try writeFile(path, line + "\n")
+                        #expect(try take([path], way, into: test.store).writes == 0, "\(way), \(imports): \(line)")
+                    }
+                    #expect(try test.store.digest() == digest)
+                }
+            }
+        }
+    }
+
+    @Test func aDeletedEventStaysDeleted_whenItsLocalIDGetsAnIDBesideIt() throws {
+        try withStore { test in
+            let path = "\(test.folder)/log.jsonl"
+            try writeFile(path, "{\(said),\"localId\":\"q\"}\n")
+            _ = try take([path], .import_, into: test.store)
+            test.clock.advance()
+            let known = try #require(try test.store.all().first)
+            _ = try test.store.take(known.tombstone(at: test.clock.now))
+            try Directory.removeTree(path)
+            try writeFile(path, "{\"id\":\"i\",\(said),\"localId\":\"q\"}\n")
+            let result = try take([path], .import_, into: test.store)
+            #expect(result.added == 0 && result.protected == 1, "\(result)")
+            #expect(try test.store.all().allSatisfy(\.isDeleted))
+        }
+    }
 }

@@ -51,6 +51,21 @@ enum EventText {
         return id?.isEmpty == true ? nil : id
     }
 
+    /// The `localId` of a line that has an `id` beside it, or may get one later.
+    static func otherID(in fields: [Field]) -> String? {
+        guard let other = Fields.string("localId", in: fields), !other.isEmpty else { return nil }
+        let id = Fields.string("id", in: fields)
+        return id.map { sameBytes($0, other) } == true ? nil : other
+    }
+
+    /// Whether a line has a `localId` beside its id, or that alone.
+    enum LocalIDForm { case none, beside, alone }
+
+    static func localIDForm(in fields: [Field]) -> LocalIDForm {
+        guard otherID(in: fields) != nil else { return .none }
+        return Fields.string("id", in: fields) == nil ? .alone : .beside
+    }
+
     /// The fields of a record that has the id of its line; nil of all others. UUIDs that differ in case are one.
     static func fieldsWithID(_ record: Record) throws -> [Field]? {
         let fields = try Fields.parse(record.fields)

@@ -7,6 +7,7 @@ final class EventScanner {
         let createdAt: Timestamp
         let modifiedAt: Timestamp
         let time: LocalTime
+        let localID: EventText.LocalIDForm
         fileprivate let typeText: UnsafeRawBufferPointer
 
         var type: String { String(decoding: typeText, as: UTF8.self) }
@@ -59,7 +60,10 @@ final class EventScanner {
             guard let time = LocalTime(text) else { return nil }
             modified = time.instant
         }
-        return Event(id: id, createdAt: created, modifiedAt: modified, time: time, typeText: type)
+        let isSame = found.localID.map { local in found.id.map { sameBytes($0, local) } ?? false } ?? true
+        return Event(
+            id: id, createdAt: created, modifiedAt: modified, time: time,
+            localID: isSame ? .none : found.id == nil ? .alone : .beside, typeText: type)
     }
 
     /// The text of a string that says something; nothing when the member is null.

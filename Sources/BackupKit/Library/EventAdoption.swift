@@ -18,6 +18,8 @@ final class EventAdoption {
     private var sharedTimes: Set<Timestamp> = []
     /// Events that got an id here and kept what they said, which is newer than the line with the id: by what they said.
     private var newer: [ByteName: [(event: Record, line: Record)]] = [:]
+    /// The ids of events, by the `localId` beside them, once that was asked.
+    private var otherIDs: [ByteName: String]?
     private var linesAhead: LinesAhead
     /// Which living event has taken in which, once that was asked.
     private var takers: [String: String]?
@@ -42,7 +44,7 @@ final class EventAdoption {
     /// Takes the event of a line with an id.
     func take(_ record: Record) throws {
         try intake.take(linesAhead.dated(record)) {
-            try (self.mayAdopt($0) ? self.giveID($0) : nil) ?? self.takeWithItsFiles($0)
+            try (self.mayAdopt($0) ? self.takeByOtherID($0) ?? self.giveID($0) : nil) ?? self.takeWithItsFiles($0)
         }
     }
 
@@ -185,9 +187,8 @@ final class EventAdoption {
         if !isNewer { newer[ByteName(known.record.fields), default: []].append((known.record, record)) }
         if isNewer {
             (new.fields, new.modifiedAt) = (record.fields, min(record.modifiedAt, store.now()))
-        } else if try EventText.id(in: Fields.parse(new.fields)) == nil {
-            let ids = try Fields.parse(record.fields).filter { ["id", "localId"].contains($0.name) }
-            new.fields = Fields.text(ids + (try Fields.parse(new.fields)))
+        } else {
+            new.fields = try withIDs(of: record, new)
         }
         try store.put(new, replacing: known)
         let outcome = try intake.put(record)
@@ -195,6 +196,48 @@ final class EventAdoption {
         let changes = FieldChange.list(
             from: try Fields.parse(known.record.fields), to: try Fields.parse(record.fields))
         return Outcome(id: new.id, localID: new.localID, decision: .update(new, changes), wasAlive: true)
+    }
+
+    /// What an event says, with the ids that a line gives it.
+    private func withIDs(of line: Record, _ event: Record) throws -> String {
+        guard try EventText.fieldsWithID(event) == nil else { return event.fields }
+        let ids = try Fields.parse(line.fields).filter { ["id", "localId"].contains($0.name) }
+        let others = try Fields.parse(event.fields).filter { field in !ids.contains { $0.name == field.name } }
+        return Fields.text(ids + others)
+    }
+
+    // MARK: Lines with a `localId`
+
+    /// A line is known by its id, else by its `localId`: it may have got its id later, or be older than that.
+    private func takeByOtherID(_ record: Record) throws -> Outcome? {
+        guard let otherID = try EventText.otherID(in: Fields.parse(record.fields)) else { return nil }
+        guard sameBytes(otherID, record.localID) else {
+            otherIDs?[ByteName(otherID)] = record.localID
+            guard let known = try store.soundRecords(localID: otherID).first(where: { $0.record.type == record.type })
+            else { return nil }
+            let isKept = known.record.isDeleted || known.record.isLocalOnly
+            return isKept ? try intake.put(record.identified(as: otherID)) : try adopt(record, known)
+        }
+        guard let id = try idOfEvent(with: otherID),
+            let known = try store.soundRecords(localID: id).first(where: { $0.record.type == record.type })
+        else { return nil }
+        var line = record.identified(as: id)
+        line.fields = try withIDs(of: known.record, line)
+        return try intake.put(line)
+    }
+
+    /// The id of the living event that has this `localId` beside it.
+    private func idOfEvent(with localID: String) throws -> String? {
+        if otherIDs == nil {
+            var found: [ByteName: String] = [:]
+            try store.forEachEvent { _, bytes in
+                let text = String(decoding: bytes, as: UTF8.self)
+                let ids = try store.ifReadable { try Fields.strings(named: ["id", "localId"], of: text) } ?? []
+                if ids.count == 2, let id = ids[0], let other = ids[1] { found[ByteName(other)] = id }
+            }
+            otherIDs = found
+        }
+        return otherIDs?[ByteName(localID)].flatMap { sameBytes($0, localID) ? nil : $0 }
     }
 
     // MARK: Logs with lines of both forms

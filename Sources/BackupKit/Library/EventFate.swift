@@ -6,16 +6,22 @@ enum EventFate {
 
     /// Decides on every line, in the order of the keys. `firstOfFile` are the places at which the files begin;
     /// `mayGetIDs` tells whether there are events without an id that a line with a new id may be, and `mayHaveIDs` whether
-    /// there are events with one that a line without may be.
+    /// there are events with one that a line without may be; `mayShareLocalIDs` whether a line with a `localId` may be known
+    /// by it.
     static func forEach(
         of keys: LineKeyRuns, in store: Store, firstOfFile: [UInt64], mayGetIDs: () throws -> Bool,
-        mayHaveIDs: () throws -> Bool,
+        mayHaveIDs: () throws -> Bool, mayShareLocalIDs: () throws -> Bool,
         _ body: (LineKey, EventFate) throws -> Void
     ) throws {
         var adopts: Bool?
         var isKnown: Bool?
+        var sharesLocalIDs: Bool?
         /// Whether a line whose id is new may be one that is known without an id, or the other way round.
         func mayBeKnown(_ key: LineKey) throws -> Bool {
+            if key.place & EventScan.hasLocalID != 0 {
+                if sharesLocalIDs == nil { sharesLocalIDs = try mayShareLocalIDs() }
+                if sharesLocalIDs == true { return true }
+            }
             if key.place & EventScan.hasNoID == 0 {
                 if adopts == nil { adopts = try mayGetIDs() }
                 return adopts == true

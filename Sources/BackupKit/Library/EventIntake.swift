@@ -43,7 +43,10 @@ final class EventIntake {
         try EventFate.forEach(
             of: scan.keys, in: store, firstOfFile: scan.firstOfFile,
             mayGetIDs: { [scan, store] in try scan.haveLinesWithoutID || store.hasEventsWithMadeIDs() },
-            mayHaveIDs: { [store] in try store.hasEventsWithGivenIDs() }
+            mayHaveIDs: { [store] in try store.hasEventsWithGivenIDs() },
+            mayShareLocalIDs: { [scan, store] in
+                try scan.localIDs.isSuperset(of: [.alone, .beside]) || store.hasEventsWithLocalIDs()
+            }
         ) { key, fate in
             let place = Int(key.place & EventScan.placeMask)
             switch fate {

@@ -12,6 +12,7 @@ final class EventLoad {
     private var accepted: UInt64 = 0
     /// Of each file which forms its lines have.
     private var forms: [(withID: Bool, without: Bool)]
+    private var localIDs: Set<EventText.LocalIDForm> = []
     private var firstOfFile: [UInt64] = []
     private let rows: EventRows
     /// Files that lines name as media, by the log that names them.
@@ -69,8 +70,8 @@ final class EventLoad {
 
     private func take(_ event: EventReader.Event, _ file: Int) throws {
         if event.hasNoID { forms[file].without = true } else { forms[file].withID = true }
-        let mark = (event.hasNoID ? EventScan.hasNoID : 0) | (event.isOdd ? EventScan.isOdd : 0)
-        newKeys.append(LineKey(key: event.key, content: event.content, place: mark | accepted))
+        localIDs.insert(event.localID)
+        newKeys.append(LineKey(key: event.key, content: event.content, place: event.mark | accepted))
         accepted += 1
         if newKeys.count == 1 << 16 { try addKeys() }
         try rows.add(event)
@@ -97,7 +98,10 @@ final class EventLoad {
         let hasGivenIDs = try isEmpty ? false : store.hasEventsWithGivenIDs()
         try EventFate.forEach(
             of: keys, in: store, firstOfFile: firstOfFile, mayGetIDs: { forms.contains(where: \.without) },
-            mayHaveIDs: { hasGivenIDs }
+            mayHaveIDs: { hasGivenIDs },
+            mayShareLocalIDs: {
+                try localIDs.isSuperset(of: [.alone, .beside]) || !isEmpty && store.hasEventsWithLocalIDs()
+            }
         ) { key, fate in
             let place = Int(key.place & EventScan.placeMask)
             guard fate != .new else {

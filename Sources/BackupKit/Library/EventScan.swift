@@ -5,7 +5,9 @@ import Synchronization
 struct EventScan {
     /// Lines without an id of their own, and lines that have to be taken one by one, are marked in their keys.
     static let hasNoID: UInt64 = 1 << 63
-    static let isOdd: UInt64 = LineKey.placeLimit
+    static let isOdd: UInt64 = 1 << 62
+    /// Lines with a `localId` that is not their `id`, which may be known by it.
+    static let hasLocalID: UInt64 = LineKey.placeLimit
     static let placeMask: UInt64 = LineKey.placeLimit - 1
 
     struct Window {
@@ -27,6 +29,8 @@ struct EventScan {
     /// The files that have lines with an id, and those that have lines without.
     private var filesWithIDs: Set<Int> = []
     private var filesWithoutIDs: Set<Int> = []
+    /// The forms in which the lines have a `localId`.
+    private(set) var localIDs: Set<EventText.LocalIDForm> = []
     var haveLinesWithoutID: Bool { !filesWithoutIDs.isEmpty }
     /// The place of each file's first line.
     var firstOfFile: [UInt64] {
@@ -55,6 +59,7 @@ struct EventScan {
         var media: Set<ByteName> = []
         var hasLinesWithoutID = false
         var hasLinesWithID = false
+        var localIDs: Set<EventText.LocalIDForm> = []
     }
 
     init(
@@ -80,6 +85,7 @@ struct EventScan {
                     result.keys.map { LineKey(key: $0.key, content: $0.content, place: $0.place + accepted) })
                 accepted += result.accepted
                 let file = windows[start + offset].file
+                localIDs.formUnion(result.localIDs)
                 if result.hasLinesWithID { filesWithIDs.insert(file) }
                 if result.hasLinesWithoutID { filesWithoutIDs.insert(file) }
                 for path in result.media.map(\.text)
@@ -109,9 +115,9 @@ struct EventScan {
                 case .blank: break
                 case .rejected: result.rejected += 1
                 case .event(let event):
-                    let mark = (event.hasNoID ? Self.hasNoID : 0) | (event.isOdd ? Self.isOdd : 0)
                     result.keys.append(
-                        LineKey(key: event.key, content: event.content, place: mark | result.accepted))
+                        LineKey(key: event.key, content: event.content, place: event.mark | result.accepted))
+                    result.localIDs.insert(event.localID)
                     result.accepted += 1
                     if event.hasNoID { result.hasLinesWithoutID = true } else { result.hasLinesWithID = true }
                     result.media.formUnion(reader.events.media.lazy.map { ByteName($0) })
@@ -137,7 +143,14 @@ final class EventReader {
         /// Its time lies in the future, its text cannot be stored as it is, or it may be known under another one: it is
         /// taken by itself.
         var isOdd = false
+        var localID = EventText.LocalIDForm.none
         let text: UnsafeRawBufferPointer
+
+        /// What its key says of it beside its place.
+        var mark: UInt64 {
+            (hasNoID ? EventScan.hasNoID : 0) | (isOdd ? EventScan.isOdd : 0)
+                | (localID == .none ? 0 : EventScan.hasLocalID)
+        }
     }
 
     enum Answer {
@@ -165,7 +178,9 @@ final class EventReader {
         guard let line else { return .rejected("is longer than a line may be") }
         if let event = scanner.scan(line) {
             if !scanner.media.isEmpty { media = scanner.media }
-            return .event(self.event(event.id, event.createdAt, event.modifiedAt, line))
+            var found = self.event(event.id, event.createdAt, event.modifiedAt, line)
+            found.localID = event.localID
+            return .event(found)
         }
         // Zeros are what a file system leaves of lines that were not written before the power went.
         guard line.contains(where: { $0 > 0x20 || $0 == 0 }) else { return .blank }
@@ -175,11 +190,13 @@ final class EventReader {
                 hasNoID = true
                 return 1
             }
-            media = RecordFiles.media(in: try Fields.parse(line))
+            let fields = try Fields.parse(line)
+            media = RecordFiles.media(in: fields)
             madeID = Array(record.localID.utf8)
             return madeID.withUnsafeBytes { id in
                 var event = self.event(id, record.createdAt, record.modifiedAt, line)
                 event.hasNoID = hasNoID
+                event.localID = EventText.localIDForm(in: fields)
                 // An export of ours may say so of an event whose line said otherwise.
                 if hasNoID, media.contains(where: RecordFiles.mayHaveGivenWay) { event.isOdd = true }
                 return .event(event)

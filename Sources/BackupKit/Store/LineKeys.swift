@@ -7,7 +7,7 @@ struct LineKey {
     var place: UInt64
 
     static let bytes = 24
-    static let placeLimit: UInt64 = 1 << 62
+    static let placeLimit: UInt64 = 1 << 61
 
     @inline(__always) static func precedes(_ left: LineKey, _ right: LineKey) -> Bool {
         guard left.key == right.key else { return left.key < right.key }

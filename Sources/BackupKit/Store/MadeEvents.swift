@@ -31,6 +31,11 @@ extension Store {
     /// Whether it holds events whose ids their app has given them.
     func hasEventsWithGivenIDs() throws -> Bool { try hasEvents("NOT \(Self.isMade)") }
 
+    /// Whether it holds events that may be known by a `localId`; a deleted one does not say.
+    func hasEventsWithLocalIDs() throws -> Bool {
+        try hasEvents("(deleted_at IS NOT NULL OR instr(fields, '\"localId\"') > 0)")
+    }
+
     /// Whether it holds living events of both forms, one of them written since `change` and the other before.
     func hasEventsOfBothForms(meetingAt change: Int64) throws -> Bool {
         func has(_ form: String, _ place: String) throws -> Bool {
