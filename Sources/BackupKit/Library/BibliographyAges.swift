@@ -54,6 +54,11 @@ extension BibliographyIntake {
         }
     }
 
+    /// How many values of the entry at hand the file did not say of that publication when it was imported last.
+    func unsaid(of localID: String, _ state: FileState) -> Int {
+        marks(of: localID).count { !Publication.isText($0.name) && state.saidBefore[$0.mark] == nil }
+    }
+
     private func times(of localID: String, _ state: FileState) -> [(name: String, time: Timestamp)] {
         let merged = memoriesOfMerged(into: localID, state).map { marks(in: $0) }
         return marks(of: localID).enumerated().map { place, field in

@@ -2,16 +2,14 @@
 extension BibliographyIntake {
     /// Whether an entry is one that was deleted here, and not the living publication of its key that may be the same work: of
     /// two such entries one may be deleted. What was merged into the living one goes on to be that.
-    func isOfDeleted(_ work: WorkID, besides match: Match, _ record: Record, _ state: FileState) throws -> Bool {
+    func isOfDeleted(
+        _ work: WorkID, besides match: Match, _ record: Record, _ state: inout FileState
+    ) throws -> Bool {
         guard !intake.isEdit, bibTeX(match.fields) != work.fields else { return false }
         let knowsFile = !state.saidBefore.isEmpty
         if knowsFile && hasSaidAll(of: match.localID, state) { return false }
+        if try isNearerToDeleted(work, than: match, &state) { return true }
         let merged = mergedInto[match.localID] ?? []
-        if knowsFile {
-            for id in work.made where !sameBytes(id, match.localID) && !merged.contains(id) {
-                if hasBrought(id, state), hasSaidAll(of: id, state), try live(id) == nil { return true }
-            }
-        }
         func isDead(_ id: String) throws -> Bool {
             if isFree(id) || merged.contains(id) { return false }
             let time = dated(record, as: id, state).modifiedAt
@@ -20,6 +18,27 @@ extension BibliographyIntake {
         if try isDead(work.twin()) { return true }
         let other = WorkID(bibTeX(match.fields), hasher)
         return try (other.listing != work.listing || match.localID == other.twin()) && isDead(work.listing)
+    }
+
+    /// Whether the file has said more of what the entry at hand says of a publication that was deleted here than of this one.
+    func isNearerToDeleted(_ work: WorkID, than match: Match, _ state: inout FileState) throws -> Bool {
+        guard !state.saidBefore.isEmpty else { return false }
+        let merged = mergedInto[match.localID] ?? []
+        let most = unsaid(of: match.localID, state)
+        let deleted = try deletedHere(&state).held.filter { said(work.identity.key, of: $0, state) }
+        return try (work.made + deleted).contains { id in
+            guard !sameBytes(id, match.localID), !merged.contains(id), hasBrought(id, state) else { return false }
+            return try unsaid(of: id, state) < most && live(id) == nil
+        }
+    }
+
+    /// The ids of deleted publications that the file brought: those that an app has made, and those that it still held.
+    private func deletedHere(_ state: inout FileState) throws -> (ofApps: [String], held: [String]) {
+        if let deleted = state.deleted { return deleted }
+        let all = try store.deletedLocalIDs(type: RecordType.publication).filter { hasBrought($0, state) }
+        let deleted = (all.filter { !DeterministicID.isMade($0) }, all.filter { hasHeld($0, state) })
+        state.deleted = deleted
+        return deleted
     }
 
     /// The tombstones of publications with that local id.
@@ -31,12 +50,6 @@ extension BibliographyIntake {
     /// tell, because a tombstone holds no text: the file must have said of that publication all that the entry says.
     func deletedWork(_ state: inout FileState) throws -> String? {
         guard !state.saidBefore.isEmpty else { return nil }
-        let deleted =
-            try state.deleted
-            ?? store.deletedLocalIDs(type: RecordType.publication).filter {
-                !DeterministicID.isMade($0) && hasBrought($0, state)
-            }
-        state.deleted = deleted
-        return deleted.first { hasSaidAll(of: $0, state) }
+        return try deletedHere(&state).ofApps.first { hasSaidAll(of: $0, state) }
     }
 }

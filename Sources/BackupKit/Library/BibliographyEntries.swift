@@ -9,19 +9,19 @@ extension BibliographyIntake {
         let links = placesInStore(of: state.links, state)
         write(block, links: links, state.macros)
         state.links = []
-        if try mayBeKeptHere(state) {
-            state.waiting.append(
-                EntryWaiting(
-                    raw: Array(block.raw), key: key, text: text, number: state.entries[text] ?? 1, links: links,
-                    wishes: state.wishes, macros: state.macros))
-            return
+        func entry() -> EntryWaiting {
+            EntryWaiting(
+                raw: Array(block.raw), key: key, text: text, number: state.entries[text] ?? 1, links: links,
+                wishes: state.wishes, macros: state.macros)
         }
+        if try mayBeKeptHere(state) { return state.waiting.append(entry()) }
         if lane != nil, pen.written.count > CloudLimits.recordBytes { intake.noteOversize(key) }
         // Neither the key nor the work can be known.
         if let lane, !key.isEmpty, known[key] == nil, try deletedWork(&state) == nil, let id = try newID() {
             return try add(id, key, text, to: lane, &state)
         }
-        try takeSlow(key, text, number: state.entries[text] ?? 1, &state, wanted)
+        let slow = entry()
+        if try !takeSlow(slow, within: 0, &state, wanted) { state.waiting.append(slow) }
     }
 
     /// Writes an entry with the pen.
@@ -78,40 +78,59 @@ extension BibliographyIntake {
         return bytes.withUnsafeBytes { store.hasher.text($0) }
     }
 
+    /// Takes the entry that the pen has written. Returns false, and takes nothing, where its publication may be another entry of
+    /// its key in the file: it says more than `limit` values that were never said of that publication.
     func takeSlow(
-        _ key: String, _ text: UInt64, number: Int, _ state: inout FileState, _ wanted: Wanted?
-    ) throws {
+        _ entry: EntryWaiting, within limit: Int = .max, _ state: inout FileState, _ wanted: Wanted?
+    ) throws -> Bool {
+        let key = entry.key
         let record = Record(
             id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
             fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
         guard wanted?(record) != false else {
             state.hasUnwanted = true
-            return
+            return true
         }
         let incoming = try Fields.parse(record.fields)
         let work = WorkID(bibTeX(incoming), hasher)
-        var namesake = try match(key, incoming, work, state)
-        if let match = namesake, try isOfDeleted(work, besides: match, record, state) { namesake = nil }
-        // The one that this file brought, before one of that key that it did not.
-        let isBrought = namesake.map { hasBrought($0.localID, state) } ?? false
-        if let match = try (isBrought ? nil : renamed(key, incoming, work, &state)) ?? namesake {
-            known[match.key]?[match.index].file = state.number
-            // The file has another key: whoever deletes the publication deletes what such a file says, too.
-            if match.key != key { try store.noteListing(work.listing, of: match.record.id) }
-            if match.key != key, Publication.withoutKey(match.fields) == Publication.withoutKey(incoming) {
-                state.renamed.insert(match.localID)
-                noteBrought(to: match.localID, &state)
-                if intake.overwrite { intake.touched.insert(match.record.id) }
-                return intake.passKnown()
-            }
-            if mirrors { state.held[match.localID] = incoming }
-            let version = dated(carryLinks(from: match.fields, to: record, incoming), over: match.record, state)
-            try flush()
-            store.joinsKeywords = !intake.isEdit && mayLackKeywords(match, incoming, state)
-            store.removableKeywords = try removableKeywords(match, incoming, &state)
-            defer { (store.joinsKeywords, store.removableKeywords) = (false, nil) }
-            return try take(version, of: key, as: match, incoming, &state)
+        let match = try publication(key, incoming, work, record, &state)
+        if let match, distance(to: match, incoming, state) > limit, try standsTwice(key, &state) { return false }
+        if let match {
+            try take(record, incoming, work, of: key, as: match, &state)
+        } else {
+            try takeNew(entry, record, incoming, work, &state)
         }
+        return true
+    }
+
+    /// Takes the entry that the pen has written as that publication.
+    private func take(
+        _ record: Record, _ incoming: [Field], _ work: WorkID, of key: String, as match: Match,
+        _ state: inout FileState
+    ) throws {
+        known[match.key]?[match.index].file = state.number
+        // The file has another key: whoever deletes the publication deletes what such a file says, too.
+        if match.key != key { try store.noteListing(work.listing, of: match.record.id) }
+        if match.key != key, Publication.withoutKey(match.fields) == Publication.withoutKey(incoming) {
+            state.renamed.insert(match.localID)
+            noteBrought(to: match.localID, &state)
+            if intake.overwrite { intake.touched.insert(match.record.id) }
+            return intake.passKnown()
+        }
+        if mirrors { state.held[match.localID] = incoming }
+        let version = dated(carryLinks(from: match.fields, to: record, incoming), over: match.record, state)
+        try flush()
+        store.joinsKeywords = !intake.isEdit && mayLackKeywords(match, incoming, state)
+        store.removableKeywords = try removableKeywords(match, incoming, &state)
+        defer { (store.joinsKeywords, store.removableKeywords) = (false, nil) }
+        try take(version, of: key, as: match, incoming, &state)
+    }
+
+    /// Takes the entry that the pen has written as one that no living publication is.
+    private func takeNew(
+        _ entry: EntryWaiting, _ record: Record, _ incoming: [Field], _ work: WorkID, _ state: inout FileState
+    ) throws {
+        let (key, text, number) = (entry.key, entry.text, entry.number)
         let deleted = try deletedWork(&state)
         guard let id = try deleted ?? (number > 1 ? work.twin(number) : id(of: work, record, incoming, &state)) else {
             return intake.passKnown()
@@ -244,47 +263,9 @@ extension BibliographyIntake {
         return found
     }
 
-    /// The publication that this file brought under that key, where it has got another key since: by a decision, or by a
-    /// person. What the file says of the work goes on to be said of it.
-    func renamed(
-        _ key: String, _ incoming: [Field], _ work: WorkID, _ state: inout FileState
-    ) throws -> Match? {
-        guard !state.saidBefore.isEmpty, !key.isEmpty else { return nil }
-        if state.moved == nil { state.moved = publicationsWithNewKeys(state) }
-        var found: [Match] = []
-        for (other, index) in state.moved ?? [] where other != key {
-            guard let candidate = known[other]?[index], candidate.file != state.number,
-                said(key, of: candidate.localID, state), let existing = try live(candidate.localID)
-            else { continue }
-            let fields = try Fields.parse(existing.fields)
-            guard Fields.string(Publication.citeKey, in: fields) == other,
-                WorkIdentity(fields).verdict(work.identity, isRelated: true) == .same,
-                try isOwn(candidate.localID, work, state)
-            else { continue }
-            found.append(Match(key: other, index: index, record: existing, fields: fields))
-        }
-        return found.count == 1 ? found[0] : nil
-    }
-
-    /// Those that the file brought, and that have a key which it did not say of them.
-    private func publicationsWithNewKeys(_ state: FileState) -> [(key: String, index: Int)] {
-        known.flatMap { key, candidates in
-            candidates.indices.filter { index in
-                let localID = candidates[index].localID
-                return hasBrought(localID, state) && !said(key, of: localID, state)
-            }.map { (key, $0) }
-        }
-    }
-
-    /// Whether the file said at its last import that the publication has that key.
-    private func said(_ key: String, of localID: String, _ state: FileState) -> Bool {
-        let field = Field(Publication.citeKey, .string(key))
-        return state.saidBefore[memory(of: localID).everBrought(field)] != nil
-    }
-
     /// Whether this file held that publication when it was imported last, and no other publication of the store is the
     /// entry's work. A publication of another work may have the same key and title.
-    private func isOwn(_ localID: String, _ work: WorkID, _ state: FileState) throws -> Bool {
+    func isOwn(_ localID: String, _ work: WorkID, _ state: FileState) throws -> Bool {
         guard hasHeld(localID, state) else { return false }
         return try !work.all.contains { id in
             guard !sameBytes(id, localID), let other = try live(id) else { return false }

@@ -225,12 +225,8 @@ final class BibliographyIntake {
         return hasher.finish().hex
     }
 
-    /// A damaged row of the store that may be the same costs this block alone.
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
-        do { try takeBlock(block, &state, wanted) } catch let row as DamagedRow {
-            state.damagedRow = row.subject
-            intake.reject(row.inTheWay)
-        }
+        _ = try sparing(&state) { try takeBlock(block, &$0, wanted) }
     }
 
     private func takeBlock(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {

@@ -42,15 +42,7 @@ extension BibliographyIntake {
         try flush()
         let waiting = state.waiting
         state.waiting = []
-        let new = try waiting.filter { entry in
-            write(entry, &state)
-            let fields = try Fields.parse(pen.written)
-            let work = WorkID(bibTeX(fields), hasher)
-            let isKnown =
-                try match(entry.key, fields, work, state) != nil || renamed(entry.key, fields, work, &state) != nil
-            if isKnown { try takeSlow(entry.key, entry.text, number: entry.number, &state, wanted) }
-            return !isKnown
-        }
+        let new = try takeKnown(waiting, &state, wanted)
         let likes = try new.map { entry in
             write(entry, &state)
             return try self.likes(of: WorkIdentity(Fields.parse(pen.written)), state)
@@ -59,14 +51,14 @@ extension BibliographyIntake {
         for (place, entry) in new.enumerated() {
             write(entry, &state)
             if let kept = owners[place] {
-                try take(entry, as: kept, &state)
+                _ = try sparing(&state) { try take(entry, as: kept, &$0) }
             } else {
-                try take(entry, besides: likes[place], &state, wanted)
+                _ = try sparing(&state) { try take(entry, besides: likes[place], &$0, wanted) }
             }
         }
     }
 
-    private func write(_ entry: EntryWaiting, _ state: inout FileState) {
+    func write(_ entry: EntryWaiting, _ state: inout FileState) {
         (state.key, state.wishes) = (entry.key, entry.wishes)
         entry.raw.withUnsafeBytes { raw in
             BibParser.parse(raw) { block in
@@ -129,7 +121,7 @@ extension BibliographyIntake {
         _ entry: EntryWaiting, besides likes: [Like], _ state: inout FileState, _ wanted: Wanted?
     ) throws {
         let before = (new: intake.result.added + intake.result.broughtBack, arrived: state.arrived)
-        try takeSlow(entry.key, entry.text, number: entry.number, &state, wanted)
+        _ = try takeSlow(entry, &state, wanted)
         guard intake.result.added + intake.result.broughtBack > before.new,
             let localID = state.arrived.subtracting(before.arrived).first, let record = try live(localID),
             let like = likes.first(where: { $0.likeness == .same || !isHeld($0.kept, state) })

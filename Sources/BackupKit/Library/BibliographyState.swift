@@ -51,8 +51,10 @@ extension BibliographyIntake {
         let importTime: Timestamp
         /// Publications that the file brought under keys that they have no more; nil until an entry may be one.
         var moved: [(key: String, index: Int)]?
-        /// Deleted publications that the file brought under an app's id; nil until an entry may be one.
-        var deleted: [String]?
+        /// Deleted publications that the file brought; nil until an entry may be one.
+        var deleted: (ofApps: [String], held: [String])?
+        /// Hashes of the keys that stand more than once in the file; nil until an entry was edited.
+        var twins: Set<UInt64>?
         var isDamaged = false
         /// A damaged row of the store that an entry or a part may be.
         var damagedRow: String?

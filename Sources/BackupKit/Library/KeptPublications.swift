@@ -30,7 +30,8 @@ struct KeptPublications {
     }
 }
 
-/// An entry that may be a publication which is kept on this device only. Only the whole file tells which of its entries is.
+/// An entry that may be a publication which is kept on this device only, or which another entry of its key is. Only the whole
+/// file tells which of its entries is.
 struct EntryWaiting {
     let raw: [UInt8]
     let key: String

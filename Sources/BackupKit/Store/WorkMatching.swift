@@ -163,12 +163,16 @@ extension Store {
         return found
     }
 
-    /// The local ids of the deleted records of a type.
+    /// The local ids of the deleted records of a type, and the names of those that have other ones.
     func deletedLocalIDs(type: String) throws -> [String] {
-        let query = try database.prepare("SELECT local_id FROM record WHERE type = ? AND deleted_at IS NOT NULL")
+        let query = try database.prepare("SELECT local_id, name FROM record WHERE type = ? AND deleted_at IS NOT NULL")
             .bind(1, type)
         var found: [String] = []
-        while try query.step() { found.append(query.text(0)) }
+        while try query.step() {
+            let localID = query.text(0)
+            found.append(localID)
+            if let name = query.optionalText(1), !sameBytes(name, localID) { found.append(name) }
+        }
         return found
     }
 }

@@ -1,0 +1,133 @@
+/// Which publication of the store an entry is, where the file has several entries of its key: the one that it says most of,
+/// whichever entry stands first.
+extension BibliographyIntake {
+    /// The living publication that an entry is: under its key, or under one that it has got since.
+    func publication(
+        _ key: String, _ incoming: [Field], _ work: WorkID, _ record: Record, _ state: inout FileState
+    ) throws -> Match? {
+        var namesake = try match(key, incoming, work, state)
+        if let match = namesake, try isOfDeleted(work, besides: match, record, &state) { namesake = nil }
+        // The one that this file brought, before one of that key that it did not.
+        let own = namesake.flatMap { hasBrought($0.localID, state) ? $0 : nil }
+        let least = own.map { distance(to: $0, incoming, state) } ?? Int.max
+        guard least > 0, let other = try renamed(key, incoming, work, &state) else { return namesake }
+        return distance(to: other, incoming, state) < least ? other : namesake
+    }
+
+    /// The publication that this file brought under that key, where it has got another key since: by a decision, or by a
+    /// person. What the file says of the work goes on to be said of it.
+    private func renamed(
+        _ key: String, _ incoming: [Field], _ work: WorkID, _ state: inout FileState
+    ) throws -> Match? {
+        guard !state.saidBefore.isEmpty, !key.isEmpty else { return nil }
+        if state.moved == nil { state.moved = publicationsWithNewKeys(state) }
+        var found: [Match] = []
+        for (other, index) in state.moved ?? [] where other != key {
+            guard let candidate = known[other]?[index], candidate.file != state.number,
+                said(key, of: candidate.localID, state), let existing = try live(candidate.localID)
+            else { continue }
+            let fields = try Fields.parse(existing.fields)
+            guard Fields.string(Publication.citeKey, in: fields) == other,
+                WorkIdentity(fields).verdict(work.identity, isRelated: true) == .same,
+                try isOwn(candidate.localID, work, state)
+            else { continue }
+            let match = Match(key: other, index: index, record: existing, fields: fields)
+            if try !isNearerToDeleted(work, than: match, &state) { found.append(match) }
+        }
+        let distances = found.map { distance(to: $0, incoming, state) }
+        let nearest = found.indices.filter { distances[$0] == distances.min() }
+        return nearest.count == 1 ? found[nearest[0]] : nil
+    }
+
+    /// Those that the file brought, and that have a key which it did not say of them.
+    private func publicationsWithNewKeys(_ state: FileState) -> [(key: String, index: Int)] {
+        known.flatMap { key, candidates in
+            candidates.indices.filter { index in
+                let localID = candidates[index].localID
+                return hasBrought(localID, state) && !said(key, of: localID, state)
+            }.map { (key, $0) }
+        }
+    }
+
+    /// Whether the file said at its last import that the publication has that key.
+    func said(_ key: String, of localID: String, _ state: FileState) -> Bool {
+        let field = Field(Publication.citeKey, .string(key))
+        return state.saidBefore[memory(of: localID).everBrought(field)] != nil
+    }
+
+    /// How many values of the entry at hand nobody has said of a publication: neither its file, nor the store where that file
+    /// did not hold it.
+    func distance(to match: Match, _ incoming: [Field], _ state: FileState) -> Int {
+        if bibTeX(match.fields) == bibTeX(incoming) { return 0 }
+        if hasHeld(match.localID, state) { return unsaid(of: match.localID, state) }
+        return bibTeX(incoming).count { !Publication.isText($0.name) && !match.fields.contains($0) }
+    }
+
+    /// Whether the file has more than one entry of that key.
+    func standsTwice(_ key: String, _ state: inout FileState) throws -> Bool {
+        if let twins = state.twins { return twins.contains(store.hasher.text(key)) }
+        var (once, twins): (Set<UInt64>, Set<UInt64>) = ([], [])
+        var reader = BibReader()
+        func note(_ block: BibBlock) {
+            guard block.kind == .entry else { return }
+            let key = store.hasher.text(block.key)
+            if !once.insert(key).inserted { twins.insert(key) }
+        }
+        try state.text.forEachChunk { reader.feed($0, emit: note) }
+        reader.finish(emit: note)
+        state.twins = twins
+        return twins.contains(store.hasher.text(key))
+    }
+
+    /// Takes those of the entries that waited that the store has, the nearest first: what they are, no other entry is. Returns
+    /// the others.
+    func takeKnown(
+        _ waiting: [EntryWaiting], _ state: inout FileState, _ wanted: Wanted?
+    ) throws -> [EntryWaiting] {
+        var rest = Array(waiting.enumerated())
+        while true {
+            var (near, done): ([(distance: Int, place: Int)], Set<Int>) = ([], [])
+            for (place, entry) in rest {
+                let isSound = try sparing(&state) { state in
+                    if let distance = try distanceToKnown(entry, &state) { near.append((distance, place)) }
+                    return true
+                }
+                if isSound == nil { done.insert(place) }
+            }
+            for (distance, place) in near.sorted(by: { $0 < $1 }) {
+                write(waiting[place], &state)
+                // What was nearest may be another entry by now.
+                let isTaken = try sparing(&state) { try takeSlow(waiting[place], within: distance, &$0, wanted) }
+                if isTaken != false { done.insert(place) }
+            }
+            rest.removeAll { done.contains($0.offset) }
+            if near.isEmpty { return rest.map(\.element) }
+        }
+    }
+
+    /// Does something for one block of the file. A damaged row of the store that may be the same costs this block alone; then the
+    /// result is nil.
+    func sparing<Result>(
+        _ state: inout FileState, _ body: (inout FileState) throws -> Result
+    ) throws -> Result? {
+        do { return try body(&state) } catch let row as DamagedRow {
+            state.damagedRow = row.subject
+            intake.reject(row.inTheWay)
+            return nil
+        }
+    }
+
+    /// How far an entry is from the publication that it is; nil where the store has none.
+    private func distanceToKnown(_ entry: EntryWaiting, _ state: inout FileState) throws -> Int? {
+        write(entry, &state)
+        let record = Record(
+            id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
+            fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
+        let incoming = try Fields.parse(record.fields)
+        let work = WorkID(bibTeX(incoming), hasher)
+        if let match = try publication(entry.key, incoming, work, record, &state) {
+            return distance(to: match, incoming, state)
+        }
+        return try match(entry.key, incoming, work, state) == nil ? nil : .max
+    }
+}
