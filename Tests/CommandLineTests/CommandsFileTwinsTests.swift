@@ -99,4 +99,23 @@ import Testing
         let now = try works(bench)
         #expect(survivor.count == 1 && now.count == 2 && now.contains(survivor[0]), "\(now)")
     }
+
+    /// The second entry came later, and stood beside the first one; a plain import came between, or not.
+    @Test(arguments: [false, true], [false, true])
+    func anEntryThatGoes_isNotTakenForTheOtherOneOfItsKey(isPlainFirst: Bool, isRekeyed: Bool) throws {
+        let bench = try Workbench()
+        for name in ["one.pdf", "two.pdf"] { try bench.write(name, "%PDF \(name)") }
+        try bench.write("r.bib", Self.entry(1, "1--2", Self.first))
+        try bench.tool(exit: 0, "import", "--create", "r.bib")
+        try bench.shell("sleep 0.05")
+        try save(bench, Self.entry(1, "1--2", Self.first), false)
+        try bench.tool(exit: 3, "import", "r.bib")
+        let next = Self.entry(5, "1--2", "annote={of the first}").replacing("{ed,", with: "{z9,")
+        try save(bench, isRekeyed ? next : "@misc{other, title={Another thing}}\n", false)
+        if isPlainFirst { try bench.tool("import", "r.bib") }
+        let told = try bench.tool("import", "--mirror", "r.bib")
+        #expect(try works(bench).contains(Self.survivor))
+        #expect(told.status == (isRekeyed ? 3 : 0), "\(told.stderr)")
+        #expect(told.stderr.contains("1 file did not go over") == isRekeyed, "\(told.stderr)")
+    }
 }

@@ -100,6 +100,7 @@ extension BibliographyIntake {
         } else {
             try takeNew(entry, record, incoming, work, &state)
         }
+        noteTwins(key, &state)
         return true
     }
 

@@ -8,6 +8,8 @@ final class BibliographyFollowers {
         /// Whether the file holds it, and whether it did so at its last import.
         let isHeld: Bool
         let wasHeld: Bool
+        /// Whether the file has held it beside another entry of its key.
+        let hadTwin: Bool
     }
 
     /// A publication that the file does not hold any more.
@@ -16,6 +18,8 @@ final class BibliographyFollowers {
         let work: WorkIdentity
         /// Whether the file held it at its last import.
         let wasHeld: Bool
+        /// Whether the file has held it beside another entry of its key.
+        let hadTwin: Bool
     }
 
     private let store: Store
@@ -72,7 +76,10 @@ final class BibliographyFollowers {
     }
 
     private func hasCome(_ follower: Follower, after gone: Gone) -> Bool {
-        !follower.wasHeld || !gone.wasHeld && follower.record.createdAt > gone.stored.record.createdAt
+        // Two that the file may have held beside each other are two works.
+        if !follower.wasHeld { return true }
+        let areTwins = follower.hadTwin && gone.hadTwin
+        return !gone.wasHeld && !areTwins && follower.record.createdAt > gone.stored.record.createdAt
     }
 
     private func precedes(_ one: Follower, _ other: Follower, _ gone: Gone) -> Bool {
@@ -121,7 +128,8 @@ extension BibliographyIntake {
                 BibliographyFollowers.Follower(
                     record: record, work: WorkIdentity(try Fields.parse(record.fields)),
                     isHeld: state.held[record.localID] != nil,
-                    wasHeld: hasHeld(record.localID, state) && !state.arrived.contains(record.localID)))
+                    wasHeld: hasHeld(record.localID, state) && !state.arrived.contains(record.localID),
+                    hadTwin: hadTwin(record.localID, state)))
         }
         let keys = Set(state.held.values.compactMap { Fields.string(Publication.citeKey, in: $0) }).sorted()
         let all = try lost.map { stored in
@@ -130,7 +138,7 @@ extension BibliographyIntake {
             let key = keys.first { hasBrought(key: $0, of: localID, state) } ?? ""
             return BibliographyFollowers.Gone(
                 stored: stored, work: work(fields, of: localID, underKey: key, state),
-                wasHeld: hasHeld(localID, state))
+                wasHeld: hasHeld(localID, state), hadTwin: hadTwin(localID, state))
         }
         all.forEach(followers.add)
         for gone in all { try remove(gone, everElsewhere, followers, &state) }

@@ -75,6 +75,8 @@ final class BibliographyIntake {
         let text: UInt64
         /// The last file, by its number in this import, that had it.
         var file = 0
+        /// The last file that had it beside another one of its key.
+        var fileWithTwin = 0
     }
 
     typealias Wanted = (Record) -> Bool

@@ -79,6 +79,24 @@ extension BibliographyIntake {
         return twins.contains(store.hasher.text(key))
     }
 
+    /// Notes for later imports which publications the file has beside each other under a key.
+    func noteTwins(_ key: String, _ state: inout FileState) {
+        guard let all = known[key], all.count > 1 else { return }
+        let here = all.indices.filter { all[$0].file == state.number }
+        guard here.count > 1 else { return }
+        for index in here where all[index].fileWithTwin != state.number {
+            known[key]?[index].fileWithTwin = state.number
+            state.brought.append(twinMark(all[index].localID))
+        }
+    }
+
+    /// Whether an earlier import of the file had that publication beside another one of its key.
+    func hadTwin(_ localID: String, _ state: FileState) -> Bool { state.broughtBefore.contains(twinMark(localID)) }
+
+    private func twinMark(_ localID: String) -> UInt64 {
+        store.hasher.text("twin", after: memory(of: localID).everBrought) & ~1
+    }
+
     /// Takes those of the entries that waited that the store has, the nearest first: what they are, no other entry is. Returns
     /// the others.
     func takeKnown(
