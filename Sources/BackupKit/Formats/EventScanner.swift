@@ -60,10 +60,13 @@ final class EventScanner {
             guard let time = LocalTime(text) else { return nil }
             modified = time.instant
         }
-        let isSame = found.localID.map { local in found.id.map { sameBytes($0, local) } ?? false } ?? true
-        return Event(
-            id: id, createdAt: created, modifiedAt: modified, time: time,
-            localID: isSame ? .none : found.id == nil ? .alone : .beside, typeText: type)
+        let form: EventText.LocalIDForm =
+            switch (found.id, found.localID) {
+            case (_, nil): .none
+            case (nil, _): .alone
+            case (let id?, let other?): sameBytes(id, other) ? .none : .beside
+            }
+        return Event(id: id, createdAt: created, modifiedAt: modified, time: time, localID: form, typeText: type)
     }
 
     /// The text of a string that says something; nothing when the member is null.

@@ -84,19 +84,17 @@ extension BibliographyIntake {
         _ entry: EntryWaiting, within limit: Int = .max, _ state: inout FileState, _ wanted: Wanted?
     ) throws -> Bool {
         let key = entry.key
-        let record = Record(
-            id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
-            fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
+        let record = writtenRecord(state)
         guard wanted?(record) != false else {
             state.hasUnwanted = true
             return true
         }
         let incoming = try Fields.parse(record.fields)
         let work = WorkID(bibTeX(incoming), hasher)
-        let match = try publication(key, incoming, work, record, &state)
-        if let match, distance(to: match, incoming, state) > limit, try standsTwice(key, &state) { return false }
-        if let match {
-            try take(record, incoming, work, of: key, as: match, &state)
+        let near = try publication(key, incoming, work, record, &state)
+        if let near, near.distance > limit, try standsTwice(key, &state) { return false }
+        if let near {
+            try take(record, incoming, work, of: key, as: near.match, &state)
         } else {
             try takeNew(entry, record, incoming, work, &state)
         }

@@ -228,7 +228,7 @@ final class BibliographyIntake {
     }
 
     private func take(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {
-        _ = try sparing(&state) { try takeBlock(block, &$0, wanted) }
+        try sparing(&state) { try takeBlock(block, &$0, wanted) }
     }
 
     private func takeBlock(_ block: BibBlock, _ state: inout FileState, _ wanted: Wanted?) throws {

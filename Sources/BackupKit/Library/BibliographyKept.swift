@@ -50,10 +50,9 @@ extension BibliographyIntake {
         let owners = owners(likes, state)
         for (place, entry) in new.enumerated() {
             write(entry, &state)
-            if let kept = owners[place] {
-                _ = try sparing(&state) { try take(entry, as: kept, &$0) }
-            } else {
-                _ = try sparing(&state) { try take(entry, besides: likes[place], &$0, wanted) }
+            try sparing(&state) { state in
+                if let kept = owners[place] { return try take(entry, as: kept, &state) }
+                try take(entry, besides: likes[place], &state, wanted)
             }
         }
     }

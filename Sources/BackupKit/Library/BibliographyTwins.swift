@@ -1,27 +1,38 @@
 /// Which publication of the store an entry is, where the file has several entries of its key: the one that it says most of,
 /// whichever entry stands first.
 extension BibliographyIntake {
+    /// A publication, and how far the entry at hand is from it.
+    typealias Near = (match: Match, distance: Int)
+
     /// The living publication that an entry is: under its key, or under one that it has got since.
     func publication(
         _ key: String, _ incoming: [Field], _ work: WorkID, _ record: Record, _ state: inout FileState
-    ) throws -> Match? {
+    ) throws -> Near? {
         var namesake = try match(key, incoming, work, state)
         if let match = namesake, try isOfDeleted(work, besides: match, record, &state) { namesake = nil }
+        let near = namesake.map { ($0, distance(to: $0, incoming, state)) } as Near?
         // The one that this file brought, before one of that key that it did not.
-        let own = namesake.flatMap { hasBrought($0.localID, state) ? $0 : nil }
-        let least = own.map { distance(to: $0, incoming, state) } ?? Int.max
-        guard least > 0, let other = try renamed(key, incoming, work, &state) else { return namesake }
-        return distance(to: other, incoming, state) < least ? other : namesake
+        let own = near.flatMap { hasBrought($0.match.localID, state) ? $0 : nil }
+        if own?.distance == 0 { return near }
+        guard let other = try renamed(key, incoming, work, &state) else { return near }
+        return own.map { $0.distance <= other.distance } == true ? near : other
+    }
+
+    /// The entry that the pen has written, as a record that has no name yet.
+    func writtenRecord(_ state: FileState) -> Record {
+        Record(
+            id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
+            fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
     }
 
     /// The publication that this file brought under that key, where it has got another key since: by a decision, or by a
     /// person. What the file says of the work goes on to be said of it.
     private func renamed(
         _ key: String, _ incoming: [Field], _ work: WorkID, _ state: inout FileState
-    ) throws -> Match? {
+    ) throws -> Near? {
         guard !state.saidBefore.isEmpty, !key.isEmpty else { return nil }
         if state.moved == nil { state.moved = publicationsWithNewKeys(state) }
-        var found: [Match] = []
+        var found: [Near] = []
         for (other, index) in state.moved ?? [] where other != key {
             guard let candidate = known[other]?[index], candidate.file != state.number,
                 said(key, of: candidate.localID, state), let existing = try live(candidate.localID)
@@ -32,11 +43,12 @@ extension BibliographyIntake {
                 try isOwn(candidate.localID, work, state)
             else { continue }
             let match = Match(key: other, index: index, record: existing, fields: fields)
-            if try !isNearerToDeleted(work, than: match, &state) { found.append(match) }
+            guard try !isNearerToDeleted(work, than: match, &state) else { continue }
+            found.append((match, distance(to: match, incoming, state)))
         }
-        let distances = found.map { distance(to: $0, incoming, state) }
-        let nearest = found.indices.filter { distances[$0] == distances.min() }
-        return nearest.count == 1 ? found[nearest[0]] : nil
+        let least = found.map(\.distance).min()
+        let nearest = found.filter { $0.distance == least }
+        return nearest.count == 1 ? nearest[0] : nil
     }
 
     /// Those that the file brought, and that have a key which it did not say of them.
@@ -57,7 +69,7 @@ extension BibliographyIntake {
 
     /// How many values of the entry at hand nobody has said of a publication: neither its file, nor the store where that file
     /// did not hold it.
-    func distance(to match: Match, _ incoming: [Field], _ state: FileState) -> Int {
+    private func distance(to match: Match, _ incoming: [Field], _ state: FileState) -> Int {
         if bibTeX(match.fields) == bibTeX(incoming) { return 0 }
         if hasHeld(match.localID, state) { return unsaid(of: match.localID, state) }
         return bibTeX(incoming).count { !Publication.isText($0.name) && !match.fields.contains($0) }
@@ -119,12 +131,13 @@ extension BibliographyIntake {
                 if isTaken != false { done.insert(place) }
             }
             rest.removeAll { done.contains($0.offset) }
-            if near.isEmpty { return rest.map(\.element) }
+            if done.isEmpty { return rest.map(\.element) }
         }
     }
 
     /// Does something for one block of the file. A damaged row of the store that may be the same costs this block alone; then the
     /// result is nil.
+    @discardableResult
     func sparing<Result>(
         _ state: inout FileState, _ body: (inout FileState) throws -> Result
     ) throws -> Result? {
@@ -138,14 +151,10 @@ extension BibliographyIntake {
     /// How far an entry is from the publication that it is; nil where the store has none.
     private func distanceToKnown(_ entry: EntryWaiting, _ state: inout FileState) throws -> Int? {
         write(entry, &state)
-        let record = Record(
-            id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.publication, localID: "",
-            fields: String(decoding: pen.written, as: UTF8.self), createdAt: state.time, modifiedAt: state.time)
+        let record = writtenRecord(state)
         let incoming = try Fields.parse(record.fields)
         let work = WorkID(bibTeX(incoming), hasher)
-        if let match = try publication(entry.key, incoming, work, record, &state) {
-            return distance(to: match, incoming, state)
-        }
+        if let near = try publication(entry.key, incoming, work, record, &state) { return near.distance }
         return try match(entry.key, incoming, work, state) == nil ? nil : .max
     }
 }

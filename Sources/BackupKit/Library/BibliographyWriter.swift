@@ -124,9 +124,9 @@ struct BibliographyWriter {
         }
     }
 
-    private mutating func append(_ view: BibEntryView, _ key: String, _ links: [BibEntryView.Link]) throws -> Range<
-        Int64
-    > {
+    private mutating func append(
+        _ view: BibEntryView, _ key: String, _ links: [BibEntryView.Link]
+    ) throws -> Range<Int64> {
         let start = texts.position
         let lines =
             links.isEmpty && view.marks.isEmpty

@@ -101,8 +101,7 @@ extension Importer {
         }
         for case .link(let path) in sources where !known.contains(ByteName(path)) {
             let isFolder = (try? FileStatus.ofTarget(path))?.isDirectory == true
-            let isTaken =
-                Importer.isSingleFile(path) || isFolder && (try? Self.sources(of: path, limits: options.limits)) != nil
+            let isTaken = isSingleFile(path) || isFolder && seemsToHoldSources(path)
             let remedy =
                 isTaken
                 ? "\(TypedCommand.quoted("import", [path])) imports what it leads to"
@@ -132,6 +131,19 @@ extension Importer {
                     remedy: "\(TypedCommand.quoted("import", [path], options: ["attachments": path])) also takes these")
             )
         }
+    }
+
+    /// Whether an import would find something in a folder, as far as its first names tell: a link may lead to a whole disk.
+    private static func seemsToHoldSources(_ folder: String) -> Bool {
+        struct Enough: Error {}
+        var (isFound, left) = ((try? isBackupFolder(folder)) == true, 10_000)
+        try? Directory.walk(folder, obstacle: { _, _ in }) { relative, status in
+            let path = "\(folder)/\(relative)"
+            isFound = isFound || (status.isDirectory ? (try? isBackupFolder(path)) == true : fileSource(path) != nil)
+            left -= 1
+            if isFound || left == 0 { throw Enough() }
+        }
+        return isFound
     }
 
     /// Several archives in a folder may be states of one library, and only a person knows which one is meant.

@@ -278,7 +278,7 @@ public enum Importer {
             remedy: "\(TypedCommand.quoted("import", [path])) takes it, with the same care for what is newer")
     }
 
-    private static func fileSource(_ path: String) -> Source? {
+    static func fileSource(_ path: String) -> Source? {
         let name = lastComponent(of: path).lowercased()
         if name == Layout.records { return .records(path) }
         if name.hasSuffix(".bib") { return .bibliography(path) }
@@ -288,7 +288,7 @@ public enum Importer {
         return nil
     }
 
-    private static func isBackupFolder(_ path: String) throws -> Bool {
+    static func isBackupFolder(_ path: String) throws -> Bool {
         func has(_ name: String) throws -> Bool { try FileStatus.ofTarget("\(path)/\(name)")?.isRegular == true }
         if try has(Layout.records) { return true }
         let manifest = "\(path)/\(Manifest.fileName)"

@@ -66,8 +66,8 @@ extension Synchronizer {
             || RecordFiles.mediaKeys.contains(field)
     }
 
-    /// The same for a listing that is deleted under another id than its own. Where the hub has not seen both, neither device
-    /// had heard of what the other one wrote.
+    /// The same for a listing that is deleted under another id than its own. While the hub lacks the edit or the delete, neither
+    /// device had heard of what the other one wrote.
     func putAside(_ edit: Record, deletedBy tombstone: Record, _ reason: Overruled.Reason) throws {
         let isUnheard = try isUnsent(edit) || isUnsent(tombstone)
         guard try tombstone.hadNotHeard(of: edit) || isUnheard && !hasReplaced(edit) else { return }

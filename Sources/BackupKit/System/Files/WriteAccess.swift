@@ -17,16 +17,15 @@ public enum WriteAccess {
     public static func whatOthersCanChange(of path: String) throws -> Place? {
         var names = Substring(path.hasPrefix("/") ? path : "\(Directory.real(".") ?? "")/\(path)").split(
             separator: "/")[...]
-        var (folder, links) = ("", 0)
+        var (folder, links) = ("/", 0)
         if let status = try FileStatus.ofName("/"), isOpen(status) { return place("/", status) }
         while let name = names.popFirst() {
             if name == "." { continue }
             if name == ".." {
-                folder = folder.isEmpty ? "" : parent(of: folder)
-                if folder == "/" { folder = "" }
+                folder = parent(of: folder)
                 continue
             }
-            let found = "\(folder)/\(name)"
+            let found = folder == "/" ? "/\(name)" : "\(folder)/\(name)"
             guard let status = try FileStatus.ofName(found) else { return nil }
             guard let target = try Directory.target(ofLink: found) else {
                 if isOpen(status) { return place(found, status) }
@@ -35,7 +34,7 @@ public enum WriteAccess {
             }
             links += 1
             if !isOwn(status) || links > mostLinks { return place(found, status) }
-            if target.hasPrefix("/") { folder = "" }
+            if target.hasPrefix("/") { folder = "/" }
             names = Substring(target).split(separator: "/") + names
         }
         return nil
