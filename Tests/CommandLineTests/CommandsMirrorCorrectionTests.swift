@@ -94,7 +94,7 @@ import Testing
         let told = try bench.tool(exit: 3, "import", "--mirror", "lib/a.bib").stderr
         #expect(
             told.contains(
-                "was removed: the file has another work with this key now; 1 file and 1 note did not go over"),
+                "was removed: the file now has another work with this key; 1 file and 1 note did not go over"),
             "\(told)")
         #expect(try !linked(bench).contains("pdf") && !linked(bench).contains("read this"))
         try bench.tool(exit: 0, "undo")
@@ -103,6 +103,19 @@ import Testing
         try bench.tool(exit: 3, "import", "lib/a.bib")
         try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "merge")
         #expect(try linked(bench).contains("pdf") || linked(bench).isEmpty)
+    }
+
+    /// Two entries came that may be the one that went, and say as much of it: nobody knows whose the PDF is.
+    @Test(arguments: [
+        (entry(doi: nil), entry(year: 2021, doi: nil), entry(key: "z9", doi: nil, pages: "207")),
+        (entry(doi: nil), entry(author: "Name, Bo", doi: nil), entry(key: "z9", year: 2021, doi: nil)),
+    ])
+    func whatMayBeTwoEntries_isHandedToNone(_ before: String, _ own: String, _ foreign: String) throws {
+        let bench = try library(before)
+        try bench.write("lib/a.bib", foreign + own + "@misc{other,title={Another thing}}\n")
+        let told = try bench.tool(exit: 3, "import", "--mirror", "lib/a.bib")
+        #expect(told.stderr.contains("1 file and 1 note") && told.stderr.contains("z9"), "\(told.stderr)")
+        #expect(try linked(bench) == "k|-|\nz9|-|\n")
     }
 
     /// More than the key was corrected at once: nothing tells that it is the same work, so what stays behind is named.
@@ -121,7 +134,7 @@ import Testing
         let told = try bench.tool(exit: 3, "import", "--mirror", "lib/a.bib").stderr
         for text in [plan, told] {
             #expect(
-                text.contains("the file has new now, which may be the same work") && text.contains("1 file and 1 note"),
+                text.contains("the file now has new, which may be the same work") && text.contains("1 file and 1 note"),
                 "\(text)")
         }
         try bench.tool(exit: 0, "import", "--mirror", "lib/a.bib")

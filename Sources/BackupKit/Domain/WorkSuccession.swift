@@ -44,7 +44,7 @@ extension WorkIdentity {
     }
 
     /// Whether both have an identifier of one kind, and it is the same; nil where they have none in common.
-    private func sharesIdentifier(with other: WorkIdentity) -> Bool? {
+    func sharesIdentifier(with other: WorkIdentity) -> Bool? {
         var shares: Bool?
         for kind in WorkIdentifier.Kind.allCases {
             let (mine, theirs) = (identifiers(kind), other.identifiers(kind))

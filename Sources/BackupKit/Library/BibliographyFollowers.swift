@@ -47,16 +47,29 @@ final class BibliographyFollowers {
         let found = corrections(of: gone)
         guard found.count == 1, let next = found.first else { return nil }
         let rivals = (goneByKey[gone.work.key] ?? []).filter { $0.stored.record.id != gone.stored.record.id }
-        return rivals.contains { corrections(of: $0).contains { $0.record.id == next.record.id } } ? nil : next
+        let isClaimedTwice = rivals.contains { corrections(of: $0).contains { $0.record.id == next.record.id } }
+        return isClaimedTwice || rival(of: next, for: gone) != nil ? nil : next
+    }
+
+    /// What has come under another key and says of an entry that is gone as much as what has come under its own.
+    private func rival(of next: Follower, for gone: Gone) -> Follower? {
+        let isNextSure = gone.work.sharesIdentifier(with: next.work) == true
+        return gone.work.marks.lazy.flatMap { self.byMark[$0] ?? [] }.first {
+            guard $0.isHeld, $0.work.key != gone.work.key, self.hasCome($0, after: gone) else { return false }
+            let isSure = gone.work.sharesIdentifier(with: $0.work) == true
+            let hasTitle = $0.work.title != nil && $0.work.title == gone.work.title
+            return isSure || !isNextSure && hasTitle && gone.work.mayBeCorrected(to: $0.work)
+        }
     }
 
     /// What has come into the file under the key of an entry that is gone, and is another work.
     func stranger(inPlaceOf gone: Gone) -> Follower? { arrivals(inPlaceOf: gone).first }
 
-    /// What has come into the file under another key, and may be an entry that is gone.
-    func lookalike(of gone: Gone) -> Follower? {
+    /// What else than `stranger` has come into the file and may be an entry that is gone.
+    func lookalike(of gone: Gone, besides stranger: Follower? = nil) -> Follower? {
         func mayBeIt(_ follower: Follower) -> Bool {
-            follower.isHeld && hasCome(follower, after: gone) && gone.work.mayBeCorrected(to: follower.work)
+            follower.isHeld && follower.record.id != stranger?.record.id && hasCome(follower, after: gone)
+                && gone.work.mayBeCorrected(to: follower.work)
         }
         for mark in gone.work.marks {
             if let found = byMark[mark]?.first(where: mayBeIt) { return found }
@@ -183,8 +196,7 @@ extension BibliographyIntake {
         intake.plan(
             .remove, gone.stored.record, id: gone.stored.record.id, reason: "the file does not hold it any more")
         intake.result.removed += 1
-        let other = followers.stranger(inPlaceOf: gone) ?? followers.lookalike(of: gone)
-        if let other { try noteReplaced(gone, fields, by: other.work.key, followers, state) }
+        try noteReplaced(gone, fields, followers, state)
         try store.bury(gone.stored)
     }
 
@@ -258,11 +270,13 @@ extension BibliographyIntake {
     /// Another work has the key now, or one under another key may be this one: nobody can tell whether what pointed at the old
     /// one is about the new one.
     private func noteReplaced(
-        _ gone: BibliographyFollowers.Gone, _ fields: [Field], by key: String, _ followers: BibliographyFollowers,
-        _ state: FileState
+        _ gone: BibliographyFollowers.Gone, _ fields: [Field], _ followers: BibliographyFollowers, _ state: FileState
     ) throws {
         let old = gone.stored.record
-        let hasKey = key == gone.work.key
+        let stranger = followers.stranger(inPlaceOf: gone)
+        let hasKey = stranger != nil
+        let lookalike = followers.lookalike(of: gone, besides: stranger)?.work.key
+        guard hasKey || lookalike != nil else { return }
         // A note that names a key alone is one on the work that has it.
         let ownKey = Fields.string(Publication.citeKey, in: fields) ?? ""
         let byKey = hasKey || ownKey.isEmpty ? 0 : try followers.notes(underKey: ownKey).count
@@ -270,10 +284,9 @@ extension BibliographyIntake {
             files: Fields.strings(Publication.linkedFiles, in: fields).count,
             notes: try followers.notes(on: old.localID).count + byKey)
         guard !lost.isEmpty else { return }
-        let what =
-            hasKey
-            ? "the file has another work with this key now"
-            : "the file has \(key) now, which may be the same work with more than its key corrected"
+        let inItsPlace = hasKey ? "another work with this key" : nil
+        let besides = lookalike.map { "\($0), which may be the same work with more than its key corrected" }
+        let what = "the file now has \([inItsPlace, besides].compactMap(\.self).joined(separator: ", and "))"
         let way =
             hasKey
             ? "\(TypedCommand.quoted("import", [state.path])) keeps both, and 'backup-tool conflicts list' lists them"
