@@ -210,4 +210,23 @@ private let modified = (0...1).map { "\"modified_at\":\"2026-04-01T09:00:0\($0)Z
             #expect(try test.store.all().allSatisfy(\.isDeleted))
         }
     }
+
+    /// The older line has the `localId` alone.
+    @Test func aDeletedEventStaysDeleted_whereAnOlderLineOfItComes() throws {
+        for way in Way.allCases {
+            try withStore { test in
+                let path = "\(test.folder)/log.jsonl"
+                try writeFile(path, "{\"id\":\"i\",\(said),\"localId\":\"q\"}\n")
+                _ = try take([path], way, into: test.store)
+                test.clock.advance()
+                let known = try #require(try test.store.all().first)
+                _ = try test.store.take(known.tombstone(at: test.clock.now))
+                try Directory.removeTree(path)
+                try writeFile(path, "{\(said),\"localId\":\"q\"}\n")
+                let result = try take([path], way, into: test.store)
+                #expect(result.added == 0 && result.protected == 1, "\(way): \(result)")
+                #expect(try test.store.all().allSatisfy(\.isDeleted), "\(way)")
+            }
+        }
+    }
 }

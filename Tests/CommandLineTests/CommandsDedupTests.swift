@@ -85,3 +85,31 @@ private let rotas: [(days: [String], folded: Int64)] = [
         #expect(found["folded"]?.integer == folded, "\(store): \(found)")
     }
 }
+
+/// Two devices, one with the line before its app gave it an id, and one with the line after that.
+@Test func anEventThatGotItsIDOnAnotherDevice_isOneAfterADedup() throws {
+    let bench = try Workbench()
+    let said = "\"type\":\"walk\",\"time\":\"2026-03-01T10:00:00Z\",\"note\":\"walked\""
+    try bench.write("before.jsonl", "{\"localId\":\"q\",\(said)}\n")
+    try bench.write("after.jsonl", "{\"id\":\"i\",\"localId\":\"q\",\(said)}\n")
+    try bench.shell("touch -d '1 hour ago' *.jsonl; $T hub init hub.db")
+    for (store, log) in [("a.db", "before.jsonl"), ("b.db", "after.jsonl")] {
+        try bench.tool(exit: 0, "import", "--create", "--store", store, log)
+    }
+    try bench.tool(exit: 0, "export", "-q", "--store", "a.db", "-o", "a")
+    for store in ["a.db", "b.db", "a.db"] { try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--store", store) }
+    try bench.tool(exit: 0, "dedup", "--store", "a.db")
+    for store in ["a.db", "b.db", "a.db"] { try bench.tool(exit: 0, "sync", "--hub", "hub.db", "--store", store) }
+    for store in ["a.db", "b.db"] {
+        let living = "SELECT group_concat(local_id) FROM record WHERE type = 'PuppyEvent' AND deleted_at IS NULL"
+        #expect(try bench.shell("sqlite3 \(store) \"\(living)\"") == "i\n", "\(store)")
+        for log in ["before.jsonl", "after.jsonl"] {
+            try bench.tool("import", "--store", store, log)
+            #expect(try bench.shell("sqlite3 \(store) \"\(living)\"") == "i\n", "\(store), \(log)")
+        }
+    }
+    // A restore into a store that has the other form says so.
+    try bench.tool(exit: 0, "import", "--create", "--store", "c.db", "after.jsonl")
+    let told = try bench.tool(exit: 3, "restore", "--store", "c.db", "a")
+    #expect(told.stderr.contains("is in the store twice now"), "\(told.stderr)")
+}

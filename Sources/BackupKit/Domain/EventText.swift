@@ -58,6 +58,15 @@ enum EventText {
         return id.map { sameBytes($0, other) } == true ? nil : other
     }
 
+    /// The `localId` that an event has beside its id.
+    static func idBeside(_ event: Record) -> String? {
+        guard event.type == RecordType.event,
+            let ids = try? Fields.strings(named: ["id", "localId"], of: event.fields),
+            let id = ids[0], let other = ids[1], !other.isEmpty
+        else { return nil }
+        return [id, event.localID].contains { sameBytes($0, other) } ? nil : other
+    }
+
     /// Whether a line has a `localId` beside its id, or that alone.
     enum LocalIDForm { case none, beside, alone }
 

@@ -109,7 +109,10 @@ public struct Record: Sendable, Equatable {
     /// the record.
     public func tombstone(at time: Timestamp) -> Record {
         var known = knownTimes
-        if !isDeleted { known[Self.takenInMark] = latestTime }
+        if !isDeleted {
+            known[Self.takenInMark] = latestTime
+            if let other = EventText.idBeside(self) { known[Self.takenInMark + other] = latestTime }
+        }
         return Record(
             id: id, type: type, localID: localID, fields: "{}", fieldTimes: known, createdAt: time, modifiedAt: time,
             schemaVersion: schemaVersion, deletedAt: time)

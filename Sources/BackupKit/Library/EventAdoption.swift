@@ -226,10 +226,10 @@ final class EventAdoption {
         return try intake.put(line)
     }
 
-    /// The id of the living event that has this `localId` beside it.
+    /// The id of the event that has, or had, this `localId` beside it.
     private func idOfEvent(with localID: String) throws -> String? {
         if otherIDs == nil {
-            var found: [ByteName: String] = [:]
+            var found = try deletedEventsByOtherID()
             try store.forEachEvent { _, bytes in
                 let text = String(decoding: bytes, as: UTF8.self)
                 let ids = try store.ifReadable { try Fields.strings(named: ["id", "localId"], of: text) } ?? []
@@ -238,6 +238,18 @@ final class EventAdoption {
             otherIDs = found
         }
         return otherIDs?[ByteName(localID)].flatMap { sameBytes($0, localID) ? nil : $0 }
+    }
+
+    /// The ids of deleted events, by what they had beside them or have taken in, where no event of that id is alive.
+    private func deletedEventsByOtherID() throws -> [ByteName: String] {
+        var found: [ByteName: String] = [:]
+        for (other, id) in try store.takers(type: RecordType.event, areDeleted: true) {
+            let own = try store.soundRecords(localID: other)
+            if !own.contains(where: { $0.record.type == RecordType.event && !$0.record.isDeleted }) {
+                found[ByteName(other)] = id
+            }
+        }
+        return found
     }
 
     // MARK: Logs with lines of both forms

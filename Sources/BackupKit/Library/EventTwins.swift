@@ -39,6 +39,13 @@ struct EventTwins {
             try made.record.id.zone == given.record.id.zone && !made.record.isLocalOnly && !taken.contains(made.change)
                 && store.mayShareFiles(made, given)
         }
+        if let other = EventText.idBeside(given.record),
+            let known = try store.soundRecords(localID: other).first(where: {
+                try $0.record.type == RecordType.event && !$0.record.isDeleted && mayBe($0)
+            })
+        {
+            return known
+        }
         for text in try EventText.withoutID(given.record) {
             let found = try store.madeEvent(saying: text, zone: given.record.id.zone) {
                 try isMade($0.record, stillSaying: text) && mayBe($0)

@@ -42,7 +42,9 @@ extension Store {
             try hasEvents("change \(place) \(change) AND deleted_at IS NULL AND \(form)")
         }
         let (made, given) = (Self.isMade, "NOT \(Self.isMade)")
-        return try has(made, ">=") && has(given, "<") || has(given, ">=") && has(made, "<")
+        let withLocalID = "instr(fields, '\"localId\"') > 0"
+        let pairs = [(made, given), (given, made), (withLocalID, withLocalID)]
+        return try pairs.contains { try has($0, ">=") && has($1, "<") }
     }
 
     private func hasEvents(_ condition: String) throws -> Bool {

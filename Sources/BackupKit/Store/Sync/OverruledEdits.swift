@@ -220,21 +220,23 @@ extension Store {
         }
     }
 
-    /// Local ids of living records, by those of the records that they have taken in.
-    func takers(type: String) throws -> [String: String] {
+    /// Local ids of living records, or of deleted ones, by those of the records that they have taken in.
+    func takers(type: String, areDeleted: Bool = false) throws -> [String: String] {
         var takers: [String: String] = [:]
-        for taker in try decidedRecords(type: type) { for id in taker.idsTakenIn { takers[id] = taker.localID } }
+        for taker in try decidedRecords(type: type, areDeleted: areDeleted) {
+            for id in taker.idsTakenIn { takers[id] = taker.localID }
+        }
         return takers
     }
 
-    /// Living records that have taken in others, or were kept instead of others.
-    func decidedRecords(type: String) throws -> [Record] {
+    /// Living records, or deleted ones, that have taken in others, or were kept instead of others.
+    func decidedRecords(type: String, areDeleted: Bool = false) throws -> [Record] {
         let query = try database.prepare(
             """
-            SELECT \(Self.recordColumns) FROM record WHERE type = ?1 AND deleted_at IS NULL
+            SELECT \(Self.recordColumns) FROM record WHERE type = ?1 AND (deleted_at IS NOT NULL) = ?4
             AND (instr(field_times, ?2) > 0 OR instr(field_times, ?3) > 0)
             """
-        ).bind(1, type).bind(2, Record.takenInMark).bind(3, Record.keptMark)
+        ).bind(1, type).bind(2, Record.takenInMark).bind(3, Record.keptMark).bind(4, areDeleted ? 1 : 0)
         var found: [Record] = []
         while try query.step() {
             if let record = try ifSound({ try RowReader.record(query) })?.record { found.append(record) }
