@@ -175,3 +175,63 @@ func aFolderWhoseWorkWasDecided_isImportedAgainWithoutAWarning(_ choice: String)
     try bench.write("b/other.pdf", "%PDF other")
     try bench.tool(exit: 3, "import", "b")
 }
+
+/// What waits for a decision about two files goes with the files, be it exported or restored.
+@Test func aConflictOfFiles_isOneOfTheAttachments() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{k, title={K}}\n")
+    try bench.write("files/k.txt", "one\n")
+    try bench.write("others/k.txt", "another\n")
+    try bench.tool(exit: 0, "import", "--create", "a.bib", "--attachments", "files")
+    try bench.tool(exit: 3, "import", "--attachments", "others")
+    func waiting(_ store: String) throws -> Int {
+        try bench.json(exit: 0, "conflicts", "list", "--store", store)["conflicts"]?.array?.count ?? -1
+    }
+    #expect(try waiting("store.db") == 1)
+    try bench.tool(exit: 0, "export", "-q", "-o", "all")
+    try bench.tool(exit: 0, "export", "-q", "--only", "publications", "-o", "rows")
+    try bench.tool(exit: 0, "export", "-q", "--only", "attachments", "-o", "files-only")
+    for (backup, kinds, count) in [
+        ("all", "publications", 0), ("rows", "publications", 0), ("all", "attachments", 1),
+        ("files-only", "attachments", 1), ("all", "publications,attachments", 1),
+    ] {
+        let store = "\(backup)-\(kinds).db"
+        try bench.tool("restore", "--create", "--store", store, "--only", kinds, backup)
+        #expect(try waiting(store) == count, "\(backup), \(kinds)")
+        try bench.tool(exit: 0, "store", "check", "--store", store)
+        try bench.tool(exit: 0, "verify", "--level", "deep", backup)
+    }
+}
+
+/// A device keeps one of two works of a conflict for itself and gives it back when the other one is deleted.
+@Test func aConflictWithAWorkThatWasKeptHere_isEverybodysOrNobodysInTheEnd() throws {
+    let bench = try Workbench()
+    try bench.write("1.bib", "@article{k,title={One thing},author={A, B},year={2000}}\n")
+    try bench.write("2.bib", "@book{k,title={Quite another},author={C, D},year={1990}}\n")
+    try bench.shell("touch -d '1 hour ago' *.bib; $T hub init hub.db")
+    for (store, file) in [("a.db", "1.bib"), ("b.db", "2.bib")] {
+        try bench.tool(exit: 0, "import", "--create", "--store", store, file)
+    }
+    func id(_ title: String, _ store: String) throws -> String {
+        let name = "SELECT zone || '/' || ifnull(name, local_id) FROM record WHERE fields LIKE '%\(title)%'"
+        return try bench.shell("sqlite3 \(store) \"\(name)\"").split(separator: "\n").map(String.init).first ?? ""
+    }
+    func sync(_ stores: String...) throws {
+        for store in stores { try bench.tool("sync", "--hub", "hub.db", "--store", store) }
+    }
+    try bench.tool(exit: 0, "store", "set-local", id("Quite", "b.db"), "--store", "b.db")
+    try sync("a.db", "b.db", "a.db", "b.db")
+    #expect(try bench.tool(exit: 0, "conflicts", "list", "--store", "b.db").stdout.contains("Quite another"))
+    try bench.tool(exit: 0, "store", "delete", id("One thing", "a.db"), "--store", "a.db")
+    try sync("a.db", "b.db")
+    try bench.tool(exit: 0, "store", "enable-cloud", id("Quite", "b.db"), "--store", "b.db")
+    try sync("b.db", "a.db", "b.db", "a.db")
+    let digests = try ["a.db", "b.db"].map { try bench.tool(exit: 0, "store", "digest", "--store", $0).stdout }
+    #expect(digests[0] == digests[1])
+    // Who brings the deleted work back has the conflict again, on both devices.
+    try bench.tool("undo", "--store", "a.db")
+    try sync("a.db", "b.db", "a.db", "b.db")
+    for store in ["a.db", "b.db"] {
+        #expect(try bench.tool("conflicts", "list", "--store", store).stdout.contains("One thing"), "\(store)")
+    }
+}

@@ -201,7 +201,7 @@ public enum Importer {
                 try reader.take(path: path, name: lastComponent(of: path), time: try time(of: path))
                 if let found = reader.worksByKey { works[parent(of: path), default: [:]].merge(found) { $0 + $1 } }
             case .records(let path):
-                try files.takeRecords(path: path, name: path) { options.kinds.contains(Kind(recordType: $0.type)) }
+                try files.takeRecords(path: path, name: path) { options.kinds.contains($0.kind) }
             case .settings(let path) where options.kinds.contains(.settings):
                 try files.takeSettings(path: path, name: path, time: try time(of: path))
             default: break

@@ -209,7 +209,7 @@ public enum Restorer {
         _ views: LayoutViews, _ wanted: inout WantedFiles, _ intake: Intake, _ options: RestoreOptions
     ) throws -> LayoutViews.FromBibliography {
         let publications = try views.takeRecords(into: intake) { record in
-            guard options.kinds.contains(Kind(recordType: record.type)) else { return false }
+            guard options.kinds.contains(record.kind) else { return false }
             return wanted.takes(record)
         }
         try intake.takePostponed()

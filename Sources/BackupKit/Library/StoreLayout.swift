@@ -96,7 +96,7 @@ struct StoreLayout {
         func gather(_ stored: Store.StoredRecord) throws {
             try Interrupt.check()
             let record = stored.record
-            let kind = Kind(recordType: record.type)
+            let kind = record.kind
             guard options.kinds.contains(kind) else { return }
             if try lines.write(record, take) > CloudLimits.recordBytes {
                 result.warnings.append(

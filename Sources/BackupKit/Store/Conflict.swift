@@ -153,3 +153,11 @@ private enum DeterministicName {
         SHA256Digest.of(parts.map { "\($0.utf8.count):\($0)" }.joined()).hex.prefix(32).description
     }
 }
+
+extension Record {
+    /// The kind that a record counts as. What waits for a decision about two files goes with the files.
+    public var kind: Kind {
+        guard type == RecordType.conflict, let conflict = try? Conflict(self) else { return Kind(recordType: type) }
+        return conflict.isAboutAssets ? .attachments : .publications
+    }
+}

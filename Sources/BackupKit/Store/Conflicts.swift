@@ -31,11 +31,19 @@ extension Store {
     /// hear of the decision. Must run inside `write`.
     func shareConflicts() throws {
         for conflict in try knownConflicts() where conflict.recordID.name.hasPrefix(Conflict.localPrefix) {
-            guard try pointless(conflict) == nil,
-                try !conflictPlace(conflict.kind, conflict.existing, conflict.incoming).isLocalOnly,
-                let local = try record(conflict.recordID)
-            else { continue }
+            guard try isEverybodys(conflict), let local = try record(conflict.recordID) else { continue }
             try share(local, conflict)
+        }
+    }
+
+    /// Whether every device knows both works. Of a publication that was deleted, all have the tombstone.
+    private func isEverybodys(_ conflict: Conflict) throws -> Bool {
+        let works = [conflict.existing, conflict.incoming]
+        if try conflictPlace(conflict.kind, works[0], works[1]).isLocalOnly { return false }
+        if conflict.isAboutAssets { return try pointless(conflict) == nil }
+        return try works.allSatisfy { work in
+            if let living = try livePublication(work) { return !living.record.isLocalOnly }
+            return try record(RecordID(zone: conflict.recordID.zone, name: work))?.record.isDeleted == true
         }
     }
 

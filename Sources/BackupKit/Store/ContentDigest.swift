@@ -112,7 +112,7 @@ extension Store {
         var tally = RowTally()
         try forEachStored(order: .change, tally: &tally, damaged: { damaged.add($0) }) { stored in
             try Interrupt.check()
-            guard kinds.contains(Kind(recordType: stored.record.type)) else { return }
+            guard kinds.contains(stored.record.kind) else { return }
             if !stored.isAsWritten { damage.noteChanged("\(stored.record.id)") }
             _ = try lines.write(stored.record, background.add)
         }
