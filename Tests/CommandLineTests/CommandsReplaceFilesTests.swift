@@ -114,4 +114,30 @@ import Testing
         }
         #expect(try bench.text("store.db.assets/Attachments/k.txt") == "one\n")
     }
+
+    /// The backup of imbib says which files an entry has, and no record does.
+    @Test func aFileThatAnImbibBackupLacks_goesWithItsLink() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{k, title={K}}\n@misc{l, title={L}}\n")
+        try bench.write("files/l.txt", "of l\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib", "--attachments", "files")
+        try bench.tool(exit: 0, "export", "-q", "--format", "imbib", "-o", "backup")
+        try bench.write("files/k.txt", "of k\n")
+        try bench.shell("$T import -q --attachments files")
+        let changed = try bench.digest()
+        let links =
+            "sqlite3 store.db \"SELECT json_extract(fields, '$.linkedFiles') FROM record WHERE type = 'Publication'\""
+        #expect(try bench.shell(links).contains("k.txt"))
+        let plan = try bench.tool(exit: 0, "restore", "--mode", "replace", "backup", "--dry-run")
+        let told = try bench.tool(exit: 0, "restore", "--mode", "replace", "backup")
+        #expect(plan.stderr.contains("1 attachment removed") && told.stderr.contains("1 attachment removed"))
+        #expect(plan.stdout.contains("linkedFiles"), "\(plan.stdout)")
+        #expect(try bench.shell(links).split(separator: "\n") == ["[\"Attachments/l.txt\"]"])
+        let replaced = try bench.digest()
+        for (command, expected) in [(["undo"], changed), (["undo", "--redo"], replaced)] {
+            try bench.tool(words: command, exit: 0)
+            #expect(try bench.digest() == expected, "\(command)")
+            try bench.tool(exit: 0, "store", "check")
+        }
+    }
 }

@@ -337,13 +337,15 @@ extension BibliographyIntake {
 
     func bibTeX(_ fields: [Field]) -> [Field] { fields.filter { $0.name != Publication.linkedFiles } }
 
-    /// A `.bib` file does not know which files the store has linked; its silence removes none.
+    /// A `.bib` file does not know which files the store has linked; its silence removes none but those that a restore has
+    /// taken away.
     private func carryLinks(from existing: [Field], to record: Record, _ incoming: [Field]) -> Record {
-        guard let links = existing.first(where: { $0.name == Publication.linkedFiles }),
-            !incoming.contains(where: { $0.name == Publication.linkedFiles })
-        else { return record }
+        if incoming.contains(where: { $0.name == Publication.linkedFiles }) { return record }
+        let links = Fields.strings(Publication.linkedFiles, in: existing)
+            .filter { !intake.replacing.filesRemoved.contains(ByteName($0)) }
+        if links.isEmpty { return record }
         var record = record
-        record.fields = Fields.text(incoming + [links])
+        record.fields = Fields.text(incoming + [Field(Publication.linkedFiles, .array(links.map { .string($0) }))])
         return record
     }
 }

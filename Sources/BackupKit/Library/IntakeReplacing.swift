@@ -8,6 +8,8 @@ struct RecordsReplaced {
     /// and the backup may bring those others back.
     var postponed: [Record] = []
     var takesPostponed = false
+    /// Files that were taken away because the backup does not have them.
+    var filesRemoved: Set<ByteName> = []
     /// The local ids of records that the backup has and that stay deleted.
     private(set) var stayDeleted: Set<ByteName> = []
     /// Such works, by each id that they may have. No other record of them is removed.
@@ -37,6 +39,7 @@ extension Intake {
         }
         for asset in unwanted {
             try store.removeAsset(asset)
+            replacing.filesRemoved.insert(ByteName(asset.path))
             result.attachmentsRemoved += 1
             plan(.remove, asset.path, reason: "not in the backup")
         }
@@ -78,7 +81,7 @@ extension Intake {
         try store.forEachStored(order: .change) { stored in
             let record = stored.record
             if unsoundRows?.isUnsound(stored) == true { return }
-            guard kinds.contains(Kind(recordType: record.type)), !record.isDeleted, !touched.contains(record.id) else {
+            guard kinds.contains(record.kind), !record.isDeleted, !touched.contains(record.id) else {
                 return
             }
             others.append(record)
