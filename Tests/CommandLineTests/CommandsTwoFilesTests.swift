@@ -307,4 +307,35 @@ import Testing
         let bobs = try exported("bobs")
         #expect(!bobs.contains("Thesis") && bobs.contains("Reviews") && bobs.contains("Acm of ann"), "\(bobs)")
     }
+
+    /// They began as one text. The first that is edited gets parts of its own, and a mirror of one takes nothing of the other.
+    @Test(arguments: ["ann.bib", "bob.bib"], [[], ["--mirror"]])
+    func aCopyThatIsEdited_isAFileOfItsOwn(edited: String, flags: [String]) throws {
+        let bench = try Workbench()
+        let other = edited == "ann.bib" ? "bob.bib" : "ann.bib"
+        let entries = (1...9).map { "@misc{k\($0), title={Title \($0)}, author={Both, Of}, year={201\($0)}}" }.joined()
+        try bench.write(
+            "ann.bib",
+            "@string{acm = {Acm of both}}\n\(entries)\n"
+                + "@comment{jabref-meta: grouping:\n1 StaticGroup:Both\\;0\\;1\\;\\;\\;\\;;\n}\n")
+        try bench.shell("touch -d '1 hour ago' ann.bib; cp -p ann.bib bob.bib; $T store init")
+        for file in ["ann.bib", "bob.bib"] { try bench.tool(words: ["import"] + flags + [file], exit: 0) }
+        #expect(try bench.json(exit: 0, "export", "-o", "copies")["records"]?["publications"]?.integer == 9)
+        try bench.shell("sed -i 's/Acm of both/Acm of one/; s/Group:Both/Group:One/' \(edited)")
+        try bench.shell("touch -d '30 minutes ago' \(edited)")
+        for file in [edited, other, edited] { try bench.tool(words: ["import"] + flags + [file], exit: 0) }
+        func exported(_ name: String) throws -> String {
+            try bench.tool(exit: 0, "export", "-q", "-o", name, "--order", "source")
+            return try bench.text("\(name)/library.bib")
+        }
+        let both = try exported("first")
+        for part in ["Acm of both", "Acm of one", "Group:One", "Group:Both"] {
+            #expect(both.contains(part), "\(part): \(both)")
+        }
+        try bench.shell("sed -i '/^@string/d; /^@comment/,$d' \(edited)")
+        for file in [edited, other, edited] { try bench.tool(exit: 0, "import", "--mirror", file) }
+        let left = try exported("second")
+        #expect(left.contains("Acm of both") && left.contains("Group:Both"), "\(left)")
+        #expect(!left.contains("Acm of one") && !left.contains("Group:One"), "\(left)")
+    }
 }

@@ -90,12 +90,13 @@ final class BibliographyIntake {
         let realPath = if case .place = origin { memory } else { nil as String? }
         let file = try BibliographyFile.open(path, origin)
         if let finding = file.finding { intake.note(finding) }
+        let before = try realPath.flatMap(nameBefore)
+        let hasParted = try realPath.map { try self.hasParted(file.text, at: $0, name, from: before) } ?? false
         var state = FileState(
-            name: try identity(of: file.text, realPath, name), text: file.text, path: path, realPath: realPath,
-            memory: memory,
-            time: time, number: filesTaken, importTime: store.now())
+            name: try identity(of: file.text, realPath, name, before: hasParted ? nil : before), text: file.text,
+            path: path, realPath: realPath, memory: memory, time: time, number: filesTaken, importTime: store.now())
         if let realPath { try followMove(of: state.name, to: realPath) }
-        state.isAtItsPlace = try realPath.map { try nameBefore(ofPath: $0) == state.name } ?? false
+        state.isAtItsPlace = hasParted || before == state.name
         state.isExport = BibliographyPart.isExport(state.name, at: name)
         if let memory {
             state.broughtBefore = try store.brought(by: memory)
@@ -115,7 +116,7 @@ final class BibliographyIntake {
         if state.hasStrayText, !state.hasBlocks {
             intake.note(
                 Finding(
-                    .malformed, .warning, path, "holds no BibTeX entry; its text was kept",
+                    .malformed, .warning, state.shownPath, "holds no BibTeX entry; its text was kept",
                     remedy: "save it as BibTeX in the program that it comes from, and import that"))
         }
         reportLeftHere(state)
@@ -160,15 +161,16 @@ final class BibliographyIntake {
 
     /// The name that a file goes by: the one that it was imported by from this place, else that of a library that it shares
     /// most of its entries with, else one that its text is in: every project has a `references.bib`, on every device.
-    private func identity(of file: FileHandle, _ realPath: String?, _ name: String) throws -> String {
-        if let realPath, let known = try nameBefore(ofPath: realPath),
+    private func identity(
+        of file: FileHandle, _ realPath: String?, _ name: String, before: String?
+    ) throws -> String {
+        if let before,
             // An export may have no order of its own.
-            orders[known] != nil || known.hasPrefix(name + "#") || BibliographyPart.isExport(known, at: name)
+            orders[before] != nil || before.hasPrefix(name + "#") || BibliographyPart.isExport(before, at: name)
         {
-            return known
+            return before
         }
-        try file.forEachChunk { hasher.update($0) }
-        let text = "#\(hasher.finish().hex.prefix(16))"
+        let text = try textMark(of: file)
         let candidates = try orders.keys.sorted().filter { try mayBe($0, name, text, at: realPath) }
         return try sameLibrary(as: file, among: candidates) ?? name + text
     }
@@ -180,6 +182,25 @@ final class BibliographyIntake {
         let others = try store.importedPaths(named: known).filter { $0 != realPath }
         if try others.contains(where: { try FileStatus.ofName($0) != nil }) { return false }
         return !others.isEmpty || known == name || known.hasPrefix(name + "#")
+    }
+
+    /// Whether a file that began as a copy of another one says something else by now: the other one keeps the name. The one that
+    /// says what both said first does so, too.
+    private func hasParted(_ file: FileHandle, at realPath: String, _ name: String, from known: String?) throws -> Bool
+    {
+        guard let known, !BibliographyPart.isExport(known, at: name) else { return false }
+        let copies = try store.importedPaths(named: known).filter {
+            try $0 != realPath && FileStatus.ofName($0)?.isRegular == true
+        }
+        guard !copies.isEmpty else { return false }
+        let text = try textMark(of: file)
+        if known.hasSuffix(text) { return false }
+        return try copies.contains { try textMark(of: BibliographyFile.open($0, .place).text) != text }
+    }
+
+    private func textMark(of file: FileHandle) throws -> String {
+        try file.forEachChunk { hasher.update($0) }
+        return "#\(hasher.finish().hex.prefix(16))"
     }
 
     private func nameBefore(ofPath path: String) throws -> String? {

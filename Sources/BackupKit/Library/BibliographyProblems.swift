@@ -1,7 +1,7 @@
 /// What an import says of a file that cannot be read as it stands.
 extension BibliographyIntake {
     func report(_ problem: BibProblem, _ block: BibBlock, _ state: FileState) {
-        let place = "\(state.path):\(problem.line):\(problem.column)"
+        let place = "\(state.shownPath):\(problem.line):\(problem.column)"
         if block.kind == .unreadable {
             intake.reject(place, problem.message)
         } else {
@@ -16,7 +16,7 @@ extension BibliographyIntake {
             guard state.macros.isTooLong(block.rawValue(of: field)) else { continue }
             intake.note(
                 Finding(
-                    .malformed, .error, "\(state.path):\(block.line)",
+                    .malformed, .error, "\(state.shownPath):\(block.line)",
                     "the macros in '\(block.name(of: field))' say more than \(BibMacros.mostBytes) bytes; it keeps their names",
                     remedy: "the entry's own text is kept as it was written"))
         }
@@ -29,7 +29,7 @@ extension BibliographyIntake {
         let which = keys.count == 1 ? "an entry '\(first)'" : "\(keys.count) entries, such as '\(first)',"
         intake.note(
             Finding(
-                .unlinked, .warning, state.path,
+                .unlinked, .warning, state.shownPath,
                 "names files of \(which) that it does not hold; nothing was linked to them",
                 remedy:
                     "give the entry that key again, or remove the lines '\(BibliographyWriter.mark)…' that name it"))

@@ -16,6 +16,8 @@ extension BibliographyIntake {
         let path: String
         /// Where the file really lies; nil of a backup's, which has no place of its own.
         let realPath: String?
+        /// The path as people know it: a backup's file was unpacked for this import only.
+        var shownPath: String { realPath == nil ? lastComponent(of: path) : path }
         /// Under which name the store remembers what it says; nil where nothing is remembered.
         let memory: String?
         let time: Timestamp

@@ -47,6 +47,7 @@ public enum PasswordSource: Sendable, Equatable {
         if status.isRegular, status.size == 0 {
             throw BackupError(.failed, "this password file is empty", at: path, remedy: Self.makeOne)
         }
+        try FileHandle.checkReadable(path)
     }
 
     /// A pipe that the shell made is as private as the shell.
