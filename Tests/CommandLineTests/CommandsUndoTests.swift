@@ -149,7 +149,8 @@ private func undoBench() throws -> Workbench {
 }
 
 /// Two devices import one file before they know of each other.
-@Test func anUndo_leavesWhatAnotherDeviceHasBroughtToo() throws {
+@Test(arguments: [("b.db", true), ("a.db", true), ("a.db", false)])
+func anUndo_leavesWhatAnotherDeviceHasBroughtToo(undoing: String, hasHeard: Bool) throws {
     let bench = try Workbench()
     try bench.write("a.bib", "@misc{a, title={A}, doi={10.1/a}}\n@misc{b, title={B}, doi={10.1/b}}\n")
     try bench.tool(exit: 0, "hub", "init", "hub.db")
@@ -158,12 +159,11 @@ private func undoBench() throws -> Workbench {
         try bench.tool(exit: 0, "sync", "--store", store, "--hub", "hub.db")
     }
     let digest = try bench.digest("a.db")
-    let undo = try bench.tool(exit: 3, "undo", "--store", "b.db")
-    #expect(undo.stderr.contains("another device has brought it, too"))
-    for store in ["b.db", "a.db"] {
-        try bench.tool(exit: 0, "sync", "--store", store)
-        #expect(try bench.digest(store) == digest)
-    }
+    if hasHeard { try bench.tool(exit: 0, "sync", "--store", undoing) }
+    let undo = try bench.tool(exit: hasHeard ? 3 : 0, "undo", "--store", undoing)
+    #expect(undo.stderr.contains("another device has brought it, too") == hasHeard)
+    for store in ["a.db", "b.db", "a.db"] { try bench.tool(exit: 0, "sync", "--store", store) }
+    for store in ["a.db", "b.db"] { #expect(try bench.digest(store) == digest, "\(store)") }
 }
 
 /// What an undo takes out waits for no hub any more.

@@ -14,8 +14,8 @@ extension Command {
             --overwrite imports it all the same.
 
             A field or an entry that was removed from a .bib file since its last import stays in the store. --mirror \
-            removes what this file brought and no longer holds. What other files brought stays, and what was changed \
-            elsewhere. --dry-run shows the plan.
+            removes what this file brought and no longer holds. What other files brought on this device stays, and what \
+            was changed elsewhere. --dry-run shows the plan.
 
             Settings are imported only with --only settings. A missing store is made, but one that --store names only \
             with --create.

@@ -90,9 +90,12 @@ extension Synchronizer {
         }
         if let base {
             if try Fields.same(base.fields, edit.fields) { return }
-            // A file that it names has another name; nobody has written it.
-            if edit.modifiedAt == base.modifiedAt, edit.fieldTimes == base.fieldTimes { return }
             let changes = FieldChange.list(from: try Fields.parse(base.fields), to: try Fields.parse(edit.fields))
+            // A file that it names has another name; nobody has written it.
+            let areNames = changes.allSatisfy {
+                $0.name == RecordFiles.links || RecordFiles.mediaKeys.contains($0.name)
+            }
+            if areNames, edit.modifiedAt == base.modifiedAt, edit.fieldTimes == base.fieldTimes { return }
             // A new cite key may come of a decision about a conflict, and another device has decided otherwise since.
             if edit.type == RecordType.publication, changes.allSatisfy({ Self.isName($0.name) }) { return }
         }
@@ -130,13 +133,15 @@ extension Synchronizer {
     private func carry(_ overruled: Overruled, into survivor: Store.StoredRecord) throws -> Bool {
         let (mine, theirs) = (try Fields.parse(overruled.edit.fields), try Fields.parse(survivor.record.fields))
         guard let base = overruled.base else { return try fill(survivor, from: overruled.edit) }
-        // Which work the survivor is stays as it says, unless it says that as the edited one did before.
+        // Which work the survivor is stays as it says, also by what it lacks, unless it says that as the edited one did before.
         let before = Fields.values(try Fields.parse(base.fields))
         func isAsBefore(_ field: Field) throws -> Bool {
             try before[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
         }
         let said = WorkIdentity(theirs).mayBeFilled(from: WorkIdentity(mine)) ? theirs : theirs + mine
-        let told = Set(try said.filter { try WorkIdentity.isOfWork($0.name) && !isAsBefore($0) }.map(\.name))
+        let own = Set(theirs.map(\.name))
+        func isOwn(_ field: Field) throws -> Bool { try !own.contains(field.name) || !isAsBefore(field) }
+        let told = Set(try said.filter { try WorkIdentity.isOfWork($0.name) && isOwn($0) }.map(\.name))
         let isWhole = try mine.allSatisfy { try !told.contains($0.name) || isAsBefore($0) }
         // Under the survivor's key, which the text must say as well.
         let key = theirs.filter { $0.name == WorkIdentity.keyField }

@@ -254,9 +254,11 @@ extension Synchronizer {
             try putAside(local, row, record, mergedTo: merged, base: base)
         }
         nameOutlived(local, record, mergedTo: merged, isLast: isLast)
-        let isClean = merged.isSame(as: incoming.record.withoutRemains())
-        // Another device has brought the same record: it is not only ours to undo.
+        // Another device has brought the same record: it is not only ours to undo, nor only theirs. They hear of that by our
+        // version, whatever it says.
         let isOthersToo = row.hubVersion == nil && !merged.isDeleted
+        let isKnown = merged.isSame(as: incoming.record.withoutRemains())
+        let isClean = isKnown && !isOthersToo
         if merged.isSame(as: local), !isOthersToo {
             try store.noteVersion(row.change, incoming.version, isClean: isClean)
         } else {
@@ -269,7 +271,7 @@ extension Synchronizer {
         if areTwo { try keepApart(local, from: merged, base: base) }
         if merged.isSame(as: local) {
             // What came is what we sent; or ours stands, and what holds it back still does.
-            if isClean { try release(record.id) }
+            if isKnown { try release(record.id) }
         } else {
             result.merged += 1
             try arrived(merged)
