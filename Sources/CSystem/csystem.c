@@ -28,10 +28,20 @@ int csystem_open_beneath(int dirfd, const char *path, int flags, mode_t mode) {
     }
 }
 
+int csystem_stat_beneath(int dirfd, const char *path, struct stat *status) {
+    int fd = csystem_open_beneath(dirfd, path, O_PATH | O_NOFOLLOW | O_CLOEXEC, 0);
+    if (fd < 0) return -1;
+    int result = fstat(fd, status);
+    int number = errno;
+    close(fd);
+    errno = number;
+    return result;
+}
+
 int csystem_clone_file(int to, int from) { return ioctl(to, FICLONE, from); }
 
-int csystem_rename_new(const char *from, const char *to) {
-    return renameat2(AT_FDCWD, from, AT_FDCWD, to, RENAME_NOREPLACE);
+int csystem_rename_new(int from_folder, const char *from, int to_folder, const char *to) {
+    return renameat2(from_folder, from, to_folder, to, RENAME_NOREPLACE);
 }
 
 int csystem_rename_exchange(const char *from, const char *to) {

@@ -245,7 +245,7 @@ import Testing
             #expect(try devices.sync("B").needsAttention == false)
             var found: [String] = []
             try devices["B"].forEachAsset { asset in
-                found.append(try String(decoding: readFile(devices["B"].place(of: asset)), as: UTF8.self))
+                found.append(try String(decoding: readFile(devices["B"].openPlace(of: asset).path), as: UTF8.self))
             }
             #expect(found.sorted() == names)
             #expect(try devices["B"].all().count == 1)

@@ -86,7 +86,9 @@ import Testing
 
     private func texts(of store: Store) throws -> [String] {
         var texts: [String] = []
-        try store.forEachAsset { texts.append(String(decoding: try readFile(store.place(of: $0)), as: UTF8.self)) }
+        try store.forEachAsset { asset in
+            texts.append(String(decoding: try readFile(store.openPlace(of: asset).path), as: UTF8.self))
+        }
         return texts.sorted()
     }
 }

@@ -83,7 +83,7 @@ struct AttachmentFolder {
         let known = try store.ifSound { try store.asset(path) } ?? nil
         var digest = known?.size == status.size ? try Self.hash(source) : nil
         var staged: String?
-        let isLost = try known != nil && FileStatus.ofName("\(store.assetFolder)/\(path)") == nil
+        let isLost = try known != nil && store.assetStatus(path)?.isRegular != true
         if digest == nil || digest != known?.digest || isLost, !dryRun {
             // Two files may get one path: `a.pdf` and `Attachments/a.pdf`.
             let copy = "\(assets.count)"

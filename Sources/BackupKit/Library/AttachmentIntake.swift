@@ -208,13 +208,12 @@ extension Intake {
     /// Where the store knows these bytes, and its file has others since: the store's attachment, and what to say of the change
     /// if an app made it, as readers do that keep their annotations in a PDF. Rot leaves size and time as they were.
     private func harm(to asset: Asset) throws -> (known: Asset, change: Finding?)? {
-        let path = "\(store.assetFolder)/\(asset.path)"
         guard !overwrite, let known = try store.asset(asset.path), known.digest == asset.digest,
-            try store.pending(asset.path) == nil, let status = try FileStatus.ofName(path), status.isRegular
+            try store.pending(asset.path) == nil, let status = try store.assetStatus(asset.path), status.isRegular
         else { return nil }
         let isSuspect = looksInside || !Store.looksAsRemembered(status, known)
         guard !Store.isCut(status, known), isSuspect,
-            try status.size != known.size || Store.digest(ofFile: path) != known.digest
+            try status.size != known.size || store.digest(at: asset.path) != known.digest
         else { return nil }
         if Store.looksAsRemembered(status, known) { return (known, nil) }
         let what =

@@ -296,7 +296,7 @@ extension ConflictResolver {
             modifiedNanoseconds: incoming.modifiedNanoseconds)
         try store.withIncomingFolder { folder in
             // A copy: the file itself waits for an undo, and readers write into the files they have open.
-            let source = try FileHandle.openForReading(store.place(of: incoming))
+            let source = try store.openPlace(of: incoming)
             guard try store.rehearsal || RootDirectory(folder).copy(source, to: "file") == incoming.digest else {
                 throw BackupError(
                     .failed, "is not what the store remembers; an app may have changed it", at: incoming.path,

@@ -137,7 +137,7 @@ public enum ConflictDesk {
         if let keys = index?.keysOfOwners(asset.path) {
             fields.append(Field("linkedFrom", .array(keys.map { .string($0) })))
         }
-        if try FileStatus.ofName("\(store.assetFolder)/\(asset.path)") == nil {
+        if try store.assetStatus(asset.path) == nil {
             fields.append(Field("file", .string("is missing")))
         }
         return ConflictView.Side(id: asset.path, label: asset.path, modifiedAt: modified, fields: fields)

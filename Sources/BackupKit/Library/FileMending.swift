@@ -86,7 +86,7 @@ enum FileMending {
         try OpenLinks(store).paths.filter { path in
             guard (try? Store.check(path.text)) != nil else { return false }
             return try store.hubAsset(path.text)?.isWanted != true
-                && FileStatus.ofName("\(store.assetFolder)/\(path.text)") == nil
+                && store.assetStatus(path.text) == nil
         }
     }
 
@@ -147,7 +147,7 @@ enum FileMending {
                 try source.isInPlace(asset)
             else { return }
             let name = asset.digest.hex
-            let file = try FileHandle.openForReading(source.place(of: asset))
+            let file = try source.openPlace(of: asset)
             if try RootDirectory(folder).copy(file, to: name) == asset.digest {
                 found.copies[asset.digest] = "\(folder)/\(name)"
             }

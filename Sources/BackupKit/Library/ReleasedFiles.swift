@@ -62,10 +62,10 @@ struct ReleasedFiles {
     }
 
     private func takeOut(_ kept: Asset, as path: String) throws -> String {
-        let source = try store.place(of: kept)
+        let source = try store.openPlace(of: kept)
         let copy = "file-\(RandomID.make())"
-        guard try RootDirectory(folder).copy(FileHandle.openForReading(source), to: copy) == kept.digest else {
-            throw BackupError(.damaged, "is not what the store remembers", at: source)
+        guard try RootDirectory(folder).copy(source, to: copy) == kept.digest else {
+            throw BackupError(.damaged, "is not what the store remembers", at: source.path)
         }
         let asset = Asset(
             path: path, size: kept.size, digest: kept.digest, modifiedNanoseconds: kept.modifiedNanoseconds)

@@ -126,9 +126,7 @@ public enum Drill {
         }
         try store.forEachAsset { asset in
             try Interrupt.check()
-            let hasher = SHA256Hasher()
-            try FileHandle.openForReading("\(store.assetFolder)/\(asset.path)").forEachChunk { hasher.update($0) }
-            if hasher.finish() != asset.digest {
+            if try store.digest(at: asset.path) != asset.digest {
                 facts.problems.append("\(asset.path): was not restored to what it was")
             }
         }

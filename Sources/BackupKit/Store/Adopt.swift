@@ -60,17 +60,18 @@ extension Store {
     }
 
     func regularFile(at path: String, isLocalOnly: Bool = false) throws -> Asset? {
-        guard let status = try FileStatus.ofName("\(treeFolder)/\(path)"), status.isRegular else { return nil }
+        guard let status = try treeStatus(path), status.isRegular, let digest = try treeDigest(at: path) else {
+            return nil
+        }
         return Asset(
-            path: path, size: status.size, digest: try Self.digest(ofFile: "\(treeFolder)/\(path)"),
-            isLocalOnly: isLocalOnly,
+            path: path, size: status.size, digest: digest, isLocalOnly: isLocalOnly,
             modifiedNanoseconds: status.modifiedNanoseconds)
     }
 
     /// Whether a file lies there that could be an attachment.
     func isFile(at path: String) throws -> Bool {
         guard (try? Self.check(path)) != nil, try pending(path) == nil else { return false }
-        return try FileStatus.ofName("\(treeFolder)/\(path)")?.isRegular == true
+        return try treeStatus(path)?.isRegular == true
     }
 
     /// The file as it lies there is the attachment from now on. Must run inside `batch`.
@@ -84,19 +85,21 @@ extension Store {
 
     private func adopt(_ asset: Asset, isNamed: Bool, _ result: inout Adoption) throws {
         try Interrupt.check()
-        let path = "\(assetFolder)/\(asset.path)"
         guard try pending(asset.path) == nil else { return }
-        guard let status = try FileStatus.ofName(path), status.isRegular else {
-            if try FileStatus.ofName(blobPath(asset.digest)) != nil { return result.putBack.append(asset.path) }
+        guard let status = try assetStatus(asset.path), status.isRegular else {
+            if try hasBlob(asset.digest) { return result.putBack.append(asset.path) }
+            let other = try obstacle(at: asset.path)
             return result.findings.append(
                 Finding(
-                    .entryMissing, .warning, asset.path, "is not in the store's folder, and its bytes are not known",
-                    remedy: """
+                    .entryMissing, .warning, asset.path,
+                    "is not in the store's folder, and its bytes are not known"
+                        + (other.map { ": \($0) is in its place" } ?? ""),
+                    remedy: (other == nil ? "" : "move that away; ") + """
                         'backup-tool restore BACKUP --match NAME' brings it back from a backup; where no backup has it, \
                         'backup-tool store repair --accept' gives it up
                         """))
         }
-        let digest = try Self.digest(ofFile: path)
+        let digest = try digest(at: asset.path)
         if digest == asset.digest { return }
         if Self.looksAsRemembered(status, asset), !isNamed {
             return result.findings.append(

@@ -35,7 +35,7 @@ public final class AssetFiles: Sendable {
             }
             let kept = Store.blob(asset.digest)
             // There is hardly ever one, and asking for its status costs less than failing to open it.
-            guard try root.status(of: kept) != nil, let blob = try root.openIfThere(kept) else {
+            guard try root.status(of: kept)?.isRegular == true, let blob = try root.openIfThere(kept) else {
                 guard let inTree else { throw problem ?? BackupError(.notFound, "is not there", at: asset.path) }
                 return Opened(file: inTree, isRemoved: false)
             }
@@ -75,25 +75,26 @@ extension Store {
     static let blobFolder = ".blobs"
     static func blob(_ digest: SHA256Digest) -> String { "\(blobFolder)/\(digest.hex)" }
 
-    func blobPath(_ digest: SHA256Digest) -> String { "\(assetFolder)/\(Self.blob(digest))" }
+    /// The file that has the bytes of an asset for the running batch.
+    func openPlace(of asset: Asset) throws -> FileHandle { try assets.openForReading(place(of: asset)) }
 
-    /// Where the bytes of an asset are for the running batch.
-    func place(of asset: Asset) throws -> String {
-        try pending(asset.path) != nil ? blobPath(asset.digest) : "\(assetFolder)/\(asset.path)"
+    private func place(of asset: Asset) throws -> String {
+        try pending(asset.path) != nil ? Self.blob(asset.digest) : asset.path
     }
 
-    /// Where its file lies. A command that had no room for more has perhaps put it in place and not noted that.
+    /// Where its file lies below the folder. A command that had no room for more has perhaps put it in place and not noted
+    /// that.
     func foundPlace(of asset: Asset) throws -> String {
-        let places = try [place(of: asset), "\(assetFolder)/\(asset.path)"]
-        return try places.first { try FileStatus.ofName($0)?.isRegular == true } ?? places[0]
+        let places = try [place(of: asset), asset.path]
+        return try places.first { try assetStatus($0)?.isRegular == true } ?? places[0]
     }
 
     /// The size of a file that has the digest of its row and not its size: then the row is wrong. Nil where they agree, or
     /// where the file is another one.
     func sizeOfSoundFile(of asset: Asset) throws -> Int64? {
         let path = try foundPlace(of: asset)
-        guard let status = try FileStatus.ofName(path), status.isRegular, status.size != asset.size else { return nil }
-        do { return try Self.digest(ofFile: path) == asset.digest ? status.size : nil } catch let error as BackupError
+        guard let status = try assetStatus(path), status.isRegular, status.size != asset.size else { return nil }
+        do { return try digest(at: path) == asset.digest ? status.size : nil } catch let error as BackupError
             where error.isVerdict
         { return nil }
     }
@@ -107,22 +108,20 @@ extension Store {
 
     /// Takes a durable file from the incoming folder in under its digest.
     func addBlob(_ asset: Asset, from staged: String) throws {
-        let path = blobPath(asset.digest)
-        if try FileStatus.ofName(path) != nil {
-            // Somebody may have written into it through another name.
-            if try Self.digest(ofFile: path) == asset.digest { return }
-        }
+        let path = Self.blob(asset.digest)
+        // Somebody may have written into it through another name.
+        if try hasBlobOrRoom(for: asset.digest), try digest(at: path) == asset.digest { return }
         try FileHandle.openForReading(staged).setModified(nanoseconds: asset.modifiedNanoseconds)
-        try AtomicFile.publish(staged, as: path, replace: true, syncsFolder: false)
+        try AtomicFile.publish(staged, as: path, below: assets)
         hasNewBlobs = true
     }
 
     /// Gives the bytes that lie under a path a second name, before that path is given away. Returns their digest, which is
     /// another one when an app has changed the file or it has rotted; nil when there are none.
     func keepBytes(of asset: Asset) throws -> SHA256Digest? {
-        let waits = try FileStatus.ofName(blobPath(asset.digest)) != nil
+        let waits = try hasBlob(asset.digest)
         if try pending(asset.path) != nil { return waits || rehearsal ? asset.digest : nil }
-        guard try FileStatus.ofName("\(assetFolder)/\(asset.path)")?.isRegular == true else {
+        guard try assetStatus(asset.path)?.isRegular == true else {
             return waits ? asset.digest : nil
         }
         return try keepBytes(at: asset.path)
@@ -130,11 +129,10 @@ extension Store {
 
     /// Gives the bytes of a file in the folder a second name. Returns their digest.
     func keepBytes(at path: String) throws -> SHA256Digest {
-        let source = "\(assetFolder)/\(path)"
         // Whatever its time says: rotten bytes must not get the name of sound ones.
-        let digest = try Self.digest(ofFile: source)
-        if !rehearsal, try FileStatus.ofName(blobPath(digest)) == nil {
-            try AtomicFile.duplicate(source, as: blobPath(digest))
+        let digest = try digest(at: path)
+        if !rehearsal, try !hasBlobOrRoom(for: digest) {
+            try AtomicFile.duplicate(path, as: Self.blob(digest), below: assets)
             hasNewBlobs = true
         }
         return digest
@@ -144,11 +142,10 @@ extension Store {
     func isAsIt(_ known: Asset, _ incoming: Asset, looksInside: Bool) throws -> Bool {
         guard known.digest == incoming.digest, known.isLocalOnly == incoming.isLocalOnly else { return false }
         if try pending(known.path) != nil { return true }
-        let path = "\(assetFolder)/\(known.path)"
-        guard let status = try FileStatus.ofName(path), status.isRegular, status.size == known.size else {
+        guard let status = try assetStatus(known.path), status.isRegular, status.size == known.size else {
             return false
         }
-        return try !looksInside && Self.looksAsRemembered(status, known) || Self.digest(ofFile: path) == known.digest
+        return try !looksInside && Self.looksAsRemembered(status, known) || digest(at: known.path) == known.digest
     }
 
     /// Whether a file has the size and the time that the store remembers. What an app writes gets another time; rot does
@@ -175,9 +172,10 @@ extension Store {
     /// A reader holds this as long as it lives: what it may need is not collected. Nil where there is nothing to hold, as
     /// on a medium that nobody can write to.
     static func lockBlobs(of path: String) throws -> FileHandle? {
-        let folder = "\(assetFolder(of: path))/\(blobFolder)"
-        guard try FileStatus.ofName(folder) != nil else { return nil }
-        let handle = try Directory.open(folder)
+        guard let root = try RootDirectory.ifThere(assetFolder(of: path)),
+            try root.status(of: blobFolder)?.isDirectory == true
+        else { return nil }
+        let handle = try root.openFolder(blobFolder)
         // A writer that collects is done in a moment.
         while flock(handle.descriptor, LOCK_SH) != 0 {
             guard errno == EINTR else { return nil }
@@ -197,20 +195,24 @@ extension Store {
     /// Removes the blobs that no undo and no unfinished change needs, unless a reader is at work: then false. With
     /// `digests` only these are looked at. Not inside a batch.
     @discardableResult func collectBlobs(among digests: Set<SHA256Digest>? = nil) throws -> Bool {
-        let folder = "\(assetFolder)/\(Self.blobFolder)"
-        let loose = try digests.map(looseBlobs) ?? looseBlobs(in: folder)
+        let loose = try digests.map(looseBlobs) ?? looseBlobs()
         guard !loose.isEmpty else { return true }
-        let lock = try Directory.open(folder)
-        guard flock(lock.descriptor, LOCK_EX | LOCK_NB) == 0 else { return false }
-        for name in loose.sorted() where unlink("\(folder)/\(name)") != 0 && errno != ENOENT {
-            throw BackupError.fromErrno("cannot be removed", at: "\(folder)/\(name)")
-        }
-        try Directory.sync(folder)
+        let folder = try assets.openFolder(Self.blobFolder)
+        guard flock(folder.descriptor, LOCK_EX | LOCK_NB) == 0 else { return false }
+        for name in loose.sorted() { try RootDirectory(folder).remove(name) }
+        try folder.sync()
         return true
     }
 
-    private func looseBlobs(in folder: String) throws -> Set<String> {
-        var loose = Set(try Directory.names(in: folder))
+    /// Whether the store gives files of its own such a name. What has another one, or is no file, is somebody else's.
+    private static func isBlob(_ name: String) -> Bool {
+        SHA256Digest(hex: name)?.hex == name || AtomicFile.isTemporary(name)
+    }
+
+    private func looseBlobs() throws -> Set<String> {
+        let names = try Directory.names(in: "\(assetFolder)/\(Self.blobFolder)", foreign: { _ in })
+        var loose = Set(
+            try names.filter { try Self.isBlob($0) && assetStatus("\(Self.blobFolder)/\($0)")?.isRegular == true })
         guard !loose.isEmpty else { return [] }
         let needed = try database.prepare(Self.neededBlobs)
         while try needed.step() { loose.remove(needed.text(0)) }
@@ -233,7 +235,7 @@ extension Store {
     private func looseBlobs(among digests: Set<SHA256Digest>) throws -> Set<String> {
         let isNeeded = try database.statement("SELECT 1 FROM (\(Self.neededBlobs)) WHERE blob = ? LIMIT 1")
         let loose = try digests.filter { digest in
-            guard try FileStatus.ofName(blobPath(digest)) != nil else { return false }
+            guard try hasBlob(digest) else { return false }
             defer { isNeeded.reset() }
             return try !isNeeded.bind(1, digest.hex).step()
         }

@@ -5,13 +5,13 @@ import Glibc
 extension Store {
     private static let placedEnding = ".placed"
 
-    private func keptFolder(of batch: Int64) -> String { "\(assetFolder)/\(Self.keptFolder)/\(batch)" }
+    private static func keptFolder(of batch: Int64) -> String { "\(keptFolder)/\(batch)" }
 
     /// Brings the folder of a store of 0.1.0 forward. Each step can be repeated, so a run that was killed in between is
     /// finished by the next writer.
     func bringKeptFilesForward() throws {
         let kept = "\(assetFolder)/\(Self.keptFolder)"
-        guard try FileStatus.ofName(kept)?.isDirectory == true else { return }
+        guard try assetStatus(Self.keptFolder)?.isDirectory == true else { return }
         let last = try database.integer("SELECT ifnull(max(id), 0) FROM batch")
         for name in try Directory.names(in: kept) {
             guard let id = Int64(name.split(separator: ".").first ?? ""), id > last else { continue }
@@ -25,18 +25,18 @@ extension Store {
 
     /// Undoes what the files of a batch that was not committed went through.
     private func takeBackFiles(of batch: Int64) throws {
-        let list = keptFolder(of: batch) + Self.placedEnding
-        if try FileStatus.ofName(list) != nil {
-            for path in try Self.paths(in: list) { try Directory.removeTree("\(assetFolder)/\(path)") }
+        let kept = Self.keptFolder(of: batch)
+        let list = kept + Self.placedEnding
+        if try assetStatus(list)?.isRegular == true {
+            for path in try placedPaths(in: list) { try removeFile(path) }
             // Before anything comes back under one of these names.
-            try Directory.removeTree(list)
+            try removeFile(list)
         }
-        let kept = keptFolder(of: batch)
-        guard try FileStatus.ofName(kept) != nil else { return }
-        try Directory.walk(kept) { relative, status in
+        guard try assetStatus(kept)?.isDirectory == true else { return }
+        try Directory.walk("\(assetFolder)/\(kept)") { relative, status in
             if !status.isDirectory { try bringBack("\(kept)/\(relative)", to: relative) }
         }
-        try Directory.removeTree(kept)
+        try Directory.removeTree("\(assetFolder)/\(kept)")
     }
 
     /// The second half of undos that were cut short.
@@ -50,11 +50,10 @@ extension Store {
             let path = query.text(0)
             guard let kept = query.optionalText(1) else {
                 // There was no such asset before, or its file was missing.
-                try AtomicFile.remove(["\(assetFolder)/\(path)"])
+                try removeFile(path)
                 continue
             }
-            let source = "\(assetFolder)/\(kept)"
-            if kept != path, try FileStatus.ofName(source) != nil { try bringBack(source, to: path) }
+            if kept != path, try assetStatus(kept)?.isRegular == true { try bringBack(kept, to: path) }
         }
         try database.write {
             try database.execute(
@@ -63,9 +62,16 @@ extension Store {
     }
 
     private func bringBack(_ source: String, to path: String) throws {
-        let target = "\(assetFolder)/\(path)"
-        try Directory.createAll(parent(of: target))
-        try AtomicFile.publish(source, as: target, replace: true)
+        try assets.createFolders(above: path, durably: true)
+        try AtomicFile.publish("\(assetFolder)/\(source)", as: path, below: assets)
+        try assets.folder(of: path).sync()
+    }
+
+    /// Durably; what is no file stays.
+    private func removeFile(_ path: String) throws {
+        guard try assetStatus(path)?.isRegular == true else { return }
+        try assets.remove(path)
+        try assets.folder(of: path).sync()
     }
 
     /// What waits for an undo gets its digest as its name.
@@ -75,19 +81,21 @@ extension Store {
             "SELECT batch, path, size, sha256, modified_ns, kept FROM batch_asset WHERE kept LIKE ?"
         ).bind(1, Self.keptFolder + "/%")
         while try query.step() {
-            let source = "\(assetFolder)/\(query.text(5))"
-            guard let status = try FileStatus.ofName(source), status.isRegular else {
+            let source = query.text(5)
+            guard let status = try assetStatus(source), status.isRegular else {
                 found.append((query.integer(0), query.text(1), nil))
                 continue
             }
             let isAsRemembered =
                 status.size == query.integer(2) && Self.isSameTime(status.modifiedNanoseconds, query.integer(4))
             let remembered = isAsRemembered ? SHA256Digest(hex: query.text(3)) : nil
-            let digest = try remembered ?? Self.digest(ofFile: source)
-            if try FileStatus.ofName(blobPath(digest)) == nil { try AtomicFile.duplicate(source, as: blobPath(digest)) }
+            let digest = try remembered ?? self.digest(at: source)
+            if try !hasBlobOrRoom(for: digest) {
+                try AtomicFile.duplicate(source, as: Self.blob(digest), below: assets)
+            }
             found.append((query.integer(0), query.text(1), digest))
         }
-        try Directory.sync("\(assetFolder)/\(Self.blobFolder)")
+        try assets.openFolder(Self.blobFolder).sync()
         try database.write {
             for (batch, path, digest) in found {
                 try database.statement("UPDATE batch_asset SET kept = ? WHERE batch = ? AND path = ?")
@@ -96,9 +104,9 @@ extension Store {
         }
     }
 
-    private static func paths(in list: String) throws -> [String] {
+    private func placedPaths(in list: String) throws -> [String] {
         var bytes: [UInt8] = []
-        try FileHandle.openForReading(list).forEachChunk { bytes += $0 }
+        try assets.openForReading(list).forEachChunk { bytes += $0 }
         // A name that was not written to its end was not used either.
         return bytes.split(separator: 0, omittingEmptySubsequences: false).dropLast()
             .map { String(decoding: $0, as: UTF8.self) }

@@ -71,10 +71,11 @@ extension Store {
     /// A folder in which files can be gathered before the transaction that adds them; on the assets' own file system,
     /// so that a rename is enough. The next writer removes it when its owner was killed.
     public func withIncomingFolder<Result>(_ body: (String) throws -> Result) throws -> Result {
-        let all = "\(assetFolder)/\(Self.incomingFolder)"
-        let folder = "\(all)/\(RandomID.make())"
-        try Directory.createAll(folder)
-        defer { rmdir(all) }
+        let assets = try assets
+        let place = "\(Self.incomingFolder)/\(RandomID.make())"
+        try assets.createFolders(above: "\(place)/file", durably: true)
+        let folder = "\(assetFolder)/\(place)"
+        defer { _ = try? assets.removeFolder(Self.incomingFolder) }
         let result: Result
         do { result = try body(folder) } catch {
             // What went wrong first is what the caller must hear of; the next writer cleans up.
@@ -104,11 +105,10 @@ extension Store {
     /// Whether the file of a row has these bytes, and the time that the row says: then the row is wrong about its digest, and
     /// there are no two files.
     private func isWrong(_ known: Asset, aboutFileOf digest: SHA256Digest) throws -> Bool {
-        let path = "\(assetFolder)/\(known.path)"
-        guard try pending(known.path) == nil, let status = try FileStatus.ofName(path), status.isRegular,
+        guard try pending(known.path) == nil, let status = try assetStatus(known.path), status.isRegular,
             Self.isSameTime(status.modifiedNanoseconds, known.modifiedNanoseconds)
         else { return false }
-        return try Self.digest(ofFile: path) == digest
+        return try self.digest(at: known.path) == digest
     }
 
     /// The name of a version of a file beside another one: the name that it has already, or else a free one.
@@ -154,7 +154,7 @@ extension Store {
     func isInPlace(_ asset: Asset) throws -> Bool {
         // The running batch has brought it.
         if try pending(asset.path) != nil { return true }
-        guard let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)") else { return false }
+        guard let status = try assetStatus(asset.path) else { return false }
         return status.isRegular && status.size == asset.size
     }
 
@@ -236,10 +236,10 @@ extension Store {
         let isFound = stranger?.digest == asset.digest
         if !rehearsal {
             if isFound {
-                try FileHandle.openForReading("\(assetFolder)/\(asset.path)").sync()
+                try assets.openForReading(asset.path).sync()
             } else if let staged {
                 try addBlob(asset, from: staged)
-            } else if try FileStatus.ofName(blobPath(asset.digest)) == nil {
+            } else if try !hasBlob(asset.digest) {
                 throw BackupError(.incomplete, "its bytes are not in the store's folder", at: asset.path)
             }
         }
@@ -347,7 +347,7 @@ extension Store {
         try database.statement("DELETE FROM asset WHERE path = ?").bind(1, asset.path).run()
         _ = nextChange()
         guard let kept, kept != asset.digest, kept != replacement,
-            let status = try FileStatus.ofName("\(assetFolder)/\(asset.path)"), !Self.isCut(status, asset),
+            let status = try assetStatus(asset.path), !Self.isCut(status, asset),
             !Self.looksAsRemembered(status, asset)
         else { return nil }
         let edited = Asset(

@@ -43,6 +43,7 @@ extension Store {
         let all = try pendingPaths()
         var unsettled: [Finding] = []
         if !all.isEmpty {
+            /// Relative to the folder of assets.
             var folders: Set<ByteName> = []
             var done: [String] = []
             func settle(_ pending: PendingPath, _ body: () throws -> Bool) {
@@ -69,9 +70,9 @@ extension Store {
             for (pending, digest) in all {
                 if let digest { settle(pending) { try fill(pending, digest, &folders) } }
             }
-            rmdir("\(assetFolder)/\(Self.incomingFolder)")
-            for folder in folders.map(\.text) where try FileStatus.ofName(folder)?.isDirectory == true {
-                try Directory.sync(folder)
+            _ = try assets.removeFolder(Self.incomingFolder)
+            for folder in folders.map(\.text) where try assetStatus(folder)?.isDirectory == true {
+                try assets.openFolder(folder).sync()
             }
             try database.write { for path in done { try forgetPending(path) } }
         }
@@ -92,14 +93,16 @@ extension Store {
     }
 
     func inTheWay(_ path: String) -> Finding {
-        unsettledFile(path, "something else is in its place")
+        let link = (try? assets.link(on: path)) ?? nil
+        return unsettledFile(
+            path, "\((try? obstacle(at: path)) ?? "something else") is in its place", roomAt: link ?? path)
     }
 
-    private func unsettledFile(_ path: String, _ reason: String) -> Finding {
+    private func unsettledFile(_ path: String, _ reason: String, roomAt place: String? = nil) -> Finding {
         Finding(
             .skipped, .warning, path, "the store's folder does not show the new state of this file: \(reason)",
-            remedy: "nothing is lost, and exports have it; make room at \(assetFolder)/\(path), then run any command "
-                + "that writes")
+            remedy: "nothing is lost, and exports have it; make room at \(assetFolder)/\(place ?? path), then run any "
+                + "command that writes")
     }
 
     /// What lies under the path of a change that is not finished, where an app has written it since.
@@ -130,58 +133,52 @@ extension Store {
 
     /// Removes a file that no row names any more, unless it is not the one that was there.
     private func clear(_ pending: PendingPath, _ folders: inout Set<ByteName>) throws {
-        let target = "\(assetFolder)/\(pending.path)"
-        guard let status = try FileStatus.ofName(target), try isKnown(status, at: target, pending) else { return }
-        guard unlink(target) == 0 || errno == ENOENT else {
-            throw BackupError.fromErrno("cannot be removed", at: target)
-        }
-        let folder = removeEmptyFolders(above: pending.path)
-        folders.insert(ByteName(folder == "." ? assetFolder : "\(assetFolder)/\(folder)"))
+        guard let status = try assetStatus(pending.path), try isKnown(status, pending) else { return }
+        try assets.remove(pending.path)
+        folders.insert(ByteName(try removeEmptyFolders(above: pending.path)))
     }
 
     /// Returns the folder that is left.
-    @discardableResult func removeEmptyFolders(above path: String) -> String {
+    @discardableResult func removeEmptyFolders(above path: String) throws -> String {
         var folder = parent(of: path)
-        // rmdir refuses a folder that is not empty, which is the test.
-        while folder != ".", rmdir("\(assetFolder)/\(folder)") == 0 { folder = parent(of: folder) }
+        // A folder that is not empty is not removed, which is the test.
+        while folder != ".", try assets.removeFolder(folder) { folder = parent(of: folder) }
         return folder
     }
 
     /// Puts the right bytes under a path. False when a file is in the way that somebody has put there since.
     private func fill(_ pending: PendingPath, _ digest: SHA256Digest, _ folders: inout Set<ByteName>) throws -> Bool {
-        let target = "\(assetFolder)/\(pending.path)"
-        let blob = blobPath(digest)
-        guard let waiting = try FileStatus.ofName(blob) else { return true }
+        let (target, blob) = (pending.path, Self.blob(digest))
+        guard try hasBlobOrRoom(for: digest), let waiting = try assetStatus(blob) else { return true }
         folders.insert(ByteName(parent(of: target)))
-        if let status = try FileStatus.ofName(target) {
+        if let status = try assetStatus(target) {
             if status.isSame(as: waiting) { return true }
             // Only an empty folder makes room.
-            if status.isDirectory { return try rmdir(target) == 0 && fill(pending, digest, &folders) }
-            guard try isKnown(status, at: target, pending) else {
+            if status.isDirectory { return try assets.removeFolder(target) && fill(pending, digest, &folders) }
+            guard try isKnown(status, pending) else {
                 // Where the file had its new bytes already, another one is an ordinary change of it.
-                return try status.isRegular && (digest == pending.wasDigest || Self.digest(ofFile: target) == digest)
+                return try status.isRegular && (digest == pending.wasDigest || self.digest(at: target) == digest)
             }
         }
-        try Directory.createAll(parent(of: target))
-        let incoming = "\(assetFolder)/\(Self.incomingFolder)"
-        try Directory.createAll(incoming)
-        let temporary = "\(incoming)/\(RandomID.make())"
+        let assets = try assets
+        let temporary = "\(Self.incomingFolder)/\(RandomID.make())"
+        for path in [target, temporary] { try assets.createFolders(above: path, durably: true) }
         do {
             // Apps write into the files of the folder, and an undo shall not find that.
-            try AtomicFile.duplicate(blob, as: temporary, isCopy: isNeededByUndo(digest))
-            try AtomicFile.publish(temporary, as: target, replace: true, syncsFolder: false)
+            try AtomicFile.duplicate(blob, as: temporary, below: assets, isCopy: isNeededByUndo(digest))
+            try AtomicFile.publish("\(assetFolder)/\(temporary)", as: target, below: assets)
         } catch {
-            unlink(temporary)
+            try? assets.remove(temporary)
             throw error
         }
         return true
     }
 
     /// Whether a file is the one that was there when the batch began.
-    private func isKnown(_ status: FileStatus, at path: String, _ pending: PendingPath) throws -> Bool {
+    private func isKnown(_ status: FileStatus, _ pending: PendingPath) throws -> Bool {
         guard status.isRegular, let was = pending.wasDigest else { return false }
-        if let blob = try FileStatus.ofName(blobPath(was)), Self.isSameFile(status, blob) { return true }
-        return try Self.digest(ofFile: path) == was
+        if let blob = try assetStatus(Self.blob(was)), Self.isSameFile(status, blob) { return true }
+        return try digest(at: pending.path) == was
     }
 
     private func isNeededByUndo(_ digest: SHA256Digest) throws -> Bool {

@@ -84,7 +84,7 @@ extension Store {
                 try database.statement("UPDATE batch SET last_change = ?, summary = ? WHERE id = ?")
                     .bind(1, changeCounter).bind(2, summary).bind(3, batch.id).run()
                 try forgetOldBatches()
-                if hasNewBlobs { try Directory.sync("\(assetFolder)/\(Self.blobFolder)") }
+                if hasNewBlobs { try assets.openFolder(Self.blobFolder).sync() }
                 recorded = batch
             }
         } catch {

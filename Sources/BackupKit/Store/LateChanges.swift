@@ -8,7 +8,7 @@ extension Store {
     func filesInTheWay() throws -> [Finding] {
         try pendingPaths().compactMap { pending, digest in
             let path = "\(assetFolder)/\(pending.path)"
-            guard digest != nil, (try? Self.check(pending.path)) != nil, let status = try FileStatus.ofName(path),
+            guard digest != nil, (try? Self.check(pending.path)) != nil, let status = try assetStatus(pending.path),
                 !status.isRegular, try !status.isDirectory || !Directory.names(in: path).isEmpty
             else { return nil }
             return inTheWay(pending.path)

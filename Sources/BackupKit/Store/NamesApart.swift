@@ -77,6 +77,6 @@ extension Store {
     private func hasBytes(of asset: Asset) throws -> Bool {
         guard try isInPlace(asset) else { return false }
         if try rehearsal && pending(asset.path) != nil { return true }
-        return try Self.digest(ofFile: place(of: asset)) == asset.digest
+        return try openPlace(of: asset).digest() == asset.digest
     }
 }

@@ -88,10 +88,10 @@ extension Store {
         guard let noted = try filesToPurge(), !noted.isEmpty else { return }
         for path in noted { try Store.check(path) }
         let files = try noted.filter { path in try ifSound({ try asset(path) }).map { $0 == nil } ?? false }
-        try AtomicFile.remove(files.map { "\(assetFolder)/\($0)" })
         for path in files {
-            let left = "\(assetFolder)/\(removeEmptyFolders(above: path))"
-            if try FileStatus.ofName(left) != nil { try Directory.sync(left) }
+            guard let status = try assetStatus(path), !status.isDirectory else { continue }
+            try assets.remove(path)
+            try assets.openFolder(removeEmptyFolders(above: path)).sync()
         }
         try write { try setMeta(Self.pendingPurge, JSON.array([]).compact) }
     }

@@ -17,6 +17,8 @@ public final class Store {
     private(set) var savedTime: Timestamp?
     /// Held by a writer as long as it lives: the kernel lets go of it when the process ends, however it ends.
     let writerLock: FileHandle?
+    /// The folder that a writer has locked.
+    let ownAssets: RootDirectory?
     /// Where the database of a new store lies until its first transaction is done.
     private var unpublished: String?
     /// The keys of records that are gone, where the current transaction has looked for them.
@@ -91,7 +93,7 @@ public final class Store {
         try Directory.createAll(parent(of: path))
         AtomicFile.removeLeftovers(of: path)
         let lock = try lock(path, 100)
-        try makeBlobFolder(of: path)
+        try makeBlobFolder(in: RootDirectory(lock))
         // Somebody else was faster.
         if try FileStatus.ofName(path) != nil { return try Store(path, lock, clock) }
         let temporary = AtomicFile.temporaryName(for: path)
@@ -160,6 +162,7 @@ public final class Store {
         self.clock = clock
         hybridClock = HybridClock(clock)
         writerLock = lock
+        ownAssets = lock.map { RootDirectory($0) }
         let access: Access = lock == nil ? .read : .write
         var readerLock = try access == .read ? Store.lockBlobs(of: path) : nil
         var database = try place.map { try Store.connectAside($0, name: path) } ?? Store.connect(path, access)
@@ -185,15 +188,11 @@ public final class Store {
     /// Under the writer's lock: whoever left these things is gone.
     private func removeLeftovers() throws {
         try Directory.removeTree("\(assetFolder)/\(Self.incomingFolder)")
-        try Store.makeBlobFolder(of: path)
+        try Store.makeBlobFolder(in: assets)
         try bringKeptFilesForward()
         try settleFiles()
         // Whoever purges says what comes in the way.
         do { try removePurgedFiles() } catch let error as BackupError where error.isVerdict {}
-    }
-
-    private static func makeBlobFolder(of path: String) throws {
-        try Directory.createAll("\(assetFolder(of: path))/\(blobFolder)")
     }
 
     /// Removes the folder of assets where nothing is in it.

@@ -76,15 +76,13 @@ extension Store {
     }
 
     private func isKept(_ asset: Asset) throws -> Bool {
-        let blob = blobPath(asset.digest)
-        return try FileStatus.ofName(blob) != nil && Self.digest(ofFile: blob) == asset.digest
+        try hasBlob(asset.digest) && digest(at: Self.blob(asset.digest)) == asset.digest
     }
 
     /// Names a file whose kept bytes are gone or changed. No other check reads them.
     private func checkKeptBytes(of asset: Asset) throws {
-        let blob = blobPath(asset.digest)
-        let isThere = try FileStatus.ofName(blob)?.isRegular == true
-        if isThere, try Self.digest(ofFile: blob) == asset.digest { return }
+        let isThere = try hasBlob(asset.digest)
+        if try isKept(asset) { return }
         fileFindings.append(
             Finding(
                 .digestMismatch, .warning, asset.path,

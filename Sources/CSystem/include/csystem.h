@@ -1,6 +1,7 @@
 #pragma once
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "csystem_aes.h"
@@ -12,11 +13,15 @@
 /// Returns a file descriptor, or -1 with errno set.
 int csystem_open_beneath(int dirfd, const char *path, int flags, mode_t mode);
 
+/// The status of the name itself below `dirfd`; ELOOP where a symbolic link stands for a folder above it. Returns 0, or -1 with
+/// errno set.
+int csystem_stat_beneath(int dirfd, const char *path, struct stat *status);
+
 /// Makes `to` share the extents of `from` (FICLONE, an ioctl and so variadic). Returns 0, or -1 with errno set.
 int csystem_clone_file(int to, int from);
 
-/// Renames without replacing: fails with EEXIST when `to` is there.
-int csystem_rename_new(const char *from, const char *to);
+/// Renames without replacing: fails with EEXIST when `to` is there. Each name is relative to its folder, which may be AT_FDCWD.
+int csystem_rename_new(int from_folder, const char *from, int to_folder, const char *to);
 
 /// Swaps two existing names in one step.
 int csystem_rename_exchange(const char *from, const char *to);

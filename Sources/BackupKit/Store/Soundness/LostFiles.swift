@@ -28,9 +28,8 @@ extension Store {
             try removeAsset(asset)
             return step("its file is damaged, and was given up: the next sync fetches it from the hub")
         }
-        let place = "\(assetFolder)/\(asset.path)"
-        if let status = try FileStatus.ofName(place) {
-            try keepAsItIs(asset, status, Self.digest(ofFile: place))
+        if let status = try assetStatus(asset.path) {
+            try keepAsItIs(asset, status, digest(at: asset.path))
         }
         return step("its file is damaged, and was taken as it is")
     }
@@ -41,8 +40,7 @@ extension Store {
         var (lost, damaged): ([Asset], [Asset]) = ([], [])
         try forEachAsset { asset in
             try Interrupt.check()
-            let places = [blobPath(asset.digest), "\(assetFolder)/\(asset.path)"]
-            if try places.allSatisfy({ try FileStatus.ofName($0) == nil }) { return lost.append(asset) }
+            if try !hasBlob(asset.digest), try assetStatus(asset.path) == nil { return lost.append(asset) }
             let finding = try pending(asset.path) == nil ? StoreCheck.judge(asset, in: self, .digests) : nil
             guard finding?.severity == .damage, [.digestMismatch, .sizeMismatch].contains(finding?.code) else { return }
             damaged.append(asset)

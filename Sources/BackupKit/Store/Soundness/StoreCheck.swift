@@ -286,6 +286,7 @@ public struct StoreCheck {
         for file in moving {
             add(.entryRefused, .warning, file.asset.path, "\(file.reason): no export can hold both", Self.repair)
         }
+        result.findings += try store.oddOwnFiles()
         result.findings += try store.strayFiles()
         result.findings += try store.filesInTheWay().filter { found in
             !moving.contains { sameBytes($0.asset.path, found.subject) }
@@ -314,7 +315,7 @@ public struct StoreCheck {
     /// Looks at what a reader of this state would open: a writer may be at work.
     private static func look(at asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
         let place = try store.foundPlace(of: asset)
-        if files == .sizes, let status = try FileStatus.ofName(place), status.isRegular, status.size == asset.size {
+        if files == .sizes, let status = try store.assetStatus(place), status.isRegular, status.size == asset.size {
             return nil
         }
         let opened: AssetFiles.Opened
@@ -322,7 +323,7 @@ public struct StoreCheck {
             guard let files = try AssetFiles(of: store) else { return try missing(asset, in: store) }
             opened = try files.open(asset)
         } catch let error as BackupError where error.isVerdict {
-            if try FileStatus.ofName(place)?.isRegular == true { throw error }
+            if try store.assetStatus(place)?.isRegular == true { throw error }
             return try missing(asset, in: store)
         }
         if opened.isRemoved { return try missing(asset, in: store) }
@@ -352,9 +353,9 @@ public struct StoreCheck {
     }
 
     private static func missing(_ asset: Asset, in store: Store) throws -> Finding {
-        let other = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)")?.kindName
+        let other = try store.obstacle(at: asset.path)
         // An undo may need what the file was.
-        let isKept = try FileStatus.ofName(store.blobPath(asset.digest)) != nil
+        let isKept = try store.hasBlob(asset.digest)
         let remedy =
             isKept
             ? "'backup-tool store adopt' puts it back: the store has kept its bytes"

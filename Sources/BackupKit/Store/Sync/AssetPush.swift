@@ -105,6 +105,9 @@ extension Synchronizer {
         } catch let error as BackupError where error.code == .destinationFull {
             // Records are small and may still fit.
             reason = "the hub has no room for its \(asset.size) bytes"
+        } catch let error as BackupError where error.code == .refused {
+            // Something stands in its place there, which costs this file only.
+            reason = "the hub cannot take it: \(error.subject.map { "\($0) " } ?? "")\(error.message)"
         }
         try store.write { try hold(id, .missing, reason, size: Int(clamping: asset.size)) }
     }
@@ -120,9 +123,7 @@ extension Synchronizer {
     }
 
     private func reasonToKeep(_ asset: Asset) throws -> String {
-        guard try store.isFile(at: asset.path),
-            let status = try FileStatus.ofName("\(store.assetFolder)/\(asset.path)")
-        else {
+        guard try store.isFile(at: asset.path), let status = try store.assetStatus(asset.path) else {
             return "its file is not in the store's folder"
         }
         return Store.looksAsRemembered(status, asset)
@@ -139,7 +140,7 @@ extension Synchronizer {
         }
         do {
             try ask {
-                let file = try FileHandle.openForReading(store.place(of: asset))
+                let file = try store.openPlace(of: asset)
                 try hub.putAsset(asset.digest, size: asset.size) { write in try file.forEachChunk(write) }
             }
         } catch let error as BackupError where error.code == .damaged { return false }

@@ -47,7 +47,7 @@ extension Store {
             """
         ).bind(1, path).bind(2, digest?.hex)
         guard try query.step(), let asset = try ifSound({ try RowReader.asset(query) }),
-            try FileStatus.ofName(blobPath(asset.digest)) != nil
+            try hasBlob(asset.digest)
         else { return false }
         try insert(asset, from: nil)
         // The undo of an earlier import leaves alone what a record of another device names.

@@ -290,10 +290,10 @@ extension Synchronizer {
         guard try store.isInPlace(asset) else { return nil }
         if store.isPlaying {
             let isHere =
-                try store.pending(asset.path) != nil || Store.digest(ofFile: store.place(of: asset)) == asset.digest
+                try store.pending(asset.path) != nil || store.openPlace(of: asset).digest() == asset.digest
             return isHere ? "" : nil
         }
-        let source = try FileHandle.openForReading(store.place(of: asset))
+        let source = try store.openPlace(of: asset)
         guard try RootDirectory(folder).copy(source, to: name) == asset.digest else { return nil }
         return "\(folder)/\(name)"
     }

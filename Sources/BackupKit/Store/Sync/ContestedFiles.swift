@@ -50,7 +50,7 @@ extension Synchronizer {
     }
 
     private func isAtHand(_ digest: SHA256Digest, among paths: [String]) throws -> Bool {
-        if try FileStatus.ofName(store.blobPath(digest)) != nil { return true }
+        if try store.hasBlob(digest) { return true }
         return try paths.contains { path in
             guard let asset = try store.asset(path), asset.digest == digest else { return false }
             return try store.isInPlace(asset)

@@ -1,30 +1,35 @@
-/// The bytes of assets beside the hub's database: `<hub>.assets/ab/<digest>`.
+/// The bytes of assets beside the hub's database: `<hub>.assets/ab/<digest>`. No symbolic link below that folder is followed.
 extension FileHub {
-    private func assetPath(_ digest: SHA256Digest) -> String {
-        let name = digest.hex
-        return "\(path).assets/\(name.prefix(2))/\(name)"
+    private var assetFolder: String { "\(path).assets" }
+
+    private static func place(of digest: SHA256Digest) -> String { "\(digest.hex.prefix(2))/\(digest.hex)" }
+
+    /// Nil where the hub has no such file.
+    private func file(_ digest: SHA256Digest) throws -> FileHandle? {
+        let place = Self.place(of: digest)
+        guard let assets = try RootDirectory.ifThere(assetFolder), try assets.status(of: place)?.isRegular == true
+        else { return nil }
+        return try assets.openForReading(place)
     }
 
     public func missingAssets(of digests: [SHA256Digest]) throws -> Set<SHA256Digest> {
-        Set(try digests.filter { try !hasAsset($0) })
-    }
-
-    private func hasAsset(_ digest: SHA256Digest) throws -> Bool {
-        try FileStatus.ofName(assetPath(digest))?.isRegular == true
+        guard let assets = try RootDirectory.ifThere(assetFolder) else { return Set(digests) }
+        return Set(try digests.filter { try assets.status(of: Self.place(of: $0))?.isRegular != true })
     }
 
     public func forgetDamagedAsset(_ digest: SHA256Digest) throws {
-        let path = assetPath(digest)
-        guard try hasAsset(digest), try Store.digest(ofFile: path) != digest else { return }
-        try Directory.removeTree(path)
+        guard let file = try file(digest), try file.digest() != digest else { return }
+        try RootDirectory(assetFolder).remove(Self.place(of: digest))
     }
 
     public func putAsset(
         _ digest: SHA256Digest, size: Int64, _ write: ((UnsafeRawBufferPointer) throws -> Void) throws -> Void
     ) throws {
-        let target = assetPath(digest)
-        try Directory.createAll(parent(of: target))
-        try AtomicFile.write(target, replace: true) { file in
+        try Directory.createAll(assetFolder)
+        let assets = try RootDirectory(assetFolder)
+        let place = Self.place(of: digest)
+        try assets.createFolders(above: place, durably: true)
+        try AtomicFile.write(place, below: assets) { file in
             let hasher = SHA256Hasher()
             var count: Int64 = 0
             try write { chunk in
@@ -33,14 +38,15 @@ extension FileHub {
                 try file.write(chunk)
             }
             guard count == size, hasher.finish() == digest else {
-                throw BackupError(.damaged, "the bytes sent are not those of this digest", at: target)
+                throw BackupError(
+                    .damaged, "the bytes sent are not those of this digest", at: "\(assetFolder)/\(place)")
             }
         }
     }
 
     public func getAsset(_ digest: SHA256Digest, _ body: (UnsafeRawBufferPointer) throws -> Void) throws -> Bool {
-        guard try hasAsset(digest) else { return false }
-        try FileHandle.openForReading(assetPath(digest)).forEachChunk(body)
+        guard let file = try file(digest) else { return false }
+        try file.forEachChunk(body)
         return true
     }
 }

@@ -61,7 +61,7 @@ public enum AtomicFile {
     public static func publish(
         _ temporary: String, as path: String, replace: Bool, syncsFolder: Bool = true
     ) throws {
-        var status = replace ? rename(temporary, path) : csystem_rename_new(temporary, path)
+        var status = replace ? rename(temporary, path) : csystem_rename_new(AT_FDCWD, temporary, AT_FDCWD, path)
         if status != 0, !replace, errno == EINVAL, try FileStatus.ofName(path) == nil {
             // Some network file systems cannot promise to find the name free; then it was free a moment ago.
             status = rename(temporary, path)
@@ -72,20 +72,60 @@ public enum AtomicFile {
         if syncsFolder { try Directory.sync(parent(of: path)) }
     }
 
-    /// Gives a file a second name, which must be free. Where the file system has no links, the second name gets a copy
-    /// that shares its blocks if possible. `isCopy` asks for a copy everywhere. The folder is not made durable.
-    static func duplicate(_ source: String, as path: String, isCopy: Bool = false) throws {
-        if !isCopy, link(source, path) == 0 { return }
-        if !isCopy, errno == EEXIST { throw existing(path) }
-        let file = try FileHandle.openForReading(source)
-        let status = try file.status()
-        let temporary = temporaryName(for: path)
+    /// Writes a file below a root through `body`; one that is there is replaced.
+    static func write<Result>(
+        _ path: String, below root: RootDirectory, _ body: (FileHandle) throws -> Result
+    ) throws -> Result {
+        let full = "\(root.path)/\(path)"
+        let folder = try root.folder(of: path)
+        removeLeftovers(of: full)
+        let temporary = lastComponent(of: temporaryName(for: full))
+        let file = try RootDirectory(folder).create(temporary)
         do {
-            let folder = try RootDirectory(parent(of: path))
-            _ = try folder.copy(file, to: lastComponent(of: temporary), modifiedNanoseconds: status.modifiedNanoseconds)
-            try publish(temporary, as: path, replace: false, syncsFolder: false)
+            let result = try body(file)
+            try file.sync()
+            guard renameat(folder.descriptor, temporary, folder.descriptor, lastComponent(of: path)) == 0 else {
+                throw BackupError.fromErrno("cannot be put in place", at: full)
+            }
+            try folder.sync()
+            return result
         } catch {
-            unlink(temporary)
+            try? RootDirectory(folder).remove(temporary)
+            throw error
+        }
+    }
+
+    /// Gives a finished file a name below a root. The folder is not made durable.
+    static func publish(_ temporary: String, as path: String, below root: RootDirectory) throws {
+        let folder = try root.folder(of: path)
+        guard renameat(AT_FDCWD, temporary, folder.descriptor, lastComponent(of: path)) == 0 else {
+            throw BackupError.fromErrno("cannot be put in place", at: "\(root.path)/\(path)")
+        }
+    }
+
+    /// Gives a file below a root a second name there, which must be free. Where the file system has no links, the second name
+    /// gets a copy that shares its blocks if possible. `isCopy` asks for a copy everywhere. The folder is not made durable.
+    static func duplicate(
+        _ source: String, as path: String, below root: RootDirectory, isCopy: Bool = false
+    ) throws {
+        let (from, to) = (try root.folder(of: source), try root.folder(of: path))
+        let name = lastComponent(of: path)
+        if !isCopy {
+            if linkat(from.descriptor, lastComponent(of: source), to.descriptor, name, 0) == 0 { return }
+            if errno == EEXIST { throw existing("\(root.path)/\(path)") }
+        }
+        let file = try root.openForReading(source)
+        let folder = RootDirectory(to)
+        let temporary = lastComponent(of: temporaryName(for: path))
+        do {
+            _ = try folder.copy(file, to: temporary, modifiedNanoseconds: file.status().modifiedNanoseconds)
+            guard csystem_rename_new(to.descriptor, temporary, to.descriptor, name) == 0 else {
+                throw errno == EEXIST
+                    ? existing("\(root.path)/\(path)")
+                    : BackupError.fromErrno("cannot be put in place", at: "\(root.path)/\(path)")
+            }
+        } catch {
+            try? folder.remove(temporary)
             throw error
         }
     }
