@@ -152,4 +152,17 @@ import Testing
         try bench.tool(exit: 0, "undo", "--redo")
         #expect(try bench.text(file) == "one\n")
     }
+
+    @Test func aFolderInThePlaceOfTheIdleNote_stopsNoCommandThatIsDone() throws {
+        let bench = try bench()
+        try bench.shell("rm -f store.db-idle; mkdir -p store.db-idle/x")
+        try bench.tool(exit: 0, "import", "x.bib")
+        try bench.tool(exit: 0, "undo")
+        // This one changes nothing, and cannot note that: the next undo would take back another one.
+        let idle = try bench.tool(exit: 1, "import", "a.bib")
+        #expect(idle.stderr.contains("store.db-idle: is a folder") && idle.stderr.contains("move it"), "\(idle.stderr)")
+        try bench.shell("mv store.db-idle away")
+        try bench.tool(exit: 0, "import", "a.bib")
+        #expect(try bench.exists("store.db-idle"))
+    }
 }

@@ -48,19 +48,23 @@ extension Store {
             JSON.Member("at", JSON(clock.now().milliseconds)), JSON.Member("kind", .string(kind)),
             JSON.Member("source", .string(source)),
         ])
+        if let status = try FileStatus.ofName(idlePath), status.isDirectory {
+            throw Self.notOurs(status, at: idlePath)
+        }
         try AtomicFile.write(idlePath, replace: true) { try $0.write(note.compact + "\n") }
     }
 
     func forgetIdle() throws {
-        if try FileStatus.ofName(idlePath) != nil { try AtomicFile.remove([idlePath]) }
+        // A folder there is somebody else's, and says nothing.
+        if try FileStatus.ofName(idlePath)?.isDirectory == false { try AtomicFile.remove([idlePath]) }
     }
 
     /// The last command, if it changed nothing.
     func idleCommand() throws -> IdleCommand? {
-        guard try FileStatus.ofName(idlePath) != nil else { return nil }
+        // Anybody may have put there what they like, and then it says nothing.
+        guard let status = try FileStatus.ofName(idlePath), status.isRegular, status.size < 1 << 16 else { return nil }
         var bytes: [UInt8] = []
-        try FileHandle.openForReading(idlePath).forEachChunk { if bytes.count < 1 << 16 { bytes += $0 } }
-        // Anybody may have written there what they like, and then it says nothing.
+        try FileHandle.openForReading(idlePath).forEachChunk { bytes += $0 }
         guard let note = try? JSON(parsing: String(decoding: bytes, as: UTF8.self)), let at = note["at"]?.integer,
             let kind = note["kind"]?.string, let source = note["source"]?.string
         else { return nil }
