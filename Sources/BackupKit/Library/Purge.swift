@@ -58,7 +58,10 @@ public struct Purge {
         } else {
             // What is deleted from now on is overwritten with zeros.
             try store.database.execute("PRAGMA secure_delete = ON")
-            try store.write { try purge.removeRows() }
+            try store.write {
+                try purge.removeRows()
+                try store.syncNewBlobs()
+            }
             do {
                 try purge.removeFromKeptRows()
                 try finish(store)
@@ -264,16 +267,17 @@ public struct Purge {
         files.formUnion(files.map(Intake.quarantined))
         gone = try files.subtracting(filesInUse()).sorted()
         for path in gone {
-            if try store.ifSound({ try store.asset(path) }) ?? nil != nil {
+            if let asset = try store.ifSound({ try store.asset(path) }) ?? nil {
                 guard options.withFiles || path.hasPrefix("\(Quarantine.zone)/") else {
                     result.linked.append(path)
                     continue
                 }
-                try store.database.statement("DELETE FROM asset WHERE path = ?").bind(1, path).run()
-                _ = store.nextChange()
+                try store.purgeAsset(asset, dryRun: options.dryRun)
                 unwanted.append(path)
                 result.files.append(path)
             } else if try store.pending(path) != nil {
+                // What an undo would put there is not wanted either.
+                try store.setPending(path, was: nil)
                 unwanted.append(path)
             }
             try removeKept(path)

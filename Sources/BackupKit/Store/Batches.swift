@@ -84,7 +84,7 @@ extension Store {
                 try database.statement("UPDATE batch SET last_change = ?, summary = ? WHERE id = ?")
                     .bind(1, changeCounter).bind(2, summary).bind(3, batch.id).run()
                 try forgetOldBatches()
-                if hasNewBlobs { try assets.openFolder(Self.blobFolder).sync() }
+                try syncNewBlobs()
                 recorded = batch
             }
         } catch {
@@ -102,6 +102,10 @@ extension Store {
         }
         guard let outcome else { throw BackupError(.failed, "the batch ended without a result", at: path) }
         return (outcome, recorded)
+    }
+
+    func syncNewBlobs() throws {
+        if hasNewBlobs { try assets.openFolder(Self.blobFolder).sync() }
     }
 
     /// The batch is done, whatever happens here: readers need nothing of it, and the next writer finishes it.

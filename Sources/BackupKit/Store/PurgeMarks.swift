@@ -82,16 +82,28 @@ extension Store {
         try database.statement("INSERT OR REPLACE INTO meta VALUES (?, ?)").bind(1, key).bind(2, value).run()
     }
 
-    /// Removes the files of a purge whose rows are gone; for each writer, before it gives their names to others. Where that
-    /// is not possible, they stay noted.
+    /// Takes out an asset for good. Readers of the state before have its bytes until the purge ends. Must run inside `write`.
+    func purgeAsset(_ asset: Asset, dryRun: Bool) throws {
+        // What lies there, also where an app has changed it since.
+        try setPending(asset.path, was: dryRun ? nil : keepBytes(of: asset))
+        try database.statement("DELETE FROM asset WHERE path = ?").bind(1, asset.path).run()
+        _ = nextChange()
+    }
+
+    /// Removes the files of a purge whose rows are gone. Throws where one cannot be removed, or may lie behind a link: then
+    /// they stay noted.
     func removePurgedFiles() throws {
         guard let noted = try filesToPurge(), !noted.isEmpty else { return }
-        for path in noted { try Store.check(path) }
-        let files = try noted.filter { path in try ifSound({ try asset(path) }).map { $0 == nil } ?? false }
-        for path in files {
-            guard let status = try assetStatus(path), !status.isDirectory else { continue }
-            try assets.remove(path)
-            try assets.openFolder(removeEmptyFolders(above: path)).sync()
+        let unsettled = try settleFiles()
+        for path in noted where try ifSound({ try asset(path) }).map({ $0 == nil }) ?? false {
+            if let left = unsettled.first(where: { sameBytes($0.subject, path) }) {
+                throw BackupError(.failed, left.message, at: "\(assetFolder)/\(path)")
+            }
+            if let link = try assets.link(on: parent(of: path)) {
+                throw BackupError(
+                    .refused, "is a symbolic link, and the file may lie behind it", at: "\(assetFolder)/\(link)",
+                    remedy: "remove \(path) where it lies, and move the link away")
+            }
         }
         try write { try setMeta(Self.pendingPurge, JSON.array([]).compact) }
     }
@@ -124,7 +136,6 @@ extension Store {
             guard try ifSound({ try asset(path) }).map({ $0 == nil }) ?? false else { continue }
             try database.statement("DELETE FROM held WHERE zone = ? AND name = ?")
                 .bind(1, Self.assetZone).bind(2, path).run()
-            try forgetPending(path)
             try forgetAwaitedFile(path)
             if let known = try hubAsset(path), !known.isWanted, known.base != nil || known.digest != nil {
                 unsynced.append(path)

@@ -191,8 +191,6 @@ public final class Store {
         try Store.makeBlobFolder(in: assets)
         try bringKeptFilesForward()
         try settleFiles()
-        // Whoever purges says what comes in the way.
-        do { try removePurgedFiles() } catch let error as BackupError where error.isVerdict {}
     }
 
     /// Removes the folder of assets where nothing is in it.

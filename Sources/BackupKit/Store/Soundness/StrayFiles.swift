@@ -14,8 +14,6 @@ extension Store {
         var known = Set(Self.ownFolders.map { ByteName($0) })
         let paths = try database.prepare("SELECT path FROM asset")
         while try paths.step() { known.insert(ByteName(paths.text(0))) }
-        // The next writer removes them.
-        known.formUnion((try filesToPurge() ?? []).map { ByteName($0) })
         var found = try lateChanges()
         var newest: SQLite?
         try Directory.walk(
