@@ -29,12 +29,10 @@ import Testing
         }
         let before = try state()
         let words = line.split(separator: " ").map(String.init)
-        if !line.contains("--rejected") {
-            // Nobody is told to do what would be refused.
-            let unforced = try bench.tool(words)
-            #expect(unforced.status == 1, "\(line)", sourceLocation: sourceLocation)
-            #expect(!unforced.stderr.contains("replace it with --force"), "\(line)", sourceLocation: sourceLocation)
-        }
+        // Nobody is told to do what would be refused.
+        let unforced = try bench.tool(words)
+        #expect(unforced.status == 1, "\(line)", sourceLocation: sourceLocation)
+        #expect(!unforced.stderr.contains("replace it with --force"), "\(line)", sourceLocation: sourceLocation)
         let told = try bench.tool(words + ["--force"])
         #expect(told.status == 1, "\(line): \(told.stderr)\(told.stdout)", sourceLocation: sourceLocation)
         #expect(

@@ -51,24 +51,3 @@ final class EventLogs {
     /// missing. Inside the batch, after these files.
     func claim(_ files: [AttachmentFolder.Taken]) throws { try media.claim(files, intake) }
 }
-
-extension Importer {
-    /// Calls `body`, which imports event logs, and keeps their lines that cannot be taken in a file of their own.
-    public static func keepingRejected<Result>(
-        in path: String, of paths: [String], _ options: ImportOptions, replace: Bool,
-        _ body: (ImportOptions) throws -> Result
-    ) throws -> Result {
-        let place = try OutputPlace.behindLinks(path)
-        if replace {
-            let logs = try paths.flatMap { try sources(of: $0, limits: options.limits) }.compactMap { source in
-                if case .events(let log) = source { log } else { nil }
-            }
-            try Replacing.check(rejected: place, from: logs, lineBytes: options.limits.lineBytes)
-        }
-        return try AtomicFile.write(place, replace: replace) { file in
-            var options = options
-            options.rejected = file
-            return try body(options)
-        }
-    }
-}

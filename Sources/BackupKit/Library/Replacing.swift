@@ -9,6 +9,8 @@ struct Replacing {
     var isKept: (_ relativePath: String, _ digest: SHA256Digest) throws -> Bool = { _, _ in false }
     /// Knows the lines of files that hold nothing but events.
     var store: Store?
+    /// Knows the lines that are to be there again; nothing else is replaced then.
+    private var rejected: RejectedBefore?
 
     init(sources: [String], isKept: @escaping (String, SHA256Digest) throws -> Bool) {
         (self.sources, self.isKept) = (sources, isKept)
@@ -21,6 +23,12 @@ struct Replacing {
         isKept = { path, digest in
             try store.asset(path)?.digest == digest || store.asset("Attachments/" + path)?.digest == digest
         }
+    }
+
+    /// The lines that an import of event logs rejects.
+    init(rejected: RejectedBefore) {
+        sources = rejected.paths
+        self.rejected = rejected
     }
 
     /// Throws unless `target` is free, or is to be replaced and may be. `--force` is advised only where it would do it.
@@ -49,15 +57,20 @@ struct Replacing {
         guard let status = try FileStatus.ofTarget(target) else { return }
         for source in sources {
             guard let read = try FileStatus.ofTarget(source) else { continue }
-            if try read.isSame(as: status) || Directory.isInside(source, target) {
-                // Whoever removed it would lose what is to be written.
-                throw BackupError(
-                    .refused, "--force does not replace this: \(source) lies in it and would be lost", at: target,
-                    remedy: "choose another name")
-            }
+            let isSource = read.isSame(as: status)
+            guard try isSource || Directory.isInside(source, target) else { continue }
+            throw Self.refusalOfSource(
+                target, isSource ? "it is being read" : "\(source) lies in it and would be lost")
         }
         if let folder = try folderBeingRead(around: target) {
-            throw Self.refusal(target, "it lies in \(folder), which is being read")
+            throw Self.refusalOfSource(target, "it lies in \(folder), which is being read")
+        }
+        if let rejected {
+            guard status.isRegular else { throw Self.refusal(target, "it is no ordinary file") }
+            guard try status.size == 0 || rejected.holdsAll(of: target) else {
+                throw Self.refusal(target, "it holds lines that this import does not reject")
+            }
+            return
         }
         // What is no backup has no manifest that anybody could go by.
         let layout: OpenedLayout?
@@ -129,25 +142,10 @@ struct Replacing {
         return try KnownEvents(store).holdsAll(of: file)
     }
 
-    /// Lines that an import rejected are replaced while the logs that it reads still hold them.
-    static func check(rejected target: String, from logs: [String], lineBytes: Int) throws {
-        guard let status = try FileStatus.ofTarget(target), status.size > 0 else { return }
-        guard status.isRegular else { throw refusal(target, "it is no ordinary file") }
-        var left: Set<SHA256Digest> = []
-        try forEachLine(of: target, lineBytes) { left.insert($0) }
-        for log in logs {
-            if left.isEmpty { return }
-            try forEachLine(of: log, lineBytes) { left.remove($0) }
-        }
-        guard left.isEmpty else { throw refusal(target, "it holds lines that are in none of the logs") }
-    }
-
-    /// Of a line that is too long only its length counts, so no two of them are the same.
-    private static func forEachLine(of path: String, _ limit: Int, _ body: (SHA256Digest) -> Void) throws {
-        var reader = LineReader(limit: limit)
-        func take(_ line: LineReader.Line) { body(line.bytes.map { .of($0) } ?? .of("\(path):\(line.number)")) }
-        try FileHandle.openForReading(path).forEachChunk { reader.feed($0, take) }
-        reader.finish(take)
+    /// Whoever removed it would lose what is to be read.
+    private static func refusalOfSource(_ target: String, _ reason: String) -> BackupError {
+        BackupError(
+            .refused, "--force does not replace this: \(reason)", at: target, remedy: "choose another place")
     }
 
     private static func refusal(_ target: String, _ reason: String, _ advice: String? = nil) -> BackupError {

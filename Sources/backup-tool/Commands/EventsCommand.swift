@@ -18,7 +18,7 @@ extension Command {
             """,
         options: [
             .store, .create,
-            .value("rejected", "FILE", "Write the rejected lines to this file, byte for byte", .file),
+            .value("rejected", "FILE", "Write the rejected lines to this file, outside of PATH", .file),
             .value("max-line", "BYTES", "Reject longer lines (default: 64 MiB)"), .overwrite, .dryRun,
             .flag("force", Option.forced("With --rejected: replace FILE where it is")),
         ],
@@ -45,7 +45,7 @@ extension Command {
                 }
                 return call.report(result, as: "import", dryRun: options.dryRun)
             }
-            guard let rejected = call.value("rejected"), !options.dryRun else { return try run(options) }
+            guard let rejected = call.value("rejected") else { return try run(options) }
             return try Importer.keepingRejected(in: rejected, of: paths, options, replace: call.flag("force"), run)
         })
 
