@@ -33,6 +33,8 @@ struct Advice: Sendable {
     private var backup: String?
     /// What this import was given, for an advice to import it otherwise.
     private var imported: [String] = []
+    /// The vaults that the words of this run name by their addresses.
+    private let vaults: [String]
     private let path: [String]
     private let repetition: [(name: String, words: [String])]
 
@@ -44,16 +46,24 @@ struct Advice: Sendable {
                 (name, values.isEmpty ? ["--\(name)"] : values.map { TypedCommand.option(name, $0) })
             }
         }
+        func isBackup(_ values: Values) -> Bool { if case .backup = values { true } else { false } }
+        let backups = line.command.arguments.filter { isBackup($0.values) }.flatMap { line.words(of: $0) }
+        let others = line.command.options.filter { isBackup($0.values) }.flatMap { line.options[$0.name] ?? [] }
+        vaults = Set((backups + others).compactMap { VaultAddress($0)?.path }).sorted()
         for name in Self.carried {
             if let value = line.options[name]?.last { carry(name, value) }
         }
         if path.last == "import" { imported = line.arguments }
-        let backups = line.command.arguments.filter { if case .backup = $0.values { true } else { false } }
-        guard backups.count == 1, let word = line.words(of: backups[0]).first else { return }
-        backup = word
-        if let vault = VaultAddress(word), line.options[Option.vault.name] == nil {
-            carry(Option.vault.name, vault.path)
-        }
+        if backups.count == 1 { backup = backups[0] }
+        if vaults.count == 1, line.options[Option.vault.name] == nil { carry(Option.vault.name, vaults[0]) }
+    }
+
+    /// The same for an error about `subject`: what that says of a vault is said of the one that it lies in.
+    func about(_ subject: String?) -> Advice {
+        guard let subject, let vault = vaults.first(where: { "\(subject)/".hasPrefix("\($0)/") }) else { return self }
+        var other = self
+        other.carry(Option.vault.name, vault)
+        return other
     }
 
     /// Adds an option to the commands of this run, or gives it another value.

@@ -63,6 +63,7 @@ struct ExitStatus: Sendable, Equatable {
 struct ExitError {
     let status: ExitStatus
     private let error: BackupError
+    var subject: String? { error.subject }
 
     init(_ error: any Error, signal: Int32) {
         self.error =

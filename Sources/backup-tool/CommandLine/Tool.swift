@@ -76,6 +76,7 @@ enum Tool {
         let problem = ExitError(error, signal: Interrupt.signal ?? 0)
         // The error comes last. What could not be printed before it matters less than what went wrong first.
         try? output.finish()
+        output.advice = output.advice.about(problem.subject)
         if asJSON { output.say(problem.json) } else { output.say(problem.text(output.err.style)) }
         return problem.status.code
     }
