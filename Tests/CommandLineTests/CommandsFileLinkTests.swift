@@ -153,6 +153,12 @@ private func checkExport(_ bench: Workbench, of store: String, sourceLocation: S
                 exit: 3, "import", "--create", "--store", "s.db", "--only", "publications", folder)
             #expect(left.stderr.contains("\(folder): was left out") && left.stderr.contains("--only events"))
         }
+        // Nobody has named kinds, and this command cannot.
+        try bench.write("bd/a.bib", "@misc{a, title={A}}\n")
+        try bench.write("bd/notes.json", "[]")
+        let left = try bench.tool(exit: 3, "events", "import", "--create", "--store", "s.db", "bd").stderr
+        #expect(left.contains("bd: was left out: it holds notes and publications, which were not asked for"), "\(left)")
+        #expect(left.contains("'backup-tool import --only notes,publications bd --create --store s.db'"), "\(left)")
     }
 
     @Test func aCiteKey_isNoId_andItsIdIsNamed() throws {

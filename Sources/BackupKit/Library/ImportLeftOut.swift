@@ -20,11 +20,14 @@ extension Importer {
         let texts = sources.compactMap { source in source.textFile.flatMap { path in source.kind.map { (path, $0) } } }
         for folder in named.sorted() {
             let found = texts.filter { $0.0.hasPrefix(folder.hasSuffix("/") ? folder : folder + "/") }.map(\.1)
-            guard let kind = found.first, !found.contains(where: kinds.contains) else { continue }
+            guard !found.isEmpty, !found.contains(where: kinds.contains) else { continue }
+            let names = Set(found.map(\.rawValue)).sorted()
+            let advice = TypedCommand.quoted("import --only \(names.joined(separator: ","))", [folder])
             intake.note(
                 Finding(
-                    .skipped, .warning, folder, "was left out: it holds nothing that --only names",
-                    remedy: "\(TypedCommand.quoted("import --only \(kind.rawValue)", [folder])) imports what it holds"))
+                    .skipped, .warning, folder,
+                    "was left out: it holds \(names.joined(separator: " and ")), which were not asked for",
+                    remedy: "\(advice) imports what it holds"))
         }
         for source in sources {
             guard let path = source.textFile, let kind = source.kind, !kinds.contains(kind) else { continue }
