@@ -38,6 +38,8 @@ struct CommandsPermissionTests {
         ("ls -d v/index/*", "vault check, verify vault:v, vault repair --dry-run, vault backup, list vault:v"),
         ("echo e/library.bib", "verify e, restore e --to out, diff e store.db, drill e --log drills.jsonl"),
         ("echo e.zip", "verify e.zip, restore e.zip, drill e.zip --log drills.jsonl"),
+        ("echo e.zip", "export -o e.zip, export -o e.zip --force, restore e --to e.zip --force"),
+        ("echo e", "export -o e, export -o e --force"), ("echo e/library.bib", "export -o e, export -o e --force"),
         ("echo store.db", "store check, vault backup"), ("echo store.db.assets", "store check, vault backup"),
     ])
     func whatMayNotBeRead_isNotCalledDamaged(hiding: String, lines: String) throws {

@@ -74,7 +74,7 @@ struct Replacing {
         }
         // What is no backup has no manifest that anybody could go by.
         let layout: OpenedLayout?
-        do { layout = try OpenedLayout.open(target) } catch let error as BackupError where error.code != .interrupted {
+        do { layout = try OpenedLayout.open(target) } catch let error as BackupError where error.isOfBytes {
             layout = nil
         }
         let named = layout?.namedByUs ?? []
@@ -89,7 +89,7 @@ struct Replacing {
     /// Somebody may have worked on the files since. What is gone cannot be lost.
     private func checkBytes(_ layout: OpenedLayout, _ target: String, isFolder: Bool) throws {
         let found: [Finding]
-        do { found = try layout.changes() } catch let error as BackupError where error.code != .interrupted {
+        do { found = try layout.changes() } catch let error as BackupError where error.isOfBytes {
             throw Self.refusal(target, "it cannot be read: \(error.message)")
         }
         let changed = try found.filter { finding in
