@@ -132,4 +132,27 @@ private func writeTwoWorks(_ bench: Workbench, keys: (String, String)) throws {
         try bench.shell("rm b/paper.pdf")
         try bench.tool(exit: 0, "import", "--store", "A.db", "b/x.bib")
     }
+
+    /// An older file names it, and the store keeps what the newer one says.
+    @Test(arguments: ["old.bib", "p2/old.bib"])
+    func aFileWhoseEntryIsOverruled_isNamedOnce_withTheCommandThatLinksIt(old: String) throws {
+        let bench = try Workbench()
+        let entry = "@article{k1, author={A, B}, title={Work one}, year={2001}, file={:FILE:PDF}}\n"
+        try bench.write("new.bib", entry.replacing("FILE", with: "first.pdf"))
+        try bench.write(old, entry.replacing("FILE", with: "sub/q.pdf"))
+        try bench.write("p1/first.pdf", "one")
+        try bench.write("p2/sub/q.pdf", "two")
+        try bench.shell("touch -d yesterday \(old)")
+        try bench.tool(exit: 0, "import", "--create", "--store", "A.db", "new.bib", "--attachments", "p1")
+        var told = ""
+        for _ in 0..<2 {
+            told = try bench.tool(exit: 3, "import", "--store", "A.db", old, "--attachments", "p2").stderr
+            #expect(!told.contains("was not found") && !told.contains("belongs to no"), "\(told)")
+            #expect(told.split(separator: "Attachments/sub/q.pdf: ").count == 2, "\(told)")
+            #expect(told.contains("an entry of \(old) names it"), "\(told)")
+        }
+        let advice = try #require(told.firstMatch(of: /'backup-tool (import --overwrite .*?)'/)).1
+        try bench.shell("$T \(advice)")
+        #expect(try links(bench)["Work one"]?.contains("two") == true)
+    }
 }

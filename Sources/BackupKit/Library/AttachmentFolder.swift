@@ -148,12 +148,23 @@ struct AttachmentFolder {
         }
     }
 
-    static func link(_ files: [Taken], by links: AttachmentLinks, _ intake: Intake) throws {
+    /// `named`: what the entries of this import name.
+    static func link(_ files: [Taken], by links: AttachmentLinks, _ named: NamedFiles?, _ intake: Intake) throws {
+        let overruled = try named?.overruled(files, in: intake.store) ?? [:]
         for path in try links.link(files) {
+            guard let bibliography = overruled[ByteName(path)] else {
+                intake.note(
+                    Finding(
+                        .unlinked, .warning, path, "belongs to no publication or event; it is kept",
+                        remedy: "name it after a cite key, or name it in an entry's file field"))
+                continue
+            }
+            let command = TypedCommand.quoted("import --overwrite", [bibliography])
             intake.note(
                 Finding(
-                    .unlinked, .warning, path, "belongs to no publication or event; it is kept",
-                    remedy: "name it after a cite key, or name it in an entry's file field"))
+                    .unlinked, .warning, path,
+                    "is kept without a link: an entry of \(bibliography) names it, but the store keeps other values of it",
+                    remedy: "\(command) takes the values of that file, and links this one"))
         }
     }
 }

@@ -115,7 +115,7 @@ public enum Importer {
                 if attachments != nil {
                     let links = try AttachmentLinks(
                         store, imported: named?.publications ?? [], claims: named?.claims(in: store) ?? [:])
-                    try AttachmentFolder.link(files, by: links, intake)
+                    try AttachmentFolder.link(files, by: links, named, intake)
                 }
                 try named?.reportMissing(to: intake)
                 try intake.writeSettings()

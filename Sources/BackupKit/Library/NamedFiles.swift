@@ -252,6 +252,22 @@ final class NamedFiles {
         }
     }
 
+    /// The bibliographies whose entries name files of the folder of attachments while their publications keep other values, by
+    /// the places of these files. Nothing is missing there.
+    func overruled(_ files: [AttachmentFolder.Taken], in store: Store) throws -> [ByteName: String] {
+        let places = Dictionary(grouping: files) { lastComponent(of: $0.relative) }.mapValues { $0.map(\.place) }
+        var bibliographies: [ByteName: String] = [:]
+        for (index, wish) in wishes.enumerated() where wish.place == nil && !wish.isMark {
+            let found = wish.link.readings.lazy.compactMap { places[lastComponent(of: $0)] }.first ?? []
+            guard let place = found.first, let owner = wish.owner, let record = try publication(owner, in: store),
+                try !names(of: record).contains(ByteName(wish.link.path))
+            else { continue }
+            wishes[index].place = place
+            for place in found { bibliographies[ByteName(place)] = wish.bibliography }
+        }
+        return bibliographies
+    }
+
     private func publication(_ localID: String, in store: Store) throws -> Record? {
         try store.ifSound { try store.livePublication(localID) }??.record
     }
