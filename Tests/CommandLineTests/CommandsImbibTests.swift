@@ -309,3 +309,28 @@ func aByteOrderMark_inTheJSONOfABackup_isNoDamage(command: String) throws {
     #expect(!told.contains("JSON"), "\(told)")
     #expect(try !bench.tool("import", "--create", "--store", "d.db", "alone/notes.json").stderr.contains("JSON"))
 }
+
+/// Not by the place where an archive was unpacked.
+@Test(arguments: ["i", "z.zip"]) func aBadEntryOfABackup_isNamedByItsPlaceInTheBackup(backup: String) throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{a, title={A}}\n")
+    try bench.tool(exit: 0, "import", "a.bib")
+    try bench.tool("export", "-o", "i", "--format", "imbib")
+    try bench.python(
+        """
+        import json
+        data = open('i/library.bib', 'rb').read() + b'@misc{b, title={never closed\\n'
+        open('i/library.bib', 'wb').write(data)
+        fold = bytearray(32)
+        for index, byte in enumerate(data): fold[index % 32] ^= byte
+        manifest = json.load(open('i/manifest.json'))
+        manifest['fileChecksums']['library.bib'] = fold.hex()
+        json.dump(manifest, open('i/manifest.json', 'w'))
+        """)
+    try bench.shell("cd i; zip -q -r ../z.zip .")
+    for command in ["import", "restore", "restore --mode replace --dry-run", "verify --level deep", "diff store.db"] {
+        let told = try bench.tool(words: command.split(separator: " ").map(String.init) + [backup], exit: 3).stderr
+        let line = try #require(told.firstMatch(of: /.*entry 'b' is never closed/), "\(command): \(told)").0
+        #expect(line.hasPrefix("warning: library.bib:"), "\(command): \(told)")
+    }
+}
