@@ -50,13 +50,64 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    private static let deleted = "$(sqlite3 store.db 'SELECT local_id FROM record WHERE deleted_at IS NOT NULL')"
+
+    /// A purge without `--with-files` names the file that it leaves, and what removes it then.
+    @Test(arguments: ["\(deleted)", "--deleted-before 2999-01-01"])
+    func aFileThatAPurgeHasLeft_goesWithALaterOne(whose: String) throws {
+        let bench = try bench()
+        try bench.write("q.bib", "@misc{q,title={Q}}\n")
+        try bench.shell(
+            "$T store delete $(sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%k.pdf%'\")")
+        func purge(_ options: String) throws -> ProcessResult {
+            let words = try bench.shell("echo \(whose) \(options)").split(whereSeparator: \.isWhitespace)
+            return try bench.tool(["store", "purge"] + words.map(String.init))
+        }
+        for _ in 0..<2 {
+            let told = try purge("--confirm")
+            #expect(told.status == 3 && told.stderr.contains("k.pdf: only these records linked"), "\(told.stderr)")
+            // The undo history forgets who linked the file.
+            for _ in 0..<11 { try bench.shell("$T import -q q.bib; $T undo -q") }
+        }
+        let state = try bench.state()
+        let plan = try purge("--with-files --dry-run")
+        #expect(try plan.status == 0 && bench.state() == state)
+        let done = try purge("--with-files --confirm")
+        #expect(done.status == 0 && done.stdout.contains("file Attachments/k.pdf\n"), "\(done)")
+        #expect(plan.stdout == done.stdout)
+        #expect(try bench.shell("grep -rl -e '^scan' -e 'k[.]pdf' store.db* || true") == "")
+        #expect(try bench.exists("store.db.assets/Attachments/z.pdf"))
+        try bench.tool(exit: 0, "store", "check")
+    }
+
+    /// A later purge takes no file of another purged record, and none that a living record has come to link.
+    @Test func aFileThatAPurgeHasLeft_staysForWhoLinksIt() throws {
+        let bench = try bench()
+        let ids = try ["k", "z"].map {
+            try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%\($0).pdf%'\"")
+                .replacing("\n", with: "")
+        }
+        try bench.tool(exit: 0, "store", "delete", ids[0], ids[1])
+        let named = try bench.tool(exit: 3, "store", "purge", "--deleted-before", "2999-01-01", "--confirm").stderr
+        #expect(named.contains("k.pdf: only") && named.contains("z.pdf: only"), "\(named)")
+        try bench.write("A/n.bib", "@misc{n, title={N}, file={:k.pdf:PDF}}\n")
+        try bench.tool(exit: 0, "import", "A/n.bib")
+        for (id, files) in [(ids[0], []), (ids[1], ["Attachments/z.pdf"])] {
+            let done = try bench.json(exit: 0, "store", "purge", id, "--with-files", "--confirm")
+            #expect(done["files"]?.array?.map(\.string) == files, "\(done)")
+        }
+        #expect(try bench.shell("ls store.db.assets/Attachments") == "k.pdf\n")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
     /// What a purge had no time to remove is nobody's new file, and goes before its name is given to another one.
-    @Test func aPurgeThatWasKilled_isFinishedByTheNextWriter() throws {
+    @Test(arguments: [false, true]) func aPurgeThatWasKilled_isFinishedByTheNextWriter(isSecond: Bool) throws {
         let bench = try bench()
         try bench.shell(
             """
             id=Library/$(sqlite3 store.db "SELECT local_id FROM record WHERE type = 'Publication' AND fields LIKE '%k.pdf%'")
             $T store delete "$id"
+            if \(isSecond); then $T store purge "$id" --confirm || [ $? = 3 ]; fi
             strace -f -qq -o /dev/null -e inject=unlink,unlinkat:signal=KILL \
                 $T store purge "$id" --confirm --with-files || [ $? = 137 ]
             test -e store.db.assets/Attachments/k.pdf

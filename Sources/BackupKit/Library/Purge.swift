@@ -38,8 +38,8 @@ public struct Purge {
     private var scope: PurgeScope
     private var records: [Record] = []
     private var chosen: Set<RecordID> = []
-    /// Files that the purged versions name, and their cite keys.
-    private var files: Set<String> = []
+    /// Files that the purged versions name, with the records that name them, and the cite keys of these.
+    private var files: [String: Set<Store.FileOwner>] = [:]
     var keys: Set<String> = []
     /// Those that nothing else names.
     private var gone: [String] = []
@@ -123,7 +123,7 @@ public struct Purge {
             GROUP BY path HAVING count(sha256) > 0 AND max(started_at) < ?
             """
         ).bind(1, time.milliseconds)
-        while try query.step() { files.insert(query.text(0)) }
+        while try query.step() { note([query.text(0)], of: []) }
     }
 
     // MARK: Rows
@@ -162,7 +162,7 @@ public struct Purge {
             let row = query.integer(0)
             guard isTaken(version) || inside.map(isTaken) ?? false || damaged.contains(row) else { continue }
             rows.append(row)
-            try noteContent((inside ?? version).fields)
+            try noteContent(of: inside ?? version)
         }
         for row in rows {
             try store.database.statement(
@@ -176,10 +176,16 @@ public struct Purge {
     }
 
     /// Notes the files and the cite key of a version that goes.
-    private mutating func noteContent(_ fields: String) throws {
-        guard let fields = try store.ifReadable({ try Fields.parse(fields) }) else { return }
-        files.formUnion(RecordFiles.paths(in: fields))
+    private mutating func noteContent(of version: Record) throws {
+        guard let fields = try store.ifReadable({ try Fields.parse(version.fields) }) else { return }
+        note(
+            RecordFiles.paths(in: fields),
+            of: [Store.FileOwner(id: version.id, type: version.type, localID: version.localID)])
         if let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty { keys.insert(key) }
+    }
+
+    private mutating func note(_ paths: some Sequence<String>, of owners: Set<Store.FileOwner>) {
+        for path in paths { files[path, default: []].formUnion(owners) }
     }
 
     private mutating func removeEnvelopes() throws {
@@ -192,7 +198,7 @@ public struct Purge {
         }
         for id in envelopes {
             if let stored = try store.record(id) {
-                try noteContent(Quarantine.content(of: stored.record)?.fields ?? "{}")
+                if let inside = try Quarantine.content(of: stored.record) { try noteContent(of: inside) }
                 try store.bury(stored)
             }
         }
@@ -259,17 +265,20 @@ public struct Purge {
 
     /// Files that only these versions name, their copies in quarantine, and other versions of them.
     private mutating func removeFiles() throws {
+        try noteFilesLeft()
         guard !files.isEmpty else { return }
         for conflict in try store.conflictsOfFiles() {
             let paths = [conflict.existing, conflict.incoming]
-            if !files.isDisjoint(with: paths) { files.formUnion(paths) }
+            let owners = paths.compactMap { files[$0] }
+            if !owners.isEmpty { note(paths, of: owners.reduce([]) { $0.union($1) }) }
         }
-        files.formUnion(files.map(Intake.quarantined))
-        gone = try files.subtracting(filesInUse()).sorted()
+        for (path, owners) in files { note([Intake.quarantined(path)], of: owners) }
+        gone = try Set(files.keys).subtracting(filesInUse()).sorted()
         for path in gone {
             if let asset = try store.ifSound({ try store.asset(path) }) ?? nil {
                 guard options.withFiles || path.hasPrefix("\(Quarantine.zone)/") else {
                     result.linked.append(path)
+                    try store.noteFileLeft(path, of: files[path] ?? [])
                     continue
                 }
                 try store.purgeAsset(asset, dryRun: options.dryRun)
@@ -281,6 +290,15 @@ public struct Purge {
                 unwanted.append(path)
             }
             try removeKept(path)
+        }
+        try store.forgetFilesLeftByPurges()
+    }
+
+    /// An earlier purge may have left files of these records, whose versions are gone.
+    private mutating func noteFilesLeft() throws {
+        for (path, owners) in try store.filesLeftByPurges() {
+            let ours = owners.filter { scope.takes($0.id, type: $0.type, localID: $0.localID) }
+            if !ours.isEmpty { note([path], of: ours) }
         }
     }
 

@@ -161,3 +161,51 @@ extension Store {
         if isAlone { try finishPurge() }
     }
 }
+
+/// Attachments that a purge has left, though only purged records had linked them: a later purge of these takes them.
+extension Store {
+    /// A record as the purge knew it that removed its last version.
+    struct FileOwner: Hashable {
+        let id: RecordID
+        let type: String
+        let localID: String
+    }
+
+    private static let leftFile = "purge_left:"
+    private static let leftFiles = "FROM meta WHERE key >= '\(leftFile)' AND key < 'purge_left;'"
+
+    /// Who had linked them, by their paths.
+    func filesLeftByPurges() throws -> [String: Set<FileOwner>] {
+        let query = try database.prepare("SELECT substr(key, 12), value \(Self.leftFiles)")
+        var found: [String: Set<FileOwner>] = [:]
+        while try query.step() {
+            let owners = try ifReadable { try JSON(parsing: query.text(1)).array } ?? nil
+            found[query.text(0)] = Set((owners ?? []).compactMap(FileOwner.init))
+        }
+        return found
+    }
+
+    /// Must run inside `write`.
+    func noteFileLeft(_ path: String, of owners: Set<FileOwner>) throws {
+        let all = try owners.union(filesLeftByPurges()[path] ?? []).sorted { $0.id < $1.id }
+        try setMeta(Self.leftFile + path, JSON.array(all.map(\.json)).compact)
+    }
+
+    /// Not even the name stays of a file that is gone, from the undo history, too. Must run inside `write`.
+    func forgetFilesLeftByPurges() throws {
+        try database.execute(
+            """
+            DELETE \(Self.leftFiles) AND substr(key, 12) NOT IN (SELECT path FROM asset)
+            AND substr(key, 12) NOT IN (SELECT path FROM batch_asset)
+            """)
+    }
+}
+
+extension Store.FileOwner {
+    fileprivate init?(_ json: JSON) {
+        guard let words = json.array?.compactMap(\.string), words.count == 4 else { return nil }
+        (id, type, localID) = (RecordID(zone: words[0], name: words[1]), words[2], words[3])
+    }
+
+    fileprivate var json: JSON { .array([id.zone, id.name, type, localID].map { .string($0) }) }
+}
