@@ -25,6 +25,8 @@ public struct UndoResult: Sendable, Equatable {
     public private(set) var keptNewer: [RecordID] = []
     /// What the undo would have brought back of them; of one that the batch had added there is no such version.
     private(set) var versions: [RecordID: Record] = [:]
+    /// The numbers of the rows that are as they were before the batch.
+    var broughtBack: Set<Int64> = []
     /// Records whose older version was purged: they stay as they are.
     public var purged: [RecordID] = []
     /// Files that an app had changed since, whose versions stay under other names, and files that wait for room.

@@ -6,6 +6,7 @@ struct LivingLinks {
         let id: RecordID
         let type: String
         let isLocalOnly: Bool
+        let change: Int64
     }
 
     private let store: Store
@@ -34,7 +35,7 @@ struct LivingLinks {
                 counts(
                     Namer(
                         id: RecordID(zone: query.text(1), name: query.text(6)), type: query.text(2),
-                        isLocalOnly: query.integer(3) != 0)),
+                        isLocalOnly: query.integer(3) != 0, change: query.integer(0))),
                 let fields = try store.ifReadable({ try Fields.parse(query.text(4)) })
             else { continue }
             for path in RecordFiles.paths(in: fields) { paths.insert(ByteName(path)) }

@@ -141,6 +141,7 @@ extension Store {
             }
             if try overwrite(after, knownAs: (now ?? before).record.localID, with: back, change) {
                 try follow(before.change, to: change)
+                result.broughtBack.insert(change)
                 if before.record.type != RecordType.conflict { result.reverted += 1 }
             } else if before.record.type != RecordType.conflict {
                 result.keep(before.record)
@@ -213,6 +214,7 @@ extension Store {
             }
             try put(before.record, replacing: nil)
             try follow(before.change, to: changeCounter)
+            result.broughtBack.insert(changeCounter)
             if before.record.type == RecordType.publication { back.append(before.record.localID) }
             if before.record.type != RecordType.conflict { result.reverted += 1 }
         }

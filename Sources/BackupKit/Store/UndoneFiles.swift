@@ -13,12 +13,16 @@ extension Store {
             before.append((query.text(0), asset, query.optionalText(5)))
         }
         var links = LivingLinks(self)
+        var laterLinks = try linksMadeSince(batch, but: result.broughtBack)
         let unwanted = try filesOfDeleted(result.keptNewer, in: batch)
         for (path, asset, kept) in before where !overruled.contains(ByteName(path)) {
             // A damaged row stays as it is, and is named.
             guard let now = try ifSound({ try self.asset(path) }) else { continue }
-            // It came with the batch, and a record that stays names it.
-            if asset == nil, try isMeant(now, &links) { continue }
+            // It came with the batch, and a record that has come since names it.
+            if asset == nil, let now, try isMeant(now, &laterLinks) {
+                fileFindings.append(Self.isLinkedSince(path))
+                continue
+            }
             // The record that it would come back with stays deleted.
             if now == nil, asset != nil, try unwanted.contains(ByteName(path)) && !links.contains(path) { continue }
             if let now, let asset, letGo.contains(ByteName(path)), try isAnothers(now, than: asset) {
@@ -55,9 +59,23 @@ extension Store {
         }
     }
 
-    private func isMeant(_ now: Asset?, _ links: inout LivingLinks) throws -> Bool {
-        guard let now, try links.contains(now.path) else { return false }
-        return try !isAwaited(now.path, otherThan: now.digest)
+    /// What the records link that came or were changed after a batch. A link that was there before the batch brought its
+    /// file waits for that file again. Must run inside the batch that takes that one back, once its records are back.
+    private func linksMadeSince(_ batch: Batch, but broughtBack: Set<Int64>) throws -> LivingLinks {
+        // An undo in between has given these new numbers, and has brought them back as they were before the batch.
+        let query = try database.prepare("SELECT change FROM batch_added WHERE batch < ? AND NOT edited").bind(
+            1, batch.id)
+        var older = broughtBack
+        while try query.step() { older.insert(query.integer(0)) }
+        return LivingLinks(self) { $0.change >= batch.firstChange && !older.contains($0.change) }
+    }
+
+    private static func isLinkedSince(_ path: String) -> Finding {
+        Finding(.protected, .warning, path, "stays: a record that came or was changed since links this file")
+    }
+
+    private func isMeant(_ now: Asset, _ links: inout LivingLinks) throws -> Bool {
+        try links.contains(now.path) && !isAwaited(now.path, otherThan: now.digest)
     }
 
     /// The files that a batch's old versions of records link which were deleted since.

@@ -1,0 +1,75 @@
+import TestSupport
+import Testing
+
+/// What an undo does with attachments.
+@Suite struct CommandsUndoFilesTests {
+    /// A store with a publication whose file is not here, and a backup and a folder that have the file.
+    private func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}, file={:a.pdf:PDF}}\n")
+        try bench.write("with/a.bib", "@misc{a, title={A}, file={:a.pdf:PDF}}\n")
+        for folder in ["with", "pdf"] { try bench.write("\(folder)/a.pdf", "one\n") }
+        try bench.tool(exit: 0, "import", "with/a.bib", "--create", "--store", "full.db")
+        try bench.tool(exit: 0, "export", "-q", "-o", "b.zip", "--store", "full.db")
+        return bench
+    }
+
+    private static let files = "find store.db.assets -type f -not -path '*/.blobs/*' 2>/dev/null || true"
+
+    /// The link of a publication may be here before its file.
+    @Test(arguments: [
+        ["restore b.zip --only publications", "restore b.zip --only attachments"],
+        ["import a.bib", "import a.bib --attachments pdf"],
+        ["import a.bib", "restore b.zip --mode replace"],
+        ["import a.bib", "import with/a.bib"],
+    ])
+    func aFileThatCameAfterItsLink_goesWithTheUndo(commands: [String]) throws {
+        let bench = try bench()
+        try bench.shell("$T store init; $T -q \(commands[0]) || [ $? = 3 ]")
+        let (before, empty) = (try bench.digest(), try bench.shell(Self.files))
+        try bench.shell("$T -q \(commands[1])")
+        let (after, file) = (try bench.digest(), try bench.shell(Self.files))
+        #expect(file == "store.db.assets/Attachments/a.pdf\n" && empty == "")
+        for (words, digest, files) in [
+            (["undo"], before, empty), (["undo", "--redo"], after, file), (["undo"], before, empty),
+        ] {
+            let told = try bench.tool(words: words, exit: 0)
+            #expect(told.stderr.contains("1 attachment"), "\(told.stderr)")
+            #expect(try bench.digest() == digest && bench.shell(Self.files) == files, "\(words)")
+        }
+        try bench.tool(exit: 0, "undo")
+        #expect(try bench.shell("sqlite3 store.db 'SELECT count(*) FROM record, asset'") == "0\n")
+    }
+
+    /// Nor does it matter that the publication was changed since, where that was taken back.
+    @Test func aFileThatCameAfterItsLink_goesAlsoWhereTheRecordWasChangedAndChangedBack() throws {
+        let bench = try bench()
+        try bench.shell("$T store init; $T -q import a.bib || [ $? = 3 ]")
+        let before = try bench.digest()
+        try bench.shell(
+            """
+            $T -q restore b.zip --only attachments
+            $T store set-local "$(sqlite3 store.db "SELECT local_id FROM record WHERE type = 'Publication'")"
+            $T undo; $T undo --redo; $T undo
+            """)
+        try bench.tool(exit: 0, "undo")
+        #expect(try bench.digest() == before && bench.shell(Self.files) == "")
+    }
+
+    @Test func aFileThatARecordHasComeToLinkSince_staysAndIsNamed() throws {
+        let bench = try bench()
+        try bench.write("other/o.bib", "@misc{o, title={Other}, file={:a.pdf:PDF}}\n")
+        try bench.write("other/a.pdf", "one\n")
+        try bench.shell(
+            """
+            $T -q hub init hub.db; $T -q import with/a.bib --create; $T -q import other/o.bib --create --store other.db
+            for store in store other store; do $T -q sync --store $store.db --hub hub.db; done
+            """)
+        for words in [["undo", "--dry-run"], ["undo"]] {
+            let told = try bench.tool(words: words, exit: 3)
+            #expect(told.stderr.contains("Attachments/a.pdf: stays: a record"), "\(told.stderr)")
+        }
+        #expect(try bench.shell(Self.files) == "store.db.assets/Attachments/a.pdf\n")
+        #expect(try bench.shell("sqlite3 store.db \"SELECT count(*) FROM record WHERE deleted_at IS NULL\"") != "0\n")
+    }
+}
