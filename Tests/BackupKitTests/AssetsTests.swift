@@ -73,11 +73,28 @@ private func replace(_ path: String, _ text: String, in store: Store) throws {
             }
             #expect(test.file("a.pdf") == "AAA" && test.file("b.pdf") == "BBB")
             #expect(try test.store.digest() == before)
-            _ = try test.store.undoLast()
-            #expect(test.file("a.pdf") == nil && test.file("b.pdf") == "B")
-            try test.batch {
-                try place("a.pdf", "AAA", in: $0)
-                try place("b.pdf", "BBB", in: $0)
+            // It was a repair.
+            #expect(try test.store.undoLast().setBack == 2)
+            #expect(test.file("a.pdf") == "AAA" && test.file("b.pdf") == "BBB")
+        }
+    }
+
+    @Test func aFileThatCameBackForThisDeviceOnly_staysWithTheUndoForAll() throws {
+        try withStore { test in
+            try test.batch { try place("a.pdf", "AAA", in: $0) }
+            let before = try test.store.asset("a.pdf")
+            unlink("\(test.store.assetFolder)/a.pdf")
+            try test.batch { store in
+                try store.removeAsset(#require(before), for: .of("AAA"))
+                try store.withIncomingFolder { folder in
+                    try writeFile("\(folder)/file", "AAA")
+                    let here = Asset(path: "a.pdf", size: 3, digest: .of("AAA"), isLocalOnly: true)
+                    try store.placeAsset(here, from: "\(folder)/file")
+                }
+            }
+            for isLocalOnly in [false, true, false] {
+                _ = try isLocalOnly ? test.store.redoLast() : test.store.undoLast()
+                #expect(try test.store.asset("a.pdf")?.isLocalOnly == isLocalOnly && test.file("a.pdf") == "AAA")
             }
         }
     }

@@ -72,4 +72,45 @@ import Testing
         #expect(try bench.shell(Self.files) == "store.db.assets/Attachments/a.pdf\n")
         #expect(try bench.shell("sqlite3 store.db \"SELECT count(*) FROM record WHERE deleted_at IS NULL\"") != "0\n")
     }
+
+    private static let file = "store.db.assets/Attachments/a.pdf"
+
+    /// To put back what a disk has lost is a repair, and no undo takes that back.
+    @Test(
+        arguments: ["rm \(file)", "touch -r \(file) t; printf 'onE\\n' > \(file); touch -r t \(file)"],
+        ["merge", "replace"])
+    func aFileThatARestoreHasSetBack_stays(harm: String, mode: String) throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "import", "with/a.bib", "--create")
+        let digest = try bench.digest()
+        try bench.shell(harm)
+        try bench.tool(exit: 4, "store", "check")
+        let restored = try bench.tool(exit: 0, "restore", "b.zip", "--mode", mode)
+        #expect(restored.stderr.contains("1 attachment set back"), "\(restored.stderr)")
+        for (words, says) in [
+            (["undo", "--dry-run"], "1 attachment that it had set back stays"),
+            (["undo"], "1 attachment that it had set back stays"), (["undo", "--redo"], "nothing changed"),
+            (["undo"], "nothing changed"),
+        ] {
+            let told = try bench.tool(words: words, exit: 0)
+            #expect(told.stderr.contains(says) && !told.stderr.contains("1 attachment."), "\(words): \(told.stderr)")
+            #expect(try bench.digest() == digest && bench.text(Self.file) == "one\n")
+            try bench.tool(exit: 0, "store", "check")
+        }
+        try bench.tool(exit: 0, "undo")
+        #expect(try bench.shell(Self.files) == "")
+    }
+
+    /// What an app wrote there since is no damage.
+    @Test func aFileThatAnAppHasChanged_comesBackWithTheUndo() throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "import", "with/a.bib", "--create")
+        try bench.shell("echo more >> \(Self.file)")
+        try bench.tool(exit: 3, "restore", "b.zip", "--mode", "replace")
+        #expect(try bench.text(Self.file) == "one\n")
+        try bench.tool(exit: 0, "undo")
+        #expect(try bench.text(Self.file) == "one\nmore\n" && bench.shell(Self.files) == "\(Self.file)\n")
+        let redone = try bench.tool(exit: 3, "undo", "--redo")
+        #expect(try bench.text(Self.file) == "one\n" && redone.stderr.contains("that version is kept as"))
+    }
 }

@@ -160,6 +160,11 @@ extension Store {
             && (status.size == 0 || isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds))
     }
 
+    /// Whether a file that has other bytes than the store remembers lost them to a disk, and no app has written it.
+    static func isHarmed(_ status: FileStatus, _ asset: Asset) -> Bool {
+        isCut(status, asset) || looksAsRemembered(status, asset)
+    }
+
     /// Archives keep whole seconds.
     static func isSameTime(_ one: Int64, _ other: Int64) -> Bool {
         one == other || other % 1_000_000_000 == 0 && one / 1_000_000_000 == other / 1_000_000_000

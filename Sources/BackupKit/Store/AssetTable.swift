@@ -347,8 +347,7 @@ extension Store {
         try database.statement("DELETE FROM asset WHERE path = ?").bind(1, asset.path).run()
         _ = nextChange()
         guard let kept, kept != asset.digest, kept != replacement,
-            let status = try assetStatus(asset.path), !Self.isCut(status, asset),
-            !Self.looksAsRemembered(status, asset)
+            let status = try assetStatus(asset.path), !Self.isHarmed(status, asset)
         else { return nil }
         let edited = Asset(
             path: asset.path, size: status.size, digest: kept, isLocalOnly: asset.isKeptHere,

@@ -18,6 +18,8 @@ public struct UndoResult: Sendable, Equatable {
     public var removed = 0
     public var reverted = 0
     public var assets = 0
+    /// Attachments whose lost files the batch had set back: they stay, as after a repair.
+    public var setBack = 0
     public var settings = 0
     /// Conflicts that wait again.
     public var conflicts = 0

@@ -30,6 +30,11 @@ extension Store {
                 result.assets += 1
                 continue
             }
+            let isSetBack = try asset.map { try wasSetBack($0, kept: kept, as: now) } ?? false
+            if isSetBack {
+                result.setBack += 1
+                if now?.isLocalOnly == asset?.isLocalOnly { continue }
+            }
             if let now { try removeAsset(now, for: asset?.digest) }
             // What was set aside comes back under its own name before, so that it is not set aside twice.
             let stranger = try now == nil && asset != nil ? stranger(at: path) : nil
@@ -37,7 +42,7 @@ extension Store {
             let isAdoption = asset != nil && kept != asset?.digest.hex && kept == now?.digest.hex
             if let asset {
                 try addRow(asset, kept: stranger?.digest.hex)
-                let isKept = try kept == asset.digest.hex || isAdoption && isKept(asset)
+                let isKept = try kept == asset.digest.hex || isSetBack || isAdoption && isKept(asset)
                 try setPending(path, was: stranger?.digest, place: isKept ? nil : kept ?? "")
                 if isKept { try checkKeptBytes(of: asset) }
                 if let stranger, stranger.digest != asset.digest { try setAside(stranger) }
@@ -76,6 +81,16 @@ extension Store {
 
     private func isMeant(_ now: Asset, _ links: inout LivingLinks) throws -> Bool {
         try links.contains(now.path) && !isAwaited(now.path, otherThan: now.digest)
+    }
+
+    /// Whether a batch has only put the right bytes back under an attachment whose file was gone or had rotted. That is a
+    /// repair, and stays; what an app wrote there comes back.
+    private func wasSetBack(_ asset: Asset, kept: String?, as now: Asset?) throws -> Bool {
+        guard now?.digest == asset.digest, kept != asset.digest.hex else { return false }
+        guard let kept = kept.flatMap({ SHA256Digest(hex: $0) }), let old = try FileStatus.ofName(blobPath(kept)) else {
+            return true
+        }
+        return Self.isHarmed(old, asset)
     }
 
     /// The files that a batch's old versions of records link which were deleted since.

@@ -74,6 +74,7 @@ private func report(_ result: UndoResult, in store: Store, _ call: Invocation, d
             "message_type": "undo", "dryRun": .bool(dryRun), "batch": .int(Int(result.batch.id)),
             "kind": .string(result.batch.kind), "source": .string(result.batch.source),
             "removed": .int(result.removed), "reverted": .int(result.reverted), "attachments": .int(result.assets),
+            "setBack": .int(result.setBack),
             "settings": .int(result.settings), "conflicts": .int(result.conflicts),
             "keptNewer": .array(result.keptNewer.map { .string($0.description) }),
             "purged": .array(result.purged.map { .string($0.description) }),
@@ -89,7 +90,9 @@ private func report(_ result: UndoResult, in store: Store, _ call: Invocation, d
         (result.settings, HumanText.count(result.settings, "setting")),
         (result.conflicts, HumanText.count(result.conflicts, "conflict") + " open again"),
     ].filter { $0.0 > 0 }.map(\.1).joined(separator: ", ")
-    let counts = list.isEmpty ? "nothing changed" : list
+    let setBack = HumanText.count(result.setBack, "attachment") + " that it had set back stay"
+    let stays = result.setBack == 0 ? "" : "; \(setBack)\(result.setBack == 1 ? "s" : "")"
+    let counts = (list.isEmpty ? "nothing changed" : list) + stays
     call.say(result.fileFindings)
     // An undo is named after what it took back.
     let isRedo = result.batch.kind == Store.undoBatch
