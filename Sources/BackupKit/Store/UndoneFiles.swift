@@ -87,7 +87,7 @@ extension Store {
     /// repair, and stays; what an app wrote there comes back.
     private func wasSetBack(_ asset: Asset, kept: String?, as now: Asset?) throws -> Bool {
         guard now?.digest == asset.digest, kept != asset.digest.hex else { return false }
-        guard let kept = kept.flatMap({ SHA256Digest(hex: $0) }), let old = try FileStatus.ofName(blobPath(kept)) else {
+        guard let kept = kept.flatMap({ SHA256Digest(hex: $0) }), let old = try assetStatus(Self.blob(kept)) else {
             return true
         }
         return Self.isHarmed(old, asset)
