@@ -244,4 +244,17 @@ import Testing
             #expect(flat.contains("--force") && flat.contains("what this tool wrote, and nothing else"), "\(command)")
         }
     }
+
+    @Test(arguments: ["mine", "mine.jsonl"])
+    func aDryRunOfAnEventExport_isRefusedWhereTheExportIs(target: String) throws {
+        let bench = try bench()
+        try bench.write("mine/note.txt", "mine")
+        try bench.write("mine.jsonl", "mine")
+        for flags in [[], ["--force"]] {
+            for dryRun in [["--dry-run"], []] {
+                let told = try bench.tool(words: ["events", "export", "-o", target] + flags + dryRun, exit: 1).stderr
+                #expect(told.contains(target), "\(told)")
+            }
+        }
+    }
 }

@@ -64,7 +64,7 @@ struct CommandsOddPlaceTests {
         let file = "store.db.assets/Attachments/scan0042.pdf"
         try bench.shell("rm \(file); \(make) \(file)")
         let check = try bench.tool(exit: 4, "store", "check")
-        #expect(check.stderr.contains("scan0042.pdf: its file is missing: a "), "\(check.stderr)")
+        #expect(check.stderr.contains("scan0042.pdf: its file is missing: "), "\(check.stderr)")
         #expect(check.stderr.contains("is in its place\n  move that away"), "\(check.stderr)")
         try bench.tool(exit: 3, "export", "-o", "x")
         try bench.tool(exit: 3, "vault", "backup")

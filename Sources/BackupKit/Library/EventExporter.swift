@@ -41,8 +41,7 @@ public enum EventExporter {
     public static func write(_ store: Store, toFolder path: String, _ options: EventExportOptions) throws
         -> EventExportResult
     {
-        let place = try OutputPlace.behindLinks(path)
-        try Replacing(by: store).check(place, replace: options.replace)
+        let place = try place(of: path, store, options)
         return try AtomicFile.writeDirectory(place, replace: options.replace) { folder in
             try store.read {
                 let days = try EventDays(store, options)
@@ -59,8 +58,7 @@ public enum EventExporter {
     public static func write(_ store: Store, toFile path: String, _ options: EventExportOptions) throws
         -> EventExportResult
     {
-        let place = try OutputPlace.behindLinks(path)
-        try Replacing(by: store).check(place, replace: options.replace)
+        let place = try place(of: path, store, options)
         return try AtomicFile.write(place, replace: options.replace) { try write(store, to: $0, options) }
     }
 
@@ -78,9 +76,19 @@ public enum EventExporter {
         }
     }
 
-    /// What an export would write.
-    public static func count(_ store: Store, _ options: EventExportOptions) throws -> EventExportResult {
-        try store.read { noted(try EventDays(store, options).result, options) }
+    /// What an export would write to that path, or to a pipe where there is none. Throws where it would be refused.
+    public static func count(
+        _ store: Store, to path: String?, _ options: EventExportOptions
+    ) throws -> EventExportResult {
+        if let path { _ = try place(of: path, store, options) }
+        return try store.read { noted(try EventDays(store, options).result, options) }
+    }
+
+    /// Where a path leads. Throws unless that is free, or may be replaced.
+    private static func place(of path: String, _ store: Store, _ options: EventExportOptions) throws -> String {
+        let place = try OutputPlace.behindLinks(path)
+        try Replacing(by: store).check(place, replace: options.replace)
+        return place
     }
 
     private static func noted(_ result: EventExportResult, _ options: EventExportOptions) -> EventExportResult {

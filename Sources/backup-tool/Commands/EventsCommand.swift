@@ -84,7 +84,8 @@ extension Command {
             options.progress = call.output.progress()
             let store = try call.store(.read)
             if call.flag("dry-run") {
-                return call.report(try EventExporter.count(store, options), target, dryRun: true)
+                let result = try EventExporter.count(store, to: target == "-" ? nil : target, options)
+                return call.report(result, target, dryRun: true)
             }
             let result: EventExportResult
             if target == "-" {
