@@ -114,3 +114,37 @@ import Testing
         #expect(try bench.text(Self.file) == "one\n" && redone.stderr.contains("that version is kept as"))
     }
 }
+
+/// A backup with other bytes was restored where the file was lost or had rotted: what was there before is no state to go back to.
+@Test(arguments: ["rm $F", "printf xxx > $F; touch -r keep $F"])
+func whatARestoreHasPutInThePlaceOfALostFile_stays(harm: String) throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{k, title={K}}\n")
+    try bench.write("files/k.txt", "two")
+    try bench.tool(exit: 0, "import", "--create", "a.bib", "--attachments", "files")
+    try bench.tool(exit: 0, "export", "-q", "-o", "two.tar")
+    try bench.write("files/k.txt", "one")
+    try bench.shell("rm -r store.db*; $T -q import --create a.bib --attachments files")
+    let file = "store.db.assets/Attachments/k.txt"
+    try bench.shell("F=\(file); touch -r $F keep; \(harm)")
+    try bench.tool("restore", "--mode", "replace", "two.tar")
+    #expect(try bench.text(file) == "two")
+    try bench.tool(exit: 0, "store", "check")
+    let told = try bench.tool(exit: 3, "undo")
+    #expect(told.stderr.contains("Attachments/k.txt: stays as it is now"), "\(told.stderr)")
+    #expect(try bench.text(file) == "two")
+    try bench.tool(exit: 0, "store", "check")
+}
+
+/// Nobody has changed it in place, and there are no new bytes.
+@Test func aFileThatIsLostBetweenUndoAndRedo_isNamedAsThat() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{k, title={K}}\n")
+    try bench.write("files/k.txt", "one")
+    try bench.tool(exit: 0, "import", "--create", "a.bib", "--attachments", "files")
+    try bench.shell("rm store.db.assets/Attachments/k.txt")
+    try bench.tool("undo")
+    let told = try bench.tool(exit: 3, "undo", "--redo")
+    #expect(told.stderr.contains("Attachments/k.txt: did not come back"), "\(told.stderr)")
+    #expect(!told.stderr.contains("changed in place"), "\(told.stderr)")
+}

@@ -90,8 +90,8 @@ extension Store {
         _ = nextChange()
     }
 
-    /// Removes the files of a purge whose rows are gone. Throws where one cannot be removed, or may lie behind a link: then
-    /// they stay noted.
+    /// Removes the files of a purge whose rows are gone. Throws where one cannot be removed, or may lie elsewhere because
+    /// something is in its place: then they stay noted.
     func removePurgedFiles() throws {
         guard let noted = try filesToPurge(), !noted.isEmpty else { return }
         let unsettled = try settleFiles()
@@ -99,10 +99,11 @@ extension Store {
             if let left = unsettled.first(where: { sameBytes($0.subject, path) }) {
                 throw BackupError(.failed, left.message, at: "\(assetFolder)/\(path)")
             }
-            if let link = try assets.link(on: parent(of: path)) {
+            if let status = try assetStatus(path), !status.isRegular {
+                let (place, side) = (try assets.link(on: path) ?? path, status.isLink ? "behind it" : "elsewhere")
                 throw BackupError(
-                    .refused, "is a symbolic link, and the file may lie behind it", at: "\(assetFolder)/\(link)",
-                    remedy: "remove \(path) where it lies, and move the link away")
+                    .refused, "is \(status.kindName), and the file may lie \(side)", at: "\(assetFolder)/\(place)",
+                    remedy: "remove \(path) where it lies, and move this away")
             }
         }
         try write { try setMeta(Self.pendingPurge, JSON.array([]).compact) }

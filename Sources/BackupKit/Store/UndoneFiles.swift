@@ -31,6 +31,10 @@ extension Store {
                 continue
             }
             let isSetBack = try asset.map { try wasSetBack($0, kept: kept, as: now) } ?? false
+            if isSetBack, now?.digest != asset?.digest {
+                fileFindings.append(Self.isBetterThanBefore(path))
+                continue
+            }
             if isSetBack {
                 result.setBack += 1
                 if now?.isLocalOnly == asset?.isLocalOnly { continue }
@@ -39,12 +43,12 @@ extension Store {
             // What was set aside comes back under its own name before, so that it is not set aside twice.
             let stranger = try now == nil && asset != nil ? stranger(at: path) : nil
             // The batch had taken the file as it was: then its own old bytes come back where something still keeps them.
-            let isAdoption = asset != nil && kept != asset?.digest.hex && kept == now?.digest.hex
+            let isAdoption = asset != nil && now != nil && kept != asset?.digest.hex && kept == now?.digest.hex
             if let asset {
                 try addRow(asset, kept: stranger?.digest.hex)
                 let isKept = try kept == asset.digest.hex || isSetBack || isAdoption && isKept(asset)
                 try setPending(path, was: stranger?.digest, place: isKept ? nil : kept ?? "")
-                if isKept { try checkKeptBytes(of: asset) }
+                if isKept || now == nil && kept == nil { try checkKeptBytes(of: asset) }
                 if let stranger, stranger.digest != asset.digest { try setAside(stranger) }
                 if isAdoption, !isKept {
                     fileFindings.append(Self.oldBytesAreGone(path))
@@ -83,10 +87,14 @@ extension Store {
         try links.contains(now.path) && !isAwaited(now.path, otherThan: now.digest)
     }
 
-    /// Whether a batch has only put the right bytes back under an attachment whose file was gone or had rotted. That is a
-    /// repair, and stays; what an app wrote there comes back.
+    private static func isBetterThanBefore(_ path: String) -> Finding {
+        Finding(.protected, .warning, path, "stays as it is now: its file of before was missing or damaged")
+    }
+
+    /// Whether a batch has put bytes under an attachment whose file was gone or had rotted. That is a repair, and stays; what an
+    /// app wrote there comes back.
     private func wasSetBack(_ asset: Asset, kept: String?, as now: Asset?) throws -> Bool {
-        guard now?.digest == asset.digest, kept != asset.digest.hex else { return false }
+        guard let now, kept != asset.digest.hex, kept != now.digest.hex else { return false }
         guard let kept = kept.flatMap({ SHA256Digest(hex: $0) }), let old = try assetStatus(Self.blob(kept)) else {
             return true
         }
