@@ -184,8 +184,8 @@ final class BibliographyIntake {
         return !others.isEmpty || known == name || known.hasPrefix(name + "#")
     }
 
-    /// Whether a file that began as a copy of another one says something else by now: the other one keeps the name. The one that
-    /// says what both said first does so, too.
+    /// Whether a file that began as a copy of another one says something else by now. The one that says what both said first finds
+    /// the name again by its text.
     private func hasParted(_ file: FileHandle, at realPath: String, _ name: String, from known: String?) throws -> Bool
     {
         guard let known, !BibliographyPart.isExport(known, at: name) else { return false }
@@ -194,7 +194,6 @@ final class BibliographyIntake {
         }
         guard !copies.isEmpty else { return false }
         let text = try textMark(of: file)
-        if known.hasSuffix(text) { return false }
         return try copies.contains { try textMark(of: BibliographyFile.open($0, .place).text) != text }
     }
 
