@@ -38,6 +38,43 @@ struct CommandsPurgeHistoryTests {
         try checkSound(bench.path("store.db"))
     }
 
+    /// The order of a file lists the cite keys of its entries.
+    @Test(arguments: [
+        "restore b.tar", "restore b.tar --mode replace", "restore b.tar --resurrect", "import copy/l.bib",
+        "restore b.tar --sync-policy quarantine", "restore im.zip --mode replace", "import --mirror l.bib",
+    ])
+    func theCiteKeyOfAPurgedWork_staysAway(command: String) throws {
+        let bench = try Workbench()
+        let entries = "@misc{\(Self.secret), title={K}}\n@misc{twin, title={X}}\n"
+        try bench.write("l.bib", entries)
+        try bench.write("copy/l.bib", entries + "@misc{new, title={N}}\n@misc{twin, author={T}, title={Y}}\n")
+        try bench.tool(exit: 0, "import", "--create", "l.bib")
+        try bench.tool(exit: 0, "export", "-o", "b.tar")
+        try bench.tool(exit: 0, "export", "--format", "imbib", "-o", "im.zip")
+        for key in [Self.secret, "twin"] {
+            try bench.shell(
+                """
+                $T -q store delete "$(sqlite3 store.db "SELECT local_id FROM record WHERE fields LIKE '%{\(key),%'")"
+                """)
+        }
+        try bench.tool(exit: 0, Self.byTime)
+        try bench.write("other.bib", "@book{twin, author={Another Person}, title={Another work}}\n")
+        try bench.tool(exit: 0, "import", "other.bib")
+        for _ in 0..<2 {
+            try bench.tool(command.split(separator: " ").map(String.init))
+            #expect(try hits(bench) == "")
+        }
+        // Whose work is alive keeps its place. A whole backup replaces also the order of a file that it lacks.
+        let isReplaced = command == "restore b.tar --mode replace"
+        let orders = "SELECT fields FROM record WHERE fields LIKE '%order%other.bib%'"
+        #expect(try bench.shell("sqlite3 store.db \"\(orders)\"").contains("key:twin") != isReplaced)
+        for words in [["undo"], ["undo", "--redo"]] {
+            try bench.tool(words)
+            #expect(try hits(bench) == "", "\(words)")
+        }
+        try checkSound(bench.path("store.db"))
+    }
+
     @Test func theNameOfAPurgedFile_goesWithTheSyncThatTellsTheHub() throws {
         let (bench, id) = try bench()
         try bench.tool(exit: 0, "hub", "init", "hub.db")

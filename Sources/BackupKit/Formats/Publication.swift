@@ -230,6 +230,24 @@ enum BibliographyPart {
     /// How the items of that list begin: a part's local id follows, or an entry's cite key.
     static let item = "part:"
     static let keyItem = "key:"
+    static func isOrder(_ record: Record) -> Bool {
+        record.type == RecordType.bibliographyPart
+            && (try? Fields.strings(named: ["kind"], of: record.fields).first) == order
+    }
+
+    /// What an order says without these cite keys; nil where the fields are no order, or list none of them.
+    static func fields(_ text: String, withoutKeys keys: Set<String>) throws -> String? {
+        var fields = try Fields.parse(text)
+        guard Fields.string("kind", in: fields) == order, let place = fields.firstIndex(where: { $0.name == "items" })
+        else { return nil }
+        let items = Fields.strings("items", in: fields)
+        let gone = Set(keys.map { keyItem + $0 })
+        let kept = items.filter { !gone.contains($0) }
+        guard kept.count < items.count else { return nil }
+        fields[place] = Field("items", .array(kept.map { .string($0) }))
+        return Fields.text(fields)
+    }
+
     /// How the name of a file begins that we wrote: what it holds came from other files.
     static let exported = "exported "
 

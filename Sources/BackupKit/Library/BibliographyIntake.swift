@@ -138,6 +138,11 @@ final class BibliographyIntake {
             !state.isExport || state.hasNewParts || orders[state.name] != nil
             || state.isInOrder && wasEmpty && orders.isEmpty
         guard !state.items.isEmpty, isOrder else { return }
+        if !intake.purgedKeys.isEmpty {
+            try flush()
+            let gone = Set(try store.withoutLivingKeys(intake.purgedKeys).map { BibliographyPart.keyItem + $0 })
+            state.items.removeAll { gone.contains($0) }
+        }
         pen.clear()
         BibliographyPart.write(order: state.items, file: state.name, with: &pen)
         try takeWritten(

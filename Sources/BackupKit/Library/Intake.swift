@@ -110,6 +110,8 @@ final class Intake {
     var namedByDeleted: Set<ByteName> = []
     /// Files of a backup that were purged here.
     var purgedFiles: PurgedFiles?
+    /// Cite keys of publications that were purged here.
+    var purgedKeys: Set<String> = []
     /// What living records name, once somebody has asked.
     var namedByLiving: LivingLinks?
     /// Where files lie, or will lie.
@@ -196,7 +198,7 @@ final class Intake {
         if outcome.holdsAlone { replacing.left.insert(outcome.id) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
         try noteKeptHere(record, outcome)
-        count(record, outcome)
+        try count(record, outcome)
         if record.type == RecordType.publication {
             if !sameBytes(outcome.localID, record.localID) { newIDs[record.localID] = outcome.localID }
             try notePublication(record, outcome)
@@ -273,12 +275,7 @@ final class Intake {
             record, resurrect: policy == .resurrect, keepsID: keepsID, derive: Intake.derive)
     }
 
-    static func howPurgedReturn(_ id: RecordID) -> String {
-        "\(TypedCommand.quoted("store purge --allow-return", [id.description])) lets it come back; "
-            + "then repeat this command"
-    }
-
-    func count(_ record: Record, _ outcome: Outcome) {
+    func count(_ record: Record, _ outcome: Outcome) throws {
         switch outcome.decision {
         case .add:
             result.added += 1
@@ -306,9 +303,7 @@ final class Intake {
             if reason == .newer || reason == .newerTombstone { passedOver[ByteName(outcome.localID)] = \.protected }
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
             if reason == .purged { notePurged(outcome.id) }
-            if reason == .purged || reason == .newerTombstone, let fields = try? Fields.parse(record.fields) {
-                namedByDeleted.formUnion(RecordFiles.paths(in: fields).map { ByteName($0) })
-            }
+            if reason == .purged || reason == .newerTombstone { try noteDeleted(record, outcome) }
             guard reason == .newerTombstone else { return }
             result.stayedDeleted += 1
             if overwrite { replacing.noteStaysDeleted(record) }
@@ -319,12 +314,6 @@ final class Intake {
                     "stays deleted: it was deleted after this backup was made",
                     remedy: "'\(resurrects)' brings it back"))
         }
-    }
-
-    func notePurged(_ id: RecordID) {
-        note(
-            Finding(
-                .leftOut, .warning, id.description, Protection.purged.rawValue, remedy: Self.howPurgedReturn(id)))
     }
 
     /// Leaves a record as it is in the store, if it is there; `--mode replace` does not take it out.

@@ -141,4 +141,24 @@ extension Intake {
     private func isOneID(_ left: String, _ right: String) -> Bool {
         store.hasher.key(String(left.dropFirst().dropLast())) == store.hasher.key(String(right.dropFirst().dropLast()))
     }
+
+    /// What a record names that stays deleted.
+    func noteDeleted(_ record: Record, _ outcome: Outcome) throws {
+        if let fields = try? Fields.parse(record.fields) {
+            namedByDeleted.formUnion(RecordFiles.paths(in: fields).map { ByteName($0) })
+        }
+        guard record.type == RecordType.publication, let key = CiteKeys.key(of: record) else { return }
+        if try store.isPurged(record) || store.isPurged(outcome.id) { purgedKeys.insert(key) }
+    }
+
+    func notePurged(_ id: RecordID) {
+        note(
+            Finding(
+                .leftOut, .warning, id.description, Protection.purged.rawValue, remedy: Self.howPurgedReturn(id)))
+    }
+
+    static func howPurgedReturn(_ id: RecordID) -> String {
+        "\(TypedCommand.quoted("store purge --allow-return", [id.description])) lets it come back; "
+            + "then repeat this command"
+    }
 }

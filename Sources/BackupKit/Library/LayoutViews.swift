@@ -143,7 +143,8 @@ struct FileIntake {
     }
 
     /// `records.jsonl`. Tombstones first: one that belongs to a local-only copy must be known before the copy arrives. A
-    /// tombstone that would take a record of another name comes last, when it is known whether the backup has that alive.
+    /// tombstone that would take a record of another name comes last, when it is known whether the backup has that alive. So
+    /// do the orders of files, when it is known which entries were purged here.
     func takeRecords(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
         intake.takesRecords = true
         let store = intake.store
@@ -152,12 +153,14 @@ struct FileIntake {
         defer { (store.takesBackup, store.backup, store.aliveInBackup) = (false, nil, []) }
         var doubtful: [Record] = []
         var names: Set<ByteName> = []
+        var orders: [Record] = []
         func take(_ record: Record) throws {
             if record.isDeleted, try store.hasLive(beside: record) {
                 doubtful.append(record)
                 names.insert(ByteName(record.localID))
                 return
             }
+            if BibliographyPart.isOrder(record) { return orders.append(record) }
             if !names.isEmpty, names.contains(ByteName(record.localID)) { store.aliveInBackup.insert(record.id) }
             try intake.take(record)
         }
@@ -175,6 +178,7 @@ struct FileIntake {
         try notes.flush()
         try takeNotes(in: notes, ofRecords: path)
         for tombstone in doubtful { try intake.take(tombstone) }
+        for order in orders { try intake.take(intake.withoutPurgedKeys(order)) }
     }
 
     /// The names of the records of one type, also of deleted ones. What cannot be read is named by who takes it.

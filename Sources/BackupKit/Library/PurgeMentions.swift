@@ -1,9 +1,7 @@
 /// What other records and the list of batches say of purged records and files: cite keys and paths.
 extension Purge {
     mutating func removeMentions() throws {
-        try store.forEachLive(type: RecordType.publication) { stored in
-            if let key = CiteKeys.key(of: stored.record) { keys.remove(key) }
-        }
+        keys = try store.withoutLivingKeys(keys)
         try removeKeysFromOrders()
         try removeConflictsOfFiles()
         try removeNamesFromBatches()
@@ -41,18 +39,8 @@ extension Purge {
         }
     }
 
-    /// Nil where the fields are no order, or list none of the keys.
     private func withoutKeys(_ text: String) throws -> String? {
-        guard var fields = try store.ifReadable({ try Fields.parse(text) }),
-            Fields.string("kind", in: fields) == BibliographyPart.order,
-            let place = fields.firstIndex(where: { $0.name == "items" })
-        else { return nil }
-        let items = Fields.strings("items", in: fields)
-        let gone = Set(keys.map { BibliographyPart.keyItem + $0 })
-        let kept = items.filter { !gone.contains($0) }
-        guard kept.count < items.count else { return nil }
-        fields[place] = Field("items", .array(kept.map { .string($0) }))
-        return Fields.text(fields)
+        try store.ifReadable { try BibliographyPart.fields(text, withoutKeys: keys) } ?? nil
     }
 
     /// A conflict of files names them.
@@ -80,5 +68,28 @@ extension Purge {
                     .bind(1, "\(prefix)a purged record\(choice ?? "")").bind(2, batch.id).run()
             }
         }
+    }
+}
+
+extension Intake {
+    /// The order of a file, without the cite keys that came with purged publications alone. To be asked
+    /// when all entries of the file have come.
+    func withoutPurgedKeys(_ order: Record) throws -> Record {
+        guard !purgedKeys.isEmpty else { return order }
+        var order = order
+        let gone = try store.withoutLivingKeys(purgedKeys)
+        order.fields = try BibliographyPart.fields(order.fields, withoutKeys: gone) ?? order.fields
+        return order
+    }
+}
+
+extension Store {
+    /// Those of the cite keys that no living publication has.
+    func withoutLivingKeys(_ keys: Set<String>) throws -> Set<String> {
+        var keys = keys
+        try forEachLive(type: RecordType.publication) { stored in
+            if let key = CiteKeys.key(of: stored.record) { keys.remove(key) }
+        }
+        return keys
     }
 }

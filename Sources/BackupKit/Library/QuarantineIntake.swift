@@ -16,7 +16,7 @@ extension Intake {
         // A purge removes versions from quarantine, too.
         if try planned.decision == .protect(.purged) || store.isPurged(record) || store.isPurged(planned.id) {
             let outcome = Outcome(id: planned.id, localID: planned.localID, decision: .protect(.purged))
-            count(record, outcome)
+            try count(record, outcome)
             try heard(record, outcome)
             return outcome
         }
