@@ -131,7 +131,7 @@ func whatARestoreHasPutInThePlaceOfALostFile_stays(harm: String) throws {
     #expect(try bench.text(file) == "two")
     try bench.tool(exit: 0, "store", "check")
     let told = try bench.tool(exit: 3, "undo")
-    #expect(told.stderr.contains("Attachments/k.txt: stays as it is now"), "\(told.stderr)")
+    #expect(told.stderr.contains("Attachments/k.txt: stays: what lay here before"), "\(told.stderr)")
     #expect(try bench.text(file) == "two")
     try bench.tool(exit: 0, "store", "check")
 }

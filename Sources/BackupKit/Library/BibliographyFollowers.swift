@@ -48,13 +48,13 @@ final class BibliographyFollowers {
         guard found.count == 1, let next = found.first else { return nil }
         let rivals = (goneByKey[gone.work.key] ?? []).filter { $0.stored.record.id != gone.stored.record.id }
         let isClaimedTwice = rivals.contains { corrections(of: $0).contains { $0.record.id == next.record.id } }
-        return isClaimedTwice || rival(of: next, for: gone) != nil ? nil : next
+        return isClaimedTwice || hasRival(next, for: gone) ? nil : next
     }
 
-    /// What has come under another key and says of an entry that is gone as much as what has come under its own.
-    private func rival(of next: Follower, for gone: Gone) -> Follower? {
+    /// Whether something has come under another key that says of an entry that is gone as much as what has come under its own.
+    private func hasRival(_ next: Follower, for gone: Gone) -> Bool {
         let isNextSure = gone.work.sharesIdentifier(with: next.work) == true
-        return gone.work.marks.lazy.flatMap { self.byMark[$0] ?? [] }.first {
+        return gone.work.marks.lazy.flatMap { self.byMark[$0] ?? [] }.contains {
             guard $0.isHeld, $0.work.key != gone.work.key, self.hasCome($0, after: gone) else { return false }
             let isSure = gone.work.sharesIdentifier(with: $0.work) == true
             let hasTitle = $0.work.title != nil && $0.work.title == gone.work.title
@@ -65,7 +65,7 @@ final class BibliographyFollowers {
     /// What has come into the file under the key of an entry that is gone, and is another work.
     func stranger(inPlaceOf gone: Gone) -> Follower? { arrivals(inPlaceOf: gone).first }
 
-    /// What else than `stranger` has come into the file and may be an entry that is gone.
+    /// What has come into the file besides `stranger`, and may be an entry that is gone.
     func lookalike(of gone: Gone, besides stranger: Follower? = nil) -> Follower? {
         func mayBeIt(_ follower: Follower) -> Bool {
             follower.isHeld && follower.record.id != stranger?.record.id && hasCome(follower, after: gone)

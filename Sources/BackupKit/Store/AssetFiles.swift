@@ -209,18 +209,17 @@ extension Store {
         return true
     }
 
-    /// Whether the store gives files of its own such a name. What has another one, or is no file, is somebody else's.
-    private static func isBlob(_ name: String) -> Bool {
-        SHA256Digest(hex: name)?.hex == name || AtomicFile.isTemporary(name)
-    }
+    /// Whether the store gives the bytes that it keeps such a name.
+    static func isBlobName(_ name: String) -> Bool { SHA256Digest(hex: name)?.hex == name }
 
+    /// What has another name than the store gives, or is no file, is somebody else's.
     private func looseBlobs() throws -> Set<String> {
         let names = try Directory.names(in: "\(assetFolder)/\(Self.blobFolder)", foreign: { _ in })
-        var loose = Set(
-            try names.filter { try Self.isBlob($0) && assetStatus("\(Self.blobFolder)/\($0)")?.isRegular == true })
+        var loose = Set(names.filter { Self.isBlobName($0) || AtomicFile.isTemporary($0) })
         guard !loose.isEmpty else { return [] }
         let needed = try database.prepare(Self.neededBlobs)
         while try needed.step() { loose.remove(needed.text(0)) }
+        loose = try loose.filter { try assetStatus("\(Self.blobFolder)/\($0)")?.isRegular == true }
         if !loose.isEmpty { try keepLostFiles(of: &loose) }
         return loose
     }

@@ -70,10 +70,7 @@ extension Store {
         guard try assets.status(of: Self.blobFolder)?.isDirectory == true else { return found }
         for name in try Directory.names(in: "\(assetFolder)/\(Self.blobFolder)", foreign: { _ in }) {
             let path = "\(Self.blobFolder)/\(name)"
-            guard SHA256Digest(hex: name)?.hex == name, let status = try assets.status(of: path), !status.isRegular
-            else {
-                continue
-            }
+            guard Self.isBlobName(name), let status = try assets.status(of: path), !status.isRegular else { continue }
             found.append(odd(path, status))
         }
         return found

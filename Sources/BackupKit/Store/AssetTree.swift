@@ -43,7 +43,7 @@ extension Store {
         let all = try pendingPaths()
         var unsettled: [Finding] = []
         if !all.isEmpty {
-            /// Relative to the folder of assets.
+            // Relative to the folder of assets.
             var folders: Set<ByteName> = []
             var done: [String] = []
             func settle(_ pending: PendingPath, _ body: () throws -> Bool) {

@@ -180,16 +180,21 @@ extension Store {
         let query = try database.prepare("SELECT substr(key, 12), value \(Self.leftFiles)")
         var found: [String: Set<FileOwner>] = [:]
         while try query.step() {
-            let owners = try ifReadable { try JSON(parsing: query.text(1)).array } ?? nil
-            found[query.text(0)] = Set((owners ?? []).compactMap(FileOwner.init))
+            found[query.text(0)] = try owners(in: query.text(1))
         }
         return found
     }
 
+    private func owners(in text: String) throws -> Set<FileOwner> {
+        let words = try ifReadable { try JSON(parsing: text).array } ?? nil
+        return Set((words ?? []).compactMap(FileOwner.init))
+    }
+
     /// Must run inside `write`.
     func noteFileLeft(_ path: String, of owners: Set<FileOwner>) throws {
-        let all = try owners.union(filesLeftByPurges()[path] ?? []).sorted { $0.id < $1.id }
-        try setMeta(Self.leftFile + path, JSON.array(all.map(\.json)).compact)
+        let key = Self.leftFile + path
+        let known = try meta(key).map { try self.owners(in: $0) } ?? []
+        try setMeta(key, JSON.array(owners.union(known).sorted { $0.id < $1.id }.map(\.json)).compact)
     }
 
     /// Not even the name stays of a file that is gone, from the undo history, too. Must run inside `write`.

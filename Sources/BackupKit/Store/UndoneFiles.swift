@@ -20,7 +20,7 @@ extension Store {
             guard let now = try ifSound({ try self.asset(path) }) else { continue }
             // It came with the batch, and a record that has come since names it.
             if asset == nil, let now, try isMeant(now, &laterLinks) {
-                fileFindings.append(Self.isLinkedSince(path))
+                fileFindings.append(Self.stays(path, "a record that came or was changed since links this file"))
                 continue
             }
             // The record that it would come back with stays deleted.
@@ -31,11 +31,11 @@ extension Store {
                 continue
             }
             let isSetBack = try asset.map { try wasSetBack($0, kept: kept, as: now) } ?? false
-            if isSetBack, now?.digest != asset?.digest {
-                fileFindings.append(Self.isBetterThanBefore(path))
-                continue
-            }
             if isSetBack {
+                guard now?.digest == asset?.digest else {
+                    fileFindings.append(Self.stays(path, "what lay here before was missing or damaged"))
+                    continue
+                }
                 result.setBack += 1
                 if now?.isLocalOnly == asset?.isLocalOnly { continue }
             }
@@ -79,16 +79,12 @@ extension Store {
         return LivingLinks(self) { $0.change >= batch.firstChange && !older.contains($0.change) }
     }
 
-    private static func isLinkedSince(_ path: String) -> Finding {
-        Finding(.protected, .warning, path, "stays: a record that came or was changed since links this file")
+    private static func stays(_ path: String, _ why: String) -> Finding {
+        Finding(.protected, .warning, path, "stays: \(why)")
     }
 
     private func isMeant(_ now: Asset, _ links: inout LivingLinks) throws -> Bool {
         try links.contains(now.path) && !isAwaited(now.path, otherThan: now.digest)
-    }
-
-    private static func isBetterThanBefore(_ path: String) -> Finding {
-        Finding(.protected, .warning, path, "stays as it is now: its file of before was missing or damaged")
     }
 
     /// Whether a batch has put bytes under an attachment whose file was gone or had rotted. That is a repair, and stays; what an

@@ -133,7 +133,8 @@ extension Synchronizer {
     private func carry(_ overruled: Overruled, into survivor: Store.StoredRecord) throws -> Bool {
         let (mine, theirs) = (try Fields.parse(overruled.edit.fields), try Fields.parse(survivor.record.fields))
         guard let base = overruled.base else { return try fill(survivor, from: overruled.edit) }
-        // Which work the survivor is stays as it says, also by what it lacks, unless it says that as the edited one did before.
+        // The survivor alone says which work it is, also by what it lacks. It follows the edit only where it still says the
+        // same as the edited work did before.
         let before = Fields.values(try Fields.parse(base.fields))
         func isAsBefore(_ field: Field) throws -> Bool {
             try before[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false

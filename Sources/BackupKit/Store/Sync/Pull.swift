@@ -254,8 +254,8 @@ extension Synchronizer {
             try putAside(local, row, record, mergedTo: merged, base: base)
         }
         nameOutlived(local, record, mergedTo: merged, isLast: isLast)
-        // Another device has brought the same record: it is not only ours to undo, nor only theirs. They hear of that by our
-        // version, whatever it says.
+        // Another device has brought this record, too, so neither device may undo it alone. The other one learns that from our
+        // version, which is sent even where it says the same.
         let isOthersToo = row.hubVersion == nil && !merged.isDeleted
         let isKnown = merged.isSame(as: incoming.record.withoutRemains())
         let isClean = isKnown && !isOthersToo
