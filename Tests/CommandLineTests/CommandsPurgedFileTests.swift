@@ -80,6 +80,34 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    /// No version of the record is left here: it was deleted long ago, or on another device.
+    @Test(arguments: [true, false])
+    func theFileOfARecordThatWasDeletedLongAgo_goesWithItsFirstPurge(byPeer: Bool) throws {
+        let bench = try bench()
+        try bench.write("q.bib", "@misc{q,title={Q}}\n")
+        let id = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%k.pdf%'\"")
+            .split(separator: "\n").map(String.init)[0]
+        if byPeer {
+            try bench.shell(
+                """
+                $T -q hub init hub.db; $T -q sync --hub hub.db; $T -q store init --store b.db
+                $T -q sync --store b.db --hub hub.db; $T -q store delete --store b.db \(id)
+                $T -q sync --store b.db; $T -q sync
+                """)
+        } else {
+            try bench.tool(exit: 0, "store", "delete", id)
+            for _ in 0..<11 { try bench.shell("$T import -q q.bib; $T undo -q") }
+        }
+        let left = try bench.tool("store", "purge", id, "--confirm")
+        #expect(left.status == 3 && left.stderr.contains("k.pdf: only these records linked"), "\(left.stderr)")
+        let done = try bench.tool("store", "purge", id, "--confirm", "--with-files")
+        #expect(done.stdout.contains("file Attachments/k.pdf\n"), "\(done)")
+        if byPeer { try bench.tool(exit: 0, "sync") }
+        #expect(try bench.shell("grep -rl -e '^scan' -e 'k[.]pdf' store.db* || true") == "")
+        #expect(try bench.exists("store.db.assets/Attachments/z.pdf"))
+        try bench.tool(exit: 0, "store", "check")
+    }
+
     /// A later purge takes no file of another purged record, and none that a living record has come to link.
     @Test func aFileThatAPurgeHasLeft_staysForWhoLinksIt() throws {
         let bench = try bench()

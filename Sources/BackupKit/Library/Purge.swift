@@ -265,7 +265,7 @@ public struct Purge {
 
     /// Files that only these versions name, their copies in quarantine, and other versions of them.
     private mutating func removeFiles() throws {
-        try noteFilesLeft()
+        try noteFilesOfDeleted()
         guard !files.isEmpty else { return }
         for conflict in try store.conflictsOfFiles() {
             let paths = [conflict.existing, conflict.incoming]
@@ -278,7 +278,7 @@ public struct Purge {
             if let asset = try store.ifSound({ try store.asset(path) }) ?? nil {
                 guard options.withFiles || path.hasPrefix("\(Quarantine.zone)/") else {
                     result.linked.append(path)
-                    try store.noteFileLeft(path, of: files[path] ?? [])
+                    try store.noteFile(path, of: files[path] ?? [])
                     continue
                 }
                 try store.purgeAsset(asset, dryRun: options.dryRun)
@@ -291,12 +291,12 @@ public struct Purge {
             }
             try removeKept(path)
         }
-        try store.forgetFilesLeftByPurges()
+        try store.forgetGoneFilesOfDeleted()
     }
 
-    /// An earlier purge may have left files of these records, whose versions are gone.
-    private mutating func noteFilesLeft() throws {
-        for (path, owners) in try store.filesLeftByPurges() {
+    /// Files of records whose versions are gone: of a purge before that left them, or of a delete long ago or elsewhere.
+    private mutating func noteFilesOfDeleted() throws {
+        for (path, owners) in try store.filesOfDeleted() {
             let ours = owners.filter { scope.takes($0.id, type: $0.type, localID: $0.localID) }
             if !ours.isEmpty { note([path], of: ours) }
         }

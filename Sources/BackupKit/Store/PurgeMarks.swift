@@ -163,9 +163,9 @@ extension Store {
     }
 }
 
-/// Attachments that a purge has left, though only purged records had linked them: a later purge of these takes them.
+/// Attachments that deleted records had linked: a purge of these takes them, also when no version of the records is left.
 extension Store {
-    /// A record as the purge knew it that removed its last version.
+    /// A record as it was when it was deleted or purged.
     struct FileOwner: Hashable {
         let id: RecordID
         let type: String
@@ -176,7 +176,7 @@ extension Store {
     private static let leftFiles = "FROM meta WHERE key >= '\(leftFile)' AND key < 'purge_left;'"
 
     /// Who had linked them, by their paths.
-    func filesLeftByPurges() throws -> [String: Set<FileOwner>] {
+    func filesOfDeleted() throws -> [String: Set<FileOwner>] {
         let query = try database.prepare("SELECT substr(key, 12), value \(Self.leftFiles)")
         var found: [String: Set<FileOwner>] = [:]
         while try query.step() {
@@ -190,15 +190,23 @@ extension Store {
         return Set((words ?? []).compactMap(FileOwner.init))
     }
 
+    /// A record becomes a tombstone, on this device or by a sync, which keeps no older version. Must run inside `write`.
+    func noteFiles(ofDeleted old: Record) throws {
+        guard !old.isDeleted, let links = try ifReadable({ try Self.links(of: old) }) else { return }
+        for path in links where try hasAsset(path) || hubAsset(path) != nil {
+            try noteFile(path, of: [FileOwner(id: old.id, type: old.type, localID: old.localID)])
+        }
+    }
+
     /// Must run inside `write`.
-    func noteFileLeft(_ path: String, of owners: Set<FileOwner>) throws {
+    func noteFile(_ path: String, of owners: Set<FileOwner>) throws {
         let key = Self.leftFile + path
         let known = try meta(key).map { try self.owners(in: $0) } ?? []
         try setMeta(key, JSON.array(owners.union(known).sorted { $0.id < $1.id }.map(\.json)).compact)
     }
 
     /// Not even the name stays of a file that is gone, from the undo history, too. Must run inside `write`.
-    func forgetFilesLeftByPurges() throws {
+    func forgetGoneFilesOfDeleted() throws {
         try database.execute(
             """
             DELETE \(Self.leftFiles) AND substr(key, 12) NOT IN (SELECT path FROM asset)

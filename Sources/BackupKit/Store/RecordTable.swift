@@ -144,6 +144,7 @@ extension Store {
         }
         try remember(old, becomes: change)
         if old.record.isDeleted, !record.isDeleted { try forgetPurge(of: old.record.id) }
+        if record.isDeleted { try noteFiles(ofDeleted: old.record) }
         if !sameBytes(old.record.fields, record.fields) { try noteListing(of: old.record, as: record.id) }
         try overwrite(old.change, knownAs: old.record.localID, with: record, change)
     }

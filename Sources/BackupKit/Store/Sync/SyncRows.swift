@@ -99,6 +99,7 @@ extension Store {
         let isAsked = record.type == RecordType.publication || record.isDeleted
         let known = try isAsked ? ifSound { try stored(change: old)?.record } ?? nil : nil
         if let known { try noteListing(of: known, as: record.id) }
+        if let known, record.isDeleted { try noteFiles(ofDeleted: known) }
         try noteListings(in: record)
         if !record.isDeleted { try forgetPurge(of: record.id) }
         // Another device may have added what it knew to a tombstone: the undo of that delete still takes it back.
