@@ -68,6 +68,10 @@ struct CommandsPurgeHistoryTests {
         let isReplaced = command == "restore b.tar --mode replace"
         let orders = "SELECT fields FROM record WHERE fields LIKE '%order%other.bib%'"
         #expect(try bench.shell("sqlite3 store.db \"\(orders)\"").contains("key:twin") != isReplaced)
+        if command == "import copy/l.bib" {
+            let order = try bench.shell("sqlite3 store.db \"SELECT fields FROM record WHERE fields LIKE '%key:new%'\"")
+            #expect(order.contains("key:twin"), "\(order)")
+        }
         for words in [["undo"], ["undo", "--redo"]] {
             try bench.tool(words)
             #expect(try hits(bench) == "", "\(words)")

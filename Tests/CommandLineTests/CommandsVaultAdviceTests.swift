@@ -22,4 +22,14 @@ import Testing
         try bench.shell("$T -q \(advice)")
         #expect(try bench.exists("my vault/config") && !bench.exists("other"))
     }
+
+    /// The message is about a blob, whose name says nothing of the vault that lacks it.
+    @Test(arguments: ["list vault:my\\ vault", "restore vault:my\\ vault"])
+    func theVaultThatLacksABlob_isNamed(line: String) throws {
+        let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "secret", "BACKUP_TOOL_VAULT": "other"])
+        try bench.makeCheapVault()
+        try bench.shell("mv v 'my vault'; $T -q store init; $T -q vault backup --vault 'my vault'; rm my*/index/*")
+        let told = try bench.shell("$T \(line) 2>&1 || true")
+        #expect(told.contains("vault repair --save FOLDER --vault my\\ vault'"), "\(told)")
+    }
 }

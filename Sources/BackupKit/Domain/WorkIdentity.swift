@@ -44,18 +44,20 @@ public struct WorkIdentity {
     var key: String { values[Name.citeKey.rawValue] ?? "" }
 
     /// All that the entry says, whatever it is called: its type and fields, sorted by name.
-    var text: String {
-        Fields.text(fields.filter { !Self.isNoText($0.name) }.sorted { precedesBytewise($0.name, $1.name) })
+    var text: String { Self.text(of: fields.filter { !Self.isNoText($0.name) }) }
+
+    private static func text(of fields: [Field]) -> String {
+        Fields.text(fields.sorted { precedesBytewise($0.name, $1.name) })
     }
 
     /// The same as BibTeX reads it: without the case of the type, and with any white space in a value as one space.
     var meaning: String {
-        let read = fields.map { field in
+        let read = fields.lazy.filter { !Self.isNoText($0.name) }.map { field in
             guard let value = Fields.string(field.name, in: [field]) else { return field }
             let words = WorkText.words(value)
             return Field(field.name, .string(field.name == Self.typeField ? words.lowercased() : words))
         }
-        return WorkIdentity(read).text
+        return Self.text(of: Array(read))
     }
 
     static let keyField = "citeKey"

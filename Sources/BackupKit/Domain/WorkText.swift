@@ -3,7 +3,19 @@
 enum WorkText {
     /// A value as BibTeX reads it: white space and line ends are one space, and none stands at its ends.
     static func words(_ value: String) -> String {
-        value.utf8.split { $0 == 0x20 || 0x09...0x0D ~= $0 }.map { String(Substring($0)) }.joined(separator: " ")
+        var out: [UInt8] = []
+        out.reserveCapacity(value.utf8.count)
+        var isGap = false
+        for byte in value.utf8 {
+            if byte == 0x20 || 0x09...0x0D ~= byte {
+                isGap = !out.isEmpty
+                continue
+            }
+            if isGap { out.append(0x20) }
+            isGap = false
+            out.append(byte)
+        }
+        return String(decoding: out, as: UTF8.self)
     }
 
     /// "{\"U}ber das {DNA}-Modell" and "Über das DNA-Modell" both give "uberdasdnamodell".
