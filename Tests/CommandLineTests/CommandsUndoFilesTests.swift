@@ -56,12 +56,18 @@ import Testing
         #expect(try bench.digest() == before && bench.shell(Self.files) == "")
     }
 
-    /// Nor where the batch that brought the file has changed the publication, too.
-    @Test func aFileThatCameWithAChangeOfItsRecord_goesWithTheUndo() throws {
+    /// Nor where the batch that brought the file has changed the publication, too, which may have come by a sync.
+    @Test(arguments: ["restore b.zip --only publications", "sync --hub hub.db"])
+    func aFileThatCameWithAChangeOfItsRecord_goesWithTheUndo(first: String) throws {
         let bench = try bench()
         try bench.write("with/a.bib", "@misc{a, title={A}, file={:a.pdf:PDF}, note={n}}\n")
         try bench.shell("$T -q import with/a.bib --store full.db; $T -q export -o c.zip --store full.db")
-        try bench.shell("$T store init; $T -q restore b.zip --only publications || [ $? = 3 ]")
+        try bench.shell(
+            """
+            $T -q hub init hub.db; $T -q store init --store o.db
+            $T -q restore b.zip --only publications --store o.db || [ $? = 3 ]
+            $T -q sync --hub hub.db --store o.db; $T -q store init; $T -q \(first) || [ $? = 3 ]
+            """)
         let before = try bench.digest()
         try bench.shell("$T -q restore c.zip")
         #expect(try bench.shell(Self.files) != "")
