@@ -138,11 +138,8 @@ final class BibliographyIntake {
             !state.isExport || state.hasNewParts || orders[state.name] != nil
             || state.isInOrder && wasEmpty && orders.isEmpty
         guard !state.items.isEmpty, isOrder else { return }
-        if !intake.purgedKeys.isEmpty {
-            try flush()
-            let gone = Set(try store.withoutLivingKeys(intake.purgedKeys).map { BibliographyPart.keyItem + $0 })
-            state.items.removeAll { gone.contains($0) }
-        }
+        let purged = Set(intake.purgedKeys.filter { known[$0]?.isEmpty ?? true }.map { BibliographyPart.keyItem + $0 })
+        state.items.removeAll { purged.contains($0) }
         pen.clear()
         BibliographyPart.write(order: state.items, file: state.name, with: &pen)
         try takeWritten(

@@ -178,7 +178,7 @@ struct FileIntake {
         try notes.flush()
         try takeNotes(in: notes, ofRecords: path)
         for tombstone in doubtful { try intake.take(tombstone) }
-        for order in orders { try intake.take(intake.withoutPurgedKeys(order)) }
+        for order in try intake.withoutPurgedKeys(orders) { try intake.take(order) }
     }
 
     /// The names of the records of one type, also of deleted ones. What cannot be read is named by who takes it.

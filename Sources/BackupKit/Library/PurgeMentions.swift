@@ -72,20 +72,22 @@ extension Purge {
 }
 
 extension Intake {
-    /// The order of a file, without the cite keys that came with purged publications alone. To be asked
-    /// when all entries of the file have come.
-    func withoutPurgedKeys(_ order: Record) throws -> Record {
-        guard !purgedKeys.isEmpty else { return order }
-        var order = order
+    /// The orders of files, without the cite keys that came with purged publications alone. To be asked when all entries
+    /// have come.
+    func withoutPurgedKeys(_ orders: [Record]) throws -> [Record] {
+        guard !purgedKeys.isEmpty else { return orders }
         let gone = try store.withoutLivingKeys(purgedKeys)
-        order.fields = try BibliographyPart.fields(order.fields, withoutKeys: gone) ?? order.fields
-        return order
+        return try orders.map { order in
+            var order = order
+            order.fields = try BibliographyPart.fields(order.fields, withoutKeys: gone) ?? order.fields
+            return order
+        }
     }
 }
 
 extension Store {
     /// Those of the cite keys that no living publication has.
-    func withoutLivingKeys(_ keys: Set<String>) throws -> Set<String> {
+    fileprivate func withoutLivingKeys(_ keys: Set<String>) throws -> Set<String> {
         var keys = keys
         try forEachLive(type: RecordType.publication) { stored in
             if let key = CiteKeys.key(of: stored.record) { keys.remove(key) }
