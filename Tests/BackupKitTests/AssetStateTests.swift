@@ -183,6 +183,22 @@ private func withStoreAndRoom(_ body: (TestStore, String) throws -> Void) throws
         }
     }
 
+    /// In a process of its own: a signal that was caught is caught for good.
+    @Test func aSignalWhileFilesArePutInPlace_isNoObstacle() async {
+        await #expect(processExitsWith: .success) {
+            try withTemporaryFolder { folder in
+                let store = try Store.create("\(folder)/store.db")
+                try writeFile("\(store.assetFolder)/a/mine", "x")
+                try batch(store) { try place("a", "A", in: $0) }
+                try Directory.removeTree("\(store.assetFolder)/a")
+                Interrupt.install()
+                kill(getpid(), SIGTERM)
+                while Interrupt.signal == nil { usleep(1000) }
+                #expect(errorCode { try store.settleFiles() } == .interrupted)
+            }
+        }
+    }
+
     @Test func aLinkThatIsInTheWayOfACommit_isLeftAlone_andReadersHaveTheirBytes() throws {
         try withStore { test in
             try batch(test.store) { try place("a.pdf", "A", in: $0) }

@@ -139,9 +139,8 @@ final class BibliographyIntake {
             || state.isInOrder && wasEmpty && orders.isEmpty
         guard !state.items.isEmpty, isOrder else { return }
         let purged = Set(intake.purgedKeys.filter { known[$0]?.isEmpty ?? true }.map { BibliographyPart.keyItem + $0 })
-        state.items.removeAll { purged.contains($0) }
         pen.clear()
-        BibliographyPart.write(order: state.items, file: state.name, with: &pen)
+        BibliographyPart.write(order: state.items.filter { !purged.contains($0) }, file: state.name, with: &pen)
         try takeWritten(
             localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name), &state, wanted)
     }

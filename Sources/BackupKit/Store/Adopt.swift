@@ -93,7 +93,7 @@ extension Store {
                 Finding(
                     .entryMissing, .warning, asset.path,
                     "is not in the store's folder, and its bytes are not known"
-                        + (other.map { ": \($0) is in its place" } ?? ""),
+                        + (other.map { ": \($0.name) is in its place" } ?? ""),
                     remedy: (other == nil ? "" : "move that away; ") + """
                         'backup-tool restore BACKUP --match NAME' brings it back from a backup; where no backup has it, \
                         'backup-tool store repair --accept' gives it up

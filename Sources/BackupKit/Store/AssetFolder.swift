@@ -32,11 +32,14 @@ extension Store {
         return true
     }
 
-    /// What lies under a path and is no file, or stands for a folder above it; nil where there is no such thing.
-    func obstacle(at path: String) throws -> String? {
+    /// What lies under a path and is no file, or stands where a folder above it should be; nil where there is no such thing.
+    func obstacle(at path: String) throws -> (place: String, name: String)? {
+        if let (place, status) = try assetsIfThere?.barrier(on: path) {
+            let kind = status.isLink ? "symbolic link" : "file"
+            return (place, "the \(kind) \(assetFolder)/\(place)")
+        }
         guard let status = try assetStatus(path), !status.isRegular else { return nil }
-        guard status.isLink, let link = try assets.link(on: path) else { return status.kindName }
-        return "the symbolic link \(assetFolder)/\(link)"
+        return (path, status.kindName)
     }
 
     static func notOurs(_ status: FileStatus, at path: String) -> BackupError {

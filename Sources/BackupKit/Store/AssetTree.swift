@@ -46,8 +46,9 @@ extension Store {
             // Relative to the folder of assets.
             var folders: Set<ByteName> = []
             var done: [String] = []
-            func settle(_ pending: PendingPath, _ body: () throws -> Bool) {
+            func settle(_ pending: PendingPath, _ body: () throws -> Bool) throws {
                 do {
+                    try Interrupt.check()
                     // A row may come from a stranger's store: nothing outside the folder is touched for it.
                     if let reason = Self.refusal(of: pending.path) {
                         unsettled.append(
@@ -58,17 +59,19 @@ extension Store {
                     let isLate = try lateChange(pending) != nil
                     let found = isLate ? Self.unknownChange(pending.path) : inTheWay(pending.path)
                     unsettled.append(found)
-                } catch { unsettled.append(unsettledFile(pending.path, "\(error)")) }
+                } catch let error as BackupError where error.code == .interrupted { throw error } catch {
+                    unsettled.append(inTheWay(pending.path, else: "\(error)"))
+                }
             }
             // What goes makes room: a file's name may have become a folder's.
             for (pending, digest) in all where digest == nil {
-                settle(pending) {
+                try settle(pending) {
                     try clear(pending, &folders)
                     return true
                 }
             }
             for (pending, digest) in all {
-                if let digest { settle(pending) { try fill(pending, digest, &folders) } }
+                if let digest { try settle(pending) { try fill(pending, digest, &folders) } }
             }
             _ = try assets.removeFolder(Self.incomingFolder)
             for folder in folders.map(\.text) where try assetStatus(folder)?.isDirectory == true {
@@ -92,17 +95,14 @@ extension Store {
         return nil
     }
 
-    func inTheWay(_ path: String) -> Finding {
-        let link = (try? assets.link(on: path)) ?? nil
-        return unsettledFile(
-            path, "\((try? obstacle(at: path)) ?? "something else") is in its place", roomAt: link ?? path)
-    }
-
-    private func unsettledFile(_ path: String, _ reason: String, roomAt place: String? = nil) -> Finding {
-        Finding(
+    /// `reason`: why it failed where nothing is in the way.
+    func inTheWay(_ path: String, else reason: String = "something else is in its place") -> Finding {
+        let found = (try? obstacle(at: path)) ?? nil
+        let reason = found.map { "\($0.name) is in its place" } ?? reason
+        let room = found.map { "make room at \(assetFolder)/\($0.place), then run any command that writes" }
+        return Finding(
             .skipped, .warning, path, "the store's folder does not show the new state of this file: \(reason)",
-            remedy: "nothing is lost, and exports have it; make room at \(assetFolder)/\(place ?? path), then run any "
-                + "command that writes")
+            remedy: "nothing is lost, and exports have it; \(room ?? "the next command that writes tries again")")
     }
 
     /// What lies under the path of a change that is not finished, where an app has written it since.

@@ -4,12 +4,12 @@ extension Store {
     /// Names them.
     func lateChanges() throws -> [Finding] { try lateChangedFiles().map { Self.unknownChange($0.path) } }
 
-    /// Names what is no file and lies where a finished command has still to put one.
+    /// Names what lies where a finished command has still to put a file, or a folder above it.
     func filesInTheWay() throws -> [Finding] {
         try pendingPaths().compactMap { pending, digest in
             let path = "\(assetFolder)/\(pending.path)"
-            guard digest != nil, (try? Self.check(pending.path)) != nil, let status = try assetStatus(pending.path),
-                !status.isRegular, try !status.isDirectory || !Directory.names(in: path).isEmpty
+            guard digest != nil, (try? Self.check(pending.path)) != nil, try obstacle(at: pending.path) != nil,
+                try assetStatus(pending.path)?.isDirectory != true || !Directory.names(in: path).isEmpty
             else { return nil }
             return inTheWay(pending.path)
         }

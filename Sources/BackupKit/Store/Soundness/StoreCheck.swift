@@ -362,7 +362,7 @@ public struct StoreCheck {
             : "\(repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up"
         return Finding(
             .entryMissing, .damage, asset.path,
-            "its file is missing" + (other.map { ": \($0) is in its place" } ?? ""),
+            "its file is missing" + (other.map { ": \($0.name) is in its place" } ?? ""),
             remedy: (other == nil ? "" : "move that away; ") + remedy)
     }
 }

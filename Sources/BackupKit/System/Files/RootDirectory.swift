@@ -46,11 +46,17 @@ public final class RootDirectory: Sendable {
 
     /// The first part of a path that is a symbolic link; nil where none is.
     func link(on relativePath: String) throws -> String? {
+        try barrier(on: relativePath).flatMap { $0.status.isLink ? $0.place : nil }
+    }
+
+    /// The first part of a path that is a symbolic link, or stands where a folder is needed; nil where none does.
+    func barrier(on relativePath: String) throws -> (place: String, status: FileStatus)? {
         var place = ""
-        for name in FilePath.names(relativePath) {
+        let names = FilePath.names(relativePath)
+        for (index, name) in names.enumerated() {
             place += (place.isEmpty ? "" : "/") + name
             guard let status = try nameStatus(place) else { return nil }
-            if status.isLink { return place }
+            if status.isLink || index < names.count - 1 && !status.isDirectory { return (place, status) }
         }
         return nil
     }
