@@ -6,8 +6,9 @@ extension Command {
         discussion: """
             An undo takes back the last import, restore, decision, dedup, or 'store' command that changed records: \
             delete, set-local, enable-cloud, share, unshare, adopt. Then the store is as it was before: records, \
-            attachments, settings, conflicts. What somebody changed since stays as it is and is listed. The last 20 \
-            changes can be taken back, one after the other; 'undo --redo' brings back what the last undo took.
+            attachments, settings, conflicts. What somebody changed since stays as it is and is listed. Files that \
+            were missing or damaged before a restore stay mended. The last 20 changes can be taken back, one after \
+            the other; 'undo --redo' brings back what the last undo took.
 
             When the last command changed nothing, undo refuses and names what was done before it; --batch takes that \
             back.
@@ -99,9 +100,12 @@ private func report(_ result: UndoResult, in store: Store, _ call: Invocation, d
     let what = printable(isRedo ? result.batch.source : "\(result.batch.kind) of \(result.batch.source)")
     switch (isRedo, dryRun) {
     case (true, true): call.output.note("Would bring back the \(what): \(counts).")
-    case (true, false): call.output.note("Brought back the \(what): \(counts). 'backup-tool undo' takes it back again.")
+    case (true, false):
+        let advice = list.isEmpty ? "" : " 'backup-tool undo' takes it back again."
+        call.output.note("Brought back the \(what): \(counts).\(advice)")
     case (false, true): call.output.note("Would take back the \(what): \(counts).")
     case (false, false):
-        call.output.note("Took back the \(what): \(counts). 'backup-tool undo --redo' brings it back.")
+        let advice = list.isEmpty ? "" : " 'backup-tool undo --redo' brings it back."
+        call.output.note("Took back the \(what): \(counts).\(advice)")
     }
 }
