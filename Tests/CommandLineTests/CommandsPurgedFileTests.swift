@@ -102,6 +102,8 @@ import Testing
         let done = try bench.tool("store", "purge", id, "--confirm", "--with-files")
         #expect(done.stdout.contains("file Attachments/k.pdf\n"), "\(done)")
         if byPeer { try bench.tool(exit: 0, "sync") }
+        let orders = try bench.shell("sqlite3 store.db \"SELECT fields FROM record WHERE fields LIKE '%key:z%'\"")
+        #expect(!orders.isEmpty && !orders.contains("key:k\""), "\(orders)")
         #expect(try bench.shell("grep -rl -e '^scan' -e 'k[.]pdf' store.db* || true") == "")
         #expect(try bench.exists("store.db.assets/Attachments/z.pdf"))
         try bench.tool(exit: 0, "store", "check")

@@ -235,6 +235,13 @@ enum BibliographyPart {
             && (try? Fields.strings(named: ["kind"], of: record.fields).first) == order
     }
 
+    /// The cite keys that an order lists.
+    static func keys(in fields: [Field]) -> [String] {
+        guard Fields.string("kind", in: fields) == order else { return [] }
+        return Fields.strings("items", in: fields).filter { $0.hasPrefix(keyItem) }
+            .map { String($0.dropFirst(keyItem.count)) }
+    }
+
     /// What an order says without these cite keys; nil where the fields are no order, or list none of them.
     static func fields(_ text: String, withoutKeys keys: Set<String>) throws -> String? {
         var fields = try Fields.parse(text)

@@ -1,15 +1,37 @@
 /// What other records and the list of batches say of purged records and files: cite keys and paths.
 extension Purge {
     mutating func removeMentions() throws {
-        keys = try store.withoutLivingKeys(keys)
+        keys = try store.withoutLivingKeys(keys.union(forgottenKeys()))
         try removeKeysFromOrders()
         try removeConflictsOfFiles()
         try removeNamesFromBatches()
     }
 
+    /// The keys in orders of which the store has no version: their works were deleted on another device, or long ago.
+    private func forgottenKeys() throws -> Set<String> {
+        var listed: Set<String> = []
+        var known: Set<String> = []
+        func note(_ text: String) throws {
+            guard let fields = try store.ifReadable({ try Fields.parse(text) }) else { return }
+            listed.formUnion(BibliographyPart.keys(in: fields))
+            if let key = Fields.string(Publication.citeKey, in: fields) { known.insert(key) }
+        }
+        try store.forEachLive(type: RecordType.bibliographyPart) { try note($0.record.fields) }
+        for table in ["batch_record", "ancestor"] {
+            let query = try store.database.prepare("SELECT fields FROM \(table) WHERE fields <> '{}'")
+            while try query.step() { try note(query.text(0)) }
+        }
+        try store.forEachLive(type: Quarantine.type) { stored in
+            guard let inside = try store.ifReadable({ try Quarantine.content(of: stored.record) }) else { return }
+            if let inside { try note(inside.fields) }
+        }
+        return listed.subtracting(known)
+    }
+
     /// The order of a file lists the cite keys of its entries.
     private func removeKeysFromOrders() throws {
         guard !keys.isEmpty else { return }
+        try removeKeysFromOrdersInQuarantine()
         var orders: [Store.StoredRecord] = []
         try store.forEachLive(type: RecordType.bibliographyPart) { orders.append($0) }
         for old in orders {
@@ -21,6 +43,26 @@ extension Purge {
             // Still what its import has brought, so that an undo of that import finds it.
             try store.rewrite(old, as: record)
         }
+        try removeKeysFromOldOrders()
+    }
+
+    private func removeKeysFromOrdersInQuarantine() throws {
+        var changed: [(old: Store.StoredRecord, fields: String)] = []
+        try store.forEachLive(type: Quarantine.type) { stored in
+            guard var inside = try store.ifReadable({ try Quarantine.content(of: stored.record) }) ?? nil,
+                let fields = try withoutKeys(inside.fields)
+            else { return }
+            inside.fields = fields
+            changed.append((stored, try Quarantine.envelope(of: inside).fields))
+        }
+        for (old, fields) in changed {
+            var record = old.record
+            record.fields = fields
+            try store.rewrite(old, as: record)
+        }
+    }
+
+    private func removeKeysFromOldOrders() throws {
         for table in ["batch_record", "ancestor"] {
             let query = try store.database.prepare(
                 "SELECT DISTINCT fields FROM \(table) WHERE instr(fields, '\"items\"')")
