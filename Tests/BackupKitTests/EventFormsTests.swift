@@ -168,9 +168,33 @@ private let modified = (0...1).map { "\"modified_at\":\"2026-04-01T09:00:0\($0)Z
         }
     }
 
-    @Test(arguments: ["", ",\"modified_at\":\"2026-04-01T09:00:05Z\""])
-    func aLineWithALocalID_isTheEventThatGetsAnIDBesideIt(edit: String) throws {
-        let (before, after) = ("{\(said)\(edit),\"localId\":\"q\"}", "{\"id\":\"i\",\(said),\"localId\":\"q\"}")
+    /// What has that id is another event than the one that names it as its `localId`.
+    @Test func aLineThatNamesAnothersIDAsItsLocalID_isNotThatEvent() throws {
+        let lines = ["{\"id\":\"A\",\(said)}", "{\"id\":\"B\",\(said),\"localId\":\"A\"}"]
+        for imports in [[[0], [1]], [[1], [0]], [[0, 1]], [[1, 0]]] {
+            for way in Way.allCases {
+                try withStore { test in
+                    let path = "\(test.folder)/log.jsonl"
+                    for numbers in imports + imports {
+                        try? Directory.removeTree(path)
+                        try writeFile(path, numbers.map { lines[$0] + "\n" }.joined())
+                        _ = try take([path], way, into: test.store)
+                    }
+                    _ = try Deduplicator.run(on: test.store)
+                    let events = try test.store.all().filter { !$0.isDeleted }
+                    #expect(events.map(\.fields).sorted() == lines.sorted(), "\(way), \(imports)")
+                }
+            }
+        }
+    }
+
+    /// UUIDs that differ in case are one.
+    @Test(
+        arguments: ["", ",\"modified_at\":\"2026-04-01T09:00:05Z\""],
+        [["q", "q"], ["a0b1c2d3-e4f5-4a6b-8c7d-000000000001", "A0B1C2D3-E4F5-4A6B-8C7D-000000000001"]])
+    func aLineWithALocalID_isTheEventThatGetsAnIDBesideIt(edit: String, ids: [String]) throws {
+        let before = "{\(said)\(edit),\"localId\":\"\(ids[0])\"}"
+        let after = "{\"id\":\"i\",\(said),\"localId\":\"\(ids[1])\"}"
         for imports in [[[before], [after]], [[after], [before]], [[before, after]], [[after, before]]] {
             for way in Way.allCases {
                 try withStore { test in

@@ -255,6 +255,28 @@ private struct LogWorld {
         }
     }
 
+    /// A device that has not synced yet has the event under its id in another case.
+    @Test(arguments: [false, true]) func aDeleteIsOfTheEventWhoseIDIsInOtherCase(isOther: Bool) throws {
+        try withDevices("A", "B") { devices in
+            let id = "a0b1c2d3-e4f5-4a6b-8c7d-000000000001"
+            func take(_ id: String, on name: String) throws {
+                let path = "\(devices.folder)/\(name).jsonl"
+                try writeFile(path, "{\"id\":\"\(id)\",\"time\":\"2020-02-14T15:00:00+01:00\",\"type\":\"eten\"}\n")
+                _ = try Importer.run([path], into: devices[name], ImportOptions())
+            }
+            try take(id, on: "B")
+            try devices.sync("B")
+            devices.clock.advance()
+            _ = try devices["B"].curate(.delete, [id])
+            try devices.sync("B")
+            try take(isOther ? id.uppercased() : id, on: "A")
+            try devices.syncAll(rounds: 2)
+            for store in devices.stores {
+                #expect(try !store.all().contains { $0.type == RecordType.event && !$0.isDeleted })
+            }
+        }
+    }
+
     /// Two lines of one text, of which one is that of the id.
     @Test func anIDInOtherCase_isNoNewEvent() throws {
         try withDevices("A", "B", "C") { devices in

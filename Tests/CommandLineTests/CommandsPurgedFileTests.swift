@@ -50,6 +50,24 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    /// A backup of the time between the delete and the purge has the file, and not the record that names it.
+    @Test(arguments: ["", "--mode replace", "--resurrect", "--only attachments", "--match k.pdf"])
+    func aPurgedFile_staysAway_whereABackupHasItWithoutItsRecord(options: String) throws {
+        let bench = try bench()
+        let id = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%k.pdf%'\"")
+            .split(separator: "\n").map(String.init)[0]
+        try bench.tool(exit: 0, "store", "delete", id)
+        try bench.tool(exit: 0, "export", "-o", "b.zip")
+        try bench.tool(exit: 0, "store", "purge", id, "--confirm", "--with-files")
+        let command = ["restore", "b.zip"] + options.split(separator: " ").map(String.init)
+        let told = try bench.tool(command)
+        #expect(told.status == 3 && told.stderr.contains("k.pdf: was purged with its record"), "\(told.stderr)")
+        #expect(try bench.shell("grep -rl -e '^scan' -e 'k[.]pdf' store.db* || true") == "")
+        try bench.tool(exit: 0, "store", "purge", "--allow-return", "Library/\(id)")
+        try bench.tool("restore", "b.zip", "--only", "attachments")
+        #expect(try bench.exists("store.db.assets/Attachments/k.pdf"))
+    }
+
     private static let deleted = "$(sqlite3 store.db 'SELECT local_id FROM record WHERE deleted_at IS NOT NULL')"
 
     /// A purge without `--with-files` names the file that it leaves, and what removes it then.

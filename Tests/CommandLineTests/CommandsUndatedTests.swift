@@ -164,6 +164,24 @@ import Testing
         #expect(events.contains("new") && !events.contains("vet"), "\(events)")
     }
 
+    /// The delete came by a sync before the log did, and stays the newer one, also when the event's time has come.
+    @Test func anEventThatIsToCome_staysDeleted_howeverOftenAnotherDeviceImportsIt() throws {
+        let bench = try Workbench()
+        let time = try bench.shell("date -u -d '+4 seconds' +%Y-%m-%dT%H:%M:%SZ").dropLast()
+        try bench.write("log.jsonl", Self.event("m", String(time), #""note":"appointment""#))
+        try bench.shell(
+            """
+            $T -q hub init hub.db; $T -q import log.jsonl --create --store b.db; $T -q sync --store b.db --hub hub.db
+            $T -q store delete m --store b.db; $T -q sync --store b.db; $T -q store init; $T -q sync --hub hub.db
+            """)
+        for pause in [0, 0, 5] {
+            try bench.shell("sleep \(pause)")
+            let told = try bench.tool(exit: 0, "import", "log.jsonl")
+            #expect(told.stderr.contains("1 stays deleted"), "\(pause): \(told.stderr)")
+        }
+        #expect(try bench.shell("sqlite3 store.db 'SELECT count(*) FROM record WHERE deleted_at IS NULL'") == "0\n")
+    }
+
     /// A clock that was wrong when a line was written makes the line no newer with each import, also when its time has come.
     @Test(arguments: [0, 3])
     func aLineThatIsDatedAhead_isAsOldAsItsFirstImport(_ seconds: Int) throws {

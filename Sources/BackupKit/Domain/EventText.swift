@@ -55,7 +55,7 @@ enum EventText {
     static func otherID(in fields: [Field]) -> String? {
         guard let other = Fields.string("localId", in: fields), !other.isEmpty else { return nil }
         let id = Fields.string("id", in: fields)
-        return id.map { sameBytes($0, other) } == true ? nil : other
+        return id.map { isOneID($0, other) } == true ? nil : other
     }
 
     /// The `localId` that an event has beside its id.
@@ -64,7 +64,19 @@ enum EventText {
             let ids = try? Fields.strings(named: ["id", "localId"], of: event.fields),
             let id = ids[0], let other = ids[1], !other.isEmpty
         else { return nil }
-        return [id, event.localID].contains { sameBytes($0, other) } ? nil : other
+        return [id, event.localID].contains { isOneID($0, other) } ? nil : other
+    }
+
+    /// UUIDs that differ in case are one.
+    private static func isOneID(_ one: String, _ other: String) -> Bool {
+        sameBytes(one.lowercased(), other.lowercased())
+    }
+
+    /// Whether an event is known by the `localId` of its line, and may get an id beside it. One that has an id is another event
+    /// than a line that names that as its `localId`.
+    static func isKnownByLocalID(_ event: Record) -> Bool {
+        guard event.type == RecordType.event, let fields = try? Fields.parse(event.fields) else { return false }
+        return localIDForm(in: fields) == .alone
     }
 
     /// Whether a line has a `localId` beside its id, or that alone.

@@ -19,7 +19,7 @@ final class EventAdoption {
     /// Events that got an id here and kept what they said, which is newer than the line with the id: by what they said.
     private var newer: [ByteName: [(event: Record, line: Record)]] = [:]
     /// The ids of events, by the `localId` beside them, once that was asked.
-    private var otherIDs: [ByteName: String]?
+    private var otherIDs: [Int64: String]?
     private var linesAhead: LinesAhead
     /// Which living event has taken in which, once that was asked.
     private var takers: [String: String]?
@@ -36,16 +36,18 @@ final class EventAdoption {
 
     /// Takes the event of a line without an id, the `number`th of its log that says so. MUST come before lines with an id.
     func take(_ record: Record, number: Int) throws {
-        try intake.take(linesAhead.dated(record)) {
+        let outcome = try intake.take(linesAhead.dated(record)) {
             try (self.mayAdopt($0) ? self.takeWithoutID($0, number) : nil) ?? self.takeWithItsFiles($0)
         }
+        try linesAhead.note(record, outcome)
     }
 
     /// Takes the event of a line with an id.
     func take(_ record: Record) throws {
-        try intake.take(linesAhead.dated(record)) {
+        let outcome = try intake.take(linesAhead.dated(record)) {
             try (self.mayAdopt($0) ? self.takeByOtherID($0) ?? self.giveID($0) : nil) ?? self.takeWithItsFiles($0)
         }
+        try linesAhead.note(record, outcome)
     }
 
     /// The line of an event whose files gave way to others goes on to mean them.
@@ -211,12 +213,16 @@ final class EventAdoption {
     /// A line is known by its id, else by its `localId`: it may have got its id later, or be older than that.
     private func takeByOtherID(_ record: Record) throws -> Outcome? {
         guard let otherID = try EventText.otherID(in: Fields.parse(record.fields)) else { return nil }
-        guard sameBytes(otherID, record.localID) else {
-            otherIDs?[ByteName(otherID)] = record.localID
-            guard let known = try store.soundRecords(localID: otherID).first(where: { $0.record.type == record.type })
+        guard store.hasher.key(otherID) == store.hasher.key(record.localID) else {
+            otherIDs?[store.hasher.key(otherID)] = record.localID
+            guard
+                let known = try store.soundRecords(localID: otherID).first(where: {
+                    $0.record.type == record.type && ($0.record.isDeleted || EventText.isKnownByLocalID($0.record))
+                })
             else { return nil }
             let isKept = known.record.isDeleted || known.record.isLocalOnly
-            return isKept ? try intake.put(record.identified(as: otherID)) : try adopt(record, known)
+            guard isKept else { return try adopt(record, known) }
+            return try intake.put(record.identified(as: known.record.localID))
         }
         guard let id = try idOfEvent(with: otherID),
             let known = try store.soundRecords(localID: id).first(where: { $0.record.type == record.type })
@@ -233,20 +239,21 @@ final class EventAdoption {
             try store.forEachEvent { _, bytes in
                 let text = String(decoding: bytes, as: UTF8.self)
                 let ids = try store.ifReadable { try Fields.strings(named: ["id", "localId"], of: text) } ?? []
-                if ids.count == 2, let id = ids[0], let other = ids[1] { found[ByteName(other)] = id }
+                if ids.count == 2, let id = ids[0], let other = ids[1] { found[store.hasher.key(other)] = id }
             }
             otherIDs = found
         }
-        return otherIDs?[ByteName(localID)].flatMap { sameBytes($0, localID) ? nil : $0 }
+        let key = store.hasher.key(localID)
+        return otherIDs?[key].flatMap { store.hasher.key($0) == key ? nil : $0 }
     }
 
     /// The ids of deleted events, by what they had beside them or have taken in, where no event of that id is alive.
-    private func deletedEventsByOtherID() throws -> [ByteName: String] {
-        var found: [ByteName: String] = [:]
+    private func deletedEventsByOtherID() throws -> [Int64: String] {
+        var found: [Int64: String] = [:]
         for (other, id) in try store.takers(type: RecordType.event, areDeleted: true) {
             let own = try store.soundRecords(localID: other)
             if !own.contains(where: { $0.record.type == RecordType.event && !$0.record.isDeleted }) {
-                found[ByteName(other)] = id
+                found[store.hasher.key(other)] = id
             }
         }
         return found

@@ -41,7 +41,7 @@ struct EventTwins {
         }
         if let other = EventText.idBeside(given.record),
             let known = try store.soundRecords(localID: other).first(where: {
-                try $0.record.type == RecordType.event && !$0.record.isDeleted && mayBe($0)
+                try EventText.isKnownByLocalID($0.record) && !$0.record.isDeleted && mayBe($0)
             })
         {
             return known

@@ -6,7 +6,7 @@ struct LinesAhead {
     private let store: Store
     private let now: Timestamp
     private let known: HeldSince
-    private var new: [UInt64] = []
+    private var new: [Timestamp: [UInt64]] = [:]
 
     init(_ store: Store) throws {
         (self.store, now) = (store, store.now())
@@ -14,18 +14,27 @@ struct LinesAhead {
     }
 
     /// The event with the times that it had when its line was first taken, also when its time has come since.
-    mutating func dated(_ event: Record) -> Record {
-        let isAhead = max(event.latestTime, event.createdAt) > now
-        guard isAhead || !known.isEmpty else { return event }
-        let mark = store.hasher.text(event.fields, after: store.hasher.text(event.localID))
-        if let since = known[mark] { return event.noNewer(than: since) }
-        if isAhead { new.append(mark) }
-        return event
+    func dated(_ event: Record) -> Record {
+        guard !known.isEmpty, let since = known[mark(event)] else { return event }
+        return event.noNewer(than: since)
+    }
+
+    /// What became of a line. One whose event stays deleted is older than the delete at each later import, too.
+    mutating func note(_ event: Record, _ outcome: Outcome) throws {
+        guard max(event.latestTime, event.createdAt) > now else { return }
+        let mark = mark(event)
+        guard known[mark] == nil else { return }
+        let deletedAt = try store.record(outcome.id)?.record.deletedAt
+        new[min(now, deletedAt?.previous ?? now), default: []].append(mark)
+    }
+
+    private func mark(_ event: Record) -> UInt64 {
+        store.hasher.text(event.fields, after: store.hasher.text(event.localID))
     }
 
     /// Must run inside `batch`.
     func remember() throws {
         guard !new.isEmpty else { return }
-        try store.noteImported(path: Self.memory, name: "", brought: [], since: [now: new], isPart: true)
+        try store.noteImported(path: Self.memory, name: "", brought: [], since: new, isPart: true)
     }
 }

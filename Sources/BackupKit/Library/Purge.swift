@@ -282,6 +282,7 @@ public struct Purge {
                     continue
                 }
                 try store.purgeAsset(asset, dryRun: options.dryRun)
+                try store.markPurged(asset, of: files[path] ?? [])
                 unwanted.append(path)
                 result.files.append(path)
             } else if try store.pending(path) != nil {

@@ -2,20 +2,24 @@
 struct PurgedFiles {
     /// The purged record that names a file, by the file's name in the backup.
     private var owners: [ByteName: RecordID] = [:]
+    /// What other records of the backup name.
+    private var named: Set<ByteName> = []
 
-    /// Only the backup's records say whose a file is.
     init(_ store: Store, _ views: LayoutViews) throws {
         guard try store.hasPurged() else { return }
-        var named: Set<ByteName> = []
         _ = try views.forEachNaming { record, fields in
             let paths = RecordFiles.paths(in: fields).map { ByteName($0) }
-            guard try store.isPurged(record) else { return named.formUnion(paths) }
+            guard try store.isPurged(record) else { return self.named.formUnion(paths) }
             for path in paths { owners[path] = record.id }
         }
         for path in named { owners[path] = nil }
     }
 
-    fileprivate func owner(of name: String) -> RecordID? { owners[ByteName(name)] }
+    /// A backup that was made between the delete and the purge has the file without its record.
+    fileprivate func owner(of file: Asset, in store: Store) throws -> RecordID? {
+        if let owner = owners[ByteName(file.path)] { return owner }
+        return named.contains(ByteName(file.path)) ? nil : try store.ownerOfPurged(file)
+    }
 }
 
 extension Intake {
@@ -26,12 +30,12 @@ extension Intake {
 
     /// Whether a file of a backup was purged with its record. It is left out and named, unless the store has it or a living
     /// record names it.
-    func staysPurged(_ name: String) throws -> Bool {
+    func staysPurged(_ file: Asset) throws -> Bool {
+        let name = file.path
         let path = moved[ByteName(name)] ?? name
-        guard let owner = purgedFiles?.owner(of: name), try store.ifSound({ try store.asset(path) }) ?? nil == nil
-        else {
-            return false
-        }
+        guard let owner = try purgedFiles?.owner(of: file, in: store),
+            try store.ifSound({ try store.asset(path) }) ?? nil == nil
+        else { return false }
         guard try !isNamedByLiving(path) else { return false }
         result.attachmentsLeftDeleted += 1
         note(

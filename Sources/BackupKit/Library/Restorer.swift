@@ -238,11 +238,12 @@ public enum Restorer {
         for (path, facts) in files.sorted(by: { $0.key < $1.key }) where !unsound.contains(path) {
             let name = String(path.dropFirst(prepared.layout.prefix.count))
             guard wanted.takesFile(name) else { continue }
-            if try !wanted.namesFile(name) && intake.staysDeleted(name) || intake.staysPurged(name) { continue }
+            if try !wanted.namesFile(name) && intake.staysDeleted(name) { continue }
             let asset = Asset(
                 path: name, size: facts.size, digest: facts.digest,
                 isLocalOnly: prepared.layout.expected[path]?.isLocalOnly ?? false,
                 modifiedNanoseconds: (prepared.staged.modified[path] ?? 0).times(clamped: 1_000_000_000))
+            if try intake.staysPurged(asset) { continue }
             let place = try intake.take(asset, from: options.dryRun ? nil : "\(prepared.folder)/\(path)")
             if let place { places.append((name, place)) }
         }

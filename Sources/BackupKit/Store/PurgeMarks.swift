@@ -47,6 +47,7 @@ extension Store {
                 }
                 for record in found {
                     try bound(record, to: database.statement("DELETE \(Self.ofRecord)")).run()
+                    try forgetPurgedFiles(of: record.id)
                     allowed.append(record.id)
                 }
             }
@@ -212,6 +213,35 @@ extension Store {
             DELETE \(Self.leftFiles) AND substr(key, 12) NOT IN (SELECT path FROM asset)
             AND substr(key, 12) NOT IN (SELECT path FROM batch_asset)
             """)
+    }
+}
+
+/// Files that were purged, by a hash of their names and bytes: a backup may have one without the record that says whose it is.
+extension Store {
+    private static let purgedFile = "purged_file:"
+
+    private func purgedKey(_ file: Asset) -> String {
+        Self.purgedFile + String(hasher.text(file.digest.hex, after: hasher.text(file.path)), radix: 16)
+    }
+
+    /// Must run inside `write`.
+    func markPurged(_ file: Asset, of owners: Set<FileOwner>) throws {
+        guard let owner = owners.min(by: { $0.id < $1.id }) else { return }
+        try setMeta(purgedKey(file), JSON.array([owner.json]).compact)
+    }
+
+    func ownerOfPurged(_ file: Asset) throws -> RecordID? {
+        try meta(purgedKey(file)).flatMap { try owners(in: $0).first?.id }
+    }
+
+    private func forgetPurgedFiles(of id: RecordID) throws {
+        let query = try database.prepare(
+            "SELECT key, value FROM meta WHERE key >= '\(Self.purgedFile)' AND key < 'purged_file;'")
+        var keys: [String] = []
+        while try query.step() {
+            if try owners(in: query.text(1)).contains(where: { $0.id == id }) { keys.append(query.text(0)) }
+        }
+        for key in keys { try setMeta(key, nil) }
     }
 }
 

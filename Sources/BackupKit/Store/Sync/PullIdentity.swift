@@ -4,7 +4,7 @@ extension Synchronizer {
     /// Moves rows of this device so that `incoming` meets the publication that it is, or none. True when any was moved. Must
     /// run inside `write`.
     func settleIdentity(of incoming: Record, _ row: Store.SyncRow?) throws -> Bool {
-        guard incoming.type == RecordType.publication else { return false }
+        guard incoming.type == RecordType.publication else { return try row == nil && takesName(of: incoming) }
         guard let row else { return try adopt(incoming) }
         guard row.isSameType else { return false }
         // However much a record was edited, it is the one that this hub knows.
@@ -16,6 +16,24 @@ extension Synchronizer {
         try giveWay(row.change, local, to: incoming)
         _ = try adopt(incoming)
         return true
+    }
+
+    /// UUIDs that differ in case are one: the event that was deleted elsewhere is the one that no hub has seen from here.
+    private func takesName(of tombstone: Record) throws -> Bool {
+        guard tombstone.isDeleted, tombstone.type == RecordType.event else { return false }
+        let (name, zone) = (tombstone.id.name, tombstone.id.zone)
+        let key = store.hasher.key(name)
+        // What was folded into another record is not deleted.
+        guard store.hasher.key(tombstone.localID) == key else { return false }
+        for stored in try store.soundRecords(localID: name) {
+            let record = stored.record
+            guard record.type == tombstone.type, record.id.zone == zone, !record.isLocalOnly, !record.isDeleted,
+                store.hasher.key(record.id.name) == key, try store.hubVersion(stored.change) == nil
+            else { continue }
+            try store.reidentify(stored.change, record, to: record.identified(as: name))
+            return true
+        }
+        return false
     }
 
     private func isOneRecord(_ local: Record, _ incoming: Record, wasOnAHub: Bool) throws -> Bool {
