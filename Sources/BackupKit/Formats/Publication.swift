@@ -230,6 +230,10 @@ enum BibliographyPart {
     /// How the items of that list begin: a part's local id follows, or an entry's cite key.
     static let item = "part:"
     static let keyItem = "key:"
+    /// How the name of a file begins that we wrote: what it holds came from other files.
+    static let exported = "exported "
+
+    /// Whether a record is the order of a file.
     static func isOrder(_ record: Record) -> Bool {
         record.type == RecordType.bibliographyPart
             && (try? Fields.strings(named: ["kind"], of: record.fields).first) == order
@@ -248,15 +252,17 @@ enum BibliographyPart {
         guard Fields.string("kind", in: fields) == order, let place = fields.firstIndex(where: { $0.name == "items" })
         else { return nil }
         let items = Fields.strings("items", in: fields)
-        let gone = Set(keys.map { keyItem + $0 })
-        let kept = items.filter { !gone.contains($0) }
+        let kept = self.items(items, withoutKeys: keys)
         guard kept.count < items.count else { return nil }
         fields[place] = Field("items", .array(kept.map { .string($0) }))
         return Fields.text(fields)
     }
 
-    /// How the name of a file begins that we wrote: what it holds came from other files.
-    static let exported = "exported "
+    /// The items of an order without these cite keys.
+    static func items(_ items: [String], withoutKeys keys: Set<String>) -> [String] {
+        let gone = Set(keys.map { keyItem + $0 })
+        return items.filter { !gone.contains($0) }
+    }
 
     /// The name of the file that a part or an order is of.
     static func file(of fields: [Field]) -> String { fileName(Fields.string("file", in: fields) ?? "") }

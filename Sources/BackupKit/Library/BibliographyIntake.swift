@@ -138,9 +138,10 @@ final class BibliographyIntake {
             !state.isExport || state.hasNewParts || orders[state.name] != nil
             || state.isInOrder && wasEmpty && orders.isEmpty
         guard !state.items.isEmpty, isOrder else { return }
-        let purged = Set(intake.purgedKeys.filter { known[$0]?.isEmpty ?? true }.map { BibliographyPart.keyItem + $0 })
+        let purged = intake.purgedKeys.filter { known[$0]?.isEmpty ?? true }
+        let items = BibliographyPart.items(state.items, withoutKeys: purged)
         pen.clear()
-        BibliographyPart.write(order: state.items.filter { !purged.contains($0) }, file: state.name, with: &pen)
+        BibliographyPart.write(order: items, file: state.name, with: &pen)
         try takeWritten(
             localID: DeterministicID.make(RecordType.bibliographyPart, "order", state.name), &state, wanted)
     }

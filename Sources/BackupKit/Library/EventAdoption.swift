@@ -213,8 +213,9 @@ final class EventAdoption {
     /// A line is known by its id, else by its `localId`: it may have got its id later, or be older than that.
     private func takeByOtherID(_ record: Record) throws -> Outcome? {
         guard let otherID = try EventText.otherID(in: Fields.parse(record.fields)) else { return nil }
-        guard store.hasher.key(otherID) == store.hasher.key(record.localID) else {
-            otherIDs?[store.hasher.key(otherID)] = record.localID
+        let key = store.hasher.key(otherID)
+        guard key == store.hasher.key(record.localID) else {
+            otherIDs?[key] = record.localID
             guard
                 let known = try store.soundRecords(localID: otherID).first(where: {
                     $0.record.type == record.type && ($0.record.isDeleted || EventText.isKnownByLocalID($0.record))
