@@ -72,8 +72,8 @@ enum EventText {
         sameBytes(one.lowercased(), other.lowercased())
     }
 
-    /// Whether an event is known by the `localId` of its line, and may get an id beside it. One that has an id is another event
-    /// than a line that names that as its `localId`.
+    /// Whether an event is known by the `localId` of its line, and may get an id beside it. Where the event has an id, a line
+    /// with that as its `localId` is another event.
     static func isKnownByLocalID(_ event: Record) -> Bool {
         guard event.type == RecordType.event, let fields = try? Fields.parse(event.fields) else { return false }
         return localIDForm(in: fields) == .alone

@@ -19,7 +19,7 @@ struct LinesAhead {
         return event.noNewer(than: since)
     }
 
-    /// What became of a line. One whose event stays deleted is older than the delete at each later import, too.
+    /// Notes a line that was taken. Where its event stays deleted, the line is older than the delete at each later import, too.
     mutating func note(_ event: Record, _ outcome: Outcome) throws {
         guard max(event.latestTime, event.createdAt) > now else { return }
         let mark = mark(event)

@@ -191,7 +191,7 @@ extension Store {
         return Set((words ?? []).compactMap(FileOwner.init))
     }
 
-    /// A record becomes a tombstone, on this device or by a sync, which keeps no older version. Must run inside `write`.
+    /// Notes whose the files are that a record links which becomes a tombstone. Must run inside `write`.
     func noteFiles(ofDeleted old: Record) throws {
         guard !old.isDeleted, let links = try ifReadable({ try Self.links(of: old) }) else { return }
         for path in links where try hasAsset(path) || hubAsset(path) != nil {

@@ -4,7 +4,7 @@ extension Synchronizer {
     /// Moves rows of this device so that `incoming` meets the publication that it is, or none. True when any was moved. Must
     /// run inside `write`.
     func settleIdentity(of incoming: Record, _ row: Store.SyncRow?) throws -> Bool {
-        guard incoming.type == RecordType.publication else { return try row == nil && takesName(of: incoming) }
+        guard incoming.type == RecordType.publication else { return try row == nil && giveName(of: incoming) }
         guard let row else { return try adopt(incoming) }
         guard row.isSameType else { return false }
         // However much a record was edited, it is the one that this hub knows.
@@ -18,8 +18,9 @@ extension Synchronizer {
         return true
     }
 
-    /// UUIDs that differ in case are one: the event that was deleted elsewhere is the one that no hub has seen from here.
-    private func takesName(of tombstone: Record) throws -> Bool {
+    /// Gives the event that was deleted elsewhere the name of its tombstone, where no hub has seen it from here and its UUID
+    /// is in another case. Returns whether there is such an event.
+    private func giveName(of tombstone: Record) throws -> Bool {
         guard tombstone.isDeleted, tombstone.type == RecordType.event else { return false }
         let (name, zone) = (tombstone.id.name, tombstone.id.zone)
         let key = store.hasher.key(name)
