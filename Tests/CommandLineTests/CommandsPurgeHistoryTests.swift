@@ -99,6 +99,27 @@ struct CommandsPurgeHistoryTests {
         try checkSound(bench.path("store.db"))
     }
 
+    /// A backup of the time between delete and purge lists the entry and lacks its record.
+    @Test(arguments: ["honor", "quarantine", "honor --mode replace"])
+    func theCiteKeyOfAPurgedWork_staysAway_whereABackupListsItAlone(policy: String) throws {
+        let bench = try Workbench()
+        let entries = "@misc{\(Self.secret), title={K}}\n@misc{l, title={L}}\n"
+        try bench.write("l.bib", entries)
+        try bench.tool(exit: 0, "import", "--create", "l.bib")
+        try bench.shell(
+            """
+            $T -q store delete "$(sqlite3 store.db "SELECT local_id FROM record WHERE fields LIKE '{%{\(Self.secret),%'")"
+            """)
+        try bench.tool(exit: 0, "export", "-o", "b.tar")
+        #expect(try bench.shell("tar -xOf b.tar").contains("key:\(Self.secret)"))
+        try bench.tool(exit: 0, Self.byTime)
+        try bench.write("l.bib", "@misc{new, title={N}}\n@misc{l, title={L}}\n")
+        try bench.tool("import", "l.bib")
+        try bench.tool(["restore", "b.tar", "--sync-policy"] + policy.split(separator: " ").map(String.init))
+        #expect(try hits(bench) == "")
+        try checkSound(bench.path("store.db"))
+    }
+
     @Test func theNameOfAPurgedFile_goesWithTheSyncThatTellsTheHub() throws {
         let (bench, id) = try bench()
         try bench.tool(exit: 0, "hub", "init", "hub.db")

@@ -2,6 +2,7 @@
 extension Purge {
     mutating func removeMentions() throws {
         keys = try store.withoutLivingKeys(keys.union(forgottenKeys()))
+        try store.markPurged(citeKeys: keys)
         try removeKeysFromOrders()
         try removeConflictsOfFiles()
         try removeNamesFromBatches()
@@ -114,11 +115,15 @@ extension Purge {
 }
 
 extension Intake {
-    /// The orders of files, without the cite keys that came with purged publications alone. To be asked when all entries
-    /// have come.
+    /// The orders of files, without the cite keys of purged publications alone. To be asked when all entries have come.
     func withoutPurgedKeys(_ orders: [Record]) throws -> [Record] {
-        guard !purgedKeys.isEmpty else { return orders }
-        let gone = try store.withoutLivingKeys(purgedKeys)
+        var keys = purgedKeys
+        for order in orders {
+            guard let fields = try store.ifReadable({ try Fields.parse(order.fields) }) else { continue }
+            keys.formUnion(try BibliographyPart.keys(in: fields).filter(store.isPurged(citeKey:)))
+        }
+        guard !keys.isEmpty else { return orders }
+        let gone = try store.withoutLivingKeys(keys)
         return try orders.map { order in
             var order = order
             order.fields = try BibliographyPart.fields(order.fields, withoutKeys: gone) ?? order.fields

@@ -40,6 +40,7 @@ extension Store {
             for asset in chosen { try adopt(asset, isNamed: !paths.isEmpty, &result) }
             for file in unknown {
                 if file.size > CloudLimits.assetBytes { result.findings.append(.oversize(file.path)) }
+                try forgetOwners(ofGone: file.path)
                 try insert(file, from: nil)
                 result.adopted.append(file.path)
             }

@@ -87,6 +87,20 @@ enum StoreSchema {
                     STRICT, WITHOUT ROWID
                 """)
         },
+        // Files and cite keys whose records are gone (`PurgeTraces`).
+        {
+            try $0.execute(
+                """
+                CREATE TABLE purge_trace (kind TEXT NOT NULL, name TEXT NOT NULL, records TEXT NOT NULL,
+                    PRIMARY KEY (kind, name)) STRICT, WITHOUT ROWID;
+                INSERT INTO purge_trace SELECT 'left', substr(key, 12), value FROM meta
+                WHERE key >= 'purge_left:' AND key < 'purge_left;';
+                INSERT INTO purge_trace SELECT 'file', substr(key, 13), value FROM meta
+                WHERE key >= 'purged_file:' AND key < 'purged_file;';
+                DELETE FROM meta WHERE key >= 'purge_left:' AND key < 'purge_left;'
+                OR key >= 'purged_file:' AND key < 'purged_file;';
+                """)
+        },
     ]
 
     private static let first =

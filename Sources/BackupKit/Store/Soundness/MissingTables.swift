@@ -9,6 +9,7 @@ extension StoreSchema {
     /// What a table's rows are for, where an empty one is not as good.
     private static let losses = [
         "purged": "which records were purged is lost, so a restore may bring them back",
+        "purge_trace": "which files and cite keys were purged is lost, so a restore may bring them back",
         "listed": "older versions of deleted publications may come back with a restore",
         "file_elsewhere": "another file may take the name of one that only other devices have",
         "witness": "settings and attachments count as sound as they are now",

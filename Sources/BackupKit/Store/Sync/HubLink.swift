@@ -97,7 +97,7 @@ extension Store {
     public func syncState() throws -> SyncState? {
         guard try hasSyncTables, let link = try hubLink() else { return nil }
         var state = SyncState(location: link.location, syncedAt: link.syncedAt)
-        state.pending = try pendingRecords(after: link.pushedThrough) + pendingAssets(after: link.pushedThrough)
+        state.pending = try pendingRecords(after: link.pushedThrough) + filesForTheHub(after: link.pushedThrough)
         state.held = try held()
         return state
     }
