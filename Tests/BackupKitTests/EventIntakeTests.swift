@@ -91,7 +91,9 @@ import Testing
                     #expect(try one.contentDigest() == two.contentDigest(), "\(place)")
                     #expect(left.read == right.read && left.rejected == right.rejected, "\(place)")
                     if turn == 0 { #expect(left.added == right.added, "\(place)") }
-                    #expect(turn == 0 || left.writes == 0 && right.writes == 0, "\(place)")
+                    let writes = [left.writes, right.writes]
+                    let texts = paths.map { readText($0) ?? "" }
+                    #expect(turn == 0 || writes == [0, 0], "\(place): \(texts)")
                     // A line that says an old thing again may be called unchanged by one way, protected by the other.
                     let counts = [left, right].map { $0.unchanged + $0.protected }
                     #expect(turn == 0 || counts[0] == counts[1], "\(place)")

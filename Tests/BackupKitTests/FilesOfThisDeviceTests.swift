@@ -90,4 +90,22 @@ import Testing
             try expectFile(true, on: "B", devices)
         }
     }
+
+    /// Two devices have a work and its file each for itself; one purges them before it hears of the other's.
+    @Test(arguments: [true, false]) func aPurgedFile_comesBackOnlyForARecordThatLinksIt(isLinked: Bool) throws {
+        try withPapers { devices, papers in
+            try papers.add("k", "bytes of k", on: "B")
+            if isLinked { try papers.add("other", "bytes of k", on: "B") }
+            try devices.sync("B")
+            try devices.curate(.delete, "k", on: "A")
+            var options = PurgeOptions()
+            options.ids = ["k"]
+            options.withFiles = true
+            _ = try Purge.run(devices["A"], options)
+            let findings = try devices.sync("A").findings
+            #expect(findings.contains { $0.subject == Self.path && $0.code == .leftOut } != isLinked, "\(findings)")
+            try devices.syncAll()
+            for name in devices.names { try expectFile(isLinked, on: name, devices) }
+        }
+    }
 }

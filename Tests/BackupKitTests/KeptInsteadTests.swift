@@ -50,6 +50,21 @@ import Testing
         }
     }
 
+    /// One device keeps `a` instead of `b` and then `c` instead of `a`; the other one deletes `a` and `c` by name.
+    @Test(arguments: [Choice.keepFirst, .merge], [0, 1])
+    func whatAKeptWorkStoodFor_isKeptWithTheOneInItsPlace(_ choice: Choice, first: Int) throws {
+        try withOffice(works: ["a", "b", "c"]) { office in
+            for (choice, other) in [(choice, "b"), (.keepSecond, "c")] {
+                office.clock.advance()
+                try office.decide(choice, "a", other, on: 1)
+            }
+            let last = try #require(office.works(of: office.stores[1]).keys.first)
+            for work in ["a", "c"] { try delete(work, office, on: 0) }
+            try office.settle(from: first)
+            #expect(try office.outcome("\(choice) \(first)").works.keys.sorted() == [last])
+        }
+    }
+
     @Test func whoHasHeardOfTheDecision_deletesWhatItKept() throws {
         try withOffice { office in
             try office.decide(.keepSecond, "a", "b", on: 0)

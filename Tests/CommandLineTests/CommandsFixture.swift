@@ -46,6 +46,14 @@ final class Workbench {
         return result
     }
 
+    @discardableResult func tool(
+        exit code: Int32, _ arguments: [String], sourceLocation: SourceLocation = #_sourceLocation
+    ) throws -> ProcessResult {
+        let result = try tool(arguments)
+        #expect(result.status == code, "\(arguments): \(result.stderr)\(result.stdout)", sourceLocation: sourceLocation)
+        return result
+    }
+
     /// Runs the tool with `--json` and gives its last object.
     func json(
         exit code: Int32, _ arguments: String..., sourceLocation: SourceLocation = #_sourceLocation

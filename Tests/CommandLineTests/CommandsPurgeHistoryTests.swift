@@ -181,16 +181,6 @@ struct CommandsPurgeHistoryTests {
         #expect(try hits(bench) == "")
         try bench.tool(exit: 0, "store", "check")
     }
-}
-
-extension Workbench {
-    @discardableResult fileprivate func tool(
-        exit code: Int32, _ arguments: [String], sourceLocation: SourceLocation = #_sourceLocation
-    ) throws -> ProcessResult {
-        let result = try tool(arguments)
-        #expect(result.status == code, "\(arguments): \(result.stderr)\(result.stdout)", sourceLocation: sourceLocation)
-        return result
-    }
 
     /// Nobody can tell whose it is.
     @Test func aDamagedVersionOfTheHistory_goesWithAPurge() throws {

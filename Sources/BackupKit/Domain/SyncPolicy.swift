@@ -71,8 +71,12 @@ extension Record {
 
     static let keptMark = "(kept) "
 
-    /// Notes that a decision at `time` deleted `other` because this record stays. Times only, as above.
+    /// Notes that a decision at `time` deleted `other` because this record stays, also instead of all that `other` stood for.
+    /// Times only, as above.
     mutating func noteKept(insteadOf other: Record, at time: Timestamp) {
+        for (id, _, time) in other.marked(Self.keptMark) + other.marked(Self.takenInMark) {
+            fieldTimes[Self.keptMark + id] = max(fieldTimes[Self.keptMark + id] ?? time, time)
+        }
         fieldTimes[Self.keptMark + other.localID] = time
     }
 

@@ -302,11 +302,16 @@ final class Intake {
             if overwrite { replacing.left.insert(outcome.id) }
             if reason == .newer || reason == .newerTombstone { passedOver[ByteName(outcome.localID)] = \.protected }
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
-            if reason == .purged { notePurged(outcome.id) }
+            if reason == .purged { try notePurged(record, outcome) }
             if reason == .purged || reason == .newerTombstone { try noteDeleted(record, outcome) }
             guard reason == .newerTombstone else { return }
-            result.stayedDeleted += 1
             if overwrite { replacing.noteStaysDeleted(record) }
+            if try store.isPurged(record) || store.isPurged(outcome.id) {
+                // Nothing but a permission brings it back.
+                if overwrite || resurrects != nil { try notePurged(record, outcome) }
+                return
+            }
+            result.stayedDeleted += 1
             guard let resurrects else { return }
             note(
                 Finding(

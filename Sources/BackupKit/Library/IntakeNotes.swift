@@ -151,6 +151,11 @@ extension Intake {
         if try store.isPurged(record) || store.isPurged(outcome.id) { purgedKeys.insert(key) }
     }
 
+    func notePurged(_ record: Record, _ outcome: Outcome) throws {
+        let inside = try store.ifReadable { try Quarantine.content(of: record) } ?? nil
+        notePurged(inside?.id ?? outcome.id)
+    }
+
     func notePurged(_ id: RecordID) {
         note(
             Finding(

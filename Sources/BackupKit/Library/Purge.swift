@@ -12,6 +12,10 @@ public struct PurgeResult: Sendable {
     public internal(set) var unsynced: [String] = []
     /// Backups that still hold one of the records alive.
     public internal(set) var holders: [PurgeHolder] = []
+    /// Backups that could not be searched, or not whole.
+    public internal(set) var unsearched: [Finding] = []
+    /// A purge that was cut short is finished, too.
+    public internal(set) var finishesAnother = false
 }
 
 public struct PurgeOptions: Sendable {
@@ -53,6 +57,7 @@ public struct Purge {
         for source in sources where !Store.isStore(source) {
             _ = try OpenedLayout.open(source, limits: options.limits)
         }
+        purge.result.finishesAnother = try isPending(store)
         if options.dryRun {
             try store.rehearse { try purge.removeRows() }
         } else {
@@ -67,7 +72,7 @@ public struct Purge {
                 try finish(store)
             } catch let error as BackupError { throw isUnfinished(error, store) }
         }
-        purge.result.holders = try PurgeHolder.find(purge.scope.ids, in: sources, options.limits)
+        try purge.search(sources)
         return purge.result
     }
 
@@ -75,6 +80,20 @@ public struct Purge {
         (self.store, self.options) = (store, options)
         // Who names records means them, whenever they were deleted.
         scope = PurgeScope(store, deletedBefore: options.ids.isEmpty ? options.deletedBefore : nil)
+    }
+
+    /// The purge is done, whatever a backup says.
+    private mutating func search(_ sources: [String]) throws {
+        guard !scope.ids.isEmpty else { return }
+        for source in sources {
+            do {
+                let (records, damage) = try PurgeHolder.search(source, for: scope.takes, options.limits)
+                if !records.isEmpty { result.holders.append(PurgeHolder(source: source, records: records.sorted())) }
+                if let damage { result.unsearched.append(PurgeHolder.unsearched(source, damage)) }
+            } catch let error as BackupError where error.isVerdict {
+                result.unsearched.append(PurgeHolder.unsearched(source, error.message))
+            }
+        }
     }
 
     // MARK: Which records
@@ -148,19 +167,10 @@ public struct Purge {
     /// Turns versions in the undo history into tombstones, and returns how many. An undo leaves the record as it is, and
     /// says so. Nobody can tell whose a damaged version is, and no undo takes it: it goes, too.
     mutating func clearHistory(of isTaken: (Record) -> Bool, damaged: Set<Int64> = []) throws -> Int {
-        let query = try store.database.prepare(
-            """
-            SELECT rowid, zone, ifnull(name, local_id), type, local_id, fields FROM batch_record
-            WHERE fields <> '{}' OR field_times IS NOT NULL OR device_id IS NOT NULL
-            """)
         var rows: [Int64] = []
-        while try query.step() {
-            let version = Record(
-                id: RecordID(zone: query.text(1), name: query.text(2)), type: query.text(3), localID: query.text(4),
-                fields: query.text(5), createdAt: .distantPast, modifiedAt: .distantPast)
+        try store.forEachOldVersion { row, version in
             let inside = try store.ifReadable { try Quarantine.content(of: version) } ?? nil
-            let row = query.integer(0)
-            guard isTaken(version) || inside.map(isTaken) ?? false || damaged.contains(row) else { continue }
+            guard isTaken(version) || inside.map(isTaken) ?? false || damaged.contains(row) else { return }
             rows.append(row)
             try noteContent(of: inside ?? version)
         }
@@ -303,10 +313,10 @@ public struct Purge {
         }
     }
 
-    /// What other records name, alive or in quarantine.
+    /// What other records name, alive, in quarantine, or in the undo history, of which the purged versions are gone by now.
     private func filesInUse() throws -> Set<String> {
         var used: Set<String> = []
-        try store.forEachRecord { record in
+        func use(_ record: Record) throws {
             guard !record.isDeleted, let fields = try store.ifReadable({ try Fields.parse(record.fields) }) else {
                 return
             }
@@ -316,6 +326,8 @@ public struct Purge {
             else { return }
             used.formUnion(RecordFiles.paths(in: held).map(Intake.quarantined))
         }
+        try store.forEachRecord(use)
+        try store.forEachOldVersion { try use($1) }
         return used
     }
 
@@ -344,5 +356,24 @@ public struct Purge {
             error.code,
             "the records are already purged, but free pages and files may still hold them: \(error.message)",
             at: error.subject ?? store.path, remedy: error.remedy.map { "\($0); \(next)" } ?? next)
+    }
+}
+
+extension Store {
+    /// Calls `body` with each version in the undo history that has fields, and its row.
+    func forEachOldVersion(_ body: (Int64, Record) throws -> Void) throws {
+        let query = try database.prepare(
+            """
+            SELECT rowid, zone, ifnull(name, local_id), type, local_id, fields FROM batch_record
+            WHERE fields <> '{}' OR field_times IS NOT NULL OR device_id IS NOT NULL
+            """)
+        while try query.step() {
+            let id = RecordID(zone: query.text(1), name: query.text(2))
+            try body(
+                query.integer(0),
+                Record(
+                    id: id, type: query.text(3), localID: query.text(4), fields: query.text(5), createdAt: .distantPast,
+                    modifiedAt: .distantPast))
+        }
     }
 }

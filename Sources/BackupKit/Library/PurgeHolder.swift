@@ -5,17 +5,6 @@ public struct PurgeHolder: Sendable, Equatable {
 }
 
 extension PurgeHolder {
-    /// Which of the sources still hold one of these records alive.
-    static func find(_ ids: Set<RecordID>, in sources: [String], _ limits: ReadLimits) throws -> [PurgeHolder] {
-        guard !ids.isEmpty else { return [] }
-        var holders: [PurgeHolder] = []
-        for source in sources {
-            let found = try records(of: source, limits, among: ids)
-            if !found.isEmpty { holders.append(PurgeHolder(source: source, records: found.sorted())) }
-        }
-        return holders
-    }
-
     /// A vault without a snapshot stands for all its snapshots.
     static func expanded(_ source: String) throws -> [String] {
         guard let address = VaultAddress(source), address.word == nil else { return [source] }
@@ -24,31 +13,53 @@ extension PurgeHolder {
         }
     }
 
-    private static func records(
-        of source: String, _ limits: ReadLimits, among ids: Set<RecordID>
-    ) throws -> Set<RecordID> {
+    /// The records of a backup that `isWanted` means, and why more may be in it; nil where it was searched whole.
+    static func search(
+        _ source: String, for isWanted: (Record) -> Bool, _ limits: ReadLimits
+    ) throws -> (records: Set<RecordID>, damage: String?) {
         var found: Set<RecordID> = []
         func look(_ record: Record) throws {
-            if !record.isDeleted, ids.contains(record.id) { found.insert(record.id) }
-            if let inside = try Quarantine.content(of: record), ids.contains(inside.id) { found.insert(inside.id) }
+            if !record.isDeleted, isWanted(record) { found.insert(record.id) }
+            if let inside = try Quarantine.content(of: record), isWanted(inside) { found.insert(inside.id) }
         }
         if Store.isStore(source) {
             try Store(source, .read).forEachRecord(look)
-            return found
+            return (found, nil)
         }
         let layout = try OpenedLayout.open(source, limits: limits)
-        for entry in layout.entries where [.records, .damaged].contains(layout.role(of: entry.path)) {
-            let isDamaged = layout.role(of: entry.path) == .damaged
+        let names = layout.expected.keys.filter { [.records, .damaged].contains(layout.role(of: $0)) }.sorted()
+        guard case .own = layout.manifest, !names.isEmpty else { return ([], "it has no list of its records") }
+        var damage = layout.findings.first { [.error, .damage].contains($0.severity) }.map { "\($0.subject) \($0.message)" }
+        for name in names {
             var lines = LineReader(limit: limits.lineBytes)
             func take(_ line: LineReader.Line) throws {
                 guard let bytes = line.bytes, bytes.count > 0 else { return }
-                guard isDamaged else { return try look(Record(parsing: bytes)) }
-                let row = try DamagedRow(line: String(decoding: bytes, as: UTF8.self))
-                if ids.contains(row.id) { found.insert(row.id) }
+                do {
+                    guard layout.role(of: name) == .damaged else { return try look(Record(parsing: bytes)) }
+                    let row = try DamagedRow(line: String(decoding: bytes, as: UTF8.self))
+                    let (type, localID) = row.work
+                    let bare = Record(
+                        id: row.id, type: type, localID: localID, fields: "{}", createdAt: .distantPast,
+                        modifiedAt: .distantPast)
+                    if isWanted(bare) { found.insert(row.id) }
+                } catch let error as BackupError where error.isVerdict { damage = damage ?? "\(name) \(error.message)" }
             }
-            try layout.reader.read(entry.path) { try lines.feed($0, take) }
-            try lines.finish(take)
+            let hasher = SHA256Hasher()
+            do {
+                try layout.reader.read(name) { bytes in
+                    hasher.update(bytes)
+                    try lines.feed(bytes, take)
+                }
+                try lines.finish(take)
+                if hasher.finish() != layout.expected[name]?.digest { damage = damage ?? "\(name) is damaged" }
+            } catch let error as BackupError where error.isVerdict { damage = damage ?? "\(name) \(error.message)" }
         }
-        return found
+        return (found, damage)
+    }
+
+    static func unsearched(_ source: String, _ reason: String) -> Finding {
+        Finding(
+            .leftOut, .warning, source, "may hold purged records, because it could not be searched whole: \(reason)",
+            remedy: "look into it by other means before you keep it")
     }
 }

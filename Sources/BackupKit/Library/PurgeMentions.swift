@@ -50,11 +50,7 @@ extension Purge {
     private func removeKeysFromOrdersInQuarantine() throws {
         var changed: [(old: Store.StoredRecord, fields: String)] = []
         try store.forEachLive(type: Quarantine.type) { stored in
-            guard var inside = try store.ifReadable({ try Quarantine.content(of: stored.record) }) ?? nil,
-                let fields = try withoutKeys(inside.fields)
-            else { return }
-            inside.fields = fields
-            changed.append((stored, try Quarantine.envelope(of: inside).fields))
+            if let fields = try withoutKeys(envelope: stored.record.fields) { changed.append((stored, fields)) }
         }
         for (old, fields) in changed {
             var record = old.record
@@ -66,11 +62,11 @@ extension Purge {
     private func removeKeysFromOldOrders() throws {
         for table in ["batch_record", "ancestor"] {
             let query = try store.database.prepare(
-                "SELECT DISTINCT fields FROM \(table) WHERE instr(fields, '\"items\"')")
+                "SELECT DISTINCT fields FROM \(table) WHERE instr(fields, 'items')")
             var changed: [(old: String, new: String)] = []
             while try query.step() {
                 let fields = query.text(0)
-                if let new = try withoutKeys(fields) { changed.append((fields, new)) }
+                if let new = try withoutKeys(fields) ?? withoutKeys(envelope: fields) { changed.append((fields, new)) }
             }
             for (old, new) in changed {
                 try store.database.statement(
@@ -84,6 +80,15 @@ extension Purge {
 
     private func withoutKeys(_ text: String) throws -> String? {
         try store.ifReadable { try BibliographyPart.fields(text, withoutKeys: keys) } ?? nil
+    }
+
+    /// The same for an order in quarantine.
+    private func withoutKeys(envelope text: String) throws -> String? {
+        guard var inside = try store.ifReadable({ try Quarantine.content(ofEnvelope: text) }) ?? nil,
+            let fields = try withoutKeys(inside.fields)
+        else { return nil }
+        inside.fields = fields
+        return try Quarantine.envelope(of: inside).fields
     }
 
     /// A conflict of files names them.

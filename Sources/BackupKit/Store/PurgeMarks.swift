@@ -5,8 +5,9 @@ extension Store {
     private static let ofRecord = "FROM purged WHERE (zone = ?1 AND name = ?2) OR (local_id = ?4 AND type = ?3)"
     private static let marked = Query("SELECT 1 \(ofRecord) LIMIT 1")
 
-    /// Whether the record, under its name or its local id, was purged here.
+    /// Whether the record, under its name or its local id, or the one in an envelope, was purged here.
     func isPurged(_ record: Record) throws -> Bool {
+        if let inside = try ifReadable({ try Quarantine.content(of: record) }) ?? nil, try isPurged(inside) { return true }
         let query = try bound(record, to: database.statement(Self.marked))
         defer { query.reset() }
         return try query.step()
@@ -145,9 +146,12 @@ extension Store {
         }
         try forgetKeptChanges()
         _ = try forgetDeletedAssets()
-        if !unsynced.isEmpty { try setMeta(Self.waitingPurge, "1") }
+        if !unsynced.isEmpty { try waitForHub() }
         return unsynced
     }
+
+    /// What is left of names goes with the sync that tells the hub. Must run inside `write`.
+    func waitForHub() throws { try setMeta(Self.waitingPurge, "1") }
 
     /// After a sync: names of files that neither side has any more go, and what a purge left of them.
     func forgetSyncedAssets() throws {

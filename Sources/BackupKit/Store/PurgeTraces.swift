@@ -12,6 +12,8 @@ extension Store {
         case leftFile = "left"
         /// A file that was purged, by a hash of its path and bytes.
         case purgedFile = "file"
+        /// The same, once the hub has been told that it is gone. Who has it then has it again.
+        case toldHub = "told"
         /// A cite key that was purged, by a hash.
         case purgedKey = "key"
     }
@@ -88,14 +90,28 @@ extension Store {
     func markPurged(_ file: Asset, of owners: Set<FileOwner>) throws {
         guard let owner = owners.min(by: { $0.id < $1.id }) else { return }
         try setTrace(.purgedFile, hash(file), [owner])
+        try forgetTrace(.toldHub, hash(file))
     }
 
     func ownerOfPurged(_ file: Asset) throws -> RecordID? { try trace(.purgedFile, hash(file))?.first?.id }
+
+    /// The same where a hub has it, and was not told yet.
+    func ownerOfPurged(onHub file: Asset) throws -> RecordID? {
+        try trace(.toldHub, hash(file)) == nil ? ownerOfPurged(file) : nil
+    }
+
+    /// Lets the next push tell the hub that the file is gone. Must run inside `write`.
+    func removeFromHub(_ file: Asset) throws {
+        try setTrace(.toldHub, hash(file), [])
+        try settleAsset(file.path, file.digest)
+        try waitForHub()
+    }
 
     /// Lets the files come back with their record. Must run inside `write`.
     func forgetPurgedFiles(of id: RecordID) throws {
         for (hash, owners) in try traces(.purgedFile) where owners.contains(where: { $0.id == id }) {
             try forgetTrace(.purgedFile, hash)
+            try forgetTrace(.toldHub, hash)
         }
     }
 

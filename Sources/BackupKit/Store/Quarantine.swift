@@ -40,9 +40,15 @@ public enum Quarantine {
     /// What is in an envelope; nil when the record is none.
     public static func content(of envelope: Record) throws -> Record? {
         guard envelope.type == type, !envelope.isDeleted else { return nil }
-        guard var text = try Fields.parse(envelope.fields).first(where: { $0.name == member })?.value else {
+        guard let inside = try content(ofEnvelope: envelope.fields) else {
             throw BackupError(.damaged, "is an envelope without a record", at: envelope.id.description)
         }
+        return inside
+    }
+
+    /// The same of an envelope's fields; nil where these hold no record.
+    static func content(ofEnvelope fields: String) throws -> Record? {
+        guard var text = try Fields.parse(fields).first(where: { $0.name == member })?.value else { return nil }
         return try text.withUTF8 { try Record(parsing: UnsafeRawBufferPointer($0)) }
     }
 }

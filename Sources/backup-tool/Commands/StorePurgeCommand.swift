@@ -93,6 +93,8 @@ extension Invocation {
                 "records": .array(result.records.map { .string($0.description) }), "versions": .int(result.versions),
                 "files": .array(result.files.map { .string($0) }), "linked": .array(result.linked.map { .string($0) }),
                 "unsynced": .array(result.unsynced.map { .string($0) }),
+                "unsearched": .array(result.unsearched.map { .string($0.subject) }),
+                "finishesAnother": .bool(result.finishesAnother),
                 "holders": .array(
                     result.holders.map {
                         [
@@ -115,18 +117,26 @@ extension Invocation {
             for holder in result.holders {
                 output.warn("still holds \(HumanText.count(holder.records.count)) of these records", at: holder.source)
             }
+            say(result.unsearched)
             let what =
                 "\(HumanText.count(result.records.count, "record")), \(HumanText.count(result.versions, "older version")), "
                 + "\(HumanText.count(result.files.count, "file"))"
+            if result.finishesAnother {
+                output.note(
+                    isPlan
+                        ? "A purge that was cut short is not finished: --confirm removes what it has left."
+                        : "The purge that was cut short is finished.")
+            }
             output.note(
                 isEmpty
-                    ? "There is nothing to remove."
+                    ? "There is nothing \(result.finishesAnother ? "else " : "")to remove."
                     : isPlan
                         ? "Plan: \(what) would be removed for good; nothing written. --confirm does it."
                         : "Removed for good: \(what).")
         }
-        let isWhole = result.holders.isEmpty && result.linked.isEmpty && result.unsynced.isEmpty
-        let isDone = !isPlan || isEmpty || flag("dry-run")
+        let isWhole =
+            result.holders.isEmpty && result.linked.isEmpty && result.unsynced.isEmpty && result.unsearched.isEmpty
+        let isDone = !isPlan || isEmpty && !result.finishesAnother || flag("dry-run")
         return isWhole && isDone ? .done : .incomplete
     }
 }

@@ -48,6 +48,7 @@ extension Synchronizer {
             let id = RecordID(zone: Store.assetZone, name: wanted.path)
             do {
                 if let row = damagedAssets[ByteName(wanted.path)] { throw row }
+                if try leavesPurged(wanted, &links) { continue }
                 if wanted.isStranger { try leavePath(to: wanted, &remembered) }
                 if try settleOwn(wanted) { continue }
                 try makeRoom(for: wanted, &unsent)
@@ -64,6 +65,19 @@ extension Synchronizer {
                 try store.write { try hold(id, .missing, error.message, size: Int(clamping: wanted.size)) }
             } catch let row as DamagedRow { try store.write { try hold(row) } }
         }
+    }
+
+    /// A file that was purged here comes back only for a record that links it: else the hub hears that it is gone.
+    private func leavesPurged(_ wanted: Store.HubAsset, _ links: inout LivingLinks) throws -> Bool {
+        guard let file = wanted.awaited, try store.asset(file.path) == nil,
+            let owner = try store.ownerOfPurged(onHub: file), try !links.contains(file.path)
+        else { return false }
+        try store.write { try store.removeFromHub(file) }
+        result.findings.append(
+            Finding(
+                .leftOut, .warning, file.path,
+                "was purged here with its record \(owner): the sync does not bring it back, and removes it from the hub"))
+        return true
     }
 
     /// Nothing has to be fetched where this side has got the same file meanwhile.
