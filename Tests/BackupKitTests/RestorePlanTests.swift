@@ -120,8 +120,10 @@ enum BackupPlace: String, CaseIterable, Sendable {
         for id in Set(mine.keys).union(theirs.keys) {
             let (here, there) = (mine[id] ?? [], theirs[id] ?? [])
             let copy = here.first { $0.isLocalOnly && !$0.isDeleted }
-            let dead = (here + there).filter { $0.isDeleted && $0.id != copy?.id }
-                .max { $0.modifiedAt < $1.modifiedAt }
+            let tombstones = (here + there).filter { $0.isDeleted && $0.id != copy?.id }
+            let dead = tombstones.max { $0.modifiedAt < $1.modifiedAt }.map { latest in
+                tombstones.filter { $0.id == latest.id }.reduce(latest) { $0.joined(withTombstone: $1) }
+            }
             if let copy {
                 wanted += [copy] + (dead.map { [$0] } ?? [])
                 continue
@@ -176,6 +178,10 @@ enum BackupPlace: String, CaseIterable, Sendable {
         return found
     }
 
+    private func everything(in store: Store) throws -> Set<String> {
+        try others(store).union(store.all().map { String(decoding: $0.jsonText, as: UTF8.self) })
+    }
+
     private func facts(_ result: IntakeResult) -> [String] {
         [
             "added \(result.added)", "updated \(result.updated)", "unchanged \(result.unchanged)",
@@ -211,7 +217,7 @@ enum BackupPlace: String, CaseIterable, Sendable {
                 options.policy = policies[random.below(policies.count)]
                 let what = Comment(rawValue: "seed \(seed): \(options.mode), \(options.policy), \(place)")
                 let before = (try test.store.digest(), try visibleFiles(of: test.store))
-                let mine = try test.store.all()
+                let (mine, all) = (try test.store.all(), try everything(in: test.store))
                 options.dryRun = true
                 let plan = try Restorer.restore(backup, into: test.store, options)
                 #expect(try (test.store.digest(), visibleFiles(of: test.store)) == before, what)
@@ -249,7 +255,8 @@ enum BackupPlace: String, CaseIterable, Sendable {
                 if let batch = result.batch {
                     _ = try test.store.undoLast(batch)
                     let after = (try test.store.digest(), try visibleFiles(of: test.store))
-                    #expect(after.0 == before.0, "\(what): undo")
+                    let changed = try everything(in: test.store).symmetricDifference(all).sorted()
+                    #expect(after.0 == before.0, "\(what): undo: \(changed)")
                     #expect(after.1.filter { before.1[$0.key] != nil } == before.1, what)
                     // A file that had been lost may be back, where the store has met its bytes since.
                     for (path, bytes) in after.1 where before.1[path] == nil {

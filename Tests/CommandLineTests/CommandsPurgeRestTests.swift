@@ -66,8 +66,9 @@ struct CommandsPurgeRestTests {
     }
 
     @Test(arguments: [
-        "$T export --format imbib -o e.zip", "$T export -o e && rm e/records.jsonl", "$T export -o e && : > e/records.jsonl",
-        "$T export -o e && sed -i '1s/./x/' e/records.jsonl", "mkdir e && cp l.bib e",
+        "$T export --format imbib -o e.zip", "$T export -o e && rm e/records.jsonl",
+        "$T export -o e && : > e/records.jsonl", "$T export -o e && sed -i '1s/./x/' e/records.jsonl",
+        "mkdir e && cp l.bib e",
     ])
     func aBackupThatCannotBeSearched_isNamed(making: String) throws {
         let bench = try Workbench()

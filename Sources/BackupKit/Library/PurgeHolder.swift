@@ -29,7 +29,8 @@ extension PurgeHolder {
         let layout = try OpenedLayout.open(source, limits: limits)
         let names = layout.expected.keys.filter { [.records, .damaged].contains(layout.role(of: $0)) }.sorted()
         guard case .own = layout.manifest, !names.isEmpty else { return ([], "it has no list of its records") }
-        var damage = layout.findings.first { [.error, .damage].contains($0.severity) }.map { "\($0.subject) \($0.message)" }
+        let broken = layout.findings.first { [.error, .damage].contains($0.severity) }
+        var damage = broken.map { "\($0.subject) \($0.message)" }
         for name in names {
             var lines = LineReader(limit: limits.lineBytes)
             func take(_ line: LineReader.Line) throws {

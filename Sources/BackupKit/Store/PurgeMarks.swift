@@ -7,7 +7,9 @@ extension Store {
 
     /// Whether the record, under its name or its local id, or the one in an envelope, was purged here.
     func isPurged(_ record: Record) throws -> Bool {
-        if let inside = try ifReadable({ try Quarantine.content(of: record) }) ?? nil, try isPurged(inside) { return true }
+        if let inside = try ifReadable({ try Quarantine.content(of: record) }) ?? nil, try isPurged(inside) {
+            return true
+        }
         let query = try bound(record, to: database.statement(Self.marked))
         defer { query.reset() }
         return try query.step()

@@ -76,7 +76,8 @@ extension Synchronizer {
         result.findings.append(
             Finding(
                 .leftOut, .warning, file.path,
-                "was purged here with its record \(owner): the sync does not bring it back, and removes it from the hub"))
+                "was purged here with its record \(owner): the sync does not bring it back, and removes it from the hub"
+            ))
         return true
     }
 
