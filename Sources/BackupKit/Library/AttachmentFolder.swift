@@ -16,6 +16,8 @@ struct AttachmentFolder {
     private var skipped: [(path: String, reason: String)] = []
     private let staging: String
     private let target: RootDirectory
+    /// Paths in the store that the publications link which a file is for, by its number and its path below the folder.
+    var linked: (Int, String) throws -> [String] = { _, _ in [] }
 
     /// `folder` is where copies wait for the batch.
     init(_ folder: String) throws {
@@ -113,6 +115,26 @@ struct AttachmentFolder {
         Layout.attachmentFolders.contains(where: relative.hasPrefix) ? relative : "Attachments/" + relative
     }
 
+    /// The paths that a file would have in the store if it had come from one of the folders inside, the longest first.
+    static func innerPaths(of path: String) -> [String] {
+        var names = path.split(separator: "/", omittingEmptySubsequences: false)[...]
+        var paths: [String] = []
+        while names.popFirst() != nil, !names.isEmpty {
+            let inner = Self.path(of: names.joined(separator: "/"))
+            if !sameBytes(inner, path) { paths.append(inner) }
+        }
+        return paths
+    }
+
+    /// A file as the store would know it.
+    static func asset(_ relative: String, below root: String) throws -> Asset {
+        let file = try RootDirectory(root).openForReading(relative)
+        let status = try file.status()
+        return Asset(
+            path: path(of: relative), size: status.size, digest: try hash(file),
+            modifiedNanoseconds: status.modifiedNanoseconds)
+    }
+
     private static func hash(_ file: FileHandle) throws -> SHA256Digest {
         let hasher = SHA256Hasher()
         try file.forEachChunk { hasher.update($0) }
@@ -132,8 +154,14 @@ struct AttachmentFolder {
                     .skipped, .warning, path, "was left out: \(reason)",
                     remedy: "mend what is named, and import it again"))
         }
+        let own = Set(assets.compactMap { $0.map { ByteName($0.asset.path) } })
         return try assets.enumerated().map { number, file in
             guard let file, try !leavesDeleted || !intake.staysDeleted(file.asset.path) else { return nil }
+            let known = try intake.knownPlace(of: file.asset, besides: own) { try linked(number, file.relative) }
+            // Two files that come at once stay two.
+            if let known, try intake.store.pending(known) == nil {
+                return try intake.take(file.asset.renamed(known), from: file.staged)
+            }
             return try intake.take(
                 file.asset, from: file.staged, isMeantElsewhere: isMeantElsewhere(number, file.asset.path))
         }

@@ -160,6 +160,46 @@ extension Intake {
         return try namedByLiving?.contains(path) ?? false
     }
 
+    /// Where the store has a file of a folder under another path, and its own path says nothing here yet: then it is no new
+    /// file. It came from a folder inside this one, a publication links a file of its name, or `linked` are the files of the
+    /// publications that it is for. `own` are the paths of the folder's files: they stay files of their own.
+    func knownPlace(
+        of file: Asset, besides own: Set<ByteName>, linked: () throws -> [String] = { [] }
+    ) throws -> String? {
+        guard try !store.hasAsset(file.path) else { return nil }
+        let known = try (linked() + otherPlaces(of: file.path)).first { path in
+            try !own.contains(ByteName(path)) && store.ifSound { try store.asset(path) }??.digest == file.digest
+        }
+        guard let known, try store.awaitedFile(file.path) == nil, try !isNamedByLiving(file.path) else { return nil }
+        return known
+    }
+
+    private func otherPlaces(of path: String) throws -> [String] {
+        var names = linkedNames.take() ?? LinkedFileNames(store)
+        defer { linkedNames = names }
+        return try AttachmentFolder.innerPaths(of: path) + names.paths(named: lastComponent(of: path))
+    }
+
+    /// Whether the store has a file that lies so below a folder, as far as an import of that folder would tell.
+    func hasFile(_ relative: String, below root: String, besides own: Set<ByteName>) throws -> Bool {
+        let path = AttachmentFolder.path(of: relative)
+        let known = try store.ifSound { try store.asset(path) } ?? nil
+        guard let status = try FileStatus.ofName("\(root)/\(relative)"),
+            try known != nil || otherPlaces(of: path).contains(where: store.hasAsset)
+        else { return false }
+        // It came with this time: nothing has to be read.
+        if let known, known.size == status.size, known.modifiedNanoseconds == status.modifiedNanoseconds { return true }
+        let file: Asset
+        do { file = try AttachmentFolder.asset(relative, below: root) } catch let error as BackupError
+            where error.isVerdict
+        { return false }
+        if try knownPlace(of: file, besides: own) != nil { return true }
+        switch try store.ifSound({ try store.planAsset(file) }) {
+        case .unchanged, .known: return true
+        case .added, .conflict, nil: return false
+        }
+    }
+
     /// Whether a file is not replaced: a record that stays as it is in the store names it.
     private func stays(_ known: Asset, beside asset: Asset) -> Bool {
         known.digest != asset.digest && remaining.own.contains(ByteName(known.path))

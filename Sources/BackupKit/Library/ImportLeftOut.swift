@@ -96,8 +96,11 @@ extension Importer {
                 "was left out: settings are only imported when asked for", remedy: "name the kind: --only settings"))
     }
 
-    /// `known` are files that lines or entries name: they were taken, or were left with what names them.
-    static func noteLeftOut(_ sources: [Source], known: Set<ByteName>, _ options: ImportOptions, _ intake: Intake) {
+    /// `known` are files that lines or entries name: they were taken, or were left with what names them. Must run after the
+    /// files of `--attachments` were taken: what the store has is not left out.
+    static func noteLeftOut(
+        _ sources: [Source], known: Set<ByteName>, _ options: ImportOptions, _ intake: Intake
+    ) throws {
         let attachments = options.attachments.map { "\(Directory.real($0) ?? $0)/" }
         for case .unreadable(let path, let reason) in sources {
             intake.note(Finding(.skipped, .warning, path, "was left out: \(reason)"))
@@ -124,7 +127,8 @@ extension Importer {
             }
             noteArchives(left.filter(isArchive), in: path, intake)
             // What is left could only be attachments.
-            let others = left.filter { !isArchive($0) }
+            let own = Set(files.map { ByteName(AttachmentFolder.path(of: $0)) })
+            let others = try left.filter { try !isArchive($0) && !intake.hasFile($0, below: path, besides: own) }
             guard options.kinds.contains(.attachments), let first = others.first else { continue }
             intake.note(
                 Finding(

@@ -107,10 +107,11 @@ public enum Importer {
                 try events?.take()
                 try named?.take(into: intake, in: folder, dryRun: options.dryRun)
                 attachments?.leaveOut(named?.taken ?? [])
-                let known = [events?.found, named?.taken, named?.leftDeleted].compactMap(\.self)
-                noteLeftOut(sources, known: known.reduce(into: []) { $0.formUnion($1) }, options, intake)
+                attachments?.linked = { try named?.linkedFiles(ofClaims: $1, in: store) ?? [] }
                 try noteStrayFiles(below: paths + [options.attachments].compactMap(\.self), intake)
                 let files = try attachments.map { try events?.take($0) ?? $0.take(into: intake) } ?? []
+                let known = [events?.found, named?.taken, named?.leftDeleted].compactMap(\.self)
+                try noteLeftOut(sources, known: known.reduce(into: []) { $0.formUnion($1) }, options, intake)
                 try events?.claim(files)
                 if attachments != nil {
                     let links = try AttachmentLinks(

@@ -114,6 +114,8 @@ final class Intake {
     var purgedKeys: Set<String> = []
     /// What living records name, once somebody has asked.
     var namedByLiving: LivingLinks?
+    /// The same of publications, by name.
+    var linkedNames: LinkedFileNames?
     /// Where files lie, or will lie.
     var places: [AssetVersion: String?] = [:]
     /// What `writeSettings` writes.

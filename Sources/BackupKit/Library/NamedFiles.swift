@@ -126,6 +126,7 @@ final class NamedFiles {
             var staged = try AttachmentFolder(inner)
             let mine = files.filter { sameBytes($0.bibliography, bibliography) }
             for file in mine { try staged.add(file.relative, below: file.root, for: intake.store, dryRun: dryRun) }
+            staged.linked = { number, _ in try self.linkedFiles(of: mine[number].wishes, in: intake.store) }
             let places = try staged.places(into: intake) { number, path in
                 open.mean(path) { Set(mine[number].wishes.compactMap { wishes[$0].owner.map { ByteName($0) } }) }
             }
@@ -266,6 +267,17 @@ final class NamedFiles {
             for place in found { bibliographies[ByteName(place)] = wish.bibliography }
         }
         return bibliographies
+    }
+
+    /// What the publications link whose entries name a file of the folder of attachments by its exact path.
+    func linkedFiles(ofClaims relative: String, in store: Store) throws -> [String] {
+        try linkedFiles(of: claims[ByteName(relative)] ?? [], in: store)
+    }
+
+    private func linkedFiles(of wishes: [Int], in store: Store) throws -> [String] {
+        try wishes.compactMap { self.wishes[$0].owner }.flatMap { owner in
+            try publication(owner, in: store).map { try Store.links(of: $0) } ?? []
+        }
     }
 
     private func publication(_ localID: String, in store: Store) throws -> Record? {

@@ -44,6 +44,24 @@ struct LivingLinks {
     }
 }
 
+/// The files that living publications link, by the names without folders.
+struct LinkedFileNames {
+    private var links: LivingLinks
+    private var paths: [ByteName: [String]] = [:]
+    private var count = 0
+
+    init(_ store: Store) { links = LivingLinks(store) { $0.type == RecordType.publication } }
+
+    mutating func paths(named name: String) throws -> [String] {
+        let all = try links.all()
+        if all.count != count {
+            paths = Dictionary(grouping: all.map(\.text)) { ByteName(lastComponent(of: $0)) }
+            count = all.count
+        }
+        return (paths[ByteName(name)] ?? []).sorted(by: precedesBytewise)
+    }
+}
+
 /// The files that living records link, where the hub does not know of the link yet. Read once, on first use.
 struct UnsentLinks {
     private let store: Store
