@@ -26,6 +26,32 @@ struct CommandsVaultDamageTests {
         #expect(try bench.tool(exit: 4, "vault", "check").stderr.contains("it affects 'Twenty Years in a Drawer"))
     }
 
+    /// What a store still has comes back with the next backup. Only what is missing after that is lost.
+    @Test(arguments: [true, false])
+    func whatARepairHasRemoved_isStoredAgainAsAdvised(storeHasIt: Bool) throws {
+        let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "secret", "BACKUP_TOOL_VAULT": "v"])
+        try bench.makeCheapVault()
+        try bench.shell("mkdir pdfs; head -c 300000 /dev/urandom > pdfs/a.pdf")
+        try bench.tool("import", "--create", "--attachments", "pdfs")
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell(
+            """
+            pack=$(ls -S v/data/*/* | head -1); chmod u+w $pack
+            printf ZZZZ | dd of=$pack bs=1 seek=150000 conv=notrunc status=none
+            """)
+        try bench.tool("vault", "repair", "--save", "saved")
+        let told = try bench.tool(exit: 4, "vault", "check").stderr
+        let advice = told.matches(of: /'backup-tool (vault (?:backup|check|forget [0-9a-f]+))'/).map { String($0.1) }
+        #expect(advice.count >= 3 && advice.prefix(2) == ["vault backup", "vault check"], "\(told)")
+        if !storeHasIt { try bench.shell("rm -rf store.db*; $T -q store init") }
+        try bench.shell("$T -q vault backup || [ $? = 3 ]")
+        let after = try bench.tool(["vault", "check", "--read-data"])
+        #expect(after.status == (storeHasIt ? 0 : 4), "\(after.stderr)")
+        let forget = after.stderr.matches(of: /'backup-tool (vault forget [0-9a-f]+)'/).map { String($0.1) }
+        for command in Set(forget) { try bench.shell("$T -q \(command)") }
+        try bench.tool(exit: 0, "vault", "check", "--read-data")
+    }
+
     /// The damaged one may be the latest: an older one in its place would be a loss that nobody notices.
     @Test func noOlderSnapshotPassesForTheLatest() throws {
         let bench = try CommandsVaultIndexTests.bench()

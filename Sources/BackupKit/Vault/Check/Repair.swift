@@ -28,9 +28,13 @@ extension Vault {
     static let indexRemedy =
         "'backup-tool vault repair --save FOLDER' rebuilds the index from the packs and keeps the damaged file in FOLDER"
     /// What can be done about a snapshot that cannot be restored as it was.
-    static let lossRemedy =
-        "'backup-tool vault repair --save FOLDER' and then 'backup-tool vault backup' bring back what there is; what "
-        + "'backup-tool vault check' names after that is lost, and 'backup-tool vault forget ID' removes the snapshot"
+    static let lossRemedy = "'backup-tool vault repair --save FOLDER' removes what is damaged; then \(backupRemedy())"
+
+    /// The same where nothing is left to repair.
+    static func backupRemedy(for snapshot: String = "ID") -> String {
+        "'backup-tool vault backup' stores again what the library still has; what 'backup-tool vault check' names after that "
+            + "is lost, and \(TypedCommand.quoted("vault forget", [snapshot])) removes the snapshot"
+    }
 
     /// Rebuilds the index where it is damaged or wrong, and removes blobs that nobody can have any more: a backup that
     /// relies on an index would not store them again. What is whole in a damaged pack is copied into a new one. The vault

@@ -149,14 +149,13 @@ extension Vault {
             try name(&result.affected)
             if !result.unindexed.isEmpty { result.findings.append(Self.lostIndex(result.unindexed.count)) }
         }
-        // After a repair there is nothing left to repair, and what is lost is lost.
+        // After a repair there is nothing left to repair. The store may have what no pack has.
         let isRepaired =
             damaged.isEmpty && result.unindexed.isEmpty && loaded.findings.isEmpty && broken.allSatisfy(\.isLoss)
         result.findings += result.affected.map {
-            let forget = TypedCommand.quoted("vault forget", [$0.snapshot.shortID])
-            return Finding(
+            Finding(
                 .contentMismatch, .damage, "\($0.snapshot.shortID):\($0.path)", $0.message,
-                remedy: isRepaired ? "no pack has it any more; \(forget) removes the snapshot" : Self.lossRemedy)
+                remedy: isRepaired ? Self.backupRemedy(for: $0.snapshot.shortID) : Self.lossRemedy)
         }
         return result
     }
