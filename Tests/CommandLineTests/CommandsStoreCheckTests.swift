@@ -19,6 +19,27 @@ struct CommandsStoreCheckTests {
         try bench.shell("sqlite3 store.db \"\(text)\"")
     }
 
+    /// The first page is damaged, so the file says no more that it is a store.
+    @Test(arguments: [true, false])
+    func aStoreThatIsDamagedAtItsBeginning_isNotReplacedByAnEmptyOne(hasFolder: Bool) throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "export", "-o", "good.zip")
+        let digest = try bench.digest()
+        try bench.shell("rm -f store.db-*; printf X | dd of=store.db bs=1 seek=2 conv=notrunc status=none")
+        if !hasFolder { try bench.shell("rm -r store.db.assets") }
+        let damaged = try bench.bytes("store.db")
+        for line in ["store check", "store info", "export -o e.zip", "store repair --from good.zip", "import a.bib"] {
+            let told = try bench.tool(words: line.split(separator: " ").map(String.init), exit: 10).stderr
+            #expect(told.contains("damaged at its beginning") && !told.contains("store init"), "\(line): \(told)")
+            let advice = try #require(told.firstMatch(of: /'backup-tool (restore BACKUP [^']+)'/), "\(told)").1
+            try bench.shell("rm -rf NEW*; $T -q \(advice.replacing("BACKUP", with: "good.zip")) || [ $? = 3 ]")
+            #expect(try bench.digest("NEW") == digest)
+        }
+        #expect(try bench.bytes("store.db") == damaged)
+        try bench.write("notes.txt", "no store\n")
+        #expect(try bench.tool(exit: 10, "store", "check", "--store", "notes.txt").stderr.contains("is not a store"))
+    }
+
     @Test func aConflictWithoutANumber_orWithTwo_getsOne() throws {
         let twice = """
             ALTER TABLE conflict_number RENAME TO old;

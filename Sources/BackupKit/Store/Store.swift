@@ -129,10 +129,9 @@ public final class Store {
     /// Writes the tables of a new store; the connection is closed when this returns.
     private static func fill(_ place: String, name: String, _ clock: Clock) throws {
         let new = try SQLite(place, .create, name: name)
-        // Publications are 2 KB each: smaller pages would leave a third of themselves empty.
         try new.execute(
             """
-            PRAGMA page_size = 8192; PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
+            PRAGMA page_size = \(StoreSchema.pageSize); PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF;
             PRAGMA application_id = \(StoreSchema.applicationID)
             """)
         try StoreSchema.migrate(new)

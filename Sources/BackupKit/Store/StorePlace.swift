@@ -42,6 +42,13 @@ extension Store {
         for place in [path, parent(of: path), assetFolder(of: path)] { try BackupError.mustBeWritable(place) }
     }
 
+    /// Whether a file has attachments beside it as a store has, or is as long as one: in whole pages.
+    private static func mayHaveBeenStore(_ path: String) -> Bool {
+        guard let status = try? FileStatus.ofTarget(path), status.isRegular else { return false }
+        return (try? FileStatus.ofTarget(assetFolder(of: path)))?.isDirectory == true
+            || status.size % Int64(StoreSchema.pageSize) == 0
+    }
+
     static func notStore(_ path: String) -> BackupError {
         if let status = try? FileStatus.ofTarget(path), status.isRegular, status.size == 0 {
             return BackupError(
@@ -49,6 +56,11 @@ extension Store {
                 remedy:
                     "remove it; then 'backup-tool store init' makes a store there, and 'backup-tool restore BACKUP' fills it"
             )
+        }
+        if mayHaveBeenStore(path) {
+            return BackupError(
+                .notFound, "is no store of backup-tool, or is damaged at its beginning, and was not touched", at: path,
+                remedy: "name another store with --store; if it was one, keep the file: \(StoreCheck.intoNewStore)")
         }
         let isFolder = (try? FileStatus.ofTarget(path))?.isDirectory == true
         return BackupError(

@@ -2,6 +2,8 @@
 enum StoreSchema {
     /// "BkTs" in the header of the database says that it is ours.
     static let applicationID: Int64 = 0x426B_5473
+    /// Publications are 2 KB each: smaller pages would leave a third of themselves empty.
+    static let pageSize = 8192
     static var version: Int64 { Int64(migrations.count) }
 
     /// The steps from each version to the next; the first makes an empty database a store.
