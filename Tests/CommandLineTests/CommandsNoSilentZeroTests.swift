@@ -127,6 +127,27 @@ import Testing
         #expect(both.status == 3 && both.stderr.contains("--host and --tag"), "\(both.stderr)")
     }
 
+    @Test func aBackupWithoutOneOfTheKindsThatAreAskedFor_isNamed() throws {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{a, title={A}}\n")
+        try bench.write("pdfs/a.pdf", "%PDF")
+        try bench.tool(exit: 0, "import", "--create", "a.bib", "--attachments", "pdfs")
+        for (name, options) in [("all.zip", []), ("some.zip", ["--only", "publications,attachments"])] {
+            try bench.tool(words: ["export", "-q", "-o", name] + options, exit: 0)
+            for more in [[], ["--dry-run"], ["--create", "--store", "new-\(name).db"]] {
+                let words = ["restore", name, "--only", "notes,publications,events"] + more
+                let told = try bench.tool(words: words, exit: 3).stderr
+                #expect(told.contains("\(name): holds no events, notes"), "\(told)")
+            }
+            for kinds in ["publications,attachments", Workbench.allKinds] {
+                try bench.tool(exit: 0, "restore", name, "--only", kinds, "--dry-run")
+            }
+        }
+        // A state without notes is a state, too.
+        try bench.tool(exit: 0, "restore", "all.zip", "--only", "notes,publications", "--mode", "replace")
+        try bench.tool(exit: 3, "restore", "some.zip", "--only", "notes,publications", "--mode", "replace")
+    }
+
     @Test func aBackupWithoutTheKindThatIsAskedFor_isNamed() throws {
         let bench = try Workbench()
         try bench.write("a.bib", "@misc{a, title={A}}\n")

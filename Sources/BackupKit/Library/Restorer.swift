@@ -198,6 +198,9 @@ public enum Restorer {
         let listing = views.listing(options.kinds)
         try refuseEmptyChoice(prepared.path, wanted, intake, options, listing)
         for finding in wanted.unmatched(listing) { intake.note(finding) }
+        if !sound.isEmpty { wanted.kinds.insert(.attachments) }
+        if prepared.file(Layout.settings) != nil { wanted.kinds.insert(.settings) }
+        noteMissingKinds(prepared, besides: wanted.kinds.union(replaced), intake, options)
         if !replaced.isEmpty {
             try intake.removeOthers(kinds: replaced)
             intake.noteStaysDeleted(of: prepared.path)
@@ -278,6 +281,23 @@ public enum Restorer {
         }
     }
 
+    /// Names kinds of which a sound backup has nothing. Who names all kinds asks for what there is.
+    private static func noteMissingKinds(
+        _ prepared: Prepared, besides found: Set<Kind>, _ intake: Intake, _ options: RestoreOptions
+    ) {
+        // An import may have these kinds from another source.
+        guard options.kindOfBatch == "restore", options.namesKinds, options.match == nil,
+            options.kinds != Set(Kind.allCases),
+            !prepared.findings.contains(where: { $0.severity == .damage })
+        else { return }
+        let missing = options.kinds.subtracting(found).map(\.rawValue).sorted()
+        guard !missing.isEmpty else { return }
+        intake.note(
+            Finding(
+                .entryMissing, .warning, prepared.path, "holds no \(missing.joined(separator: ", "))",
+                remedy: "'backup-tool list BACKUP' lists its files"))
+    }
+
     /// Takes the conflicts of chosen works where both works are in the store.
     private static func takeConflicts(_ wanted: WantedFiles, _ intake: Intake) throws {
         for record in wanted.conflicts {
@@ -338,58 +358,6 @@ extension OpenedLayout {
         case .own(let manifest): wanted.intersection(manifest.kinds)
         case .imbib: wanted.intersection([.publications, .notes, .attachments, .settings])
         case .none: wanted
-        }
-    }
-}
-
-/// Which records are chosen, and which attachments go with them.
-private struct WantedFiles {
-    private let match: RecordQuery?
-    private var linked: Set<String> = []
-    /// They go with their works; no words choose them.
-    private(set) var conflicts: [Record] = []
-    private var chosen: Set<ByteName> = []
-    /// The queries that chose something, by their places.
-    private var met: Set<Int> = []
-
-    init(_ options: RestoreOptions) { match = options.match }
-
-    mutating func takes(_ record: Record) -> Bool {
-        guard let match else { return true }
-        if record.type == RecordType.conflict {
-            if !record.isDeleted { conflicts.append(record) }
-            return false
-        }
-        let places = match.matching(record)
-        guard !places.isEmpty else { return false }
-        met.formUnion(places)
-        chosen.insert(ByteName(record.localID))
-        if let links = try? Store.links(of: record) { linked.formUnion(links) }
-        return true
-    }
-
-    mutating func takesFile(_ path: String) -> Bool {
-        guard let match else { return true }
-        let places = match.matching(path: path)
-        met.formUnion(places)
-        return !places.isEmpty || linked.contains(path)
-    }
-
-    /// Whether a side of a conflict, a local id or a path, goes with what was asked for.
-    func isChosen(_ work: String) -> Bool {
-        chosen.contains(ByteName(work)) || linked.contains(work) || namesFile(work)
-    }
-
-    /// Whether somebody asks for the file itself.
-    func namesFile(_ path: String) -> Bool { match?.matching(path: path).isEmpty == false }
-
-    var hasChosenNothing: Bool { met.isEmpty }
-
-    func unmatched(_ listing: String) -> [Finding] {
-        (match?.texts ?? []).enumerated().filter { !met.contains($0.offset) }.map {
-            Finding(
-                .entryMissing, .warning, "--match \($0.element)", "nothing in the backup has these words",
-                remedy: listing)
         }
     }
 }
