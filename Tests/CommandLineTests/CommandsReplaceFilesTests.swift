@@ -82,7 +82,7 @@ import Testing
         #expect(try bench.tool(exit: 0, "restore", "b.zip", "--mode", "replace", "--dry-run").stdout.contains(line))
         let done = try bench.json(exit: 0, "restore", "b.zip", "--mode", "replace")
         #expect(done["plan"]?.array?.contains { $0["record"]?.string == "Attachments/thesis.pdf" } == true, "\(done)")
-        #expect(try bench.tool(exit: 0, "undo", "--list").stdout.contains("b.zip, without Attachments/thesis.pdf"))
+        #expect(try bench.tool(exit: 0, "undo", "--list").stdout.contains("b.zip; removed Attachments/thesis.pdf"))
         try bench.tool(exit: 0, "undo")
         #expect(try bench.text("store.db.assets/Attachments/thesis.pdf") == "two\n")
     }

@@ -16,6 +16,15 @@ import Testing
 
     private static let files = "find store.db.assets -type f -not -path '*/.blobs/*' 2>/dev/null || true"
 
+    @Test func theList_saysWhichFilesAnUndoRemoved() throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "import", "with/a.bib", "--create")
+        #expect(try !bench.tool(exit: 0, "undo", "--list").stdout.contains("a.pdf"))
+        try bench.tool(exit: 0, "undo")
+        let list = try bench.tool(exit: 0, "undo", "--list").stdout
+        #expect(list.contains("import of with/a.bib; removed Attachments/a.pdf\n"), "\(list)")
+    }
+
     /// The link of a publication may be here before its file.
     @Test(arguments: [
         ["restore b.zip --only publications", "restore b.zip --only attachments"],

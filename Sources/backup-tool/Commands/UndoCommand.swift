@@ -61,7 +61,7 @@ private func printBatches(_ store: Store, _ call: Invocation) throws -> ExitStat
         table.add([
             String(batch.id), String(batch.startedAt.iso8601.prefix(19)), batch.kind,
             batch.undoneAt == nil ? "done" : batch.kind == Store.undoBatch ? "redone" : "undone",
-            try batch.source + (store.filesRemoved(by: batch).map { ", without \($0)" } ?? ""),
+            try batch.source + (store.filesRemoved(by: batch).map { "; removed \($0)" } ?? ""),
         ])
     }
     if !batches.isEmpty { table.print(to: call.output) }
