@@ -55,7 +55,8 @@ enum FileMending {
             try store.placeAsset(asset, from: copy)
             note(asset.path, "is back: records link it, and the store had neither its row nor its file")
         }
-        return (steps, left)
+        // What an app had written over a file is kept beside it.
+        return (steps, left + store.fileFindings)
     }
 
     /// What a backup was asked for and does not have, no second repair from it mends.
