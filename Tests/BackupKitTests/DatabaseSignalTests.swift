@@ -38,7 +38,7 @@ import Testing
                 Interrupt.install()
                 kill(getpid(), SIGTERM)
                 let error = #expect(throws: BackupError.self) {
-                    try Replacing(sources: []) { _, _ in false }.check(old, replace: true)
+                    try Replacing(source: "none", besides: nil) { _, _ in false }.check(old, replace: true)
                 }
                 #expect(error?.code == .interrupted)
             }

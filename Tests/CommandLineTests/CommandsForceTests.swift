@@ -45,6 +45,26 @@ import Testing
         #expect(try state() == before, "\(line)", sourceLocation: sourceLocation)
     }
 
+    /// The store of the command, though a restore into a folder does not read it.
+    @Test func aRestoreIntoAFolder_isNoPartOfTheStore() throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "export", "-o", "good.tar")
+        let before = try bench.state()
+        for target in ["store.db", "store.db.assets", "store.db.assets/Attachments", "store.db.assets/new"] {
+            for force in [[], ["--force"]] {
+                let told = try bench.tool(words: ["restore", "good.tar", "--to", target] + force, exit: 1).stderr
+                #expect(told.contains("a part of the store") && told.contains("choose another place"), "\(told)")
+            }
+        }
+        try bench.shell("mv store.db.assets elsewhere; ln -s elsewhere store.db.assets")
+        for target in ["elsewhere", "elsewhere/new", "store.db.assets"] {
+            let told = try bench.tool(words: ["restore", "good.tar", "--to", target, "--force"], exit: 1).stderr
+            #expect(told.contains("a part of the store"), "\(told)")
+        }
+        try bench.shell("rm store.db.assets; mv elsewhere store.db.assets")
+        #expect(try bench.state() == before)
+    }
+
     /// Whatever wrote it before: another form, another format, an empty file.
     @Test func everyFormReplacesWhatAnExportWrote() throws {
         let bench = try bench()

@@ -3,8 +3,8 @@
 /// That it wrote something is read from it: everything in it is named by a manifest of ours and has the bytes that the
 /// manifest says, or is going to be there again or in the store to the byte.
 struct Replacing {
-    /// What is being read: nothing that it lies in is replaced, and nothing in it.
-    let sources: [String]
+    /// What is being read or is the store's: nothing that it lies in is replaced, and nothing in it.
+    private let sources: [(path: String, reason: String)]
     /// Whether a file with these bytes is going to be there again under this name.
     var isKept: (_ relativePath: String, _ digest: SHA256Digest) throws -> Bool = { _, _ in false }
     /// Knows the lines of files that hold nothing but events.
@@ -12,13 +12,19 @@ struct Replacing {
     /// Knows the lines that are to be there again; nothing else is replaced then.
     private var rejected: RejectedBefore?
 
-    init(sources: [String], isKept: @escaping (String, SHA256Digest) throws -> Bool) {
-        (self.sources, self.isKept) = (sources, isKept)
+    init(source: String, besides store: String?, isKept: @escaping (String, SHA256Digest) throws -> Bool) {
+        let parts = store.map { [$0, Store.assetFolder(of: $0)] } ?? []
+        sources = Self.read([source]) + parts.map { ($0, "is a part of the store") }
+        self.isKept = isKept
+    }
+
+    private static func read(_ paths: [String]) -> [(path: String, reason: String)] {
+        paths.map { ($0, "is being read") }
     }
 
     /// An export of a store, which may hold the files that its records name.
     init(by store: Store) {
-        sources = [store.path, store.assetFolder]
+        sources = Self.read([store.path, store.assetFolder])
         self.store = store
         isKept = { path, digest in
             try store.asset(path)?.digest == digest || store.asset("Attachments/" + path)?.digest == digest
@@ -27,16 +33,15 @@ struct Replacing {
 
     /// The lines that an import of event logs rejects.
     init(rejected: RejectedBefore) {
-        sources = rejected.paths
+        sources = Self.read(rejected.paths)
         self.rejected = rejected
     }
 
     /// Throws unless `target` is free, or is to be replaced and may be. `--force` is advised only where it would do it.
     func check(_ target: String, replace: Bool) throws {
         let isThere = try FileStatus.ofName(target) != nil
-        if !isThere, let folder = try folderBeingRead(around: target) {
-            throw BackupError(
-                .refused, "lies in \(folder), which is being read", at: target, remedy: "choose another place")
+        if !isThere, let source = try source(around: target) {
+            throw BackupError(.refused, "lies in \(source)", at: target, remedy: "choose another place")
         }
         if replace { return try check(target) }
         guard isThere else { return }
@@ -56,15 +61,13 @@ struct Replacing {
     private func checkIsOurs(_ target: String) throws {
         guard let status = try FileStatus.ofTarget(target) else { return }
         for source in sources {
-            guard let read = try FileStatus.ofTarget(source) else { continue }
-            let isSource = read.isSame(as: status)
-            guard try isSource || Directory.isInside(source, target) else { continue }
+            guard let found = try FileStatus.ofTarget(source.path) else { continue }
+            let isSource = found.isSame(as: status)
+            guard try isSource || Directory.isInside(source.path, target) else { continue }
             throw Self.refusalOfSource(
-                target, isSource ? "it is being read" : "\(source) lies in it and would be lost")
+                target, isSource ? "it \(source.reason)" : "\(source.path) lies in it and would be lost")
         }
-        if let folder = try folderBeingRead(around: target) {
-            throw Self.refusalOfSource(target, "it lies in \(folder), which is being read")
-        }
+        if let source = try source(around: target) { throw Self.refusalOfSource(target, "it lies in \(source)") }
         if let rejected {
             guard status.isRegular else { throw Self.refusal(target, "it is no ordinary file") }
             guard try status.size == 0 || rejected.holdsAll(of: target) else {
@@ -82,8 +85,10 @@ struct Replacing {
         if let layout, !named.isEmpty { try checkBytes(layout, target, isFolder: status.isDirectory) }
     }
 
-    private func folderBeingRead(around target: String) throws -> String? {
-        try sources.first { try FileStatus.ofTarget($0)?.isDirectory == true && Directory.isInside(target, $0) }
+    private func source(around target: String) throws -> String? {
+        try sources.first { source in
+            try FileStatus.ofTarget(source.path)?.isDirectory == true && Directory.isInside(target, source.path)
+        }.map { "\($0.path), which \($0.reason)" }
     }
 
     /// Somebody may have worked on the files since. What is gone cannot be lost.

@@ -310,15 +310,15 @@ public enum Restorer {
         }
     }
 
-    /// Writes the files of a backup into a new folder, every digest checked.
-    public static func extract(_ path: String, to target: String, replace: Bool = false, _ options: RestoreOptions)
-        throws
-        -> (files: Int, bytes: Int64, findings: [Finding])
-    {
+    /// Writes the files of a backup into a new folder, every digest checked. Nothing is written over `store` or into it.
+    public static func extract(
+        _ path: String, to target: String, besides store: String? = nil, replace: Bool = false,
+        _ options: RestoreOptions
+    ) throws -> (files: Int, bytes: Int64, findings: [Finding]) {
         let layout = try OpenedLayout.open(path, limits: options.limits)
         if layout.isVault { throw layout.noLibrary(at: path) }
         let place = try OutputPlace.behindLinks(target)
-        try Replacing(sources: [VaultAddress(path)?.path ?? path], isKept: layout.holds)
+        try Replacing(source: VaultAddress(path)?.path ?? path, besides: store, isKept: layout.holds)
             .check(place, replace: replace)
         return try AtomicFile.writeDirectory(place, replace: replace) { folder in
             let staged = try Staging.extract(layout, into: folder, options.limits, progress: options.progress)

@@ -183,7 +183,8 @@ private func extract(
     }
     try call.checkNewFolder(
         folder, remedy: "--to writes a folder; 'backup-tool export -o ARCHIVE' writes an archive")
-    let result = try Restorer.extract(path, to: folder, replace: call.flag("force"), options)
+    let result = try Restorer.extract(
+        path, to: folder, besides: try? call.storePath(), replace: call.flag("force"), options)
     if call.output.isJSON {
         call.output.report([
             "message_type": "restore", "path": .string(folder), "files": .int(result.files),
