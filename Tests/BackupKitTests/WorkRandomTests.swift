@@ -255,6 +255,10 @@ extension String {
     @Test(arguments: [125_064_389, 4771, 4814, 5631, 52_517_652, 52_517_892, 86_345_089, 347_422_181] as [UInt64])
     func historiesThatWentWrongOnce(seed: UInt64) throws { try play(seed, isReplay: false, keepsSome: false) }
 
+    /// A backup has a work beside the tombstone of one that was called like it before: a restore takes both.
+    @Test(arguments: [812_247_700] as [UInt64])
+    func aHistoryWhoseBackupLostAWork(seed: UInt64) throws { try play(seed, isReplay: false) }
+
     private func play(_ seed: UInt64, isReplay: Bool, keepsSome: Bool = true) throws {
         try withQuickFolder { folder in
             let devices = try Devices(["A", "B", "C"], in: folder)

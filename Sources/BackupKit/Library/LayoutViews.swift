@@ -181,12 +181,12 @@ struct FileIntake {
         for order in try intake.withoutPurgedKeys(orders) { try intake.take(order) }
     }
 
-    /// The names of the records of one type, also of deleted ones. What cannot be read is named by who takes it.
-    private func readNames(of type: String, in path: String) throws -> Set<RecordID> {
-        var found: Set<RecordID> = []
+    /// The names of the records of one type, and whether each is deleted. What cannot be read is named by who takes it.
+    private func readNames(of type: String, in path: String) throws -> [RecordID: Bool] {
+        var found: [RecordID: Bool] = [:]
         try forEachLine(of: path) { line in
             guard let bytes = line.bytes, let record = try? Record(parsing: bytes), record.type == type else { return }
-            found.insert(record.id)
+            found[record.id] = record.isDeleted
         }
         return found
     }

@@ -53,8 +53,10 @@ extension Store {
     func deletedSinceItWas(_ work: @autoclosure () throws -> WorkID, _ incoming: Record) throws -> StoredRecord? {
         guard try hasListings() else { return nil }
         for id in try work().listings.flatMap(records(listedAs:)) {
-            guard let known = try ifSound({ try record(id) }) ?? nil, known.record.isDeleted else { continue }
-            if known.record.modifiedAt >= incoming.latestTime { return known }
+            guard let known = try ifSound({ try record(id) }) ?? nil, known.record.isDeleted,
+                known.record.modifiedAt >= incoming.latestTime, try backup?.hasTombstone(of: id) != true
+            else { continue }
+            return known
         }
         return nil
     }
