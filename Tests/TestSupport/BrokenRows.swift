@@ -43,4 +43,25 @@ extension SQLite {
         let result = try runProcess(["python3", "-c", script, path])
         guard result.status == 0 else { throw BackupError(.failed, result.stderr, at: path) }
     }
+
+    /// Lets an index say what its table does not, as in a damaged file: it hears of the statement `lie`, not of `truth`.
+    public static func misindex(_ path: String, _ index: String, lie: String, truth: String) throws {
+        let script = """
+            import sqlite3, sys
+            _, path, index, lie, truth = sys.argv
+            def run(*statements):
+                db = sqlite3.connect(path, isolation_level=None)
+                db.execute('PRAGMA writable_schema=ON')
+                rows = [db.execute(*statement).fetchone() for statement in statements]
+                db.close()
+                return rows[-1]
+            run((lie,))
+            row = run(('SELECT * FROM sqlite_schema WHERE name = ?', (index,)))
+            run(('DELETE FROM sqlite_schema WHERE name = ?', (index,)))
+            run((truth,))
+            run(('INSERT INTO sqlite_schema VALUES (?, ?, ?, ?, ?)', row))
+            """
+        let result = try runProcess(["python3", "-c", script, path, index, lie, truth])
+        guard result.status == 0 else { throw BackupError(.failed, result.stderr, at: path) }
+    }
 }

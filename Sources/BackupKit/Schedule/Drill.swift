@@ -113,9 +113,8 @@ public enum Drill {
 
     /// Looks at the scratch store: SQLite itself, the digest over everything, and every file as it lies on the disk now.
     private static func lookOver(_ store: Store, _ manifest: LayoutManifest, _ facts: inout Facts) throws {
-        let check = try store.database.prepare("PRAGMA integrity_check")
-        if try check.step(), case let verdict = check.text(0), verdict != "ok" {
-            facts.problems.append("the restored store is damaged: \(verdict)")
+        if let fault = try store.database.integrityFaults().first {
+            facts.problems.append("the restored store is damaged: \(fault)")
         }
         if case .own(let manifest) = manifest {
             let digest = try store.read { try store.contentDigest(kinds: manifest.kinds) }

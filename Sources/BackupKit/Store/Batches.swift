@@ -55,6 +55,8 @@ extension Store {
     static let batchesWithoutUndo: Set = [syncBatch, mendBatch]
     /// The number of a row in the undo history whose content was purged; no row of the store has it.
     static let purgedChange: Int64 = 0
+    /// What is kept of each batch for its undo; all have a column `batch`.
+    static let historyTables = ["batch_record", "batch_added", "batch_asset", "batch_setting"]
 
     /// Runs an import or restore: one transaction, recorded so that it can be undone. When `body` changed nothing, or
     /// says so (a dry run), there is no batch to undo, and nothing is written; after an import of nothing new, only what its
@@ -240,7 +242,7 @@ extension Store {
     /// SQLite is not asked to do it: whoever has it enforce our foreign keys has it enforce those of other programs' tables,
     /// too, and then no row of ours can go that one of theirs names.
     func forgetBatch(_ id: Int64) throws {
-        for table in ["batch_record", "batch_added", "batch_asset", "batch_setting"] {
+        for table in Self.historyTables {
             try database.statement("DELETE FROM \(table) WHERE batch = ?").bind(1, id).run()
         }
         try database.statement("UPDATE damaged SET batch = NULL WHERE batch = ?").bind(1, id).run()

@@ -65,6 +65,7 @@ extension Store {
 
     private func revert(_ batch: Batch, as kind: String, dryRun: Bool) throws -> UndoResult {
         try checkNumbers(of: batch)
+        try checkHistory()
         var result = UndoResult(batch: batch)
         // Both an undo and its redo are of the work itself.
         let isOfWork = ![Self.undoBatch, Self.redoBatch].contains(batch.kind)
@@ -85,7 +86,7 @@ extension Store {
             result.conflicts = try Set(conflicts().map(\.id)).subtracting(waiting).count
             let rows = try revertSetAside(batch)
             let summary = JSON.object([JSON.Member(Self.damagedRows, .array(rows.map { .string($0) }))]).compact
-            for table in ["batch_record", "batch_added", "batch_setting", "batch_asset"] {
+            for table in Self.historyTables {
                 try database.statement("DELETE FROM \(table) WHERE batch = ?").bind(1, batch.id).run()
             }
             try database.statement("UPDATE batch SET undone_at = ? WHERE id = ?")

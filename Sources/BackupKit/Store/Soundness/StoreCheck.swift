@@ -29,8 +29,11 @@ public struct StoreCheck {
         + "brings the last backup into a new store"
 
     /// For a damaged page, which may be of an index.
-    private static let repairOrNewStore =
+    static let repairOrNewStore =
         "'backup-tool store repair' mends it where only indexes are damaged; else keep the file: \(intoNewStore)"
+
+    /// Whether a fault that SQLite's integrity check has found is one of an index, or of an index and its row.
+    static func isOfIndex(_ fault: String) -> Bool { fault.contains(" index ") }
 
     let store: Store
     private var result = StoreCheckResult()
@@ -112,17 +115,11 @@ public struct StoreCheck {
     // MARK: The database
 
     private mutating func checkDatabase() throws {
-        let check = try store.database.prepare("PRAGMA integrity_check(100)")
-        while try check.step() {
-            try Interrupt.check()
-            let text = check.text(0).split(separator: "\n").filter { !$0.hasPrefix("***") }.joined(separator: "; ")
-            if text == "ok" { continue }
+        for fault in try store.database.integrityFaults() {
             // Only indexes can be made again where they are.
-            if text.contains("Rowid") || text.contains("value in ") { instead = Self.intoNewStore }
-            let isOfIndex = text.contains(" index ")
-            add(
-                .storeDamaged, .damage, store.path, "SQLite's integrity check says: \(text)",
-                isOfIndex ? Self.repairFrom : Self.repairOrNewStore)
+            if fault.contains("Rowid") || fault.contains("value in ") { instead = Self.intoNewStore }
+            let remedy = Self.isOfIndex(fault) ? Self.repairFrom : Self.repairOrNewStore
+            add(.storeDamaged, .damage, store.path, fault, remedy)
         }
         if try store.soundCounter() == nil {
             let said = try store.storedCounter().map { "says \($0)" } ?? "is gone"

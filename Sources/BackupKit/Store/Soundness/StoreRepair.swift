@@ -119,8 +119,7 @@ struct StoreRepair {
             try store.database.execute("REINDEX")
             isIndexed = true
         } catch let error as BackupError where error.code == .failed { isIndexed = false }
-        let check = try store.database.prepare("PRAGMA integrity_check(1)")
-        if try !isIndexed || check.step() && check.text(0) != "ok" {
+        if try !isIndexed || !store.database.integrityFaults().isEmpty {
             throw BackupError(
                 .damaged, "nothing was repaired: the tables themselves are damaged, not only their indexes",
                 at: store.path,
