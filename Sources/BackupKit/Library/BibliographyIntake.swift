@@ -121,6 +121,7 @@ final class BibliographyIntake {
         }
         reportLeftHere(state)
         if mirrors {
+            try store.checkTypeIndex()
             try mirror(&state)
         } else if realPath != nil {
             noteLeftOut(state)

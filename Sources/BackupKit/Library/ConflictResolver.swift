@@ -25,6 +25,7 @@ public final class ConflictResolver {
     public static func resolve(
         _ ids: [Int64], with choice: ConflictChoice, newKey: String? = nil, in store: Store, dryRun: Bool = false
     ) throws -> ResolveResult {
+        try store.checkTypeIndex()
         let resolver = ConflictResolver(store)
         let names = try ids.map { try ConflictDesk.conflict($0, in: store).subject }
         let (_, batch) = try store.batch(

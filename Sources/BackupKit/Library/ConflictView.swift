@@ -70,6 +70,7 @@ public enum ConflictDesk {
 
     static func conflict(_ id: Int64, in store: Store) throws -> Conflict {
         if let conflict = try store.conflict(id) { return conflict }
+        try store.checkTypeIndex()
         throw BackupError(
             .failed, "there is no conflict of this number", at: String(id),
             remedy: "'backup-tool conflicts list' shows those that wait")

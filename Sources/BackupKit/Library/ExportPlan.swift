@@ -59,8 +59,10 @@ public struct ExportResult: Sendable {
 
     public init() {}
 
-    /// The file of an attachment is damaged in the store.
-    public var hasDamagedAttachment: Bool { warnings.contains(where: \.isDamagedAttachment) }
+    /// The file of an attachment is damaged in the store, or an index of the store's database.
+    public var isOfDamagedStore: Bool {
+        warnings.contains { $0.isDamagedAttachment || $0.code == .indexMismatch }
+    }
 
     public var isComplete: Bool { omitted.isEmpty && !warnings.contains { $0.severity != .note } }
 }

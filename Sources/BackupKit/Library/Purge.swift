@@ -51,6 +51,7 @@ public struct Purge {
     private var unwanted: [String] = []
 
     public static func run(_ store: Store, _ options: PurgeOptions) throws -> PurgeResult {
+        try store.checkTypeIndex()
         var purge = Purge(store, options)
         // A source that cannot be opened is reported before anything is removed.
         let sources = try options.sources.flatMap(PurgeHolder.expanded)

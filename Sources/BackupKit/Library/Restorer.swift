@@ -133,6 +133,7 @@ public enum Restorer {
 
     /// Inside the batch: records, settings, attachments.
     static func apply(_ prepared: Prepared, to intake: Intake, _ options: RestoreOptions) throws {
+        if options.mode == .replace { try intake.store.checkTypeIndex() }
         intake.policy = options.policy
         intake.heard = options.heard
         intake.overwrite = options.mode == .replace

@@ -28,7 +28,7 @@ struct StoreLayout {
         self.store = store
         self.options = options
         time = options.clock.now()
-        result.warnings += store.tablesLeftOut
+        result.warnings += try store.tablesLeftOut + [store.leaveOutDamagedTypeIndex()].compactMap(\.self)
         damaged = try DamagedRows(store, options.kinds)
         try noteChangedSmallRows()
     }

@@ -78,7 +78,7 @@ extension Store {
     private func knownConflicts(with text: String = "") throws -> [Conflict] {
         let query = try database.prepare(
             """
-            SELECT \(Self.recordColumns), id FROM record
+            SELECT \(Self.recordColumns), id FROM \(rowsByType)
             JOIN conflict_number ON record_zone = zone AND record_name = ifnull(name, local_id)
             WHERE type = ?1 AND type <> 'PuppyEvent' AND deleted_at IS NULL AND instr(fields, ?2) ORDER BY id
             """

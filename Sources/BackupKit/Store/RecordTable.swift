@@ -293,7 +293,7 @@ extension Store {
     func forEachLive(type: String, _ body: (StoredRecord) throws -> Void) throws {
         let query = try database.prepare(
             """
-            SELECT \(Self.recordColumns) FROM record
+            SELECT \(Self.recordColumns) FROM \(rowsByType)
             WHERE type = ? AND type <> 'PuppyEvent' AND deleted_at IS NULL ORDER BY change
             """
         ).bind(1, type)
@@ -306,7 +306,10 @@ extension Store {
         _ body: (_ key: String, _ id: RecordID, _ record: () throws -> StoredRecord?) throws -> Void
     ) throws {
         let query = try database.prepare(
-            "SELECT \(Self.recordColumns) FROM record WHERE type = ? AND type <> 'PuppyEvent' AND deleted_at IS NULL"
+            """
+            SELECT \(Self.recordColumns) FROM \(rowsByType)
+            WHERE type = ? AND type <> 'PuppyEvent' AND deleted_at IS NULL
+            """
         ).bind(1, RecordType.publication)
         while try query.step() {
             // Others report fields that cannot be read.

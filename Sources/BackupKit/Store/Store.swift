@@ -45,6 +45,8 @@ public final class Store {
     var fileFindings: [Finding] = []
     /// Tables that cannot be read, and that were replaced by empty ones.
     var tablesLeftOut: [Finding] = []
+    /// Where the rows of a type are read; see `leaveOutDamagedTypeIndex`.
+    var rowsByType = "record"
     /// Whether incoming keywords are added to the stored ones instead of replacing them.
     var joinsKeywords = false
     /// The stored keywords that newer ones remove; see `MergePolicy`.

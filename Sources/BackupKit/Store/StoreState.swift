@@ -70,7 +70,8 @@ extension Store {
     func lastBibliographyChange() throws -> Int64 {
         try RecordType.ofBibliography.map { type in
             // The index leaves events out, and is only used where the query does.
-            let query = try database.prepare("SELECT max(change) FROM record WHERE type = ? AND type <> 'PuppyEvent'")
+            let query = try database.prepare(
+                "SELECT max(change) FROM \(rowsByType) WHERE type = ? AND type <> 'PuppyEvent'")
             return try query.bind(1, type).step() ? query.integer(0) : 0
         }.max() ?? 0
     }

@@ -14,12 +14,16 @@ extension Command {
         examples: [Example("backup-tool conflicts list", "List all conflicts")], reports: true,
         run: { call in
             let store = try call.store(.read)
-            let views = try store.read { try ConflictDesk.all(in: store) }
+            let (damage, views) = try store.read {
+                try (store.leaveOutDamagedTypeIndex(), ConflictDesk.all(in: store))
+            }
+            call.say([damage].compactMap(\.self))
+            let status: ExitStatus = damage == nil ? .done : .damaged
             if call.output.isJSON {
                 call.output.report([
                     "message_type": "conflicts", "conflicts": .array(views.map { .object($0.summaryMembers) }),
                 ])
-                return .done
+                return status
             }
             for view in views { view.printSummary(to: call.output) }
             if let first = views.first {
@@ -29,7 +33,7 @@ extension Command {
             } else {
                 call.output.note("No conflicts.")
             }
-            return .done
+            return status
         })
 
     private static let conflictsShow = Command(
@@ -43,13 +47,16 @@ extension Command {
         run: { call in
             let id = try call.conflictID(try call.argument("ID"))
             let store = try call.store(.read)
-            let view = try store.read { try ConflictDesk.view(id, in: store) }
+            let (damage, view) = try store.read {
+                try (store.leaveOutDamagedTypeIndex(), ConflictDesk.view(id, in: store))
+            }
+            call.say([damage].compactMap(\.self))
             if call.output.isJSON {
                 call.output.report(try view.json())
             } else {
                 try view.print(to: call.output)
             }
-            return .done
+            return damage == nil ? .done : .damaged
         })
 
     private static let conflictsResolve = Command(

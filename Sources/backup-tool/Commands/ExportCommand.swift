@@ -145,7 +145,7 @@ private func report(_ result: ExportResult, _ call: Invocation, dryRun: Bool) ->
         call.tellElsewhere(result)
         output.detail("content digest \(result.contentDigest.hex)")
     }
-    if result.hasDamagedAttachment { return .damaged }
+    if result.isOfDamagedStore { return .damaged }
     return result.isComplete ? .done : .incomplete
 }
 

@@ -35,7 +35,11 @@ extension Command {
         run: { call in
             let path = try call.storePath()
             let store = call.watched(try Store(path, .read))
-            let (info, sync) = try store.read { (try store.info(), try store.syncState()) }
+            let (damage, info, sync) = try store.read {
+                try (store.leaveOutDamagedTypeIndex(), store.info(), store.syncState())
+            }
+            call.say([damage].compactMap(\.self))
+            let status: ExitStatus = damage == nil ? .done : .damaged
             if call.output.isJSON {
                 call.output.report([
                     "message_type": "store-info", "path": .string(path), "storeId": .string(try store.storeID),
@@ -47,7 +51,7 @@ extension Command {
                     "schemaVersion": .int(info.schemaVersion), "token": .string(try store.token().description),
                     "sync": sync?.json ?? .null,
                 ])
-                return .done
+                return status
             }
             var table = Table([.left("WHAT"), .right("COUNT")])
             for kind in Kind.allCases where kind != .attachments && kind != .settings {
@@ -67,7 +71,7 @@ extension Command {
             call.output.note(
                 "\(HumanText.bytes(Int(info.assetBytes))) of attachments, schema \(info.schemaVersion), \(printable(path))"
             )
-            return .done
+            return status
         })
 
     private static let storeDigest = Command(

@@ -100,7 +100,7 @@ private final class BackupReporter: Sendable {
 
     func finish(_ result: VaultBackupResult) -> ExitStatus {
         if call.output.isJSON { reportJSON(result) } else { tell(result) }
-        if result.layout.hasDamagedAttachment { return .damaged }
+        if result.layout.isOfDamagedStore { return .damaged }
         return result.isComplete && !result.hasDamage ? .done : .incomplete
     }
 
