@@ -25,7 +25,8 @@ import Testing
             try devices.syncAll()
             try expectFile(true, on: "A", devices)
             try expectFile(false, on: "B", devices)
-            #expect(try devices["A"].syncState()?.pending == 0)
+            try devices.edit("A", "r", "{}")
+            #expect(try devices["A"].syncState()?.pending == 1)
 
             try devices.curate(.enableCloud, "k", on: "A")
             try devices.syncAll()
