@@ -7,6 +7,8 @@ public struct IntakeResult: Sendable {
     public var protected = 0
     /// Of these, what stays deleted because it was deleted later than it was written.
     public var stayedDeleted = 0
+    /// Of these, what was purged.
+    public var stayedPurged = 0
     /// Of the updated ones, those of which the store keeps some values that are newer.
     public var keptNewer = 0
     /// Of the updated ones, those that were deleted.
@@ -308,12 +310,13 @@ final class Intake {
             if reason == .purged || reason == .newerTombstone { try noteDeleted(record, outcome) }
             guard reason == .newerTombstone else { return }
             if overwrite { replacing.noteStaysDeleted(record) }
+            result.stayedDeleted += 1
             if try store.isPurged(record) || store.isPurged(outcome.id) {
+                result.stayedPurged += 1
                 // Nothing but a permission brings it back.
                 if overwrite || resurrects != nil { try notePurged(record, outcome) }
                 return
             }
-            result.stayedDeleted += 1
             guard let resurrects else { return }
             note(
                 Finding(

@@ -64,12 +64,13 @@ extension Intake {
 
     /// The store was to become what the backup says, and does not say all of it.
     func noteStaysDeleted(of backup: String) {
-        guard resurrects == nil, policy == .honor, result.stayedDeleted > 0 else { return }
-        let isOne = result.stayedDeleted == 1
+        let count = result.stayedDeleted - result.stayedPurged
+        guard resurrects == nil, policy == .honor, count > 0 else { return }
+        let isOne = count == 1
         note(
             Finding(
                 .protected, .warning, backup,
-                "\(result.stayedDeleted) \(isOne ? "record of it stays" : "records of it stay") deleted, because the "
+                "\(count) \(isOne ? "record of it stays" : "records of it stay") deleted, because the "
                     + "\(isOne ? "delete is" : "deletes are") newer",
                 remedy: "\(TypedCommand.quoted("restore --mode replace --resurrect", [backup])) "
                     + "brings \(isOne ? "it" : "them") back"))

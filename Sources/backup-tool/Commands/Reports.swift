@@ -49,7 +49,7 @@ extension Invocation {
                         advice += ", --mirror removes what a .bib file no longer holds"
                     }
                 }
-                if what == "restore", result.stayedDeleted > 0 {
+                if what == "restore", result.stayedDeleted > result.stayedPurged {
                     advice += ", --resurrect brings back what was deleted"
                 }
                 let which = result.protected > 0 ? "is protected" : "is newer"
