@@ -79,7 +79,8 @@ struct CommandsPurgeHistoryTests {
         try checkSound(bench.path("store.db"))
     }
 
-    @Test func theCiteKeyOfAPurgedWork_goesFromAnOrderInQuarantine() throws {
+    /// A store with an older order of a file in quarantine.
+    private func benchWithOldOrder() throws -> Workbench {
         let bench = try Workbench()
         let entries = "@misc{\(Self.secret), title={K}}\n@misc{l, title={L}}\n"
         try bench.write("l.bib", entries)
@@ -88,6 +89,23 @@ struct CommandsPurgeHistoryTests {
         try bench.write("l.bib", "@misc{new, title={N}}\n" + entries)
         try bench.tool(exit: 0, "import", "l.bib")
         try bench.tool("restore", "b.tar", "--sync-policy", "quarantine")
+        return bench
+    }
+
+    @Test func theCiteKeyOfAPurgedWork_goesFromAnOldOrderThatWasInQuarantine() throws {
+        let bench = try benchWithOldOrder()
+        try bench.tool(exit: 0, "undo")
+        let works = "SELECT local_id FROM record WHERE fields LIKE '{%{\(Self.secret),%'"
+        let work = try bench.shell("sqlite3 store.db \"\(works)\"").split(separator: "\n").first.map(String.init)
+        try bench.tool(exit: 0, "store", "delete", #require(work))
+        try bench.tool("store", "purge", #require(work), "--confirm", "--with-files")
+        #expect(try hits(bench) == "")
+        try bench.tool("undo", "--redo")
+        try checkSound(bench.path("store.db"))
+    }
+
+    @Test func theCiteKeyOfAPurgedWork_goesFromAnOrderInQuarantine() throws {
+        let bench = try benchWithOldOrder()
         let kept = "sqlite3 store.db \"SELECT fields FROM record WHERE type = 'Quarantined' AND fields LIKE '%key:l%'\""
         #expect(try bench.shell(kept).contains(Self.secret))
         try bench.shell(

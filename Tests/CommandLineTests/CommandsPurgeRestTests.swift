@@ -83,24 +83,6 @@ struct CommandsPurgeRestTests {
         #expect(try hits(bench) == "")
     }
 
-    @Test func theCiteKeyOfAPurgedWork_goesFromAnOldOrderThatWasInQuarantine() throws {
-        let bench = try Workbench()
-        let entries = "@misc{\(Self.secret), title={K}}\n@misc{l, title={L}}\n"
-        try bench.write("l.bib", entries)
-        try bench.tool(exit: 0, "import", "--create", "l.bib")
-        try bench.tool(exit: 0, "export", "-o", "b.tar")
-        try bench.write("l.bib", "@misc{new, title={N}}\n" + entries)
-        try bench.tool(exit: 0, "import", "l.bib")
-        try bench.tool("restore", "b.tar", "--sync-policy", "quarantine")
-        try bench.tool(exit: 0, "undo")
-        let work = try id(of: "{\(Self.secret),", bench)
-        try bench.tool(exit: 0, "store", "delete", work)
-        try bench.tool("store", "purge", work, "--confirm", "--with-files")
-        #expect(try hits(bench) == "")
-        try bench.tool("undo", "--redo")
-        try checkSound(bench.path("store.db"))
-    }
-
     @Test func aPurgeThatWasCutShort_isNamedByTheNextOne() throws {
         let bench = try benchWithNotes()
         try bench.shell("sqlite3 store.db \"INSERT INTO meta VALUES ('purge_pending', '[]')\"")

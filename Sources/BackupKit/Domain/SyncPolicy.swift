@@ -74,8 +74,8 @@ extension Record {
     /// Notes that a decision at `time` deleted `other` because this record stays, also instead of all that `other` stood for.
     /// Times only, as above.
     mutating func noteKept(insteadOf other: Record, at time: Timestamp) {
-        for (id, _, time) in other.marked(Self.keptMark) + other.marked(Self.takenInMark) {
-            fieldTimes[Self.keptMark + id] = max(fieldTimes[Self.keptMark + id] ?? time, time)
+        for (id, _, earlier) in other.marked(Self.keptMark) + other.marked(Self.takenInMark) {
+            fieldTimes.merge([Self.keptMark + id: earlier]) { max($0, $1) }
         }
         fieldTimes[Self.keptMark + other.localID] = time
     }

@@ -306,23 +306,7 @@ final class Intake {
             if overwrite { replacing.left.insert(outcome.id) }
             if reason == .newer || reason == .newerTombstone { passedOver[ByteName(outcome.localID)] = \.protected }
             plan(.protect, record, id: outcome.id, reason: reason.rawValue)
-            if reason == .purged { try notePurged(record, outcome) }
-            if reason == .purged || reason == .newerTombstone { try noteDeleted(record, outcome) }
-            guard reason == .newerTombstone else { return }
-            if overwrite { replacing.noteStaysDeleted(record) }
-            result.stayedDeleted += 1
-            if try store.isPurged(record) || store.isPurged(outcome.id) {
-                result.stayedPurged += 1
-                // Nothing but a permission brings it back.
-                if overwrite || resurrects != nil { try notePurged(record, outcome) }
-                return
-            }
-            guard let resurrects else { return }
-            note(
-                Finding(
-                    .protected, .warning, outcome.id.description,
-                    "stays deleted: it was deleted after this backup was made",
-                    remedy: "'\(resurrects)' brings it back"))
+            if reason == .purged || reason == .newerTombstone { try countDeleted(record, outcome, reason) }
         }
     }
 

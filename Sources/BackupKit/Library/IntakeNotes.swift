@@ -143,15 +143,42 @@ extension Intake {
     }
 
     /// What a record names that stays deleted.
-    func noteDeleted(_ record: Record, _ outcome: Outcome) throws {
+    private func noteDeleted(_ record: Record, isPurged: Bool) {
         if let fields = try? Fields.parse(record.fields) {
             namedByDeleted.formUnion(RecordFiles.paths(in: fields).map { ByteName($0) })
         }
         guard record.type == RecordType.publication, let key = CiteKeys.key(of: record) else { return }
-        if try store.isPurged(record) || store.isPurged(outcome.id) { purgedKeys.insert(key) }
+        if isPurged { purgedKeys.insert(key) }
     }
 
-    func notePurged(_ record: Record, _ outcome: Outcome) throws {
+    /// A record stays deleted: its delete is newer, or it was purged.
+    func countDeleted(_ record: Record, _ outcome: Outcome, _ reason: Protection) throws {
+        let isPurged = try isPurged(record, outcome)
+        noteDeleted(record, isPurged: isPurged)
+        guard reason == .newerTombstone else { return try notePurged(record, outcome) }
+        if overwrite { replacing.noteStaysDeleted(record) }
+        result.stayedDeleted += 1
+        if isPurged {
+            result.stayedPurged += 1
+            // Nothing but a permission brings it back.
+            if overwrite || resurrects != nil { try notePurged(record, outcome) }
+            return
+        }
+        guard let resurrects else { return }
+        note(
+            Finding(
+                .protected, .warning, outcome.id.description,
+                "stays deleted: it was deleted after this backup was made",
+                remedy: "'\(resurrects)' brings it back"))
+    }
+
+    /// Whether a record that is not taken, or the one of the store that it is, was purged.
+    func isPurged(_ record: Record, _ outcome: Outcome) throws -> Bool {
+        try outcome.decision == .protect(.purged) || store.isPurged(record) || store.isPurged(outcome.id)
+    }
+
+    /// Names the record, or the one in an envelope.
+    private func notePurged(_ record: Record, _ outcome: Outcome) throws {
         let inside = try store.ifReadable { try Quarantine.content(of: record) } ?? nil
         notePurged(inside?.id ?? outcome.id)
     }

@@ -88,7 +88,7 @@ public struct Purge {
         guard !scope.ids.isEmpty else { return }
         for source in sources {
             do {
-                let (records, damage) = try PurgeHolder.search(source, for: scope.takes, options.limits)
+                let (records, damage) = try PurgeHolder.search(source, for: scope, options.limits)
                 if !records.isEmpty { result.holders.append(PurgeHolder(source: source, records: records.sorted())) }
                 if let damage { result.unsearched.append(PurgeHolder.unsearched(source, damage)) }
             } catch let error as BackupError where error.isVerdict {
@@ -224,15 +224,10 @@ public struct Purge {
     }
 
     private mutating func removeDamaged() throws {
-        for row in try store.setAside() where takes(row) {
+        for row in try store.setAside() where scope.takes(row) {
             try store.database.statement("DELETE FROM damaged WHERE line = ?").bind(1, row.line).run()
             result.versions += 1
         }
-    }
-
-    private func takes(_ row: DamagedRow) -> Bool {
-        let (type, localID) = row.work
-        return scope.takes(row.id, type: type, localID: localID)
     }
 
     /// Files of damaged values that a repair has put beside the store.
@@ -245,7 +240,7 @@ public struct Purge {
             try FileHandle.openForReading(path).forEachChunk { text += $0 }
             let lines = text.split(separator: 0x0A).map { String(decoding: $0, as: UTF8.self) }
             let kept = try lines.filter { line in
-                try store.ifReadable { try DamagedRow(line: line) }.map { !takes($0) } ?? true
+                try store.ifReadable { try DamagedRow(line: line) }.map { !scope.takes($0) } ?? true
             }
             guard kept.count < lines.count else { continue }
             guard !kept.isEmpty else {

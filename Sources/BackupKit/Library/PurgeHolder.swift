@@ -13,14 +13,14 @@ extension PurgeHolder {
         }
     }
 
-    /// The records of a backup that `isWanted` means, and why more may be in it; nil where it was searched whole.
+    /// The records of a backup that a purge takes, and why more may be in it; nil where it was searched whole.
     static func search(
-        _ source: String, for isWanted: (Record) -> Bool, _ limits: ReadLimits
+        _ source: String, for scope: PurgeScope, _ limits: ReadLimits
     ) throws -> (records: Set<RecordID>, damage: String?) {
         var found: Set<RecordID> = []
         func look(_ record: Record) throws {
-            if !record.isDeleted, isWanted(record) { found.insert(record.id) }
-            if let inside = try Quarantine.content(of: record), isWanted(inside) { found.insert(inside.id) }
+            if !record.isDeleted, scope.takes(record) { found.insert(record.id) }
+            if let inside = try Quarantine.content(of: record), scope.takes(inside) { found.insert(inside.id) }
         }
         if Store.isStore(source) {
             try Store(source, .read).forEachRecord(look)
@@ -32,28 +32,30 @@ extension PurgeHolder {
         let broken = layout.findings.first { [.error, .damage].contains($0.severity) }
         var damage = broken.map { "\($0.subject) \($0.message)" }
         for name in names {
+            func goingOn(_ body: () throws -> Void) throws {
+                do { try body() } catch let error as BackupError where error.isVerdict {
+                    damage = damage ?? "\(name) \(error.message)"
+                }
+            }
+            let isDamaged = layout.role(of: name) == .damaged
+            let hasher = SHA256Hasher()
             var lines = LineReader(limit: limits.lineBytes)
             func take(_ line: LineReader.Line) throws {
                 guard let bytes = line.bytes, bytes.count > 0 else { return }
-                do {
-                    guard layout.role(of: name) == .damaged else { return try look(Record(parsing: bytes)) }
+                try goingOn {
+                    guard isDamaged else { return try look(Record(parsing: bytes)) }
                     let row = try DamagedRow(line: String(decoding: bytes, as: UTF8.self))
-                    let (type, localID) = row.work
-                    let bare = Record(
-                        id: row.id, type: type, localID: localID, fields: "{}", createdAt: .distantPast,
-                        modifiedAt: .distantPast)
-                    if isWanted(bare) { found.insert(row.id) }
-                } catch let error as BackupError where error.isVerdict { damage = damage ?? "\(name) \(error.message)" }
+                    if scope.takes(row) { found.insert(row.id) }
+                }
             }
-            let hasher = SHA256Hasher()
-            do {
+            try goingOn {
                 try layout.reader.read(name) { bytes in
                     hasher.update(bytes)
                     try lines.feed(bytes, take)
                 }
                 try lines.finish(take)
                 if hasher.finish() != layout.expected[name]?.digest { damage = damage ?? "\(name) is damaged" }
-            } catch let error as BackupError where error.isVerdict { damage = damage ?? "\(name) \(error.message)" }
+            }
         }
         return (found, damage)
     }
@@ -61,6 +63,6 @@ extension PurgeHolder {
     static func unsearched(_ source: String, _ reason: String) -> Finding {
         Finding(
             .leftOut, .warning, source, "may hold purged records, because it could not be searched whole: \(reason)",
-            remedy: "look into it by other means before you keep it")
+            remedy: "search its text with another tool before you keep it")
     }
 }

@@ -62,7 +62,7 @@ extension Purge {
     private func removeKeysFromOldOrders() throws {
         for table in ["batch_record", "ancestor"] {
             let query = try store.database.prepare(
-                "SELECT DISTINCT fields FROM \(table) WHERE instr(fields, 'items')")
+                "SELECT DISTINCT fields FROM \(table) WHERE instr(fields, '\"items\"')")
             var changed: [(old: String, new: String)] = []
             while try query.step() {
                 let fields = query.text(0)

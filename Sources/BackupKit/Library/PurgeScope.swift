@@ -56,6 +56,11 @@ struct PurgeScope {
 
     func takes(_ record: Record) -> Bool { takes(record.id, type: record.type, localID: record.localID) }
 
+    func takes(_ row: DamagedRow) -> Bool {
+        let (type, localID) = row.work
+        return takes(row.id, type: type, localID: localID)
+    }
+
     func takesPublication(_ localID: String) -> Bool { works.contains(Work(RecordType.publication, localID)) }
 
     /// Whether the store has the record alive under another name, as when it is kept on this device only, or had until

@@ -14,7 +14,7 @@ extension Intake {
             return planned
         }
         // A purge removes versions from quarantine, too.
-        if try planned.decision == .protect(.purged) || store.isPurged(record) || store.isPurged(planned.id) {
+        if try isPurged(record, planned) {
             let outcome = Outcome(id: planned.id, localID: planned.localID, decision: .protect(.purged))
             try count(record, outcome)
             try heard(record, outcome)

@@ -14,11 +14,7 @@ extension Command {
         examples: [Example("backup-tool conflicts list", "List all conflicts")], reports: true,
         run: { call in
             let store = try call.store(.read)
-            let (damage, views) = try store.read {
-                try (store.leaveOutDamagedTypeIndex(), ConflictDesk.all(in: store))
-            }
-            call.say([damage].compactMap(\.self))
-            let status: ExitStatus = damage == nil ? .done : .damaged
+            let (views, status) = try call.reading(store) { try ConflictDesk.all(in: store) }
             if call.output.isJSON {
                 call.output.report([
                     "message_type": "conflicts", "conflicts": .array(views.map { .object($0.summaryMembers) }),
@@ -47,16 +43,13 @@ extension Command {
         run: { call in
             let id = try call.conflictID(try call.argument("ID"))
             let store = try call.store(.read)
-            let (damage, view) = try store.read {
-                try (store.leaveOutDamagedTypeIndex(), ConflictDesk.view(id, in: store))
-            }
-            call.say([damage].compactMap(\.self))
+            let (view, status) = try call.reading(store) { try ConflictDesk.view(id, in: store) }
             if call.output.isJSON {
                 call.output.report(try view.json())
             } else {
                 try view.print(to: call.output)
             }
-            return damage == nil ? .done : .damaged
+            return status
         })
 
     private static let conflictsResolve = Command(

@@ -3,6 +3,13 @@ import BackupKit
 // How findings look, in text and in JSON.
 
 extension Invocation {
+    /// Reads a store in one state, past an index by type that is damaged. Says so, and returns how the command ends.
+    func reading<Result>(_ store: Store, _ body: () throws -> Result) throws -> (Result, ExitStatus) {
+        let (damage, result) = try store.read { try (store.leaveOutDamagedTypeIndex(), body()) }
+        say([damage].compactMap(\.self))
+        return (result, damage == nil ? .done : .damaged)
+    }
+
     /// Says every finding, and what to do once for all that ask for the same; notes only to those who asked for more. Of
     /// findings that say the same of many files there is one line. As JSON, this is for findings that have no place in what a
     /// command reports, and none is left out.

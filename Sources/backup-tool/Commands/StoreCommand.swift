@@ -35,11 +35,7 @@ extension Command {
         run: { call in
             let path = try call.storePath()
             let store = call.watched(try Store(path, .read))
-            let (damage, info, sync) = try store.read {
-                try (store.leaveOutDamagedTypeIndex(), store.info(), store.syncState())
-            }
-            call.say([damage].compactMap(\.self))
-            let status: ExitStatus = damage == nil ? .done : .damaged
+            let ((info, sync), status) = try call.reading(store) { try (store.info(), store.syncState()) }
             if call.output.isJSON {
                 call.output.report([
                     "message_type": "store-info", "path": .string(path), "storeId": .string(try store.storeID),

@@ -93,7 +93,7 @@ extension Invocation {
                 "records": .array(result.records.map { .string($0.description) }), "versions": .int(result.versions),
                 "files": .array(result.files.map { .string($0) }), "linked": .array(result.linked.map { .string($0) }),
                 "unsynced": .array(result.unsynced.map { .string($0) }),
-                "unsearched": .array(result.unsearched.map { .string($0.subject) }),
+                "unsearched": .array(result.unsearched.map(\.json)),
                 "finishesAnother": .bool(result.finishesAnother),
                 "holders": .array(
                     result.holders.map {

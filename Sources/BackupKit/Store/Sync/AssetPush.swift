@@ -55,9 +55,8 @@ extension Synchronizer {
         var isAlone = true
         var ready: [Store.PendingAsset] = []
         var open = try OpenZones(store)
-        var kept = try FilesOfThisDevice(store)
         var links = LivingLinks(store)
-        for pending in try waiting.filter({ try !kept.contain($0) }) {
+        for pending in try store.forTheHub(waiting) {
             if try open.covers(pending.path) {
                 let id = RecordID(zone: Store.assetZone, name: pending.path)
                 try store.write { try hold(id, .permission, Self.lacksShare) }
