@@ -136,6 +136,37 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func theLatestLineOfAnEventHolds_whereverItStands(inLowerCase: Bool) throws {
+        func line(_ minute: Int, _ note: String, _ id: String) -> String {
+            let time = "2026-02-14T15:\(minute):00+01:00"
+            return "{\"id\":\"\(id)\",\"time\":\"\(time)\",\"type\":\"eten\",\"note\":\"\(note)\"}"
+        }
+        let other = inLowerCase ? id.lowercased() : id
+        let lines = [line(13, "a", id), line(33, "a", other), line(22, "b", id)]
+        for ways in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            for way in [take, takeOneByOne] {
+                try withStore { test in
+                    let path = "\(test.folder)/log.jsonl"
+                    try writeFile(path, ways.map { lines[$0] + "\n" }.joined())
+                    _ = try way(path, test.store)
+                    let event = try #require(try test.store.all().first)
+                    #expect(event.fields == lines[1], "\(ways)")
+                    #expect(event.modifiedAt.iso8601 == "2026-02-14T14:33:00.000Z", "\(ways)")
+                    #expect(try way(path, test.store).writes == 0, "\(ways)")
+                }
+            }
+        }
+    }
+
+    private func take(_ path: String, into store: Store) throws -> IntakeResult {
+        try Importer.run([path], into: store, ImportOptions())
+    }
+
+    private func takeOneByOne(_ path: String, into store: Store) throws -> IntakeResult {
+        try slow([path], into: store)
+    }
+
     @Test func anOldStoreIsBroughtForward_andKnowsItsIdsInEitherCase() throws {
         try withStore { test in
             let names = [id.lowercased(), "not-a-uuid-of-36-bytes-in-lower-case", "short"]

@@ -376,11 +376,14 @@ private struct EventWords {
 }
 
 extension EventLine {
-    fileprivate static func recordAndForm(_ line: UnsafeRawBufferPointer) throws -> (Record, hasID: Bool) {
+    /// `number` is asked which of equal lines one without an id is.
+    static func recordAndForm(
+        _ line: UnsafeRawBufferPointer, number: (_ canonical: String) -> Int = { _ in 1 }
+    ) throws -> (Record, hasID: Bool) {
         var hasID = true
-        let record = try record(line) { _ in
+        let record = try record(line) { canonical in
             hasID = false
-            return 1
+            return number(canonical)
         }
         return (record, hasID)
     }

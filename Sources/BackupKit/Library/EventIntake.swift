@@ -19,7 +19,7 @@ final class EventIntake {
         isNew = BitSet(count: Int(scan.accepted))
         isOther = isNew
         isRepeat = isNew
-        others = try OtherEvents()
+        others = try OtherEvents(intake.store)
     }
 
     func take() throws {

@@ -8,7 +8,6 @@ final class EventLoad {
     private let rejects: RejectedLines?
     private let reader: EventReader
     private let keys: LineKeyRuns
-    private var newKeys: [LineKey] = []
     private var accepted: UInt64 = 0
     /// Of each file which forms its lines have.
     private var forms: [(withID: Bool, without: Bool)]
@@ -36,7 +35,6 @@ final class EventLoad {
             try read(file, number, progress)
         }
         try rows.finish()
-        try addKeys()
         try settle(from: first, isEmpty: isEmpty)
         for file in files { try file.checkUnchanged() }
     }
@@ -71,16 +69,9 @@ final class EventLoad {
     private func take(_ event: EventReader.Event, _ file: Int) throws {
         if event.hasNoID { forms[file].without = true } else { forms[file].withID = true }
         localIDs.insert(event.localID)
-        newKeys.append(LineKey(key: event.key, content: event.content, place: event.mark | accepted))
+        try keys.append(LineKey(key: event.key, content: event.content, place: event.mark | accepted))
         accepted += 1
-        if newKeys.count == 1 << 16 { try addKeys() }
         try rows.add(event)
-    }
-
-    private func addKeys() throws {
-        newKeys.sort { LineKey.precedes($0, $1) }
-        try keys.add(newKeys)
-        newKeys.removeAll(keepingCapacity: true)
     }
 
     /// Gives what is new its keys, and takes the rest out of the store.
@@ -115,7 +106,7 @@ final class EventLoad {
         }
         try flush()
         intake.count(added: 0, unchanged: known)
-        var others = try OtherEvents()
+        var others = try OtherEvents(store)
         try isOut.forEach { place in
             let change = first + Int64(place)
             if isOther.contains(place) {

@@ -254,54 +254,56 @@ struct FileIntake {
         wanted: (Record) -> Bool = { _ in true }
     ) throws {
         let adoption = isBackup ? nil : try EventAdoption(intake)
-        var forms: [[Bool]: [LineWindows]] = [:]
-        for withID in [false, true] {
-            for (path, name) in logs {
-                let log = try LineWindows(path, limit: limits.lineBytes)
-                let found = try takeEvents(log, name, withID: withID, adoption, rejects, wanted)
-                if withID { forms[found, default: []].append(log) }
+        var others = try OtherEvents(intake.store)
+        var mixed: [LineWindows] = []
+        for (file, (path, name)) in logs.enumerated() {
+            let log = try LineWindows(path, limit: limits.lineBytes)
+            var (withID, without) = (false, false)
+            adoption?.beginLog()
+            try forEachEvent(of: log, name, rejects) { event, text, number in
+                if number == nil { withID = true } else { without = true }
+                guard wanted(event) else { return }
+                guard let adoption else { return _ = try intake.take(event) }
+                guard let number else { return try others.append(text, file: file, isRepeat: false) }
+                try adoption.take(event, number: number)
             }
+            if withID && without { mixed.append(log) }
         }
-        try adoption?.finish(forms[[true, true]] ?? [])
+        guard let adoption else { return }
+        try others.take(into: adoption)
+        try adoption.finish(mixed)
     }
 
-    /// Returns whether the log has lines without an id, and lines with one.
-    private func takeEvents(
-        _ log: LineWindows, _ name: String, withID: Bool, _ adoption: EventAdoption?, _ rejects: RejectedLines?,
-        _ wanted: (Record) -> Bool
-    ) throws -> [Bool] {
+    /// `number`: of a line without an id, which of the equal lines of its log it is.
+    private func forEachEvent(
+        of log: LineWindows, _ name: String, _ rejects: RejectedLines?,
+        _ body: (_ event: Record, _ text: UnsafeRawBufferPointer, _ number: Int?) throws -> Void
+    ) throws {
         var buffer: [UInt8] = []
         var line = 0
         var occurrences: [SHA256Digest: Int] = [:]
-        var forms = [false, false]
-        adoption?.beginLog()
         func take(_ text: UnsafeRawBufferPointer?, at offset: Int64) throws {
             line += 1
             var number: Int?
-            let record: Record
+            let event: Record
             do {
                 guard let text else { throw BackupError(.damaged, "is longer than \(limits.lineBytes) bytes") }
                 guard text.contains(where: { $0 > 0x20 }) else { return }
-                record = try EventLine.record(text) { canonical in
+                event = try EventLine.record(text) { canonical in
                     let key = SHA256Digest.of(canonical)
                     occurrences[key, default: 0] += 1
                     number = occurrences[key]
                     return number ?? 1
                 }
             } catch let error as BackupError {
-                if withID { return }
                 intake.reject("\(name):\(line)", error.message)
                 try rejects?.append(text, at: offset, of: log)
                 return
             }
-            forms[number == nil ? 1 : 0] = true
-            guard (number == nil) == withID, wanted(record) else { return }
-            guard let adoption else { return _ = try intake.take(record) }
-            if let number { try adoption.take(record, number: number) } else { try adoption.take(record) }
+            if let text { try body(event, text, number) }
         }
         for window in 0..<log.count { try log.forEachLine(of: window, in: &buffer, take) }
         try log.checkUnchanged()
-        return forms
     }
 
     /// `works`: the publications of the same source, by their keys.

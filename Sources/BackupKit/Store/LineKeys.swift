@@ -22,9 +22,23 @@ final class LineKeyRuns {
 
     private var spool: SpoolFile
     private var runs: [(start: Int64, count: Int)] = []
+    private var unsorted: [LineKey] = []
     private(set) var count = 0
 
     init() throws { spool = try SpoolFile() }
+
+    func append(_ key: LineKey) throws {
+        unsorted.append(key)
+        count += 1
+        if unsorted.count == 1 << 16 { try sortLast() }
+    }
+
+    private func sortLast() throws {
+        count -= unsorted.count
+        unsorted.sort { LineKey.precedes($0, $1) }
+        try add(unsorted)
+        unsorted.removeAll(keepingCapacity: true)
+    }
 
     /// Adds a run, which MUST be in order.
     func add(_ run: [LineKey]) throws {
@@ -50,6 +64,7 @@ final class LineKeyRuns {
 
     /// Visits all keys in their order.
     func forEach(_ body: (LineKey) throws -> Void) throws {
+        try sortLast()
         try spool.flush()
         var heads = runs.map { Head(keys: [], index: 0, next: $0.start, left: $0.count) }
         var heap: [Top] = []
