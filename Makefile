@@ -43,7 +43,7 @@ check: setup-test lint ## what a change must pass: style, warnings, layers, test
 	swift build --build-tests $(TEST_FLAGS)
 	swift test --disable-xctest $(TEST_FLAGS)
 
-torture: setup-test ## run the slow tests too, and print a table of their rounds
+torture: setup-test ## run the random tests for long, and print a table of their rounds
 	@scripts/torture.py $(TEST_FLAGS)
 	@scripts/fuzz.sh 60
 
