@@ -191,6 +191,29 @@ struct StoreCheckTests {
         }
     }
 
+    @Test func aFlippedBitOfTheIndexByLocalID_isSeenEachNight() throws {
+        let seed = testSeed()
+        var random = SeededGenerator(seed: seed)
+        try withTemporaryFolder { folder in
+            try fill(folder)
+            func nightly() throws -> [Finding.Code] {
+                try StoreCheck.run("\(folder)/store.db", files: .none, indexes: false).findings.map(\.code)
+            }
+            let database = try SQLite("\(folder)/store.db", .readWrite)
+            for _ in 0..<(isTorture ? 1000 : 50) {
+                countRounds()
+                let column = Bool.random(using: &random) ? "key" : "content"
+                let row = "WHERE change = \(Int.random(in: 1...40, using: &random))"
+                let value = try database.integer("SELECT \(column) FROM local_key \(row)")
+                let flipped = value ^ 1 << Int64.random(in: 0..<64, using: &random)
+                #expect(try nightly() == [], "seed \(seed)")
+                try database.execute("UPDATE local_key SET \(column) = \(flipped) \(row)")
+                #expect(try nightly() == [.indexMismatch], "seed \(seed): \(column) \(row)")
+                try database.execute("UPDATE local_key SET \(column) = \(value) \(row)")
+            }
+        }
+    }
+
     @Test func filesThatAreGoneCutOrRottenAreNamed() throws {
         try withTemporaryFolder { folder in
             try fill(folder)

@@ -158,14 +158,19 @@ public struct StoreCheck {
     private mutating func checkRecords(_ indexes: Bool) throws {
         let query = try store.database.prepare("SELECT \(Store.recordColumns), row_hash FROM record")
         let index = try indexes ? KeyIndex(store) : nil
-        var stale = 0
+        var (stale, keys) = (0, KeyTally())
+        let before = result.findings.count
         var tally = RowTally()
         while try query.step() {
             try Interrupt.check()
             result.records += 1
             tally.add(change: query.integer(0))
             if let finding = try judge(query) { result.findings.append(finding) }
-            if let index, try !index.knows(query) { stale += 1 }
+            if let index {
+                if try !index.knows(query) { stale += 1 }
+            } else {
+                keys.add(query, store.hasher)
+            }
         }
         let gone = try store.goneRecords(besides: tally).count
         if gone > 0 {
@@ -174,16 +179,24 @@ public struct StoreCheck {
                 "'backup-tool store repair --from BACKUP' brings back what a backup has; 'backup-tool store repair --accept' "
                     + "goes on without")
         }
-        guard indexes else { return }
+        guard indexes else {
+            // Where a row is damaged, it is named, and nobody knows what the index should say of it.
+            if result.findings.count == before, try keys != KeyTally(of: store.database) {
+                addMisfit("the records")
+            }
+            return
+        }
         for twin in try store.twinRows() {
             add(.recordDamaged, .damage, twin.damage.subject, twin.damage.reason, Self.repair)
         }
-        let keys = try store.database.integer("SELECT count(*) FROM local_key") - Int64(gone)
-        if stale > 0 || keys != Int64(result.records) {
-            add(
-                .indexMismatch, .error, store.path,
-                "the index by local id does not fit \(max(stale, 1)) of \(result.records) records", Self.repair)
-        }
+        let entries = try store.database.integer("SELECT count(*) FROM local_key") - Int64(gone)
+        if stale > 0 || entries != Int64(result.records) { addMisfit("\(max(stale, 1)) of \(result.records) records") }
+    }
+
+    private mutating func addMisfit(_ records: String) {
+        add(
+            .indexMismatch, .error, store.path,
+            "the index by local id does not fit \(records), so an import may add some twice", Self.repair)
     }
 
     /// What is wrong with a row of `recordColumns` and its hash.
