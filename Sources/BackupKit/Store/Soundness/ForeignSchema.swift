@@ -34,6 +34,19 @@ struct ForeignSchema {
         return found
     }
 
+    /// Of all that is in a database. Whoever has the digest of what belongs there need not make another to compare it with,
+    /// which takes longer than a command that finds nothing to do.
+    static func digest(of database: SQLite) throws -> SHA256Digest {
+        let hasher = SHA256Hasher()
+        for part in try parts(of: database) {
+            for var text in [part.type, part.name, part.table, part.sql] {
+                text.withUTF8 { hasher.update(UnsafeRawBufferPointer($0)) }
+                withUnsafeBytes(of: UInt8(0)) { hasher.update($0) }
+            }
+        }
+        return hasher.finish()
+    }
+
     /// Throws where something acts on a table of ours that we have not put there.
     func refuse(in database: SQLite) throws {
         for part in try Self.parts(of: database) {
@@ -74,6 +87,11 @@ struct ForeignSchema {
 
 extension StoreSchema {
     private static let current = Result { try parts(ofVersion: version) }
+    private static let digest = SHA256Digest(
+        hex: "96ff8f56bc5261226b71f99828de130a13232c33bd6955452590e34e43e6d1e5")
+
+    /// Whether a store has all that a store of today has, and nothing else.
+    static func isAsMade(_ database: SQLite) throws -> Bool { try ForeignSchema.digest(of: database) == digest }
 
     /// Everything that a store of a version has.
     static func parts(ofVersion version: Int64) throws -> [ForeignSchema.Part] {
@@ -89,7 +107,7 @@ extension StoreSchema {
     static func refuseForeign(in database: SQLite) throws {
         let found = try database.integer("PRAGMA user_version")
         // What is no version of ours is refused as that.
-        guard 0...version ~= found else { return }
+        guard 0...version ~= found, try !isAsMade(database) else { return }
         let older = try found == version ? [] : parts(ofVersion: found)
         try ForeignSchema(
             own: parts() + older,
@@ -100,14 +118,19 @@ extension StoreSchema {
 }
 
 extension FileHub {
+    private static let digest = SHA256Digest(
+        hex: "cfd8348808d1a1b28b93b90d5746be6a7e32c5b079a46f2023eadc99cafce33d")
     private static let own = Result {
         let empty = try SQLite(":memory:", .create)
         try empty.execute(schema)
         return try ForeignSchema.parts(of: empty)
     }
 
+    static func isAsMade(_ database: SQLite) throws -> Bool { try ForeignSchema.digest(of: database) == digest }
+
     /// The same for a hub.
     static func refuseForeign(in database: SQLite) throws {
+        if try isAsMade(database) { return }
         try ForeignSchema(own: own.get(), remedy: makeNew).refuse(in: database)
     }
 }

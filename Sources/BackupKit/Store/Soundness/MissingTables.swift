@@ -19,7 +19,7 @@ extension StoreSchema {
     ]
 
     private static func missing(_ database: SQLite) throws -> [ForeignSchema.Part] {
-        if try isOld(database) { return [] }
+        if try isOld(database) || isAsMade(database) { return [] }
         let query = try database.prepare("SELECT name FROM sqlite_schema")
         var known: Set<String> = []
         while try query.step() { known.insert(query.text(0)) }
