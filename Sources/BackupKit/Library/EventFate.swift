@@ -7,11 +7,11 @@ enum EventFate {
     /// Decides on every line, in the order of the keys. `firstOfFile` are the places at which the files begin;
     /// `mayGetIDs` tells whether there are events without an id that a line with a new id may be, and `mayHaveIDs` whether
     /// there are events with one that a line without may be; `mayShareLocalIDs` whether a line with a `localId` may be known
-    /// by it.
+    /// by it. All of it is done on another thread; until this returns, nobody else may touch the store.
     static func forEach(
-        of keys: LineKeyRuns, in store: Store, firstOfFile: [UInt64], mayGetIDs: () throws -> Bool,
-        mayHaveIDs: () throws -> Bool, mayShareLocalIDs: () throws -> Bool,
-        _ body: (LineKey, EventFate) throws -> Void
+        of keys: LineKeyRuns, in store: Store, firstOfFile: [UInt64], mayGetIDs: @escaping () throws -> Bool,
+        mayHaveIDs: @escaping () throws -> Bool, mayShareLocalIDs: @escaping () throws -> Bool,
+        _ body: @escaping (LineKey, EventFate) throws -> Void
     ) throws {
         var adopts: Bool?
         var isKnown: Bool?
@@ -36,7 +36,7 @@ enum EventFate {
             key.place & EventScan.hasNoID != 0 && first.place & EventScan.hasNoID != 0
                 && file(of: key.place, firstOfFile) == file(of: first.place, firstOfFile)
         }
-        try keys.forEach { key in
+        func decide(_ key: LineKey) throws {
             if let last = group, last.key.key == key.key {
                 let isSecond = isSecond(key, after: last.key)
                 if key.place & EventScan.hasNoID != 0 { group = (key, last.verdict) }
@@ -52,6 +52,18 @@ enum EventFate {
             case .new, .other: try body(key, .other)
             }
         }
+        // The store is asked while the next keys are put into order.
+        let lane = Lane<[LineKey]>(ahead: 4) { try $0.forEach(decide) }
+        var batch: [LineKey] = []
+        try keys.forEach { key in
+            batch.append(key)
+            if batch.count == 1 << 12 {
+                try lane.add(batch)
+                batch.removeAll(keepingCapacity: true)
+            }
+        }
+        try lane.add(batch)
+        try lane.finish()
     }
 
     static func file(of place: UInt64, _ firstOfFile: [UInt64]) -> Int {

@@ -47,7 +47,7 @@ final class EventIntake {
             mayShareLocalIDs: { [scan, store] in
                 try scan.localIDs.isSuperset(of: [.alone, .beside]) || store.hasEventsWithLocalIDs()
             }
-        ) { key, fate in
+        ) { [self] key, fate in
             let place = Int(key.place & EventScan.placeMask)
             switch fate {
             case .known:

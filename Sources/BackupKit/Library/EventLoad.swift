@@ -68,7 +68,7 @@ final class EventLoad {
 
     private func take(_ event: EventReader.Event, _ file: Int) throws {
         if event.hasNoID { forms[file].without = true } else { forms[file].withID = true }
-        localIDs.insert(event.localID)
+        if event.localID != .none { localIDs.insert(event.localID) }
         try keys.append(LineKey(key: event.key, content: event.content, place: event.mark | accepted))
         accepted += 1
         try rows.add(event)
@@ -88,9 +88,9 @@ final class EventLoad {
         // All that is in the store came from these files. Where some lines have no id, those with one are taken last.
         let hasGivenIDs = try isEmpty ? false : store.hasEventsWithGivenIDs()
         try EventFate.forEach(
-            of: keys, in: store, firstOfFile: firstOfFile, mayGetIDs: { forms.contains(where: \.without) },
+            of: keys, in: store, firstOfFile: firstOfFile, mayGetIDs: { [forms] in forms.contains(where: \.without) },
             mayHaveIDs: { hasGivenIDs },
-            mayShareLocalIDs: {
+            mayShareLocalIDs: { [localIDs, store] in
                 try localIDs.isSuperset(of: [.alone, .beside]) || !isEmpty && store.hasEventsWithLocalIDs()
             }
         ) { key, fate in

@@ -117,10 +117,10 @@ struct EventScan {
                 case .event(let event):
                     result.keys.append(
                         LineKey(key: event.key, content: event.content, place: event.mark | result.accepted))
-                    result.localIDs.insert(event.localID)
+                    if event.localID != .none { result.localIDs.insert(event.localID) }
                     result.accepted += 1
                     if event.hasNoID { result.hasLinesWithoutID = true } else { result.hasLinesWithID = true }
-                    result.media.formUnion(reader.events.media.lazy.map { ByteName($0) })
+                    for path in reader.events.media { result.media.insert(ByteName(path)) }
                 }
             }
             result.keys.sort { LineKey.precedes($0, $1) }
