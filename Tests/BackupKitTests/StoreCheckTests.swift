@@ -234,7 +234,15 @@ struct StoreCheckTests {
             #expect(
                 found.allSatisfy { $0.remedy?.contains($0.severity == .damage ? "repair --from" : "restore") == true })
             #expect(found[1].remedy?.contains("store adopt") == true)
-            #expect(try StoreCheck.run("\(folder)/store.db", files: .sizes).findings.count == 2)
+            // No disk makes a file longer, and a power cut leaves an empty one with a new time.
+            try writeFile("\(assets)/3.pdf", "file 3, and more")
+            #expect(utimensat(AT_FDCWD, "\(assets)/3.pdf", times, 0) == 0)
+            unlink("\(assets)/4.pdf")
+            try writeFile("\(assets)/4.pdf", "")
+            let last = try check("\(folder)/store.db").suffix(2)
+            #expect(last.map(\.code) == [.sizeMismatch, .sizeMismatch])
+            #expect(last.map(\.severity) == [.warning, .damage])
+            #expect(try StoreCheck.run("\(folder)/store.db", files: .sizes).findings.count == 4)
         }
     }
 }

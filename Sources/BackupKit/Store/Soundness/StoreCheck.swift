@@ -338,8 +338,7 @@ public struct StoreCheck {
         }
         if opened.isRemoved { return try missing(asset, in: store) }
         let status = try opened.file.status()
-        // Rot leaves the time as it was; what an app writes does not.
-        let isEdited = !Store.isSameTime(status.modifiedNanoseconds, asset.modifiedNanoseconds)
+        let isEdited = !Store.isHarmed(status, asset)
         let severity: Finding.Severity = isEdited ? .warning : .damage
         let old = "'backup-tool restore BACKUP --match NAME' brings back what it was"
         let choice =
