@@ -118,7 +118,7 @@ public struct StoreCheck {
         for fault in try store.database.integrityFaults() {
             // Only indexes can be made again where they are.
             if fault.contains("Rowid") || fault.contains("value in ") { instead = Self.intoNewStore }
-            let remedy = Self.isOfIndex(fault) ? Self.repairFrom : Self.repairOrNewStore
+            let remedy = Self.isOfIndex(fault) ? Self.repair : Self.repairOrNewStore
             add(.storeDamaged, .damage, store.path, fault, remedy)
         }
         if try store.soundCounter() == nil {
