@@ -50,6 +50,63 @@ import Testing
         }
     }
 
+    /// What the store notes of a publication that was linked to its file since.
+    @Test(arguments: ["restore", "import"])
+    func theDeleteOfAVolumeInABackup_leavesAnotherOneThatHasItsID(_ command: String) throws {
+        let bench = try bench()
+        try bench.write("a/one.pdf", "one")
+        try bench.write("a/lib.bib", "@book{k, \(Self.volume), volume={1}, file={:one.pdf:PDF}}\n")
+        try bench.write("b/lib.bib", "@book{k, \(Self.volume), volume={2}}\n")
+        for (store, folder) in [("A.db", "a"), ("B.db", "b")] {
+            try bench.tool(exit: 0, "import", "--create", "--store", store, "\(folder)/lib.bib")
+        }
+        let id = try bench.shell("sqlite3 B.db \"SELECT local_id FROM record WHERE type = 'Publication'\"").dropLast()
+        try bench.tool(exit: 0, "store", "delete", "--store", "B.db", "Library/\(id)")
+        try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "b.tar")
+        try bench.tool(exit: 0, command, "--store", "A.db", "b.tar")
+        #expect(try notes(bench, "A") == "1\n" || notes(bench, "A") == "1 \n")
+    }
+
+    /// The hub has the note before its volume, which was renamed since.
+    @Test func theNotesOfTwoVolumesOfOneID_stayApart_whicheverComesFirst() throws {
+        let bench = try bench()
+        for (device, key) in [("A", "k1"), ("B", "k2")] {
+            try bench.write("\(device)/notes.json", "[{\"citeKey\":\"\(key)\",\"note\":\"note of \(device)\"}]")
+        }
+        try take(bench, "A", "k1", 1, "one")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "A/lib.bib", "A/notes.json")
+        try bench.write("A/other.bib", "@article{k1, title={Rivers}, author={Lee, C.}, year={2019}}\n")
+        try bench.tool(exit: 3, "import", "--store", "A.db", "A/other.bib")
+        try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "rename-existing", "--store", "A.db")
+        try take(bench, "B", "k2", 2, "two")
+        try bench.tool(exit: 0, "import", "--store", "B.db", "B/lib.bib", "B/notes.json")
+        for device in ["A", "B", "A", "B"] {
+            try bench.tool(exit: 0, "sync", "--store", "\(device).db", "--hub", "hub.db")
+        }
+        for device in ["A", "B"] {
+            let found = try bench.shell(
+                """
+                sqlite3 -separator ' ' \(device).db "SELECT w.fields ->> 'volume', n.fields ->> 'note' FROM record n JOIN record w \
+                ON w.local_id = n.fields ->> 'publication' WHERE n.type = 'Note' AND n.deleted_at IS NULL ORDER BY 1"
+                """)
+            #expect(found == "1 note of A\n2 note of B\n", "\(device)")
+        }
+    }
+
+    @Test func theNoteOfAVolumeThatGetsAnotherID_comesOnce_howeverOftenItsBackupIsRestored() throws {
+        let bench = try bench()
+        try bench.write("A/notes.json", #"[{"citeKey":"k1","note":"on the first"}]"#)
+        try take(bench, "A", "k1", 1, "one")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "A/lib.bib", "A/notes.json")
+        try take(bench, "B", "k2", 2, "two")
+        try bench.tool(exit: 0, "export", "--store", "A.db", "-o", "a.tar")
+        try bench.tool("restore", "--store", "B.db", "a.tar")
+        let digest = try bench.shell("$T store digest --store B.db")
+        let again = try bench.tool(exit: 0, "restore", "--store", "B.db", "a.tar")
+        #expect(again.stderr.contains("3 unchanged"), "\(again.stderr)")
+        #expect(try bench.shell("$T store digest --store B.db") == digest)
+    }
+
     /// Its tombstone in the cloud did not come with it.
     @Test func deletingACopyThatCameAlone_leavesTheOtherVolumes() throws {
         let bench = try bench()

@@ -204,10 +204,19 @@ final class Intake {
         try noteKeptHere(record, outcome)
         try count(record, outcome)
         if record.type == RecordType.publication {
-            if !sameBytes(outcome.localID, record.localID) { newIDs[record.localID] = outcome.localID }
+            try noteNewID(of: record, outcome)
             try notePublication(record, outcome)
         }
         try heard(record, outcome)
+    }
+
+    /// The store may have the publication under another id, or have given it another one.
+    private func noteNewID(of record: Record, _ outcome: Outcome) throws {
+        var id = outcome.localID
+        if outcome.id != record.id, let known = try store.record(outcome.id)?.record, !known.isDeleted {
+            id = known.localID
+        }
+        if !sameBytes(id, record.localID) { newIDs[record.localID] = id }
     }
 
     /// A conflict belongs to its works and is not counted. What is in quarantine conflicts with nothing.

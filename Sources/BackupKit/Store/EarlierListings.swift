@@ -84,8 +84,12 @@ extension Store {
             return false
         }
         // What is noted under the name that both have is of the one that the store has.
-        let isNotedOfRecord = !known.isDeleted || record.id != tombstone.id
-        if try isNotedOfRecord && earlierListings(of: record.id).contains(tombstone.localID) { return true }
+        let haveOneName = record.id == tombstone.id
+        let deleted = [tombstone.localID] + tombstone.earlierListings
+        if !haveOneName || !known.isDeleted, try earlierListings(of: record.id).contains(where: deleted.contains) {
+            return true
+        }
+        guard !haveOneName || known.isDeleted else { return false }
         let earlier = try earlierListings(of: tombstone.id)
         return try !earlier.isEmpty && WorkID(record).listings.contains { earlier.contains($0) }
     }

@@ -13,9 +13,22 @@ extension Synchronizer {
             dead.modifiedAt >= living.latestTime && !living.keptInstead(unknownTo: dead).isEmpty
         }
         let taken = [local.takenOver(beforeDecisionOf: hub), hub.takenOver(beforeDecisionOf: local)]
-        guard isUnheard == true || taken.contains(where: { !$0.isEmpty }) else { return false }
+        guard try isUnheard == true || taken.contains(where: { !$0.isEmpty }) || mayBeOnAnotherWork(local, hub) else {
+            return false
+        }
         meetingsPutOff.append(incoming)
         return true
+    }
+
+    /// Whether two notes may have one id only because their works have: where the hub's work comes, this device's gets an id
+    /// of its own, and the note with it.
+    private func mayBeOnAnotherWork(_ local: Record, _ hub: Record) throws -> Bool {
+        guard local.type == RecordType.note, hub.type == local.type, !local.isDeleted, !hub.isDeleted,
+            let fields = try store.ifReadable({ try Fields.parse(local.fields) }),
+            let work = Fields.string(Note.publication, in: fields),
+            let known = try store.soundPublication(work)
+        else { return false }
+        return try !store.isKnownToHub(known.change)
     }
 
     /// A version without what it took over from records that a later decision in `other` keeps beside it.
