@@ -52,6 +52,32 @@ struct CommandsVaultDamageTests {
         try bench.tool(exit: 0, "vault", "check", "--read-data")
     }
 
+    /// From far too little to enough.
+    @Test func tooLittleMemory_isNoDamage() throws {
+        let bench = try Workbench(["BACKUP_TOOL_PASSWORD": "secret", "BACKUP_TOOL_VAULT": "v"])
+        try bench.makeCheapVault()
+        try bench.shell("mkdir pdfs; for i in 1 2 3 4; do head -c 300000 /dev/urandom > pdfs/$i.pdf; done")
+        try bench.tool("import", "--create", "--attachments", "pdfs")
+        try bench.tool(exit: 0, "vault", "backup")
+        try bench.shell("cp -a v sound")
+        func limited(_ kilobytes: Int, _ command: String) throws -> String {
+            try bench.shell(
+                "r=0; (ulimit -v \(kilobytes); exec $T vault \(command)) > said 2>&1 || r=$?; echo $r; cat said")
+        }
+        // The libraries alone take much more than what is used.
+        var enough = 100_000
+        while try !limited(enough, "check --read-data").hasPrefix("0\n"), enough < 4_000_000 { enough += 20_000 }
+        for limit in stride(from: enough, to: enough - 60_000, by: -3_000) {
+            for command in ["check --read-data", "repair --save saved"] {
+                let said = try limited(limit, command)
+                let isDamage = said.hasPrefix("4\n") || said.contains("damage:") || said.contains("eplaced")
+                #expect(!isDamage, "\(limit): \(said)")
+            }
+            // A process that ends for lack of memory leaves its lock.
+            try bench.shell("diff -r -x locks v sound; rm -rf saved")
+        }
+    }
+
     /// The damaged one may be the latest: an older one in its place would be a loss that nobody notices.
     @Test func noOlderSnapshotPassesForTheLatest() throws {
         let bench = try CommandsVaultIndexTests.bench()

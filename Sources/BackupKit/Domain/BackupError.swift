@@ -35,6 +35,13 @@ public struct BackupError: Error, Sendable, Equatable {
 }
 
 extension BackupError {
+    /// Says nothing of any bytes: what is sound must not pass for damaged.
+    static func outOfMemory(_ message: String, at subject: String? = nil) -> BackupError {
+        BackupError(
+            .temporary, message, at: subject,
+            remedy: "end other programs, or lift the limit ('ulimit -v' shows it), and run the command again")
+    }
+
     /// Whether it says something of what was asked for. That somebody interrupted does not, and neither does a line that broke.
     var isVerdict: Bool { code != .interrupted && code != .temporary }
     /// Whether it says something of the bytes that were to be read. A missing permission does not.

@@ -84,6 +84,7 @@ public final class SQLite {
     /// Runs statements that return nothing of interest.
     public func execute(_ sql: String) throws {
         try beforeStep?()
+        try checkTransaction()
         let status = sqlite3_exec(handle, sql, nil, nil, nil)
         if status != SQLITE_OK { throw error(status) }
     }
@@ -129,15 +130,37 @@ public final class SQLite {
     }
 
     private var isRehearsing = false
+    private var isInTransaction = false
+    /// Something that should be taken back was not.
+    private var isSpoiled = false
+
+    /// Some errors (no memory, a full disk) take back the whole transaction. What comes then would be committed by itself.
+    fileprivate func checkTransaction() throws {
+        guard isInTransaction, isSpoiled || sqlite3_get_autocommit(handle) != 0 else { return }
+        throw BackupError(
+            .failed, "an error made SQLite take back all that was written; nothing was changed", at: path,
+            remedy: "run the command again")
+    }
+
+    /// Takes back what was written since a savepoint, or all. What went wrong first is what the caller must hear of.
+    private func rollBack(to savepoint: String? = nil) {
+        guard sqlite3_get_autocommit(handle) == 0 else { return }
+        let sql = savepoint.map { "ROLLBACK TO \($0); RELEASE \($0)" } ?? "ROLLBACK"
+        if sqlite3_exec(handle, sql, nil, nil, nil) != SQLITE_OK { isSpoiled = true }
+    }
+
+    private func begin(_ sql: String) throws {
+        try execute(sql)
+        (isInTransaction, isSpoiled) = (true, false)
+    }
 
     /// Runs `body` as if each transaction in it were committed when it ends, and takes all of them back at the end.
     func rehearse<Result>(_ body: () throws -> Result) throws -> Result {
-        try execute("BEGIN IMMEDIATE")
+        try begin("BEGIN IMMEDIATE")
         isRehearsing = true
         defer {
-            isRehearsing = false
-            // Nothing was committed, whether or not this can be said.
-            if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK") }
+            rollBack()
+            (isRehearsing, isInTransaction) = (false, false)
         }
         return try body()
     }
@@ -145,37 +168,20 @@ public final class SQLite {
     /// Runs `body` inside the running transaction and takes back what it wrote.
     func takeBack<Result>(_ body: () throws -> Result) throws -> Result {
         try execute("SAVEPOINT trial")
-        defer {
-            // An error may have rolled back everything; what went wrong first is what the caller must hear of.
-            if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK TO trial; RELEASE trial") }
-        }
+        defer { rollBack(to: "trial") }
         return try body()
     }
 
-    private func savepoint<Result>(_ body: () throws -> Result) throws -> Result {
-        try execute("SAVEPOINT rehearsal")
+    private func transaction<Result>(_ first: String, _ body: () throws -> Result) throws -> Result {
+        let savepoint = isRehearsing ? "rehearsal" : nil
+        if let savepoint { try execute("SAVEPOINT \(savepoint)") } else { try begin(first) }
+        defer { if savepoint == nil { isInTransaction = false } }
         do {
             let result = try body()
-            try execute("RELEASE rehearsal")
+            try execute(savepoint.map { "RELEASE \($0)" } ?? "COMMIT")
             return result
         } catch {
-            // As in `transaction`.
-            if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK TO rehearsal; RELEASE rehearsal") }
-            throw error
-        }
-    }
-
-    private func transaction<Result>(_ begin: String, _ body: () throws -> Result) throws -> Result {
-        if isRehearsing { return try savepoint(body) }
-        try execute(begin)
-        do {
-            let result = try body()
-            try execute("COMMIT")
-            return result
-        } catch {
-            // Some errors (a full disk) have rolled back already; then there is nothing left to do. What went wrong
-            // first is what the caller must hear of: a rollback that fails leaves nothing behind either.
-            if sqlite3_get_autocommit(handle) == 0 { try? execute("ROLLBACK") }
+            rollBack(to: savepoint)
             throw error
         }
     }
@@ -208,6 +214,7 @@ public final class SQLite {
                 .destinationFull, "No space left on device", at: path,
                 remedy: "free some space and run the command again")
         case SQLITE_INTERRUPT: return BackupError(.interrupted, "interrupted")
+        case SQLITE_NOMEM: return .outOfMemory(text, at: path)
         case SQLITE_TOOBIG:
             return BackupError(.damaged, Self.tooLarge, at: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
@@ -269,6 +276,7 @@ public final class Statement {
         // An unbound parameter would be NULL, which is not what the caller said.
         guard bindStatus == SQLITE_OK else { throw database.error(bindStatus) }
         try database.beforeStep?()
+        try database.checkTransaction()
         let status = sqlite3_step(handle)
         switch status {
         case SQLITE_ROW: return true

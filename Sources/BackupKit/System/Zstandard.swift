@@ -8,7 +8,9 @@ public final class ZstandardCompressor {
     private let context: OpaquePointer
 
     public init() throws {
-        guard let context = ZSTD_createCCtx() else { throw BackupError(.failed, "out of memory for compression") }
+        guard let context = ZSTD_createCCtx() else {
+            throw BackupError.outOfMemory("there is not enough memory for compression")
+        }
         self.context = context
     }
 
@@ -67,7 +69,9 @@ public final class ZstandardDecompressor {
     private let context: OpaquePointer
 
     public init() throws {
-        guard let context = ZSTD_createDCtx() else { throw BackupError(.failed, "out of memory for decompression") }
+        guard let context = ZSTD_createDCtx() else {
+            throw BackupError.outOfMemory("there is not enough memory for decompression")
+        }
         self.context = context
     }
 
@@ -96,7 +100,9 @@ final class ZstandardStream: UnpackingStream {
     private(set) var isAtEnd = true
 
     init() throws {
-        guard let context = ZSTD_createDCtx() else { throw BackupError(.failed, "out of memory for decompression") }
+        guard let context = ZSTD_createDCtx() else {
+            throw BackupError.outOfMemory("there is not enough memory for decompression")
+        }
         self.context = context
         ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, Self.windowLogMax)
     }
@@ -113,7 +119,10 @@ final class ZstandardStream: UnpackingStream {
         guard ZSTD_isError(result) == 0 else {
             let code = ZSTD_getErrorCode(result)
             step.failure = String(cString: ZSTD_getErrorName(result))
-            step.refused = code == ZSTD_error_frameParameter_windowTooLarge || code == ZSTD_error_dictionary_wrong
+            // None of them says that the bytes are damaged.
+            step.refused = [
+                ZSTD_error_frameParameter_windowTooLarge, ZSTD_error_dictionary_wrong, ZSTD_error_memory_allocation,
+            ].contains(code)
             return step
         }
         isAtEnd = result == 0

@@ -103,7 +103,7 @@ struct UnreadBlob: Error {
     let error: BackupError
 
     static func catching<Value>(_ handle: BlobHandle, _ body: () throws -> Value) throws -> Result<Value, UnreadBlob> {
-        do { return .success(try body()) } catch let error as BackupError where error.code != .interrupted {
+        do { return .success(try body()) } catch let error as BackupError where error.isVerdict {
             return .failure(UnreadBlob(handle: handle, error: error))
         }
     }

@@ -73,7 +73,7 @@ final class PackChecker {
                 let end = start + Int(index[number].length)
                 // With the gap before it, if there is one.
                 let new = UnsafeRawBufferPointer(rebasing: bytes[min(hashed, end)..<end])
-                open(number, UnsafeRawBufferPointer(rebasing: bytes[start..<end]), new, file, &report)
+                try open(number, UnsafeRawBufferPointer(rebasing: bytes[start..<end]), new, file, &report)
                 hashed = max(hashed, end)
             }
             position = end
@@ -93,21 +93,20 @@ final class PackChecker {
     private func open(
         _ number: Int, _ sealed: UnsafeRawBufferPointer, _ new: UnsafeRawBufferPointer, _ file: VaultFile,
         _ report: inout Report
-    ) {
+    ) throws {
         let blob = index[number]
         var digest: SHA256Digest?
         do {
             let content = try reader.unpack(sealed, blob)
             digest = hasher.add(new, standingFor: content)
             try BlobReader.compare(digest, blob)
-        } catch {
+        } catch let error as BackupError where error.isOfBytes {
             if digest == nil { _ = hasher.add(new) }
             report.damaged.append(number)
             report.findings.append(
                 Finding(
                     .entryDamaged, .damage, file.path,
-                    "\(blob.type.name) blob \(blob.id.hex.prefix(10)): \((error as? BackupError)?.message ?? "\(error)")"
-                ))
+                    "\(blob.type.name) blob \(blob.id.hex.prefix(10)): \(error.message)"))
         }
     }
 
