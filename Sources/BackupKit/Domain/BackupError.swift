@@ -35,11 +35,11 @@ public struct BackupError: Error, Sendable, Equatable {
 }
 
 extension BackupError {
-    /// Says nothing of any bytes: what is sound must not pass for damaged.
-    static func outOfMemory(_ message: String, at subject: String? = nil) -> BackupError {
+    /// The system has no more memory, or whatever `ulimit` shows with that option. The bytes that were to be read may be sound.
+    static func exhausted(_ message: String, ulimit option: String = "-v", at subject: String? = nil) -> BackupError {
         BackupError(
             .temporary, message, at: subject,
-            remedy: "end other programs, or lift the limit ('ulimit -v' shows it), and run the command again")
+            remedy: "end other programs, or lift the limit ('ulimit \(option)' shows it), and run the command again")
     }
 
     /// Whether it says something of what was asked for. That somebody interrupted does not, and neither does a line that broke.

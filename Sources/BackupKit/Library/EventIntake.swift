@@ -37,7 +37,6 @@ final class EventIntake {
     }
 
     private func classify(into newKeys: LineKeyRuns) throws {
-        var new: [LineKey] = []
         let said = try store.keysOfSaidValues()
         var saidAnew: Set<Int64> = []
         try EventFate.forEach(
@@ -55,18 +54,13 @@ final class EventIntake {
                 if said.contains(key.key) { saidAnew.insert(key.key) }
             case .new:
                 isNew.insert(place)
-                new.append(LineKey(key: key.key, content: key.content, place: UInt64(place)))
-                if new.count == 1 << 16 {
-                    try newKeys.add(new)
-                    new.removeAll(keepingCapacity: true)
-                }
+                try newKeys.append(LineKey(key: key.key, content: key.content, place: UInt64(place)))
             case .other: isOther.insert(place)
             case .repeated:
                 isOther.insert(place)
                 isRepeat.insert(place)
             }
         }
-        try newKeys.add(new)
         try store.forgetSaidValues(of: saidAnew)
     }
 

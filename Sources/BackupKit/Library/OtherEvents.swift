@@ -53,9 +53,10 @@ struct OtherEvents {
             var number = 1
             let (event, hasID) = try event(line) { canonical in
                 guard line.isRepeat else { return 1 }
+                let digest = SHA256Digest.of(canonical)
                 // The first of them went with the others.
-                repeats[SHA256Digest.of(canonical), default: 1] += 1
-                number = repeats[SHA256Digest.of(canonical)] ?? 2
+                number = repeats[digest, default: 1] + 1
+                repeats[digest] = number
                 return number
             }
             guard hasID else { return try adoption.take(event, number: number) }

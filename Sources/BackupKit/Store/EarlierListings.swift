@@ -85,12 +85,10 @@ extension Store {
         }
         // What is noted under the name that both have is of the one that the store has.
         let haveOneName = record.id == tombstone.id
+        let (isNotedOfRecord, isNotedOfTombstone) = (!haveOneName || !known.isDeleted, !haveOneName || known.isDeleted)
         let deleted = [tombstone.localID] + tombstone.earlierListings
-        if !haveOneName || !known.isDeleted, try earlierListings(of: record.id).contains(where: deleted.contains) {
-            return true
-        }
-        guard !haveOneName || known.isDeleted else { return false }
-        let earlier = try earlierListings(of: tombstone.id)
+        if isNotedOfRecord, try earlierListings(of: record.id).contains(where: deleted.contains) { return true }
+        let earlier = isNotedOfTombstone ? try earlierListings(of: tombstone.id) : []
         return try !earlier.isEmpty && WorkID(record).listings.contains { earlier.contains($0) }
     }
 }

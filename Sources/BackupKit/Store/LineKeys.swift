@@ -22,19 +22,18 @@ final class LineKeyRuns {
 
     private var spool: SpoolFile
     private var runs: [(start: Int64, count: Int)] = []
+    /// The keys that are in no run yet.
     private var unsorted: [LineKey] = []
-    private(set) var count = 0
+    var count: Int { runs.reduce(unsorted.count) { $0 + $1.count } }
 
     init() throws { spool = try SpoolFile() }
 
     func append(_ key: LineKey) throws {
         unsorted.append(key)
-        count += 1
         if unsorted.count == 1 << 16 { try sortLast() }
     }
 
     private func sortLast() throws {
-        count -= unsorted.count
         unsorted.sort { LineKey.precedes($0, $1) }
         try add(unsorted)
         unsorted.removeAll(keepingCapacity: true)
@@ -44,7 +43,6 @@ final class LineKeyRuns {
     func add(_ run: [LineKey]) throws {
         guard !run.isEmpty else { return }
         runs.append((spool.position, run.count))
-        count += run.count
         try run.withUnsafeBytes { try spool.write($0) }
     }
 

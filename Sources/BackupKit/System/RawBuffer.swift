@@ -10,7 +10,7 @@ final class RawMemory {
     init(_ count: Int) throws {
         guard let start = mmap(nil, count, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0),
             start != MAP_FAILED
-        else { throw BackupError.outOfMemory("there is not enough memory for a piece of \(count) bytes") }
+        else { throw BackupError.exhausted("there is not enough memory for a piece of \(count) bytes") }
         // Large pages, where the system has them, are fetched at once and found faster. A wish, and nothing if it is not granted.
         madvise(start, count, MADV_HUGEPAGE)
         (self.start, self.count) = (start, count)

@@ -172,9 +172,9 @@ public final class SQLite {
         return try body()
     }
 
-    private func transaction<Result>(_ first: String, _ body: () throws -> Result) throws -> Result {
+    private func transaction<Result>(_ opening: String, _ body: () throws -> Result) throws -> Result {
         let savepoint = isRehearsing ? "rehearsal" : nil
-        if let savepoint { try execute("SAVEPOINT \(savepoint)") } else { try begin(first) }
+        if let savepoint { try execute("SAVEPOINT \(savepoint)") } else { try begin(opening) }
         defer { if savepoint == nil { isInTransaction = false } }
         do {
             let result = try body()
@@ -214,7 +214,7 @@ public final class SQLite {
                 .destinationFull, "No space left on device", at: path,
                 remedy: "free some space and run the command again")
         case SQLITE_INTERRUPT: return BackupError(.interrupted, "interrupted")
-        case SQLITE_NOMEM: return .outOfMemory(text, at: path)
+        case SQLITE_NOMEM: return .exhausted(text, at: path)
         case SQLITE_TOOBIG:
             return BackupError(.damaged, Self.tooLarge, at: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:

@@ -9,7 +9,7 @@ public final class ZstandardCompressor {
 
     public init() throws {
         guard let context = ZSTD_createCCtx() else {
-            throw BackupError.outOfMemory("there is not enough memory for compression")
+            throw BackupError.exhausted("there is not enough memory for compression")
         }
         self.context = context
     }
@@ -70,7 +70,7 @@ public final class ZstandardDecompressor {
 
     public init() throws {
         guard let context = ZSTD_createDCtx() else {
-            throw BackupError.outOfMemory("there is not enough memory for decompression")
+            throw BackupError.exhausted("there is not enough memory for decompression")
         }
         self.context = context
     }
@@ -101,7 +101,7 @@ final class ZstandardStream: UnpackingStream {
 
     init() throws {
         guard let context = ZSTD_createDCtx() else {
-            throw BackupError.outOfMemory("there is not enough memory for decompression")
+            throw BackupError.exhausted("there is not enough memory for decompression")
         }
         self.context = context
         ZSTD_DCtx_setParameter(context, ZSTD_d_windowLogMax, Self.windowLogMax)

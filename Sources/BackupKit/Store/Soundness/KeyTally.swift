@@ -1,5 +1,5 @@
-/// The sums of what the index by local id says, or should say, of records: whether the two agree is known without looking up
-/// any entry. Whatever one bit of an entry changes, changes a sum.
+/// Sums over the index by local id, as it is or as it should be for the records. Where they are equal, no entry need be looked
+/// up: one changed bit of an entry changes a sum.
 struct KeyTally: Equatable {
     /// Of half a number, so that sums of any number of rows stay in range.
     private static let half: Int64 = 0xFFFF_FFFF

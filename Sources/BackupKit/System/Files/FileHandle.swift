@@ -309,11 +309,8 @@ extension BackupError {
             return BackupError(
                 .denied, "\(what): \(reason)", at: path,
                 remedy: isReading ? whoMayRead : "run this as a user who may do that, or change the permissions")
-        case ENOMEM: return .outOfMemory("\(what): \(reason)", at: path)
-        case EMFILE, ENFILE:
-            return BackupError(
-                .temporary, "\(what): \(reason)", at: path,
-                remedy: "end other programs, or lift the limit ('ulimit -n' shows it), and run the command again")
+        case ENOMEM: return .exhausted("\(what): \(reason)", at: path)
+        case EMFILE, ENFILE: return .exhausted("\(what): \(reason)", ulimit: "-n", at: path)
         case EROFS:
             return BackupError(
                 .failed, "\(what): \(reason)", at: path, remedy: "mount its file system so that it can be written to")
