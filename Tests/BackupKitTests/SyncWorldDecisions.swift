@@ -67,9 +67,10 @@ extension World {
         }
     }
 
-    func noteRivals(_ number: Int, ofRestored ids: Set<String>) throws {
-        for record in try publications(number) where ids.contains(record.id.description) {
-            try noteRivals(of: record, number, but: ids)
+    /// A backup's new works have been side by side before.
+    func noteRivals(_ number: Int, ofNew new: Set<String>, changed: Set<String>) throws {
+        for record in try publications(number) where new.union(changed).contains(record.id.description) {
+            try noteRivals(of: record, number, but: new)
         }
     }
 

@@ -22,7 +22,11 @@ extension World {
             if policy == .quarantine { try #require(new == old) }
             if policy == .resurrect { try noteKept(id, old, new, number, backup) }
         }
-        try noteRivals(number, ofRestored: Set(result.plan.filter { $0.action == .add }.map(\.subject)))
+        func subjects(_ action: PlanItem.Action) -> Set<String> {
+            Set(result.plan.filter { $0.action == action }.map(\.subject))
+        }
+        // What comes back meets the works of its key as what is new does.
+        try noteRivals(number, ofNew: subjects(.add), changed: subjects(.update))
         let again = try devices[number].bringBack(backup, policy).writes
         try #require(again == 0, "a second restore wrote, with \(policy)")
         say("restores with \(policy)", number, "\(result.plan.map { "\($0.action) \($0.subject)" })")

@@ -127,3 +127,22 @@ func foldersGivenToImport_costOnlyWhatIsOdd(_ kind: String) throws {
     let records = try bench.shell("sqlite3 store.db \"SELECT fields FROM record WHERE fields LIKE '%journal%'\"")
     #expect(records.contains("xxxxxxxx"))
 }
+
+/// All is in the store; only the folder that the archive was unpacked into stays. The next command that writes removes it.
+@Test(arguments: [["restore"], ["restore", "--mode", "replace"], ["import"]])
+func aFolderOfItsOwnThatCannotBeRemoved_failsNoCommand(words: [String]) throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{k1, title={One}, file={k1.txt}}\n")
+    try bench.write("b.bib", "@misc{k2, title={Two}}\n")
+    try bench.write("k1.txt", "text\n")
+    try bench.tool(exit: 0, "import", "--create", "--store", "from.db", "a.bib")
+    try bench.tool(exit: 0, "export", "--store", "from.db", "-o", "a.zip")
+    try bench.tool(exit: 0, "import", "--create", "b.bib")
+    let command = (words + ["a.zip"]).joined(separator: " ")
+    try bench.shell("strace -f -qq -o trace -e trace=rmdir -e inject=rmdir:error=EIO $T \(command)")
+    #expect(try bench.text("trace").contains(".incoming"))
+    #expect(try bench.text("store.db.assets/Attachments/k1.txt") == "text\n")
+    try bench.tool(exit: 0, "store", "check")
+    try bench.tool(exit: 0, "import", "b.bib")
+    #expect(try !bench.shell("ls -a store.db.assets").contains(".incoming"))
+}

@@ -107,6 +107,34 @@ import Testing
         #expect(try bench.shell("$T store digest --store B.db") == digest)
     }
 
+    /// The other device has another volume under that id, with or without a note.
+    @Test(arguments: [["--only", "notes"], ["--match", "first"]], [true, false])
+    func aNoteThatIsRestoredAlone_isOnNoOtherVolume(words: [String], hasNote: Bool) throws {
+        let bench = try bench()
+        try bench.write("A/notes.json", #"[{"citeKey":"k1","note":"on the first"}]"#)
+        try bench.write("B/notes.json", #"[{"citeKey":"k2","note":"on the second"}]"#)
+        try take(bench, "A", "k1", 1, "one")
+        try take(bench, "B", "k2", 2, "two")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "A/lib.bib", "A/notes.json")
+        if hasNote { try bench.tool(exit: 0, "import", "--store", "B.db", "B/lib.bib", "B/notes.json") }
+        try bench.tool(exit: 0, "export", "--store", "A.db", "-o", "a.tar")
+        try bench.tool(["restore", "--store", "B.db", "a.tar"] + words)
+        let others = hasNote ? "2 on the second\n" : ""
+        #expect(try notesOnVolumes(bench, "B") == others)
+        try bench.tool("restore", "--store", "B.db", "a.tar")
+        #expect(try notesOnVolumes(bench, "B") == "1 on the first\n" + others)
+    }
+
+    /// The notes of a device, as "volume text".
+    private func notesOnVolumes(_ bench: Workbench, _ device: String) throws -> String {
+        try bench.shell(
+            """
+            sqlite3 -separator ' ' \(device).db "SELECT json_extract(w.fields, '$.volume'), json_extract(n.fields, '$.note') \
+            FROM record n JOIN record w ON w.local_id = json_extract(n.fields, '$.publication') \
+            WHERE n.type = 'Note' AND n.deleted_at IS NULL AND w.deleted_at IS NULL ORDER BY 1, 2"
+            """)
+    }
+
     /// Its tombstone in the cloud did not come with it.
     @Test func deletingACopyThatCameAlone_leavesTheOtherVolumes() throws {
         let bench = try bench()

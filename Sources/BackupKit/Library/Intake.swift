@@ -219,6 +219,12 @@ final class Intake {
         if !sameBytes(id, record.localID) { newIDs[record.localID] = id }
     }
 
+    /// The id that a publication would get which is not taken.
+    func noteNewID(of record: Record) throws {
+        guard let outcome = try store.ifSound({ try store.decision(on: record) }) else { return }
+        try noteNewID(of: record, outcome)
+    }
+
     /// A conflict belongs to its works and is not counted. What is in quarantine conflicts with nothing.
     private func takeConflict(_ record: Record) throws -> Outcome {
         guard policy != .quarantine else {

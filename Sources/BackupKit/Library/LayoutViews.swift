@@ -134,8 +134,8 @@ struct LayoutViews {
 
 /// Takes single files of the apps into a store.
 struct FileIntake {
-    private let intake: Intake
-    private let limits: ReadLimits
+    let intake: Intake
+    let limits: ReadLimits
 
     init(_ intake: Intake, _ limits: ReadLimits) {
         self.intake = intake
@@ -165,9 +165,14 @@ struct FileIntake {
             try intake.take(record)
         }
         var notes = try SpoolFile()
+        var leavesWorks = false
         for wantsTombstones in [true, false] {
             try forEachLine(of: path) { line in
-                guard let record = try record(line, name, tombstones: wantsTombstones), wanted(record) else { return }
+                guard let record = try record(line, name, tombstones: wantsTombstones) else { return }
+                guard wanted(record) else {
+                    if record.type == RecordType.publication { leavesWorks = true }
+                    return
+                }
                 guard record.type == RecordType.note, !record.isDeleted, let bytes = line.bytes else {
                     return try take(record)
                 }
@@ -176,6 +181,7 @@ struct FileIntake {
             }
         }
         try notes.flush()
+        if leavesWorks { try noteIDsOfWorks(of: notes, in: path) { !wanted($0) } }
         try takeNotes(in: notes, ofRecords: path)
         for tombstone in doubtful { try intake.take(tombstone) }
         for order in try intake.withoutPurgedKeys(orders) { try intake.take(order) }
@@ -191,40 +197,10 @@ struct FileIntake {
         return found
     }
 
-    private func forEachLine(of path: String, _ body: (LineReader.Line) throws -> Void) throws {
+    func forEachLine(of path: String, _ body: (LineReader.Line) throws -> Void) throws {
         var reader = LineReader(limit: limits.lineBytes)
         try FileHandle.openText(path).forEachChunk { try reader.feed($0, body) }
         try reader.finish(body)
-    }
-
-    /// Notes come when it is known which publications their works are here.
-    private func takeNotes(in spool: SpoolFile, ofRecords path: String) throws {
-        guard spool.size > 0 else { return }
-        var works: [String: [String]]?
-        func take(_ line: LineReader.Line) throws {
-            guard let bytes = line.bytes, bytes.count > 0 else { return }
-            try notes.take(Record(parsing: bytes), hasID: true)
-        }
-        let notes = NoteIntake(intake) { key in
-            let found = try works ?? self.works(ofRecords: path)
-            works = found
-            return found[key] ?? []
-        }
-        var reader = LineReader(limit: limits.lineBytes)
-        try spool.forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
-    }
-
-    /// The publications of a backup by their keys, as the store calls them.
-    private func works(ofRecords path: String) throws -> [String: [String]] {
-        var works: [String: [String]] = [:]
-        try forEachLine(of: path) { line in
-            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes), !record.isDeleted,
-                record.type == RecordType.publication, let key = CiteKeys.key(of: record)
-            else { return }
-            works[key, default: []].append(intake.newIDs[record.localID] ?? record.localID)
-        }
-        return works
     }
 
     /// The record of a line if it is of the wanted sort; what is wrong with it is said once, in the second pass.
@@ -306,35 +282,6 @@ struct FileIntake {
         try log.checkUnchanged()
     }
 
-    /// `works`: the publications of the same source, by their keys.
-    func takeNotes(
-        path: String, name: String, time: Timestamp, works: [String: [String]]? = nil, origin: FileOrigin = .place,
-        wanted: (Record) -> Bool = { _ in true }
-    ) throws {
-        let entries: [NotesFile.Entry]
-        do {
-            entries = try document(path).withUnsafeBytes { bytes in
-                try NotesFile.read(bytes, time: time) { intake.reject(name, $0.message) }
-            }
-        } catch let error as BackupError where error.code == .damaged { return intake.reject(name, error.message) }
-        let notes = NoteIntake(intake) { key in works.map { Array(Set($0[key] ?? [])) } }
-        var count: [String: Int] = [:]
-        for entry in entries where !entry.hasID { count[entry.note.localID, default: 0] += 1 }
-        var ages = try FileAges(intake.store, of: path, origin, time)
-        for entry in entries {
-            let said = ages?.note(entry.note.localID, entry.note.fields)
-            guard wanted(entry.note) else { continue }
-            let isAmongSeveral = count[entry.note.localID, default: 0] > 1
-            let note = said.map { entry.note.noNewer(than: $0.since) } ?? entry.note
-            let outcome = try notes.take(note, hasID: entry.hasID, isAmongSeveral: isAmongSeveral)
-            if said?.isKnown == false, case .protect(.newer)? = outcome?.decision {
-                let key = Fields.string(Store.citeKeyField, in: try Fields.parse(note.fields))
-                intake.noteOlder("the note of \(key ?? note.localID)", in: name)
-            }
-        }
-        try ages?.remember()
-    }
-
     func takeSettings(path: String, name: String, origin: FileOrigin = .place, time: Timestamp) throws {
         do {
             let settings = try settings(path)
@@ -377,7 +324,7 @@ struct FileIntake {
         try document(path).withUnsafeBytes { try Fields.parse(foreign: $0.withoutByteOrderMark) }
     }
 
-    private func document(_ path: String) throws -> [UInt8] {
+    func document(_ path: String) throws -> [UInt8] {
         let file = try FileHandle.openText(path)
         guard try file.status().size <= Int64(limits.lineBytes) else {
             throw BackupError(.refused, "is larger than any file of its kind should be", at: path)

@@ -49,6 +49,10 @@ final class NoteIntake {
                 return try notesOfStore().saying(fields, of: [moved]) ?? moving
             }
             let publication = Fields.string(Note.publication, in: try Fields.parse(known.fields))
+            // The id is taken by the note of another work.
+            if moved != named, publication != moved, DeterministicID.isMade(note.localID) {
+                return moving.identified(as: Note.id(on: moved))
+            }
             return note.setting(Note.publication, to: publication ?? named, in: fields)
         }
         // An id that an app has given says nothing of the work.
@@ -157,5 +161,89 @@ private struct NotesOfStore {
         guard let found, let note = try store.note(found.localID), !note.isDeleted else { return nil }
         return try Fields.string("note", in: Fields.parse(note.fields)) == Fields.string("note", in: fields)
             ? note : nil
+    }
+}
+
+/// Notes as backups and files of the apps have them.
+extension FileIntake {
+    /// Notes come when it is known which publications their works are here.
+    func takeNotes(in spool: SpoolFile, ofRecords path: String) throws {
+        guard spool.size > 0 else { return }
+        var works: [String: [String]]?
+        let notes = NoteIntake(intake) { key in
+            let found = try works ?? self.works(ofRecords: path)
+            works = found
+            return found[key] ?? []
+        }
+        try forEachRecord(in: spool) { try notes.take($0, hasID: true) }
+    }
+
+    private func forEachRecord(in spool: SpoolFile, _ body: (Record) throws -> Void) throws {
+        func take(_ line: LineReader.Line) throws {
+            guard let bytes = line.bytes, bytes.count > 0 else { return }
+            try body(Record(parsing: bytes))
+        }
+        var reader = LineReader(limit: limits.lineBytes)
+        try spool.forEachChunk { try reader.feed($0, take) }
+        try reader.finish(take)
+    }
+
+    /// Notes that somebody chose come without their publications, which may have other ids here all the same.
+    func noteIDsOfWorks(of notes: SpoolFile, in path: String, isLeftOut: (Record) -> Bool) throws {
+        var named: Set<ByteName> = []
+        try forEachRecord(in: notes) { note in
+            if let id = Fields.string(Note.publication, in: try Fields.parse(note.fields)) {
+                named.insert(ByteName(id))
+            }
+        }
+        guard !named.isEmpty else { return }
+        try forEachLine(of: path) { line in
+            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes),
+                !record.isDeleted, record.type == RecordType.publication, named.contains(ByteName(record.localID)),
+                isLeftOut(record)
+            else { return }
+            try intake.noteNewID(of: record)
+        }
+    }
+
+    /// The publications of a backup by their keys, as the store calls them.
+    private func works(ofRecords path: String) throws -> [String: [String]] {
+        var works: [String: [String]] = [:]
+        try forEachLine(of: path) { line in
+            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes), !record.isDeleted,
+                record.type == RecordType.publication, let key = CiteKeys.key(of: record)
+            else { return }
+            works[key, default: []].append(intake.newIDs[record.localID] ?? record.localID)
+        }
+        return works
+    }
+
+    /// `works`: the publications of the same source, by their keys.
+    func takeNotes(
+        path: String, name: String, time: Timestamp, works: [String: [String]]? = nil, origin: FileOrigin = .place,
+        wanted: (Record) -> Bool = { _ in true }
+    ) throws {
+        let entries: [NotesFile.Entry]
+        do {
+            entries = try document(path).withUnsafeBytes { bytes in
+                try NotesFile.read(bytes, time: time) { intake.reject(name, $0.message) }
+            }
+        } catch let error as BackupError where error.code == .damaged { return intake.reject(name, error.message) }
+        let notes = NoteIntake(intake) { key in works.map { Array(Set($0[key] ?? [])) } }
+        var count: [String: Int] = [:]
+        for entry in entries where !entry.hasID { count[entry.note.localID, default: 0] += 1 }
+        var ages = try FileAges(intake.store, of: path, origin, time)
+        for entry in entries {
+            let said = ages?.note(entry.note.localID, entry.note.fields)
+            guard wanted(entry.note) else { continue }
+            let isAmongSeveral = count[entry.note.localID, default: 0] > 1
+            let note = said.map { entry.note.noNewer(than: $0.since) } ?? entry.note
+            let outcome = try notes.take(note, hasID: entry.hasID, isAmongSeveral: isAmongSeveral)
+            if said?.isKnown == false, case .protect(.newer)? = outcome?.decision {
+                let key = Fields.string(Store.citeKeyField, in: try Fields.parse(note.fields))
+                intake.noteOlder("the note of \(key ?? note.localID)", in: name)
+            }
+        }
+        try ages?.remember()
     }
 }

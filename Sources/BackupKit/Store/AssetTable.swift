@@ -75,15 +75,12 @@ extension Store {
         let place = "\(Self.incomingFolder)/\(RandomID.make())"
         try assets.createFolders(above: "\(place)/file", durably: true)
         let folder = "\(assetFolder)/\(place)"
-        defer { _ = try? assets.removeFolder(Self.incomingFolder) }
-        let result: Result
-        do { result = try body(folder) } catch {
-            // What went wrong first is what the caller must hear of; the next writer cleans up.
+        // What went wrong before is what the caller must hear of, or all is in the store: the next writer cleans up.
+        defer {
             try? Directory.removeTree(folder)
-            throw error
+            _ = try? assets.removeFolder(Self.incomingFolder)
         }
-        try Directory.removeTree(folder)
-        return result
+        return try body(folder)
     }
 
     public enum AssetOutcome: Sendable, Equatable {
