@@ -125,6 +125,38 @@ import Testing
         #expect(try notesOnVolumes(bench, "B") == "1 on the first\n" + others)
     }
 
+    /// One side of the conflict gets another id, for the store's volume has that one.
+    @Test(arguments: ["restore", "restore --mode replace --resurrect", "restore --match volume=5", "import"])
+    func aConflictOfABackup_isThatOfItsWorks_whateverTheirIDsAreHere(command: String) throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 2, "two")
+        try sync(bench, "A")
+        try bench.write("B/more.bib", "@misc{k2, title={Tea}, author={Cee, Di}, year={1999}}\n")
+        try take(bench, "B", "k2", 5, "five")
+        try bench.tool(exit: 3, "import", "--store", "B.db", "B/more.bib")
+        try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "b.tar")
+        // The other side is here already where only one is asked for.
+        if command.contains("--match") { try bench.tool(exit: 0, "import", "--store", "A.db", "B/more.bib") }
+        let words = command.split(separator: " ").map(String.init) + ["--store", "A.db", "b.tar"]
+        #expect(try bench.tool(words).status == 3)
+        #expect(try sidesOfConflicts(bench, "A") == "Collected Works 5\nTea \n")
+        let digest = try bench.shell("$T store digest --store A.db")
+        try bench.tool(words)
+        #expect(try bench.shell("$T store digest --store A.db") == digest)
+        try bench.tool(exit: 0, "store", "check", "--store", "A.db")
+    }
+
+    private func sidesOfConflicts(_ bench: Workbench, _ device: String) throws -> String {
+        let list = try bench.json(exit: 0, "conflicts", "list", "--store", "\(device).db")["conflicts"]?.array ?? []
+        let ids = list.flatMap { [$0["existing"]?["id"]?.string, $0["incoming"]?["id"]?.string] }
+        let names = ids.map { "'Library/\($0.map { String($0.dropFirst(8)) } ?? "")'" }.joined(separator: ", ")
+        return try bench.shell(
+            """
+            sqlite3 -separator ' ' \(device).db "SELECT json_extract(fields, '$.title'), json_extract(fields, '$.volume') \
+            FROM record WHERE 'Library/' || ifnull(name, local_id) IN (\(names)) ORDER BY 1, 2"
+            """)
+    }
+
     /// The notes of a device, as "volume text".
     private func notesOnVolumes(_ bench: Workbench, _ device: String) throws -> String {
         try bench.shell(

@@ -154,6 +154,8 @@ struct FileIntake {
         var doubtful: [Record] = []
         var names: Set<ByteName> = []
         var orders: [Record] = []
+        // They name works, which may get other ids here.
+        var conflicts: [Record] = []
         func take(_ record: Record) throws {
             if record.isDeleted, try store.hasLive(beside: record) {
                 doubtful.append(record)
@@ -161,16 +163,20 @@ struct FileIntake {
                 return
             }
             if BibliographyPart.isOrder(record) { return orders.append(record) }
+            if record.type == RecordType.conflict { return conflicts.append(record) }
             if !names.isEmpty, names.contains(ByteName(record.localID)) { store.aliveInBackup.insert(record.id) }
             try intake.take(record)
         }
         var notes = try SpoolFile()
-        var leavesWorks = false
+        var (leavesWorks, worksOfConflicts) = (false, Set<ByteName>())
         for wantsTombstones in [true, false] {
             try forEachLine(of: path) { line in
                 guard let record = try record(line, name, tombstones: wantsTombstones) else { return }
                 guard wanted(record) else {
                     if record.type == RecordType.publication { leavesWorks = true }
+                    if record.type == RecordType.conflict, let conflict = try Conflict(record) {
+                        worksOfConflicts.formUnion([ByteName(conflict.existing), ByteName(conflict.incoming)])
+                    }
                     return
                 }
                 guard record.type == RecordType.note, !record.isDeleted, let bytes = line.bytes else {
@@ -181,9 +187,16 @@ struct FileIntake {
             }
         }
         try notes.flush()
-        if leavesWorks { try noteIDsOfWorks(of: notes, in: path) { !wanted($0) } }
+        if leavesWorks {
+            let named = try worksOfConflicts.union(works(of: notes))
+            try noteIDsOfWorks(named, in: path) { !wanted($0) }
+        }
         try takeNotes(in: notes, ofRecords: path)
         for tombstone in doubtful { try intake.take(tombstone) }
+        for conflict in conflicts {
+            guard let here = try Conflict.following(conflict, files: [:], works: intake.newIDs) else { continue }
+            try intake.take(here)
+        }
         for order in try intake.withoutPurgedKeys(orders) { try intake.take(order) }
     }
 

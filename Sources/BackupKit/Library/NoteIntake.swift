@@ -188,14 +188,20 @@ extension FileIntake {
         try reader.finish(take)
     }
 
-    /// Notes that somebody chose come without their publications, which may have other ids here all the same.
-    func noteIDsOfWorks(of notes: SpoolFile, in path: String, isLeftOut: (Record) -> Bool) throws {
+    /// The local ids of the publications that notes name.
+    func works(of notes: SpoolFile) throws -> Set<ByteName> {
         var named: Set<ByteName> = []
         try forEachRecord(in: notes) { note in
             if let id = Fields.string(Note.publication, in: try Fields.parse(note.fields)) {
                 named.insert(ByteName(id))
             }
         }
+        return named
+    }
+
+    /// Notes and conflicts that somebody chose come without some of their publications, which may have other ids here all
+    /// the same.
+    func noteIDsOfWorks(_ named: Set<ByteName>, in path: String, isLeftOut: (Record) -> Bool) throws {
         guard !named.isEmpty else { return }
         try forEachLine(of: path) { line in
             guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes),

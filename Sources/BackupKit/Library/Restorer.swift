@@ -302,12 +302,12 @@ public enum Restorer {
     /// Takes the conflicts of chosen works where both works are in the store.
     private static func takeConflicts(_ wanted: WantedFiles, _ intake: Intake) throws {
         for record in wanted.conflicts {
-            guard let here = try Conflict.following(record, intake.moved),
-                let conflict = try Conflict(here),
-                [conflict.existing, conflict.incoming].contains(where: wanted.isChosen),
+            guard let named = try Conflict(record), [named.existing, named.incoming].contains(where: wanted.isChosen),
+                let ofWorksHere = try Conflict.following(record, files: [:], works: intake.newIDs),
+                let here = try Conflict.following(ofWorksHere, files: intake.moved), let conflict = try Conflict(here),
                 try intake.store.pointless(conflict) == nil
             else { continue }
-            try intake.take(record)
+            try intake.take(ofWorksHere)
         }
     }
 

@@ -76,12 +76,14 @@ public struct Conflict: Sendable, Equatable {
         }
     }
 
-    /// The conflict of two files that have other names; nil where both have one.
-    static func following(_ record: Record, _ moved: [ByteName: String]) throws -> Record? {
-        guard !record.isDeleted, let conflict = try Conflict(record),
-            conflict.isAboutAssets
-        else { return record }
-        let works = [conflict.existing, conflict.incoming].map { moved[ByteName($0)] ?? $0 }
+    /// The conflict of two files that have other names, or of two works that have other ids; nil where both have one.
+    static func following(
+        _ record: Record, files: [ByteName: String], works ids: [String: String] = [:]
+    ) throws -> Record? {
+        guard !record.isDeleted, let conflict = try Conflict(record) else { return record }
+        let works = [conflict.existing, conflict.incoming].map { work in
+            (conflict.isAboutAssets ? files[ByteName(work)] : ids[work]) ?? work
+        }
         if sameBytes(works[0], works[1]) { return nil }
         let new = Self.record(
             kind: conflict.kind, existing: works[0], incoming: works[1], zone: record.id.zone,

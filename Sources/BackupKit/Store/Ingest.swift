@@ -236,6 +236,12 @@ extension Store {
         if [.protect(.localOnly), .protect(.hasTakenIn), .protect(.keptInstead)].contains(merged.decision) {
             return merged
         }
+        // A hub knows the id as that of a work that is deleted since, and this one is alive under its own.
+        if let found, found.record.isDeleted, !record.isDeleted, !isOneRecord, try isKnownToHub(found.change),
+            let moved = try besideAnotherWork(record, matched), try soundPublication(moved.localID) != nil
+        {
+            return try overwrite(with: moved, resurrect: resurrect)
+        }
         if !resurrect, found?.record.isDeleted != false, try listing(of: record)?.record.isDeleted == true {
             return try ingest(record, resurrect: false)
         }

@@ -143,7 +143,7 @@ extension Record {
     /// The record where files that it names have other names.
     func following(_ moved: [ByteName: String]) throws -> Record {
         guard !moved.isEmpty, !isDeleted else { return self }
-        if type == RecordType.conflict { return try Conflict.following(self, moved) ?? self }
+        if type == RecordType.conflict { return try Conflict.following(self, files: moved) ?? self }
         guard try Store.links(of: self).contains(where: { moved[ByteName($0)] != nil }),
             let new = RecordFiles.following(moved, in: try Fields.parse(fields), type: type)
         else { return self }
