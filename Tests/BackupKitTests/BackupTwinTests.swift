@@ -54,7 +54,7 @@ import Testing
     }
 
     /// Once two copies of one local id were kept on this device only.
-    @Test(arguments: testSeeds(isTorture ? 400 : 20) + [791_256_810])
+    @Test(arguments: testSeeds(isTorture ? 150 : 20) + [791_256_810])
     func whateverHasOneLocalId_theBackupRestoresWhole(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

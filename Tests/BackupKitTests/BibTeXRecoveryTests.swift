@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test func noEntryIsLost_howeverItsQuotesAreEscaped() {
-        for seed in testSeeds(isTorture ? 2000 : 40) {
+        for seed in testSeeds(isTorture ? 600 : 40) {
             var random = SeededGenerator(seed: seed)
             let pieces = ["M\\\"uller", "{\\\"u}", "\\\\", "a, b = c", "C:\\", "\\}", " and ", "\""]
             let entries = (0..<1 + random.below(5)).map { number in

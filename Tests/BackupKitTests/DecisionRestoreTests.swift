@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test(arguments: testSeeds(isTorture ? 800 : 100))
+    @Test(arguments: testSeeds(isTorture ? 300 : 100))
     func noRestoreLosesAWorkThatNobodyDeleted(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

@@ -266,7 +266,7 @@ private let skews: [Int64] = [-86_400_000, -3_600_000, -1001, -1, 0, 1, 1001, 3_
     @Test func ofThreeWorksNoneVanishesThatNobodyDropped() throws {
         var random = SeededGenerator(seed: testSeed())
         let pairs = [("a", "b"), ("b", "c"), ("a", "c")]
-        for run in 0..<(isTorture ? 800 : 30) {
+        for run in 0..<(isTorture ? 300 : 30) {
             countRounds()
             try withQuickFolder { folder in
                 let office = try Office(

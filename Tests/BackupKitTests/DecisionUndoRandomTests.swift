@@ -5,7 +5,7 @@ import Testing
 
 /// Two devices decide about all works of one key, in one step or in several, and take back what they decided.
 @Suite struct DecisionUndoRandomTests {
-    @Test(arguments: testSeeds(isTorture ? 2000 : 60))
+    @Test(arguments: testSeeds(isTorture ? 600 : 60))
     func whatWasTakenBack_killsNothing(seed: UInt64) throws {
         try withQuickFolder { folder in
             let desk = try TwoDeciders(folder, seed: seed)

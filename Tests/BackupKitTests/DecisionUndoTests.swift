@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct DecisionUndoTests {
     /// Two devices make one decision, and one of them takes it back: both works are there afterwards, merged or not.
-    @Test(arguments: testSeeds(isTorture ? 500 : 40))
+    @Test(arguments: testSeeds(isTorture ? 200 : 40))
     func twoMergesOfWhichOneIsTakenBack_loseNoWork(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         try withQuickFolder { folder in

@@ -191,7 +191,7 @@ private final class EventDedupWorld {
     }
 
     /// BACKUP_TOOL_SEED=N runs the history N first.
-    @Test(arguments: testSeeds(isTorture ? 600 : 40))
+    @Test(arguments: testSeeds(isTorture ? 250 : 40))
     func aDedup_losesNoTextAndNoEdit_andIsDoneAfterTheFirst(seed: UInt64) throws {
         countRounds()
         try withStore { test in

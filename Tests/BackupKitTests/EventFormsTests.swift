@@ -99,7 +99,7 @@ private let modified = (0...1).map { "\"modified_at\":\"2026-04-01T09:00:0\($0)Z
         return intake.finished(batch)
     }
 
-    @Test(arguments: testSeeds(isTorture ? 800 : 60))
+    @Test(arguments: testSeeds(isTorture ? 300 : 60))
     func everyOrderOfLogsAndCommands_givesTheSameEvents(seed: UInt64) throws {
         countRounds()
         try withStore { test in

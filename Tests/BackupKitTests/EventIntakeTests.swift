@@ -66,7 +66,7 @@ import Testing
     @Test func theFastWayDoesWhatTheSlowWayDoes() throws {
         let seed = testSeed()
         var random = SeededGenerator(seed: seed)
-        for round in 0..<(isTorture ? 800 : 25) {
+        for round in 0..<(isTorture ? 300 : 25) {
             countRounds()
             try withTemporaryFolder { folder in
                 var paths: [String] = []
@@ -213,7 +213,7 @@ import Testing
     }
 
     @Test func aLineWithoutAnId_isTheEventThatHasOne_whicheverComesFirst() throws {
-        for seed in testSeeds(isTorture ? 400 : 12) {
+        for seed in testSeeds(isTorture ? 150 : 12) {
             countRounds()
             var random = SeededGenerator(seed: seed)
             let notes = (0..<1 + random.below(6)).map { _ in "\"note\":\"\(random.below(4))\"" }

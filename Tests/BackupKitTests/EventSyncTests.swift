@@ -166,7 +166,7 @@ private struct LogWorld {
 }
 
 @Suite struct EventSyncTests {
-    @Test(arguments: testSeeds(isTorture ? 800 : 60))
+    @Test(arguments: testSeeds(isTorture ? 300 : 60))
     func oneLogOnSeveralDevices_isAsManyEventsOnAllOfThem(seed: UInt64) throws {
         countRounds()
         try withDevices("A", "B", "C") { devices in

@@ -121,7 +121,7 @@ final class Archive {
 
     /// Three devices decide and sync in an order that a seed decides; in every second world many a sync stops half-way.
     @Test func whateverDevicesDecideAboutAFile_theLastDecisionCounts() throws {
-        for seed in testSeeds(isTorture ? 600 : 40) {
+        for seed in testSeeds(isTorture ? 250 : 40) {
             countRounds()
             try withQuickFolder { folder in
                 var random = SeededGenerator(seed: seed)

@@ -103,7 +103,7 @@ private func waiting(_ store: Store) throws -> Set<[String]> {
 
     /// Three devices bring files of one name, decide and sync in an order that a seed decides.
     @Test func whoeverBringsAFileOfAName_everyFileWaitsUntilSomebodyDecides() throws {
-        for seed in testSeeds(isTorture ? 400 : 25) {
+        for seed in testSeeds(isTorture ? 150 : 25) {
             countRounds()
             try withQuickFolder { folder in
                 var random = SeededGenerator(seed: seed)

@@ -19,7 +19,7 @@ import Testing
     func damagedInputsEndWell(_ target: FuzzTarget) throws {
         var random = SeededGenerator(seed: testSeed())
         let isSlow = target == .store || target == .hub
-        let times = (isTorture ? 100 : 1) * (isSlow ? 3 : 150)
+        let times = (isTorture ? 50 : 1) * (isSlow ? 3 : 150)
         let seeds = try target.seeds()
         #expect(!seeds.isEmpty)
         for seed in seeds { try target.run(seed) }

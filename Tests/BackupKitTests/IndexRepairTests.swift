@@ -73,7 +73,7 @@ private struct Attacker {
 
 @Suite struct IndexRepairTests {
     /// Whatever becomes of the index and of names, all packs are there, so a repair loses nothing.
-    @Test(arguments: testSeeds(isTorture ? 100 : 8))
+    @Test(arguments: testSeeds(isTorture ? 50 : 8))
     func whateverBecomesOfTheIndexAndOfNames_aRepairMendsIt(seed: UInt64) throws {
         countRounds()
         try withTemporaryFolder { folder in

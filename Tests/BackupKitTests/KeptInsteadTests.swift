@@ -177,7 +177,7 @@ import Testing
 
     /// Devices that have not heard of each other decide and delete: of each work that nobody deleted by name, one version
     /// is alive, itself or one that a decision put in its place.
-    @Test(arguments: testSeeds(isTorture ? 2000 : 120))
+    @Test(arguments: testSeeds(isTorture ? 600 : 120))
     func decisionsAndDeletes_leaveAVersionOfEachWork(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         try withQuickFolder { folder in

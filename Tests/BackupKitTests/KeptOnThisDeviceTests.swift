@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test(arguments: testSeeds(isTorture ? 500 : 30))
+    @Test(arguments: testSeeds(isTorture ? 200 : 30))
     func aReplacingRestoreNeitherRemovesNorChangesNorSharesThem(seed: UInt64) throws {
         countRounds()
         try withStore { test in

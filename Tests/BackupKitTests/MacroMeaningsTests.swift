@@ -120,7 +120,7 @@ import Testing
         }.joined(separator: "\n")
     }
 
-    @Test(arguments: testSeeds(isTorture ? 2000 : 60))
+    @Test(arguments: testSeeds(isTorture ? 600 : 60))
     func whateverFilesDefine_anExportSaysWhatTheyMeant(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         // What is unknown and spelled in two ways behind a definition is written out, which its text says from then on.

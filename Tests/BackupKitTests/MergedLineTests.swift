@@ -167,7 +167,7 @@ import Testing
     }
 
     /// Devices that have the first line of an event each by itself edit it, and then meet. Each field is what was written last.
-    @Test(arguments: testSeeds(isTorture ? 600 : 40))
+    @Test(arguments: testSeeds(isTorture ? 250 : 40))
     func aLineMakesNoFieldNewerThatItDoesNotChange(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

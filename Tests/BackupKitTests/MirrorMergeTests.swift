@@ -122,7 +122,7 @@ private final class MergedFiles {
 }
 
 @Suite struct MirrorMergeTests {
-    @Test(arguments: testSeeds(isTorture ? 500 : 30))
+    @Test(arguments: testSeeds(isTorture ? 200 : 30))
     func aMirror_takesNoWorkThatAFileHolds_whateverWasMerged(seed: UInt64) throws {
         countRounds()
         try withStore { test in

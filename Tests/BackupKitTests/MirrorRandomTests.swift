@@ -153,7 +153,7 @@ private final class MirrorWorld {
 
 @Suite struct MirrorRandomTests {
     /// BACKUP_TOOL_SEED=N runs the history N first.
-    @Test(arguments: testSeeds(isTorture ? 600 : 30))
+    @Test(arguments: testSeeds(isTorture ? 250 : 30))
     func aMirror_leavesRecordsWholeOrGone_andStrangersAsTheyAre(seed: UInt64) throws {
         countRounds()
         try withStore { test in

@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test(arguments: testSeeds(isTorture ? 300 : 12))
+    @Test(arguments: testSeeds(isTorture ? 120 : 12))
     func whateverFilesAreCalled_syncsKeepThemApart(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

@@ -353,7 +353,7 @@ import Testing
     }
 
     /// Weeks of nights with accidents. Whatever happens, what is in doubt costs no snapshot, and what was damaged is told.
-    @Test(arguments: testSeeds(isTorture ? 100 : 8))
+    @Test(arguments: testSeeds(isTorture ? 50 : 8))
     func weeksOfAccidents(seed: UInt64) throws {
         countRounds()
         try withHouse { house in

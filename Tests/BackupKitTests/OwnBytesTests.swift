@@ -250,7 +250,7 @@ import Testing
         return try store.forTheHub(files).count < files.count
     }
 
-    @Test(arguments: testSeeds(isTorture ? 600 : 16))
+    @Test(arguments: testSeeds(isTorture ? 250 : 16))
     func whateverDevicesDo_noWorkLinksAnothersBytes(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

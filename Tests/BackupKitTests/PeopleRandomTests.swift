@@ -257,7 +257,7 @@ private final class People {
     private static let isReplay = getenv("BACKUP_TOOL_SEED") != nil && !isTorture
 
     /// BACKUP_TOOL_SEED=N runs the history N alone, and tells its story.
-    @Test(arguments: testSeeds(isReplay ? 1 : isTorture ? 1000 : 40))
+    @Test(arguments: testSeeds(isReplay ? 1 : isTorture ? 400 : 40))
     func noWorkIsLost_whateverPeopleDo(seed: UInt64) throws {
         countRounds()
         try withQuickFolder { folder in

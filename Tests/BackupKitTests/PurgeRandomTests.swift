@@ -7,7 +7,7 @@ import Testing
 @Suite struct PurgeRandomTests {
     private static let secret = "SECRETWORD"
 
-    @Test(arguments: testSeeds(isTorture ? 400 : 30)) func afterAnyHistory_noFileOfTheStoreHoldsWhatWasPurged(
+    @Test(arguments: testSeeds(isTorture ? 150 : 30)) func afterAnyHistory_noFileOfTheStoreHoldsWhatWasPurged(
         seed: UInt64
     ) throws {
         countRounds()

@@ -162,7 +162,7 @@ private final class EncodingWorld {
     }
 
     /// BACKUP_TOOL_SEED=N runs the history N first.
-    @Test(arguments: testSeeds(isTorture ? 300 : 15))
+    @Test(arguments: testSeeds(isTorture ? 120 : 15))
     func theNewestTextOfEachLine_isInTheExport_whateverItsEncoding(seed: UInt64) throws {
         countRounds()
         try withStore { test in

@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test(arguments: testSeeds(isTorture ? 1000 : 20))
+    @Test(arguments: testSeeds(isTorture ? 400 : 20))
     func whatIsNewAndWhatIsKnownIsToldRight_andOnlyTheNewIsInserted(_ seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

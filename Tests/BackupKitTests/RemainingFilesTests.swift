@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test(arguments: testSeeds(isTorture ? 600 : 10))
+    @Test(arguments: testSeeds(isTorture ? 250 : 10))
     func whatAReplaceLeaves_findsItsFiles(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

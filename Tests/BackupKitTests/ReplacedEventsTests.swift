@@ -25,7 +25,7 @@ import Testing
         [result.added, result.updated, result.unchanged, result.protected, result.removed]
     }
 
-    @Test(arguments: testSeeds(isTorture ? 600 : 40))
+    @Test(arguments: testSeeds(isTorture ? 250 : 40))
     func aReplaceGivesEventsTheNamesOfTheBackup(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

@@ -192,7 +192,7 @@ enum BackupPlace: String, CaseIterable, Sendable {
         ] + result.findings.map { "\($0.code) \($0.severity) \($0.subject) \($0.message)" }
     }
 
-    @Test(arguments: BackupPlace.allCases, 0..<(isTorture ? 250 : 8))
+    @Test(arguments: BackupPlace.allCases, 0..<(isTorture ? 100 : 8))
     func aDryRunSaysWhatHappens_andReplaceGivesTheBackupsContent(_ place: BackupPlace, round: Int) throws {
         countRounds()
         let seed = testSeed() &+ UInt64(round)

@@ -136,7 +136,7 @@ extension RetentionPlan {
     }
 
     /// The same seed gives the same snapshots.
-    @Test(arguments: testSeeds(isTorture ? 3000 : 30))
+    @Test(arguments: testSeeds(isTorture ? 1000 : 30))
     func aWrongClockNeverCostsAGoodSnapshot(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

@@ -199,7 +199,7 @@ private final class Library {
     }
 
     /// Whatever devices decide that have not heard of each other, and whatever their files bring back.
-    @Test(arguments: testSeeds(isTorture ? 2000 : 8), [false, true])
+    @Test(arguments: testSeeds(isTorture ? 600 : 8), [false, true])
     func decisionsAndEdits_loseNoWork(seed: UInt64, drops: Bool) throws {
         var random = SeededGenerator(seed: seed)
         let works = Array(["x", "y", "z"].prefix(2 + random.below(2)))

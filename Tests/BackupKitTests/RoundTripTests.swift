@@ -61,7 +61,7 @@ import Testing
         return found.sorted()
     }
 
-    @Test(arguments: CarrierFormat.allCases, testSeeds(isTorture ? 100 : 3))
+    @Test(arguments: CarrierFormat.allCases, testSeeds(isTorture ? 50 : 3))
     func whateverAStoreHolds_anEmptyOneHoldsAfterARestore(_ format: CarrierFormat, _ seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)

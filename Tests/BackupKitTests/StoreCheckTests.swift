@@ -47,7 +47,7 @@ struct StoreCheckTests {
             #expect(try check(path).isEmpty)
             let sound = try readFile(path)
             let digest = try Store(path, .read).digest()
-            for flip in 0..<(isTorture ? 4000 : 60) {
+            for flip in 0..<(isTorture ? 1500 : 60) {
                 countRounds()
                 let (place, bit) = (random.below(sound.count), random.below(8))
                 var bytes = sound
@@ -200,7 +200,7 @@ struct StoreCheckTests {
                 try StoreCheck.run("\(folder)/store.db", files: .none, indexes: false).findings.map(\.code)
             }
             let database = try SQLite("\(folder)/store.db", .readWrite)
-            for _ in 0..<(isTorture ? 1000 : 50) {
+            for _ in 0..<(isTorture ? 400 : 50) {
                 countRounds()
                 let column = Bool.random(using: &random) ? "key" : "content"
                 let row = "WHERE change = \(Int.random(in: 1...40, using: &random))"

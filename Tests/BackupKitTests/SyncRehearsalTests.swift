@@ -5,7 +5,7 @@ import Testing
 
 /// A dry run of a sync says what the run does, and changes nothing.
 @Suite struct SyncRehearsalTests {
-    private static let runs = isTorture ? 2000 : 60
+    private static let runs = isTorture ? 600 : 60
 
     /// All numbers and names, but for the paths of copies.
     private func said(_ result: SyncResult) -> [String] {

@@ -236,7 +236,7 @@ extension String {
 }
 
 @Suite struct WorkRandomTests {
-    private static let runs = isTorture ? 600 : 40
+    private static let runs = isTorture ? 250 : 40
 
     /// BACKUP_TOOL_SEED=N runs the history N alone, and tells its story.
     @Test(arguments: 0..<4)

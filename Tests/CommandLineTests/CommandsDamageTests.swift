@@ -76,7 +76,7 @@ func aDamagedArchive_isRefused(_ format: String) throws {
     let bytes = try bench.bytes("good")
     var seed = testSeed()
     print("seed \(seed)")
-    for round in 0..<(Workbench.isTorture ? 300 : 8) {
+    for round in 0..<(Workbench.isTorture ? 120 : 8) {
         seed = seed &* 6_364_136_223_846_793_005 &+ 1_442_695_040_888_963_407
         countRounds()
         var damaged = bytes

@@ -22,7 +22,7 @@ private struct NamesWorld {
     }
 }
 
-@Test(arguments: testSeeds(Workbench.isTorture ? 100 : 5))
+@Test(arguments: testSeeds(Workbench.isTorture ? 50 : 5))
 func filesWithNamesInBothForms_comeBackWithTheirBytes(seed: UInt64) throws {
     countRounds()
     var random = SeededGenerator(seed: seed)

@@ -199,7 +199,7 @@ struct CommandsPurgeTests {
         let bench = try bench()
         let id = Self.id
         try bench.shell("mkdir keep; cp -r store.db* keep")
-        for round in 0..<(isTorture ? 200 : 6) {
+        for round in 0..<(isTorture ? 100 : 6) {
             try bench.shell("rm -rf store.db*; cp -r keep/. .")
             countRounds()
             let wait = Double(random.below(60)) / 1000

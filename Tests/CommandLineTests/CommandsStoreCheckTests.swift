@@ -134,7 +134,7 @@ struct CommandsStoreCheckTests {
             "sqlite3 store.db 'PRAGMA wal_checkpoint(TRUNCATE); PRAGMA page_count'")
         let count = Int(pages.split(separator: "\n").last ?? "") ?? 0
         var random = SeededGenerator(seed: testSeed())
-        for round in 0..<(isTorture ? 100 : 5) {
+        for round in 0..<(isTorture ? 50 : 5) {
             countRounds()
             try bench.shell(
                 "rm -rf bad.db* new.db*; cp -a store.db bad.db; cp -a store.db.assets bad.db.assets")

@@ -135,7 +135,7 @@ func killedAnywhere_aCommandLeavesTheOldStateOrTheNewOne(_ command: CrashedComma
     let stage = try CrashStage(command)
     let total = try stage.count(calls)
     var random = SeededGenerator(seed: testSeed())
-    for round in 0..<(isTorture ? 100 : 6) {
+    for round in 0..<(isTorture ? 50 : 6) {
         countRounds()
         let number = 1 + random.below(total)
         try stage.kill(at: number, of: calls, "\(command.rawValue), call \(number) of \(total), round \(round)")

@@ -34,7 +34,7 @@ import Testing
         mutating func remember() { said.formUnion(["volume \(volume)", "pages \(pages)", "note \(note)"]) }
     }
 
-    @Test(arguments: testSeeds(Workbench.isTorture ? 100 : 6))
+    @Test(arguments: testSeeds(Workbench.isTorture ? 50 : 6))
     func theWorksOfOneKeyInAFile_areNeverMixed(seed: UInt64) throws {
         countRounds()
         var random = SeededGenerator(seed: seed)
