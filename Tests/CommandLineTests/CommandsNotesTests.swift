@@ -331,3 +331,18 @@ import Testing
         #expect(try !bench.text("out/library.bib").contains("nests"))
     }
 }
+
+/// Taken alone, a note has an id of its key; beside its publication it has another one.
+@Test func aNoteThatABackupHasTwice_comesTwice() throws {
+    let bench = try Workbench()
+    try bench.write("a.bib", "@misc{k, title={On ants}}\n")
+    try bench.write("notes.json", #"[{"citeKey":"k","note":"on it"}]"#)
+    try bench.tool(exit: 0, "import", "--create", "--store", "other.db", "a.bib", "notes.json")
+    try bench.tool(exit: 0, "export", "--store", "other.db", "-o", "other.tar")
+    try bench.tool(exit: 0, "import", "--create", "notes.json")
+    try bench.tool(exit: 0, "restore", "other.tar")
+    try bench.tool(exit: 0, "export", "-o", "a.tar")
+    try bench.tool(exit: 0, "verify", "--level", "deep", "a.tar")
+    try bench.tool(exit: 0, "restore", "--create", "--store", "new.db", "a.tar")
+    #expect(try bench.shell("$T store digest --store new.db") == bench.shell("$T store digest --store store.db"))
+}

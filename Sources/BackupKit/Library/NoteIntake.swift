@@ -32,7 +32,7 @@ final class NoteIntake {
         guard sameBytes(note.localID, Note.id(byKey: key)) else { return note }
         let said = try works(key)
         let named = try said ?? publications(withKey: key)
-        if let known = try notesOfStore().saying(fields, of: named) { return known }
+        if let known = try noteSaying(fields, of: named) { return known }
         // Notes that come alone may come before their publications: what they are called must not depend on that.
         if hasID || said?.isEmpty != false { return try byKey(note, fields, named) }
         guard named.count == 1, !isAmongSeveral else { return oneOfSeveral(note, fields) }
@@ -46,7 +46,7 @@ final class NoteIntake {
         guard let work = try store.soundPublication(moved) else {
             // It is not here, or stays deleted. The store may have this note on its survivor, or another that says the same.
             guard let known = try store.note(note.localID) else {
-                return try notesOfStore().saying(fields, of: [moved]) ?? moving
+                return try noteSaying(fields, of: [moved]) ?? moving
             }
             let publication = Fields.string(Note.publication, in: try Fields.parse(known.fields))
             // The id is taken by the note of another work.
@@ -105,6 +105,11 @@ final class NoteIntake {
         return note.identified(as: DeterministicID.make(RecordType.note, key ?? "", text ?? ""))
     }
 
+    /// The store's note that says the same. What a backup has twice has been side by side before.
+    private func noteSaying(_ fields: [Field], of works: [String]) throws -> Record? {
+        try notesOfStore().saying(fields, of: works, before: intake.takesRecords)
+    }
+
     private func notesOfStore() throws -> NotesOfStore {
         let known = try notes ?? NotesOfStore(store)
         notes = known
@@ -152,15 +157,19 @@ private struct NotesOfStore {
         store.hasher.text(Fields.string("note", in: fields) ?? "")
     }
 
-    /// The store's note that says the same of one of these works, or under the same key.
-    func saying(_ fields: [Field], of works: [String]) throws -> Record? {
-        let key = Fields.string(Store.citeKeyField, in: fields)
-        let found = byText[Self.text(fields, store), default: []].first { known in
-            known.publication.map(works.contains) ?? false || known.key == key
+    /// The store's note that says the same of one of these works, or under the same key. `before`: of those that the running
+    /// batch has not added.
+    func saying(_ fields: [Field], of works: [String], before: Bool) throws -> Record? {
+        let (key, text) = (Fields.string(Store.citeKeyField, in: fields), Fields.string("note", in: fields))
+        for known in byText[Self.text(fields, store), default: []]
+        where known.publication.map(works.contains) ?? false || known.key == key {
+            let notes = try store.soundRecords(localID: known.localID).filter { $0.record.type == RecordType.note }
+            guard let stored = notes.first, !stored.record.isDeleted, try !before || store.wasHere(stored),
+                try Fields.string("note", in: Fields.parse(stored.record.fields)) == text
+            else { continue }
+            return stored.record
         }
-        guard let found, let note = try store.note(found.localID), !note.isDeleted else { return nil }
-        return try Fields.string("note", in: Fields.parse(note.fields)) == Fields.string("note", in: fields)
-            ? note : nil
+        return nil
     }
 }
 
