@@ -212,3 +212,18 @@ private func syncBench() throws -> Workbench {
         #expect(result["attachments"]?["sent"]?.integer == 1, "\(words): \(done.stdout)")
     }
 }
+
+@Test(arguments: ["''", "'17'", "'/nowhere/hub.db'"])
+func aDamagedPlaceOfTheHub_isNamed_andTheAdviceMendsIt(location: String) throws {
+    let bench = try Workbench()
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    try bench.write("a.bib", "@misc{k1, title={One}}\n")
+    try bench.tool(exit: 0, "import", "--create", "a.bib")
+    try bench.tool(exit: 0, "sync", "--hub", "hub.db")
+    try bench.shell("sqlite3 store.db \"UPDATE hub_link SET location = \(location)\"")
+    #expect(try bench.tool(exit: 3, "store", "check").stderr.contains("sync --hub PATH"))
+    #expect(try bench.tool(exit: 10, "sync").stderr.contains("name the hub: 'backup-tool sync --hub PATH'"))
+    try bench.tool(exit: 3, "sync", "--hub", "hub.db")
+    try bench.tool(exit: 0, "sync")
+    try bench.tool(exit: 0, "store", "check")
+}

@@ -20,6 +20,7 @@ extension Invocation {
         do { return try FileHub(path, allowingNetwork: flag(Option.allowNetwork.name)) } catch let error as BackupError
             where error.code == .notFound
         {
+            if try namedHub == nil, try store.hasDamagedHubLink() { throw damagedHubLink(of: store) }
             // A new hub would be another one: what is missing is the disk.
             guard let known = try store.syncState()?.location, known == (try placeOfHub(path)) else {
                 throw error
@@ -36,14 +37,28 @@ extension Invocation {
         return "\(Directory.real(folder) ?? folder)/\(lastComponent(of: path))"
     }
 
+    private func damagedHubLink(of store: Store) -> BackupError {
+        BackupError(
+            .notFound, "what the store remembers of its hub is damaged, and no hub is where it says", at: store.path,
+            remedy: "name the hub: 'backup-tool sync --hub PATH'")
+    }
+
+    private var namedHub: String? {
+        get throws {
+            if let named = value("hub") ?? environment["BACKUP_TOOL_HUB"], !named.isEmpty { return named }
+            let configured = try configuration().text("hub")
+            return configured?.isEmpty == false ? configured : nil
+        }
+    }
+
     /// The named hub, else the one that the store synced with last.
     fileprivate func hubPath(of store: Store) throws -> String {
-        if let named = value("hub") ?? environment["BACKUP_TOOL_HUB"], !named.isEmpty {
+        if let named = try namedHub {
             try LocalPath.check(named)
             return named
         }
-        let known = try configuration().text("hub") ?? store.syncState()?.location
-        if let known, !known.isEmpty { return known }
+        if let known = try store.syncState()?.location, !known.isEmpty { return known }
+        if try store.hasDamagedHubLink() { throw damagedHubLink(of: store) }
         throw usage("this store has no hub yet: give --hub PATH")
     }
 

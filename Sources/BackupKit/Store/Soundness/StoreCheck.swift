@@ -235,10 +235,12 @@ public struct StoreCheck {
             add(.recordChanged, .damage, row.subject, row.reason, Self.repairFrom)
         }
         for table in try StoreSchema.isOld(store.database) ? [] : SyncSeal.all {
+            // Where the hub lies may be what is damaged.
+            let sync = table.name == SyncSeal.link.name ? "sync --hub PATH" : "sync"
             for row in try table.broken(in: store) {
                 add(
                     .recordChanged, .warning, "\(table.name) \(row)", DamagedRow.changed,
-                    "the next 'backup-tool sync' asks the hub again")
+                    "the next 'backup-tool \(sync)' asks the hub again")
             }
         }
         for row in try store.setAside() {

@@ -1,3 +1,10 @@
+extension Store {
+    /// Whether what the store remembers of its hub, such as where it lies, is not as the tool wrote it.
+    public func hasDamagedHubLink() throws -> Bool {
+        try !StoreSchema.isOld(database) && !SyncSeal.link.broken(in: self).isEmpty
+    }
+}
+
 /// Asks the hub again where the sync state of the store is damaged.
 extension Synchronizer {
     /// Must run before anything is pulled.
