@@ -179,3 +179,21 @@ func anUndo_leavesWhatAnotherDeviceHasBroughtToo(undoing: String, hasHeard: Bool
     try bench.tool(exit: 0, "undo", "--redo")
     try bench.tool(exit: 3, "sync")
 }
+
+@Test func aRedoThatHasNothingToDo_saysWhatWasLast() throws {
+    let bench = try Workbench()
+    for name in ["a", "b"] {
+        try bench.write("\(name).bib", "@misc{\(name), title={On \(name)}}\n")
+        try bench.tool(exit: 0, "import", "--create", "\(name).bib")
+        let told = try bench.tool(exit: 1, "undo", "--redo").stderr
+        #expect(told.contains("nothing to redo: the last change is the import of \(name).bib"), "\(told)")
+    }
+    try bench.tool(exit: 0, "undo")
+    try bench.tool(exit: 0, "undo", "--redo")
+    let told = try bench.tool(exit: 1, "undo", "--redo").stderr
+    #expect(told.contains("nothing to redo: the last change is the redo of the import of b.bib"), "\(told)")
+    try bench.tool(exit: 0, "undo")
+    try bench.write("c.bib", "@misc{c, title={On c}}\n")
+    try bench.tool(exit: 0, "import", "c.bib")
+    #expect(try bench.tool(exit: 1, "undo", "--redo").stderr.contains("nothing to redo"))
+}

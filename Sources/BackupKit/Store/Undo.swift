@@ -38,22 +38,20 @@ extension Store {
     public func redoLast(dryRun: Bool = false) throws -> UndoResult {
         // What was redone is no newer work.
         let others = Self.batchesWithoutUndo.union([Self.redoBatch])
-        let newest = try batches().last { $0.undoneAt == nil && !others.contains($0.kind) }
-        guard let newest else {
-            throw BackupError(
-                .failed, "there is nothing to redo", at: path, remedy: "'backup-tool undo --list' shows what was done")
-        }
-        let isWorkSince = try batches().contains {
-            $0.id > newest.id && $0.kind != Self.undoBatch && !others.contains($0.kind)
-        }
-        guard newest.kind == Self.undoBatch, !isWorkSince else {
-            throw BackupError(
-                .failed,
-                isWorkSince
-                    ? "there is nothing to redo: something else was done since the undo of \(newest.source)"
-                    : "there is nothing to redo: the last change is the \(newest.kind) of \(newest.source)", at: path,
+        let changes = try batches().filter { !Self.batchesWithoutUndo.contains($0.kind) }
+        func nothing(_ reason: String = "") -> BackupError {
+            BackupError(
+                .failed, "there is nothing to redo\(reason)", at: path,
                 remedy: "'backup-tool undo --list' shows what was done")
         }
+        guard let last = changes.last(where: { $0.undoneAt == nil }) else { throw nothing() }
+        let newest = changes.last { $0.undoneAt == nil && !others.contains($0.kind) }
+        guard let newest, newest.kind == Self.undoBatch else {
+            let what = last.kind == Self.redoBatch ? "the \(last.source)" : last.source
+            throw nothing(": the last change is the \(last.kind) of \(what)")
+        }
+        guard !changes.contains(where: { $0.id > newest.id && $0.kind != Self.undoBatch && !others.contains($0.kind) })
+        else { throw nothing(": something else was done since the undo of \(newest.source)") }
         return try revert(newest, as: Self.redoBatch, dryRun: dryRun)
     }
 
