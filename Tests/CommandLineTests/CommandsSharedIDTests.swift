@@ -125,6 +125,26 @@ import Testing
         #expect(try notesOnVolumes(bench, "B") == "1 on the first\n" + others)
     }
 
+    @Test(arguments: [true, false]) func theNoteOfAVolumeFollowsIt_whereItsBackupReplacesAll(hasNote: Bool) throws {
+        let bench = try bench()
+        try bench.write("A/notes.json", #"[{"citeKey":"k1","note":"on the second"}]"#)
+        try bench.write("B/notes.json", #"[{"citeKey":"k2","note":"on the third"}]"#)
+        try take(bench, "A", "k1", 2, "two")
+        if hasNote { try bench.tool(exit: 0, "import", "--store", "A.db", "A/lib.bib", "A/notes.json") }
+        try sync(bench, "A")
+        try take(bench, "B", "k2", 3, "three")
+        try bench.tool(exit: 0, "import", "--store", "B.db", "B/lib.bib", "B/notes.json")
+        try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "b.tar")
+        try bench.tool(exit: 0, "restore", "--mode", "replace", "--store", "A.db", "b.tar")
+        #expect(try notesOnVolumes(bench, "A") == "3 on the third\n")
+        let digest = try bench.shell("$T store digest --store A.db")
+        try bench.tool(exit: 0, "restore", "--mode", "replace", "--store", "A.db", "b.tar")
+        #expect(try bench.shell("$T store digest --store A.db") == digest)
+        try bench.tool(exit: 0, "store", "init", "--store", "C.db")
+        try sync(bench, "A", "C", "A")
+        #expect(try notesOnVolumes(bench, "C") == "3 on the third\n")
+    }
+
     /// One side of the conflict gets another id, for the store's volume has that one.
     @Test(arguments: ["restore", "restore --mode replace --resurrect", "restore --match volume=5", "import"])
     func aConflictOfABackup_isThatOfItsWorks_whateverTheirIDsAreHere(command: String) throws {

@@ -15,14 +15,20 @@ final class NoteIntake {
     /// `isAmongSeveral`: the source has other notes with that key, and does not say which is about what.
     @discardableResult
     func take(_ note: Record, hasID: Bool, isAmongSeveral: Bool = false) throws -> Outcome? {
-        // What is in quarantine stays as it came, and what replaces the store's records is what the backup has.
-        let isPlain = note.isDeleted || intake.policy == .quarantine || intake.overwrite && hasID
         do {
+            // What is in quarantine stays as it came, and what replaces the store's records is what the backup has.
+            let isPlain =
+                try note.isDeleted || intake.policy == .quarantine || intake.overwrite && hasID && !hasMoved(note)
             return try intake.take(isPlain ? note : placed(note, hasID: hasID, isAmongSeveral: isAmongSeveral))
         } catch let row as DamagedRow {
             _ = try intake.refuse(note, row.inTheWay)
             return nil
         }
+    }
+
+    /// Whether the publication of a note has another id here.
+    private func hasMoved(_ note: Record) throws -> Bool {
+        try Fields.string(Note.publication, in: Fields.parse(note.fields)).map { intake.newIDs[$0] != nil } ?? false
     }
 
     private func placed(_ note: Record, hasID: Bool, isAmongSeveral: Bool) throws -> Record {
