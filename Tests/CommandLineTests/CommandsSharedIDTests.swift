@@ -145,6 +145,22 @@ import Testing
         #expect(try notesOnVolumes(bench, "C") == "3 on the third\n")
     }
 
+    /// The hub gives the id that one side has to another work.
+    @Test func aConflictThatWaits_waitsAfterTheSyncThatMovesOneOfItsWorks() throws {
+        let bench = try bench()
+        try take(bench, "A", "k1", 3, "of A")
+        try sync(bench, "A")
+        try bench.write("B/more.bib", "@misc{k2, title={Tea}, author={Cee, Di}, year={1999}}\n")
+        try take(bench, "B", "k2", 5, "of B")
+        try bench.tool(exit: 3, "import", "--store", "B.db", "B/more.bib")
+        #expect(try sidesOfConflicts(bench, "B") == "Collected Works 5\nTea \n")
+        for devices in [["B"], ["A"], ["B"]] {
+            try sync(bench, devices[0])
+            #expect(try sidesOfConflicts(bench, devices[0]) == "Collected Works 5\nTea \n", "\(devices)")
+        }
+        try bench.tool(exit: 0, "store", "check", "--store", "B.db")
+    }
+
     /// One side of the conflict gets another id, for the store's volume has that one.
     @Test(arguments: ["restore", "restore --mode replace --resurrect", "restore --match volume=5", "import"])
     func aConflictOfABackup_isThatOfItsWorks_whateverTheirIDsAreHere(command: String) throws {

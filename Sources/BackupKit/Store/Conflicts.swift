@@ -47,6 +47,23 @@ extension Store {
         }
     }
 
+    /// A publication gets another local id. The conflicts about it that no hub has seen follow, as its notes do.
+    func moveConflicts(of old: String, to new: String) throws {
+        for conflict in try knownConflicts(with: old) where !conflict.isAboutAssets {
+            guard let stored = try record(conflict.recordID), try !isKnownToHub(stored.change),
+                let moved = try Conflict.following(stored.record, files: [:], works: [old: new]),
+                moved.id != stored.record.id
+            else { continue }
+            if try record(moved.id) != nil {
+                try takeOut(stored.change, stored.record)
+            } else {
+                try reidentify(stored.change, stored.record, to: moved)
+                try database.statement("UPDATE OR REPLACE conflict_number SET record_name = ? WHERE id = ?")
+                    .bind(1, moved.id.name).bind(2, conflict.id).run()
+            }
+        }
+    }
+
     private func share(_ local: StoredRecord, _ conflict: Conflict) throws {
         var shared = local.record.identified(as: String(local.record.id.name.dropFirst(Conflict.localPrefix.count)))
         shared.isLocalOnly = false

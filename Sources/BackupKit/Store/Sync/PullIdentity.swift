@@ -222,6 +222,7 @@ extension Store {
             try moveMemory(of: old, to: record.localID)
             try moveListings(of: old.id, to: record.id)
             try moveNotes(of: old.localID, to: record.localID)
+            try moveConflicts(of: old.localID, to: record.localID)
         }
         try dropAncestor(old.id)
         if record.isDeleted, try isPurged(old) { try markPurged(record) }
