@@ -101,11 +101,9 @@ import Testing
             let said = ["volume \(parts[1])", "pages \(parts[2])", "note \(parts[3])"]
             #expect(work.said.isSuperset(of: said), "\(line)\n\(story)")
             #expect(parts[4].isEmpty || parts[4].hasSuffix(work.name), "\(line)\n\(story)")
-            // A decision gives the files of both to the one that stays. And nobody knows of a purged work whose entry it
-            // was: edited since, that may pass for a correction of another one.
-            let mayHaveMore = story.contains("keep-") || story.contains("purge")
+            // A decision gives the files of both to the one that stays.
             let links = "[\"Attachments/\(work.name).pdf\"]"
-            #expect(mayHaveMore || ["", links].contains(parts[5]), "\(line)\n\(story)")
+            #expect(story.contains("keep-") || ["", links].contains(parts[5]), "\(line)\n\(story)")
         }
     }
 }
