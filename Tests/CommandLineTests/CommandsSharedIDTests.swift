@@ -150,13 +150,11 @@ import Testing
         let bench = try bench()
         try take(bench, "A", "k1", 3, "of A")
         try sync(bench, "A")
-        try bench.write("B/more.bib", "@misc{k2, title={Tea}, author={Cee, Di}, year={1999}}\n")
-        try take(bench, "B", "k2", 5, "of B")
-        try bench.tool(exit: 3, "import", "--store", "B.db", "B/more.bib")
+        try takeRivals(bench)
         #expect(try sidesOfConflicts(bench, "B") == "Collected Works 5\nTea \n")
-        for devices in [["B"], ["A"], ["B"]] {
-            try sync(bench, devices[0])
-            #expect(try sidesOfConflicts(bench, devices[0]) == "Collected Works 5\nTea \n", "\(devices)")
+        for device in ["B", "A", "B"] {
+            try sync(bench, device)
+            #expect(try sidesOfConflicts(bench, device) == "Collected Works 5\nTea \n", "\(device)")
         }
         try bench.tool(exit: 0, "store", "check", "--store", "B.db")
     }
@@ -167,9 +165,7 @@ import Testing
         let bench = try bench()
         try take(bench, "A", "k1", 2, "two")
         try sync(bench, "A")
-        try bench.write("B/more.bib", "@misc{k2, title={Tea}, author={Cee, Di}, year={1999}}\n")
-        try take(bench, "B", "k2", 5, "five")
-        try bench.tool(exit: 3, "import", "--store", "B.db", "B/more.bib")
+        try takeRivals(bench)
         try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "b.tar")
         // The other side is here already where only one is asked for.
         if command.contains("--match") { try bench.tool(exit: 0, "import", "--store", "A.db", "B/more.bib") }
@@ -180,6 +176,13 @@ import Testing
         try bench.tool(words)
         #expect(try bench.shell("$T store digest --store A.db") == digest)
         try bench.tool(exit: 0, "store", "check", "--store", "A.db")
+    }
+
+    /// The fifth volume and another work, which have one key on B.
+    private func takeRivals(_ bench: Workbench) throws {
+        try bench.write("B/more.bib", "@misc{k2, title={Tea}, author={Cee, Di}, year={1999}}\n")
+        try take(bench, "B", "k2", 5, "five")
+        try bench.tool(exit: 3, "import", "--store", "B.db", "B/more.bib")
     }
 
     private func sidesOfConflicts(_ bench: Workbench, _ device: String) throws -> String {

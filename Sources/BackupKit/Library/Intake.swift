@@ -219,7 +219,7 @@ final class Intake {
         if !sameBytes(id, record.localID) { newIDs[record.localID] = id }
     }
 
-    /// The id that a publication would get which is not taken.
+    /// Notes the id that a publication which is not taken would get.
     func noteNewID(of record: Record) throws {
         guard let outcome = try store.ifSound({ try store.decision(on: record) }) else { return }
         try noteNewID(of: record, outcome)

@@ -194,7 +194,7 @@ struct FileIntake {
         try takeNotes(in: notes, ofRecords: path)
         for tombstone in doubtful { try intake.take(tombstone) }
         for conflict in conflicts {
-            guard let here = try Conflict.following(conflict, files: [:], works: intake.newIDs) else { continue }
+            guard let here = try Conflict.following(conflict, works: intake.newIDs) else { continue }
             try intake.take(here)
         }
         for order in try intake.withoutPurgedKeys(orders) { try intake.take(order) }

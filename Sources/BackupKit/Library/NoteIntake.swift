@@ -111,7 +111,7 @@ final class NoteIntake {
         return note.identified(as: DeterministicID.make(RecordType.note, key ?? "", text ?? ""))
     }
 
-    /// The store's note that says the same. What a backup has twice has been side by side before.
+    /// The store's note that says the same. Two notes of one backup that say the same stay two.
     private func noteSaying(_ fields: [Field], of works: [String]) throws -> Record? {
         try notesOfStore().saying(fields, of: works, before: intake.takesRecords)
     }
@@ -218,25 +218,28 @@ extension FileIntake {
     /// the same.
     func noteIDsOfWorks(_ named: Set<ByteName>, in path: String, isLeftOut: (Record) -> Bool) throws {
         guard !named.isEmpty else { return }
-        try forEachLine(of: path) { line in
-            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes),
-                !record.isDeleted, record.type == RecordType.publication, named.contains(ByteName(record.localID)),
-                isLeftOut(record)
-            else { return }
-            try intake.noteNewID(of: record)
+        try forEachPublication(of: path) { record in
+            if named.contains(ByteName(record.localID)), isLeftOut(record) { try intake.noteNewID(of: record) }
         }
     }
 
     /// The publications of a backup by their keys, as the store calls them.
     private func works(ofRecords path: String) throws -> [String: [String]] {
         var works: [String: [String]] = [:]
-        try forEachLine(of: path) { line in
-            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes), !record.isDeleted,
-                record.type == RecordType.publication, let key = CiteKeys.key(of: record)
-            else { return }
+        try forEachPublication(of: path) { record in
+            guard let key = CiteKeys.key(of: record) else { return }
             works[key, default: []].append(intake.newIDs[record.localID] ?? record.localID)
         }
         return works
+    }
+
+    private func forEachPublication(of path: String, _ body: (Record) throws -> Void) throws {
+        try forEachLine(of: path) { line in
+            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes), !record.isDeleted,
+                record.type == RecordType.publication
+            else { return }
+            try body(record)
+        }
     }
 
     /// `works`: the publications of the same source, by their keys.

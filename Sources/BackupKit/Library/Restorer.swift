@@ -303,7 +303,7 @@ public enum Restorer {
     private static func takeConflicts(_ wanted: WantedFiles, _ intake: Intake) throws {
         for record in wanted.conflicts {
             guard let named = try Conflict(record), [named.existing, named.incoming].contains(where: wanted.isChosen),
-                let ofWorksHere = try Conflict.following(record, files: [:], works: intake.newIDs),
+                let ofWorksHere = try Conflict.following(record, works: intake.newIDs),
                 let here = try Conflict.following(ofWorksHere, files: intake.moved), let conflict = try Conflict(here),
                 try intake.store.pointless(conflict) == nil
             else { continue }

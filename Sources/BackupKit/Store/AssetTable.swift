@@ -75,7 +75,7 @@ extension Store {
         let place = "\(Self.incomingFolder)/\(RandomID.make())"
         try assets.createFolders(above: "\(place)/file", durably: true)
         let folder = "\(assetFolder)/\(place)"
-        // What went wrong before is what the caller must hear of, or all is in the store: the next writer cleans up.
+        // Where this fails, the next writer cleans up.
         defer {
             try? Directory.removeTree(folder)
             _ = try? assets.removeFolder(Self.incomingFolder)

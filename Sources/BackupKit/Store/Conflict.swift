@@ -78,7 +78,7 @@ public struct Conflict: Sendable, Equatable {
 
     /// The conflict of two files that have other names, or of two works that have other ids; nil where both have one.
     static func following(
-        _ record: Record, files: [ByteName: String], works ids: [String: String] = [:]
+        _ record: Record, files: [ByteName: String] = [:], works ids: [String: String] = [:]
     ) throws -> Record? {
         guard !record.isDeleted, let conflict = try Conflict(record) else { return record }
         let works = [conflict.existing, conflict.incoming].map { work in

@@ -51,26 +51,29 @@ extension Store {
     func moveConflicts(of old: String, to new: String) throws {
         for conflict in try knownConflicts(with: old) where !conflict.isAboutAssets {
             guard let stored = try record(conflict.recordID), try !isKnownToHub(stored.change),
-                let moved = try Conflict.following(stored.record, files: [:], works: [old: new]),
+                let moved = try Conflict.following(stored.record, works: [old: new]),
                 moved.id != stored.record.id
             else { continue }
             if try record(moved.id) != nil {
                 try takeOut(stored.change, stored.record)
             } else {
-                try reidentify(stored.change, stored.record, to: moved)
-                try database.statement("UPDATE OR REPLACE conflict_number SET record_name = ? WHERE id = ?")
-                    .bind(1, moved.id.name).bind(2, conflict.id).run()
+                try rename(conflict, stored, to: moved)
             }
         }
+    }
+
+    /// Gives the record of a conflict another name; its number stays.
+    private func rename(_ conflict: Conflict, _ stored: StoredRecord, to record: Record) throws {
+        try reidentify(stored.change, stored.record, to: record)
+        try database.statement("UPDATE OR REPLACE conflict_number SET record_name = ? WHERE id = ?")
+            .bind(1, record.id.name).bind(2, conflict.id).run()
     }
 
     private func share(_ local: StoredRecord, _ conflict: Conflict) throws {
         var shared = local.record.identified(as: String(local.record.id.name.dropFirst(Conflict.localPrefix.count)))
         shared.isLocalOnly = false
         guard let known = try record(shared.id) else {
-            try reidentify(local.change, local.record, to: shared)
-            try database.statement("UPDATE OR REPLACE conflict_number SET record_name = ? WHERE id = ?")
-                .bind(1, shared.id.name).bind(2, conflict.id).run()
+            try rename(conflict, local, to: shared)
             // An undo of the decision is everybody's, too.
             return try database.statement("UPDATE batch_record SET local_only = 0, row_hash = NULL WHERE after = ?")
                 .bind(1, record(shared.id)?.change).run()

@@ -36,8 +36,6 @@ extension Store {
 
     /// Takes back the last undo. What was changed since by somebody else stays, and is listed.
     public func redoLast(dryRun: Bool = false) throws -> UndoResult {
-        // What was redone is no newer work.
-        let others = Self.batchesWithoutUndo.union([Self.redoBatch])
         let changes = try batches().filter { !Self.batchesWithoutUndo.contains($0.kind) }
         func nothing(_ reason: String = "") -> BackupError {
             BackupError(
@@ -45,13 +43,16 @@ extension Store {
                 remedy: "'backup-tool undo --list' shows what was done")
         }
         guard let last = changes.last(where: { $0.undoneAt == nil }) else { throw nothing() }
-        let newest = changes.last { $0.undoneAt == nil && !others.contains($0.kind) }
+        // What was redone is no newer work.
+        let newest = changes.last { $0.undoneAt == nil && $0.kind != Self.redoBatch }
         guard let newest, newest.kind == Self.undoBatch else {
             let what = last.kind == Self.redoBatch ? "the \(last.source)" : last.source
             throw nothing(": the last change is the \(last.kind) of \(what)")
         }
-        guard !changes.contains(where: { $0.id > newest.id && $0.kind != Self.undoBatch && !others.contains($0.kind) })
-        else { throw nothing(": something else was done since the undo of \(newest.source)") }
+        let ofUndo = [Self.undoBatch, Self.redoBatch]
+        guard !changes.contains(where: { $0.id > newest.id && !ofUndo.contains($0.kind) }) else {
+            throw nothing(": something else was done since the undo of \(newest.source)")
+        }
         return try revert(newest, as: Self.redoBatch, dryRun: dryRun)
     }
 
