@@ -236,11 +236,11 @@ public struct StoreCheck {
         }
         for table in try StoreSchema.isOld(store.database) ? [] : SyncSeal.all {
             // Where the hub lies may be what is damaged.
-            let sync = table.name == SyncSeal.link.name ? "sync --hub PATH" : "sync"
+            let sync = table.name == SyncSeal.link.name ? "'backup-tool sync --hub PATH'" : "'backup-tool sync'"
             for row in try table.broken(in: store) {
                 add(
                     .recordChanged, .warning, "\(table.name) \(row)", DamagedRow.changed,
-                    "the next 'backup-tool \(sync)' asks the hub again")
+                    "the next \(sync) asks the hub again")
             }
         }
         for row in try store.setAside() {
