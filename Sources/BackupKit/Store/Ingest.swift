@@ -262,9 +262,9 @@ extension Store {
                 id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.hasTakenIn),
                 holdsAlone: true)
         }
-        // Of two deletes the later one counts: it says which versions stay dead.
+        // Of two deletes the later one counts: it says which versions stay dead. The delete of another work is one of its own.
         if existing.record.isDeleted, record.isDeleted || isOneRecord {
-            return try ingest(record, resurrect, keepsID: true)
+            return try ingest(record, resurrect, keepsID: isOneRecord)
         }
         var new = record.withoutRemains()
         let takesName = try mayTakeName(of: record, existing)
