@@ -212,11 +212,10 @@ final class Intake {
 
     /// The store may have the publication under another id, or have given it another one.
     private func noteNewID(of record: Record, _ outcome: Outcome) throws {
-        var id = outcome.localID
-        if outcome.id != record.id, let known = try store.record(outcome.id)?.record, !known.isDeleted {
-            id = known.localID
-        }
-        if !sameBytes(id, record.localID) { newIDs[record.localID] = id }
+        if outcome.id == record.id, record.isDeleted || sameBytes(outcome.localID, record.localID) { return }
+        let (old, id) = (record.idInLinks, try store.record(outcome.id)?.record.idInLinks ?? outcome.localID)
+        // A copy for this device has the id that its tombstone had, and goes its own way.
+        if !sameBytes(id, old), !record.isDeleted || newIDs[old] == nil { newIDs[old] = id }
     }
 
     /// Notes the id that a publication which is not taken would get.

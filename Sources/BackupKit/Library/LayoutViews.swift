@@ -191,8 +191,8 @@ struct FileIntake {
             let named = try worksOfConflicts.union(works(of: notes))
             try noteIDsOfWorks(named, in: path) { !wanted($0) }
         }
-        try takeNotes(in: notes, ofRecords: path)
         for tombstone in doubtful { try intake.take(tombstone) }
+        try takeNotes(in: notes, ofRecords: path)
         for conflict in conflicts {
             guard let here = try Conflict.following(conflict, works: intake.newIDs) else { continue }
             try intake.take(here)

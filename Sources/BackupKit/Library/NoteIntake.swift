@@ -219,7 +219,7 @@ extension FileIntake {
     func noteIDsOfWorks(_ named: Set<ByteName>, in path: String, isLeftOut: (Record) -> Bool) throws {
         guard !named.isEmpty else { return }
         try forEachPublication(of: path) { record in
-            if named.contains(ByteName(record.localID)), isLeftOut(record) { try intake.noteNewID(of: record) }
+            if named.contains(ByteName(record.idInLinks)), isLeftOut(record) { try intake.noteNewID(of: record) }
         }
     }
 
@@ -227,7 +227,7 @@ extension FileIntake {
     private func works(ofRecords path: String) throws -> [String: [String]] {
         var works: [String: [String]] = [:]
         try forEachPublication(of: path) { record in
-            guard let key = CiteKeys.key(of: record) else { return }
+            guard !record.isDeleted, let key = CiteKeys.key(of: record) else { return }
             works[key, default: []].append(intake.newIDs[record.localID] ?? record.localID)
         }
         return works
@@ -235,7 +235,7 @@ extension FileIntake {
 
     private func forEachPublication(of path: String, _ body: (Record) throws -> Void) throws {
         try forEachLine(of: path) { line in
-            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes), !record.isDeleted,
+            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes),
                 record.type == RecordType.publication
             else { return }
             try body(record)

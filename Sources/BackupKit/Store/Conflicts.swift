@@ -47,8 +47,8 @@ extension Store {
         }
     }
 
-    /// A publication gets another local id. The conflicts about it that no hub has seen follow, as its notes do.
     func moveConflicts(of old: String, to new: String) throws {
+        guard !sameBytes(old, new) else { return }
         for conflict in try knownConflicts(with: old) where !conflict.isAboutAssets {
             guard let stored = try record(conflict.recordID), try !isKnownToHub(stored.change),
                 let moved = try Conflict.following(stored.record, works: [old: new]),

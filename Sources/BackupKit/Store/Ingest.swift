@@ -134,7 +134,7 @@ extension Store {
         let decision = try policy.decide(existing: existing.main?.record, incoming: incoming) {
             try derive(incoming.type, $0, $1, $2)
         }
-        var id = existing.main?.record.id ?? incoming.id
+        var (id, localID) = (existing.main?.record.id ?? incoming.id, incoming.localID)
         switch decision {
         case .add(var new):
             if existing.nameTaken { new.id = try freeName(new.id, type: new.type) }
@@ -143,11 +143,18 @@ extension Store {
             try put(new, replacing: nil)
         case .update(var new, _):
             new.fields = Self.oneLine(new.fields)
+            if let tombstone = existing.main?.record, tombstone.isDeleted, !new.isDeleted,
+                tombstone.idInLinks != tombstone.localID
+            {
+                // Its notes have gone on to call it so.
+                new.localID = tombstone.idInLinks
+                localID = new.localID
+            }
             try put(new, replacing: existing.main)
         case .unchanged, .protect: break
         }
         return Outcome(
-            id: id, localID: incoming.localID, decision: decision, clamped: clamped,
+            id: id, localID: localID, decision: decision, clamped: clamped,
             wasAlive: existing.main?.record.isDeleted == false)
     }
 

@@ -27,9 +27,14 @@ extension Store {
         return try query.step()
     }
 
-    /// A publication gets another local id. The notes on it that no hub has seen follow; whatever has the old id now is
-    /// another work.
-    func moveNotes(of old: String, to new: String) throws {
+    /// A publication gets another local id, or another row stands for it. What is about it follows, but for what a hub has
+    /// seen; whatever has the old id now is another work.
+    func moveLinks(of old: Record, to new: Record) throws {
+        try moveNotes(of: old.idInLinks, to: new.idInLinks)
+        try moveConflicts(of: old.idInLinks, to: new.idInLinks)
+    }
+
+    private func moveNotes(of old: String, to new: String) throws {
         guard !sameBytes(old, new) else { return }
         let query = try database.prepare(
             "SELECT change FROM record WHERE type = ? AND deleted_at IS NULL AND hub_version IS NULL AND instr(fields, ?) > 0"
@@ -42,17 +47,37 @@ extension Store {
                 Fields.string(Note.publication, in: fields) == old
             else { continue }
             let moved = note.setting(Note.publication, to: new, in: fields)
-            let id = Note.id(on: new)
-            if sameBytes(note.localID, Note.id(on: old)), try self.note(id) == nil {
-                try reidentify(change, note, to: moved.identified(as: id))
+            // The note of the work that has the old id now would get the same id.
+            if sameBytes(note.localID, Note.id(on: old)) {
+                try move(note, change, to: moved, on: new)
             } else {
                 try rewrite(StoredRecord(change: change, record: note), as: moved)
             }
         }
     }
+
+    /// Another note may be on the publication already, and say the same.
+    private func move(_ note: Record, _ change: Int64, to moved: Record, on publication: String) throws {
+        let id = Note.id(on: publication)
+        guard let other = try self.note(id) else { return try reidentify(change, note, to: moved.identified(as: id)) }
+        let text = Fields.string("note", in: try Fields.parse(note.fields)) ?? ""
+        if !other.isDeleted, try Fields.string("note", in: Fields.parse(other.fields)) == text {
+            return try takeOut(change, note, for: other.id)
+        }
+        let free = Note.id(on: publication, saying: text)
+        if try self.note(free) == nil { return try reidentify(change, note, to: moved.identified(as: free)) }
+        try rewrite(StoredRecord(change: change, record: note), as: moved)
+    }
 }
 
 extension Record {
+    /// What notes and conflicts call a publication: its local id. They go on to call it so when it is deleted, and its
+    /// tombstone gets the local id of its listing.
+    var idInLinks: String {
+        let saysListing = isDeleted && DeterministicID.isMade(id.name) && DeterministicID.isMade(localID)
+        return saysListing ? id.name : localID
+    }
+
     /// The record with a text in one of its fields, in its place or at their end.
     func setting(_ name: String, to text: String, in fields: [Field]) -> Record {
         var record = self

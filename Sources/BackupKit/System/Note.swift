@@ -9,6 +9,11 @@ enum Note {
         DeterministicID.make(RecordType.note, RecordType.publication, publication)
     }
 
+    /// Of a second note on a publication.
+    static func id(on publication: String, saying text: String) -> String {
+        DeterministicID.make(RecordType.note, RecordType.publication, publication, text)
+    }
+
     /// The ids that a note on a publication may have, best first: two devices may know a work by two ids, and one work may
     /// stand in a library twice.
     static func ids(on publication: Record) throws -> [String] {

@@ -27,6 +27,7 @@ extension Synchronizer {
             let fields = try store.ifReadable({ try Fields.parse(local.fields) }),
             let work = Fields.string(Note.publication, in: fields),
             let known = try store.soundPublication(work)
+                ?? store.ifSound({ try store.record(RecordID(zone: local.id.zone, name: work)) }) ?? nil
         else { return false }
         return try !store.isKnownToHub(known.change)
     }

@@ -63,7 +63,7 @@ extension Synchronizer {
             }
             moved.localID = occupant.record.localID
             if try !store.isBrought(moved.localID) { try store.moveMemory(of: local, to: moved.localID) }
-            try store.moveNotes(of: local.localID, to: moved.localID)
+            try store.moveLinks(of: local, to: occupant.record)
             try carry(moved, into: occupant, base: nil)
             return try store.takeOut(change, local, for: occupant.record.id)
         }
@@ -92,7 +92,7 @@ extension Synchronizer {
         unseenListings = nil
         let tombstone = Store.StoredRecord(change: change, record: try store.record(change: change))
         try store.put(local.identified(as: incoming.id.name), replacing: tombstone)
-        try store.moveNotes(of: local.localID, to: incoming.id.name)
+        try store.moveLinks(of: local, to: local.identified(as: incoming.id.name))
         try store.takeOut(new, local, for: incoming.id)
         return true
     }
@@ -221,8 +221,7 @@ extension Store {
         if record.type == RecordType.publication {
             try moveMemory(of: old, to: record.localID)
             try moveListings(of: old.id, to: record.id)
-            try moveNotes(of: old.localID, to: record.localID)
-            try moveConflicts(of: old.localID, to: record.localID)
+            try moveLinks(of: old, to: record)
         }
         try dropAncestor(old.id)
         if record.isDeleted, try isPurged(old) { try markPurged(record) }
