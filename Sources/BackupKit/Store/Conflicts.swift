@@ -57,13 +57,13 @@ extension Store {
             if try record(moved.id) != nil {
                 try takeOut(stored.change, stored.record)
             } else {
-                try rename(conflict, stored, to: moved)
+                try renameRecord(of: conflict, stored, to: moved)
             }
         }
     }
 
     /// Gives the record of a conflict another name; its number stays.
-    private func rename(_ conflict: Conflict, _ stored: StoredRecord, to record: Record) throws {
+    private func renameRecord(of conflict: Conflict, _ stored: StoredRecord, to record: Record) throws {
         try reidentify(stored.change, stored.record, to: record)
         try database.statement("UPDATE OR REPLACE conflict_number SET record_name = ? WHERE id = ?")
             .bind(1, record.id.name).bind(2, conflict.id).run()
@@ -73,7 +73,7 @@ extension Store {
         var shared = local.record.identified(as: String(local.record.id.name.dropFirst(Conflict.localPrefix.count)))
         shared.isLocalOnly = false
         guard let known = try record(shared.id) else {
-            try rename(conflict, local, to: shared)
+            try renameRecord(of: conflict, local, to: shared)
             // An undo of the decision is everybody's, too.
             return try database.statement("UPDATE batch_record SET local_only = 0, row_hash = NULL WHERE after = ?")
                 .bind(1, record(shared.id)?.change).run()
