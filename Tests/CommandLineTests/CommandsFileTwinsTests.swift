@@ -118,4 +118,28 @@ import Testing
         #expect(told.status == (isRekeyed ? 3 : 0), "\(told.stderr)")
         #expect(told.stderr.contains("1 file did not go over") == isRekeyed, "\(told.stderr)")
     }
+
+    /// One of two entries of a key is deleted and comes back as another work; the other one was corrected before.
+    @Test func anEntryWithAFileOfItsOwn_takesOverNoFileThatAnotherEntryHas() throws {
+        let bench = try Workbench()
+        func save(_ volumes: (a: Int, c: Int)) throws {
+            func entry(_ name: String, _ volume: Int, _ pages: String) -> String {
+                "@article{ed, author={Zoe, Bo}, title={Editorial}, year={2002}, journal={Annals}, volume={\(volume)}, "
+                    + "pages={\(pages)}, mark={\(name)}, file={\(name).pdf}}\n"
+            }
+            try bench.write("r.bib", entry("a", volumes.a, "1--9") + entry("c", volumes.c, "21--29"))
+        }
+        for name in ["a", "c"] { try bench.write("\(name).pdf", "%PDF \(name)") }
+        try save((1, 3))
+        try bench.tool(exit: 3, "import", "--create", "r.bib")
+        try save((1, 13))
+        try bench.tool("import", "r.bib")
+        let isA = "type = 'Publication' AND fields ->> 'mark' = 'a'"
+        let id = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE \(isA)\"").dropLast()
+        try bench.tool(exit: 0, "store", "delete", "\(id)")
+        try save((11, 13))
+        try bench.tool(exit: 3, "import", "--mirror", "r.bib")
+        let links = try bench.shell("sqlite3 store.db \"SELECT fields ->> 'linkedFiles' FROM record WHERE \(isA)\"")
+        #expect(links == "[\"Attachments/a.pdf\"]\n")
+    }
 }

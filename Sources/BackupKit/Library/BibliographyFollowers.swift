@@ -45,10 +45,22 @@ final class BibliographyFollowers {
         let same = gone.work.marks.flatMap { byMark[$0] ?? [] }.filter { gone.work.verdict($0.work) == .same }
         if let best = same.max(by: { precedes($0, $1, gone) }) { return best }
         let found = corrections(of: gone)
-        guard found.count == 1, let next = found.first else { return nil }
+        guard found.count == 1, let next = found.first, !isOtherByFiles(next, gone) else { return nil }
         let rivals = (goneByKey[gone.work.key] ?? []).filter { $0.stored.record.id != gone.stored.record.id }
         let isClaimedTwice = rivals.contains { corrections(of: $0).contains { $0.record.id == next.record.id } }
         return isClaimedTwice || hasRival(next, for: gone) ? nil : next
+    }
+
+    /// Whether another entry of the key has a file of the one that is gone, and this one has others.
+    private func isOtherByFiles(_ follower: Follower, _ gone: Gone) -> Bool {
+        let files = Self.files(of: gone.stored.record)
+        func hasOne(_ other: Follower) -> Bool { !files.isDisjoint(with: Self.files(of: other.record)) }
+        return !files.isEmpty && !hasOne(follower) && (byKey[gone.work.key] ?? []).contains(where: hasOne)
+    }
+
+    private static func files(of record: Record) -> Set<ByteName> {
+        guard let fields = try? Fields.parse(record.fields) else { return [] }
+        return Set(Fields.strings(Publication.linkedFiles, in: fields).map(ByteName.init))
     }
 
     /// Whether something has come under another key that says of an entry that is gone as much as what has come under its own.
