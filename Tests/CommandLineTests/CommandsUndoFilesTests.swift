@@ -177,3 +177,16 @@ func whatARestoreHasPutInThePlaceOfALostFile_stays(harm: String) throws {
     #expect(told.stderr.contains("Attachments/k.txt: did not come back"), "\(told.stderr)")
     #expect(!told.stderr.contains("changed in place"), "\(told.stderr)")
 }
+
+/// Somebody has put something else in the place of a file that an import had brought.
+@Test(arguments: ["mkfifo $F", "ln -s /etc/passwd $F", "mkdir $F; echo mine > $F/x"])
+func whatLiesInThePlaceOfAFile_isNamedByTheUndo(command: String) throws {
+    let bench = try Workbench()
+    try bench.write("files/k.txt", "one")
+    try bench.tool("import", "--create", "--attachments", "files")
+    let file = "store.db.assets/Attachments/k.txt"
+    try bench.shell("F=\(file); rm $F; \(command)")
+    let told = try bench.tool(exit: 3, "undo")
+    #expect(told.stderr.contains("Attachments/k.txt: stays: "), "\(told.stderr)")
+    try bench.shell("test -e \(file)")
+}

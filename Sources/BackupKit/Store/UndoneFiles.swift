@@ -40,6 +40,9 @@ extension Store {
                 if now?.isLocalOnly == asset?.isLocalOnly { continue }
             }
             if let now { try removeAsset(now, for: asset?.digest) }
+            if now != nil, asset == nil, let found = try obstacle(at: path) {
+                fileFindings.append(Self.stays(found.place, "\(found.name) lies in the place of the file"))
+            }
             // What was set aside comes back under its own name before, so that it is not set aside twice.
             let stranger = try now == nil && asset != nil ? stranger(at: path) : nil
             // The batch had taken the file as it was: then its own old bytes come back where something still keeps them.
