@@ -8,6 +8,8 @@ final class FrameWriter {
     private static let windowLog: Int32 = 22
     /// 12 buffers in and out are 100 MB.
     private static let buffersMax = 12
+    /// The stack and the compressor.
+    private static let threadMemory = 16 << 20
 
     private let core: Core
     private var workers: [WorkerThread] = []
@@ -16,7 +18,9 @@ final class FrameWriter {
 
     init(to file: FileHandle, level: Int, threads: Int) throws {
         let threads = max(1, min(threads, Self.buffersMax - 3))
-        let frames = (0..<(threads + 3)).map { _ in Frame() }
+        let frames = try (0..<(threads + 3)).map { _ in try Frame() }
+        // What the threads and whoever fills the frames need: an array that finds no memory would end the process.
+        _ = try RawMemory(threads * Self.threadMemory + (32 << 20))
         core = Core(file: file, level: Int32(clamping: level), spare: Array(frames.dropFirst()))
         current = frames[0]
         let core = core
@@ -59,15 +63,14 @@ final class FrameWriter {
 
     /// One frame on its way.
     private final class Frame: @unchecked Sendable {
-        let input = UnsafeMutableRawBufferPointer.allocate(byteCount: frameSize, alignment: 16)
-        let output = UnsafeMutableRawBufferPointer.allocate(
-            byteCount: ZstandardCompressor.bound(frameSize), alignment: 16)
+        private let memory: (input: RawMemory, output: RawMemory)
+        var input: UnsafeMutableRawBufferPointer { memory.input.bytes }
+        var output: UnsafeMutableRawBufferPointer { memory.output.bytes }
         var filled = 0
         var packed = 0
 
-        deinit {
-            input.deallocate()
-            output.deallocate()
+        init() throws {
+            memory = (try RawMemory(frameSize), try RawMemory(ZstandardCompressor.bound(frameSize)))
         }
     }
 

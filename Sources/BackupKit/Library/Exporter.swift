@@ -2,12 +2,16 @@ import Glibc
 
 /// Exports a store: one consistent moment of it, written under a temporary name, read back, and put in place.
 public enum Exporter {
+    private static let memoryNeeded = 48 << 20
+
     /// `path` "-" writes an archive to standard output, which cannot be read back.
     public static func export(_ store: Store, to path: String, _ options: ExportOptions) throws -> ExportResult {
         let format: CarrierFormat
         switch options.form {
         case .layout(let chosen), .imbib(let chosen): format = chosen
         }
+        // Further down, an array that finds no memory would end the process.
+        _ = try RawMemory(Self.memoryNeeded)
         let place = try path == "-" ? path : OutputPlace.behindLinks(path)
         if path != "-" { try Replacing(by: store).check(place, replace: options.replace) }
         var result = ExportResult()
