@@ -9,8 +9,18 @@ public final class FolderBackend: VaultBackend {
         try Self.mustBeNamed(folder)
         let status = try FileStatus.ofTarget(folder)
         guard let status else { throw BackupError.noVault(at: folder) }
-        guard status.isDirectory else { throw BackupError(.notFound, "is no folder and so no vault", at: folder) }
+        guard status.isDirectory else { throw BackupError(.notFound, "is a file, and a vault is a folder", at: folder) }
         self.folder = folder
+    }
+
+    /// A vault among other files would be lost with them, or they with it. A new file system has a folder of its own.
+    private static func refuseOthersFiles(in folder: String) throws {
+        guard try FileStatus.ofTarget(folder)?.isDirectory == true else { return }
+        let names = try Directory.names(in: folder)
+        let own = VaultFile.Kind.allCases.map(\.rawValue)
+        guard !names.contains(where: own.contains), names.contains(where: { $0 != "lost+found" }) else { return }
+        throw BackupError(
+            .exists, "the folder holds other files", at: folder, remedy: "choose a new folder, such as \(folder)/vault")
     }
 
     /// What lies below no name lies in the root of the machine.
@@ -26,6 +36,7 @@ public final class FolderBackend: VaultBackend {
     /// Makes the folders of a new vault, all 256 of the packs too, so that no later write needs to.
     public static func create(_ folder: String) throws -> FolderBackend {
         try mustBeNamed(folder)
+        try refuseOthersFiles(in: folder)
         try Directory.createAll(folder)
         for kind in VaultFile.Kind.allCases where kind != .config {
             try Directory.createAll("\(folder)/\(kind.rawValue)")
