@@ -45,7 +45,9 @@ public final class FileHub {
     ) throws -> FileHub {
         if try FileStatus.ofName(path) != nil {
             if try FileStatus.ofTarget(path) == nil { try DatabasePlace.refuseLostLink(path) }
-            throw BackupError(.exists, "already exists", at: path, remedy: "choose another path, or use this hub")
+            throw isHub(path)
+                ? BackupError(.exists, "is a hub already", at: path, remedy: "use it, or choose another path")
+                : BackupError(.exists, "already exists, and is not a hub", at: path, remedy: "choose another path")
         }
         try LocalPath.check(path)
         try Directory.createAll(parent(of: path))
