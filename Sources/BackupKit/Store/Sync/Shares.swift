@@ -16,7 +16,7 @@ extension Store {
         try curate("share", ["\(zone) with \(user)"]) {
             let known = try share(of: zone)
             if known == nil { try checkShareable(zone) }
-            guard let owner = known?.owner ?? owner else {
+            guard let owner = try known?.owner ?? owner ?? hubLink()?.user else {
                 throw BackupError(
                     .usage, "has no owner yet", at: zone, remedy: "give --owner NAME, or your own name with --user NAME"
                 )
