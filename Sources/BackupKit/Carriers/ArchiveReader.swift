@@ -69,10 +69,12 @@ enum ArchiveMagic {
             if let format = format(head) { return format }
             if isText(head) {
                 throw BackupError(
-                    .refused, "is a text file, not an archive", at: file.path, remedy: howToImport(file.path))
+                    .notFound, "is a text file, not an archive", at: file.path, remedy: howToImport(file.path))
             }
+            // What begins like nothing known may be an archive whose first bytes were damaged.
             throw BackupError(
-                .refused, "not a recognised archive\(guess(head).map { ": \($0)" } ?? "")", at: file.path,
+                knownKind(of: head) == nil ? .refused : .notFound,
+                "not a recognised archive\(guess(head).map { ": \($0)" } ?? "")", at: file.path,
                 remedy: head.starts(with: Array("%PDF".utf8))
                     ? "'backup-tool import --attachments FOLDER' imports the files of a folder"
                     : "archives are tar.zst, tar.gz, tar.xz, tar or zip")

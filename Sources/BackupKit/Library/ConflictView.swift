@@ -85,7 +85,7 @@ public enum ConflictDesk {
         ]
         if let side = sides.first(where: { sameBytes($0.0, work) || sameBytes($0.1 ?? $0.0, work) }) { return side.2 }
         throw BackupError(
-            .usage, "is not in conflict \(id)", at: work,
+            .failed, "is not in conflict \(id)", at: work,
             remedy: "name one of its sides: \(sides.map { $0.1 ?? $0.0 }.joined(separator: " or "))")
     }
 

@@ -136,7 +136,7 @@ extension OpenedLayout {
     /// A vault's own folder, whose files are of no use to anybody.
     var isVault: Bool {
         !isLayout
-            && [VaultFile.Kind.config, .key, .snapshot].allSatisfy { kind in
+            && [VaultFile.Kind.config, .key].allSatisfy { kind in
                 entries.contains { $0.path == kind.rawValue || $0.path.hasPrefix("\(kind.rawValue)/") }
             }
     }

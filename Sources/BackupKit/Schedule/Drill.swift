@@ -26,7 +26,9 @@ public enum Drill {
     /// Tries one backup. Damage is a result and no error: it has to be written down.
     public static func run(_ target: Target, _ options: Options) throws -> DrillEntry {
         var facts = Facts()
-        try judge(&facts) { try verify(target.path, options, &$0) }
+        // What somebody has named and is no backup says nothing of the backups.
+        let isNoBackup: [ErrorCode] = target.snapshot == nil ? [.notFound, .usage] : []
+        try judge(&facts, besides: isNoBackup) { try verify(target.path, options, &$0) }
         if facts.problems.isEmpty {
             // What is damaged is not restored: the verdict is clear. And whatever keeps a scratch store from being made is none.
             try ScratchStore.with(roomFor: facts.bytes) { store in
@@ -77,10 +79,12 @@ public enum Drill {
 
     /// An error is a problem of the backup, unless somebody stopped us, the scratch folder is full, the vault is not open, or
     /// we may not read it.
-    private static func judge(_ facts: inout Facts, _ work: (inout Facts) throws -> Void) throws {
+    private static func judge(
+        _ facts: inout Facts, besides passedOn: [ErrorCode] = [], _ work: (inout Facts) throws -> Void
+    ) throws {
         do { try work(&facts) } catch let error as BackupError {
             let ofOurs: [ErrorCode] = [.interrupted, .destinationFull, .temporary, .locked, .wrongPassword, .denied]
-            guard !ofOurs.contains(error.code) else { throw error }
+            guard !ofOurs.contains(error.code), !passedOn.contains(error.code) else { throw error }
             facts.problems.append(error.description)
         }
     }
@@ -174,9 +178,12 @@ public enum Drill {
         guard status.isDirectory, try !isLibrary(path) else { return [Target(path: path)] }
         let sorted = try backups(in: path)
         guard let newest = sorted.first else {
+            let isVault = try FileStatus.ofTarget("\(path)/config") != nil
             throw BackupError(
                 .notFound, "holds no backup", at: path,
-                remedy: "name a backup, or a folder of exports")
+                remedy: isVault
+                    ? "it looks like a vault: write \(VaultAddress.scheme)\(path)"
+                    : "name a backup, or a folder of exports")
         }
         return [newest, sorted.dropFirst().randomElement(using: &random)].compactMap(\.self).map { Target(path: $0) }
     }
