@@ -23,7 +23,7 @@ extension Command {
                 }
                 return .of(listing.findings)
             }
-            var table = Table([.right("SIZE"), .left("MODIFIED"), .left("NAME")])
+            var table = Table([.right("SIZE"), .left("MODIFIED"), .whole("NAME")])
             for entry in listing.entries {
                 let time = entry.modified.iso8601.prefix(16).map { $0 == "T" ? " " : String($0) }.joined()
                 let digest = call.output.isVerbose ? (entry.digest.map { "  \($0.hex)" } ?? "") : ""

@@ -1,7 +1,7 @@
 import BackupKit
 
-/// Rows whose columns line up. On a terminal the last column is cut to what fits, and so are others that are wide; where
-/// that is not enough, each row becomes a block in which each column has lines of its own. Nothing is cut there, nor in a
+/// Rows whose columns line up. On a terminal the last column is cut to what fits, unless people type what stands there, and so
+/// are others that are wide; where that is not enough, each row becomes a block in which each column has lines of its own. Nothing is cut there, nor in a
 /// pipe.
 ///
 ///     var table = Table([.left("NAME"), .right("SIZE")])
@@ -11,9 +11,12 @@ struct Table {
     struct Column {
         let title: String
         let isRight: Bool
+        var isWhole = false
 
         static func left(_ title: String) -> Column { Column(title: title, isRight: false) }
         static func right(_ title: String) -> Column { Column(title: title, isRight: true) }
+        /// Only for the last one.
+        static func whole(_ title: String) -> Column { Column(title: title, isRight: false, isWhole: true) }
     }
 
     private let columns: [Column]
@@ -43,6 +46,7 @@ struct Table {
     func lines(columns limit: Int?, style: Style) -> [String] {
         guard let limit else { return lines(widths, last: nil, style) }
         guard let fitted = fitted(to: limit) else { return blocks(limit, style) }
+        if columns.last?.isWhole == true { return lines(fitted, last: nil, style) }
         return lines(fitted, last: limit - fitted.dropLast().reduce(0) { $0 + $1 + 2 }, style)
     }
 
