@@ -21,7 +21,8 @@ extension Intake {
             Finding(
                 .leftOut, .warning, new.key,
                 "has two values: the one of \(kept.source) was taken, the one of \(passed.source) was left out",
-                remedy: "import \(passed.source) by itself if its value is the right one"))
+                remedy: TypedCommand.quoted("import --only settings --overwrite", [passed.source])
+                    + " takes the other one"))
     }
 
     /// Must run inside the batch, after everything was read.

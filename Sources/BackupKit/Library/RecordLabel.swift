@@ -10,7 +10,10 @@ public enum RecordLabel {
         let key = Fields.string(Publication.citeKey, in: fields)
         let title = Fields.string("title", in: fields) ?? Fields.string("note", in: fields)
         switch record.type {
-        case RecordType.publication, RecordType.note:
+        case RecordType.note:
+            let text = (title ?? "").split(separator: "\n", maxSplits: 1).first.map { String($0.prefix(80)) } ?? ""
+            return "note on \(key ?? "no cite key"): \(text)" + (text.utf8.count < (title ?? "").utf8.count ? " …" : "")
+        case RecordType.publication:
             return [key, title.map { String($0.prefix(80)) }].compactMap { $0 }.joined(separator: ": ")
         case RecordType.event:
             return [Fields.string("time", in: fields), Fields.string("type", in: fields)].compactMap { $0 }

@@ -18,18 +18,21 @@ extension Configuration {
 
     private static let forRuns =
         RetentionPolicy.Bucket.allCases.map { Key("keep.\($0.rawValue)", .count, keepHelp($0.rawValue)) }
-        + [Key("keep.within", .span, "keep every snapshot that is at most so much older than the newest")]
+        + [Key("keep.within", .span, "keep every snapshot that is at most this much older than the newest")]
         + RetentionPolicy.Bucket.allCases.dropFirst().map {
-            Key("keep.within-\($0.rawValue)", .span, "keep \($0.rawValue) snapshots for so long")
+            Key("keep.within-\($0.rawValue)", .span, "keep \($0.rawValue) snapshots for this long")
         } + [
             Key("keep.tag", .texts, "keep every snapshot with this tag"),
             Key("keep.group-by", .grouping, "what separates the snapshots that rules count: host, paths, tags"),
             Key(
-                "check.parts", .integer(1...256), "in how many nights all of the vault is read and checked; usually 30"),
-            Key("drill.every", .interval, "how often a restore is tried; usually 7d"),
-            Key("prune.max-unused", .number(0...100), "how many percent of a vault may be unused; usually 5"),
-            Key("tripwire.percent", .integer(1...100), "a loss of more than so many percent is suspicious; usually 20"),
-            Key("tripwire.at-least", .integer(1...1_000_000_000), "when it is at least so many; usually 10"),
+                "check.parts", .integer(1...256),
+                "in how many nights all of the vault is read and checked; default: 30"),
+            Key("drill.every", .interval, "how often a restore is tried; default: 7d"),
+            Key("prune.max-unused", .number(0...100), "how many percent of a vault may be unused; default: 5"),
+            Key(
+                "tripwire.percent", .integer(1...100),
+                "a loss of more than this many percent is suspicious; default: 20"),
+            Key("tripwire.at-least", .integer(1...1_000_000_000), "and of at least this many records; default: 10"),
         ]
         + LibraryCensus.Measure.allCases.map {
             Key("tripwire.\($0.rawValue)", .integer(1...100), "the same percentage for \($0.rawValue) alone")
@@ -39,7 +42,7 @@ extension Configuration {
         ]
 
     private static func keepHelp(_ bucket: String) -> String {
-        bucket == "last" ? "keep so many of the newest snapshots" : "keep so many \(bucket) snapshots"
+        bucket == "last" ? "keep the newest N snapshots" : "keep the newest N \(bucket) snapshots"
     }
 
     private static let forExports = [

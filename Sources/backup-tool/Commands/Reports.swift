@@ -128,7 +128,8 @@ extension IntakeResult {
         part(removed, "removed")
         part(unchanged, "unchanged")
         let stay = stayedDeleted == 1 ? "stays deleted" : "stay deleted"
-        part(stayedDeleted, "\(stay), because the delete is newer than what the \(what) brings")
+        let since = what == "restore" ? "the backup was made" : "the source was written"
+        part(stayedDeleted, "\(stay) (deleted after \(since))")
         part(protected - stayedDeleted, "protected")
         part(rejected, "rejected")
         part(conflicts, conflicts == 1 ? "conflict" : "conflicts")
@@ -143,7 +144,7 @@ extension IntakeResult {
         if parts.isEmpty, what == "import" {
             part(attachmentsUnchanged, attachmentsUnchanged == 1 ? "attachment unchanged" : "attachments unchanged")
         }
-        let nothing = what == "restore" ? "The backup holds nothing that the store lacks" : "Nothing to \(what)"
+        let nothing = what == "restore" ? "Nothing to restore" : "Nothing to \(what)"
         if what == "restore", parts.isEmpty, read == 0, attachmentsUnchanged == 0, needsAttention {
             return dryRun ? "Dry run: nothing to restore; nothing written." : "Nothing was restored."
         }

@@ -7,7 +7,7 @@ extension Command {
         subcommands: [scheduleInstall, scheduleRemove, scheduleStatus])
 
     private static let scheduleInstall = Command(
-        "install", "Have cron or systemd run the nightly run", in: .schedule,
+        "install", "Schedule the nightly job with cron or systemd", in: .schedule,
         discussion: """
             Shows what it writes, and writes it: lines in this account's crontab, between marks of their own, or a \
             service and a timer for systemd. A second time changes nothing but what is different. Every path in it is \
@@ -43,7 +43,7 @@ extension Command {
         })
 
     private static let scheduleRemove = Command(
-        "remove", "Take the nightly run out of cron and systemd", in: .schedule,
+        "remove", "Remove the nightly job from cron and systemd", in: .schedule,
         discussion: "Removes what 'schedule install' wrote for this profile, and nothing else.",
         options: [.profile, .flag("user", "Units of this account even for root"), .dryRun],
         examples: [Example("backup-tool schedule remove", "No more nightly runs")],
@@ -73,9 +73,9 @@ extension Command {
         "status", "Tell how the nightly runs are doing", in: .schedule,
         discussion: """
             One line in the manner of a monitoring plugin: when the last run that was fine ended, when the next is due, \
-            how the last drill went. The exit code is 0 when all is well; 1 when something wants to be looked at, such \
+            how the last drill went. The exit code is 0 when all is well; 1 when something needs attention, such \
             as a last run that was not fine; 2 when no run was fine for longer than --max-age, the last one found damage, or a \
-            drill failed; 3 when that cannot be told.
+            drill failed; 3 when the status is unknown.
             """,
         options: [
             .value("max-age", "AGE", "Critical when the last good run is older than AGE (default: 26h)"), .profile,

@@ -50,11 +50,11 @@ extension Command {
     private static let keepOptions: [Option] = RetentionPolicy.names.map { name in
         let help =
             switch name {
-            case "last": "Keep the last so many snapshots, or 'unlimited'"
-            case "within": "Keep all that are at most so much older than the newest, such as 1y6m or 14d"
+            case "last": "Keep the last N snapshots, or 'unlimited'"
+            case "within": "Keep every snapshot at most this much older than the newest, such as 1y6m or 14d"
             case "tag": "Keep those with all of these tags, with commas between"
             case _ where name.hasPrefix("within-"): "Keep one for each \(unit(name)) within this span, such as 1y6m"
-            default: "Keep one for each of the last so many \(unit(name))s that have any"
+            default: "Keep one for each of the last N \(unit(name))s that have any"
             }
         return .value(
             "keep-\(name)", name.hasPrefix("within") ? "SPAN" : name == "tag" ? "TAGS" : "N", help,
