@@ -52,7 +52,9 @@ extension Store {
         let look = try firstLook(incoming)
         // Times of fields may say that it was kept alive since.
         let unchanged = Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
-        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty { return unchanged }
+        // The tombstone of a listing may be here under another name.
+        let saysListing = incoming.isDeleted && incoming.id.name != incoming.localID
+        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty, !saysListing { return unchanged }
         let found = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
         var (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
         if takesBackup, !keepsID, found.main != nil, existing.main == nil, let buried = try buriedSince(incoming) {
