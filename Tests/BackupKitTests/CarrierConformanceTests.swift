@@ -193,17 +193,21 @@ import Testing
     @Test func whatIsNoCarrierIsNamed() throws {
         try withScratch { folder in
             #expect(code { _ = try CarrierOpener.open("\(folder)/none") } == .notFound)
-            let strangers: [(String, String)] = [
-                ("%PDF-1.7 etc", "PDF"), ("age-encryption.org/v1\n", "age"), ("\u{1}\u{2}", "short"),
-                ("short", "is a text file"),
-                (String(repeating: "text ", count: 300), "is a text file"),
-                (String(repeating: "\u{1}", count: 600), "not a recognised archive; "),
+            let strangers: [(String, String, ErrorCode)] = [
+                ("%PDF-1.7 etc", "PDF", .notFound), ("age-encryption.org/v1\n", "age", .notFound),
+                ("\u{1}\u{2}", "short", .refused), ("short", "is a text file", .notFound),
+                (String(repeating: "text ", count: 300), "is a text file", .notFound),
+                (String(repeating: "\u{1}", count: 600), "not a recognised archive; ", .refused),
             ]
-            for (content, word) in strangers {
-                try writeFile("\(folder)/f", Array(content.utf8))
-                let error = try #require(throws: BackupError.self) { _ = try CarrierOpener.open("\(folder)/f") }
-                #expect(error.code == .refused)
-                #expect(error.description.contains(word), "\(error)")
+            for (content, word, code) in strangers {
+                // What is called an archive may be a damaged one.
+                for (name, code) in [("f", code), ("f.tar", .refused)] {
+                    let path = "\(folder)/\(name)"
+                    try writeFile(path, Array(content.utf8))
+                    let error = try #require(throws: BackupError.self) { _ = try CarrierOpener.open(path) }
+                    #expect(error.code == code, "\(name): \(error)")
+                    #expect(error.description.contains(word), "\(error)")
+                }
             }
         }
     }

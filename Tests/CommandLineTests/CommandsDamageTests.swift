@@ -73,7 +73,7 @@ private func expectRefused(
 @Test(arguments: ["tar", "tar.gz", "tar.xz", "tar.zst", "zip"])
 func aDamagedArchive_isRefused(_ format: String) throws {
     let bench = try damageBench(format)
-    let bytes = try bench.bytes("good")
+    let (bytes, bad) = (try bench.bytes("good"), "bad.\(format)")
     var seed = testSeed()
     print("seed \(seed)")
     for round in 0..<(Workbench.isTorture ? 120 : 8) {
@@ -82,30 +82,30 @@ func aDamagedArchive_isRefused(_ format: String) throws {
         var damaged = bytes
         let place = Int(seed >> 33) % bytes.count
         damaged[place] ^= 1 << UInt8(seed >> 20 & 7)
-        try bench.write("bad", damaged)
+        try bench.write(bad, damaged)
         let before = try bench.state("target.db")
-        let verified = try bench.tool("verify", "bad")
+        let verified = try bench.tool("verify", bad)
         if verified.status != 4 {
             // A byte that means nothing, such as one of a tar's padding, may pass: then all is whole.
             #expect([0, 3].contains(verified.status))
-            try bench.tool("restore", "--create", "bad", "--store", "whole\(round).db", "--only", Workbench.allKinds)
+            try bench.tool("restore", "--create", bad, "--store", "whole\(round).db", "--only", Workbench.allKinds)
             #expect(try bench.digest("whole\(round).db") == bench.digest(), "byte \(place)")
         } else {
-            let restored = try bench.tool("restore", "--create", "bad", "--store", "target.db")
+            let restored = try bench.tool("restore", "--create", bad, "--store", "target.db")
             #expect(restored.status != 0, "byte \(place)")
             #expect(try bench.state("target.db") == before, "byte \(place)")
         }
     }
     for cut in [1, 100, bytes.count / 2, bytes.count - 10] {
-        try bench.write("bad", Array(bytes.dropLast(cut)))
+        try bench.write(bad, Array(bytes.dropLast(cut)))
         let before = try bench.state("target.db")
-        let verified = try bench.tool(exit: 4, "verify", "bad")
-        #expect(verified.stderr.contains("bad"))
-        #expect(try bench.tool("restore", "--create", "bad", "--store", "target.db").status != 0)
+        let verified = try bench.tool(exit: 4, "verify", bad)
+        #expect(verified.stderr.contains(bad))
+        #expect(try bench.tool("restore", "--create", bad, "--store", "target.db").status != 0)
         #expect(try bench.state("target.db") == before)
     }
-    try bench.write("bad", bytes + Array("more".utf8))
-    #expect(try bench.tool("verify", "bad").status == 4)
+    try bench.write(bad, bytes + Array("more".utf8))
+    #expect(try bench.tool("verify", bad).status == 4)
 }
 
 @Test func allowDamage_restoresWhatIsSound_andListsTheRest() throws {

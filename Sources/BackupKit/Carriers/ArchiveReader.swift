@@ -67,13 +67,15 @@ enum ArchiveMagic {
                 throw BackupError(.damaged, "is empty", at: file.path, remedy: "it was cut off, or never written")
             }
             if let format = format(head) { return format }
+            // What is called an archive, or begins like nothing that is known, may be one that was damaged.
+            let mayBeOne = CarrierFormat(fileName: file.path) != nil
             if isText(head) {
                 throw BackupError(
-                    .notFound, "is a text file, not an archive", at: file.path, remedy: howToImport(file.path))
+                    mayBeOne ? .refused : .notFound, "is a text file, not an archive", at: file.path,
+                    remedy: howToImport(file.path))
             }
-            // What begins like nothing known may be an archive whose first bytes were damaged.
             throw BackupError(
-                knownKind(of: head) == nil ? .refused : .notFound,
+                mayBeOne || knownKind(of: head) == nil ? .refused : .notFound,
                 "not a recognised archive\(guess(head).map { ": \($0)" } ?? "")", at: file.path,
                 remedy: head.starts(with: Array("%PDF".utf8))
                     ? "'backup-tool import --attachments FOLDER' imports the files of a folder"
