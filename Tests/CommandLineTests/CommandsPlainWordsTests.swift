@@ -26,7 +26,7 @@ import Testing
     @Test func whatAnImportFinds_isCalledWhatItIs() throws {
         let bench = try Workbench()
         try bench.write("notes.txt", "some text\n")
-        let text = try bench.tool(exit: 1, "import", "notes.txt").stderr
+        let text = try bench.tool(exit: 10, "import", "notes.txt").stderr
         #expect(text.contains("is a text file") && text.contains("'backup-tool import notes.bib'"), "\(text)")
         #expect(text.contains("'backup-tool import notes.jsonl'"), "\(text)")
         try bench.write("files/x.pdf", "x")
