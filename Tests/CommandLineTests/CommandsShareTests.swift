@@ -19,6 +19,27 @@ import Testing
         try bench.tool(exit: exit, "sync", "--store", "\(user).db", "--user", user)
     }
 
+    /// Who may only read has deleted an event, which the hub refuses, and takes it back.
+    @Test func whatAReaderTakesBack_isNotHeldForEver() throws {
+        let bench = try bobsBench()
+        try bench.tool(exit: 0, "store", "share", "--store", "bob.db", "OllieEvents", "--with", "ann", "--owner", "bob")
+        _ = try sync(bench, "bob")
+        _ = try sync(bench, "ann")
+        try bench.tool(exit: 0, "store", "delete", "--store", "ann.db", "e1")
+        _ = try sync(bench, "ann", exit: 3)
+        try bench.tool(exit: 0, "undo", "--store", "ann.db")
+        for _ in 1...2 { _ = try sync(bench, "ann") }
+        let time = "2026-02-14T15:00:00+01:00"
+        try bench.write(
+            "e.jsonl", #"{"id":"e1","time":"\#(time)","modified_at":"2026-02-20T09:00:00Z","type":"slapen"}"# + "\n")
+        #expect(try bench.tool("import", "--store", "bob.db", "e.jsonl").stderr.contains("1 updated"))
+        _ = try sync(bench, "bob")
+        _ = try sync(bench, "ann")
+        let type = try bench.shell("sqlite3 ann.db \"SELECT fields ->> 'type' FROM record WHERE local_id = 'e1'\"")
+        #expect(type == "slapen\n")
+        try bench.tool(exit: 0, "store", "check", "--store", "ann.db")
+    }
+
     @Test func theZoneOfFiles_isNotShared() throws {
         let bench = try bobsBench()
         let refused = try bench.tool(

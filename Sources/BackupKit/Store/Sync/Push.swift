@@ -80,6 +80,12 @@ extension Synchronizer {
         }
     }
 
+    /// Whether the hub has a record as it is here, but for its times: what was changed here was taken back.
+    private func isOnHub(_ record: Record) throws -> Bool {
+        guard !record.isDeleted, let known = try store.ancestor(record.id), !known.isDeleted else { return false }
+        return sameBytes(known.fields, record.fields)
+    }
+
     /// Takes in what speaks against a batch, and returns the rows of it that have to stay.
     private func takeIn(
         _ conflicts: [HubRecord], _ reasons: [Int: String], _ head: String, of batch: [PendingRow]
@@ -93,6 +99,12 @@ extension Synchronizer {
                 refused.insert(row.change)
                 // Whoever may write there finds the same conflict, and nobody here can do anything about it.
                 if Conflict.isUndecided(row.record) { continue }
+                if try isOnHub(row.record) {
+                    try store.dropAncestor(row.record.id)
+                    try store.markClean(row.change)
+                    try release(row.record.id)
+                    continue
+                }
                 try hold(row.record.id, .permission, reason, size: row.record.hubBytes)
             }
             for conflict in conflicts { try apply(conflict) }
