@@ -178,7 +178,9 @@ public enum Drill {
         guard status.isDirectory, try !isLibrary(path) else { return [Target(path: path)] }
         let sorted = try backups(in: path)
         guard let newest = sorted.first else {
-            let isVault = try FileStatus.ofTarget("\(path)/config") != nil
+            let isVault = try [VaultFile.Kind.config, .key].allSatisfy {
+                try FileStatus.ofTarget("\(path)/\($0.rawValue)") != nil
+            }
             throw BackupError(
                 .notFound, "holds no backup", at: path,
                 remedy: isVault
