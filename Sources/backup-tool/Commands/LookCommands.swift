@@ -4,7 +4,10 @@ import Glibc
 extension Command {
     static let list = Command(
         "list", "List the files in a backup", in: .look,
-        discussion: "The files of a folder or an archive with their sizes and times; --verbose adds their SHA-256.",
+        discussion: """
+            The files of a folder or an archive with their sizes and times; --verbose adds their SHA-256. With --json, one \
+            object a line.
+            """,
         options: Option.passwords,
         arguments: [Argument("PATH", "A folder, an archive or vault:PATH@SNAPSHOT", .backup)],
         examples: [Example("backup-tool list library.tar.zst", "Show what is inside")],

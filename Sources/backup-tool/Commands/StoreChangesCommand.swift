@@ -4,7 +4,8 @@ extension Command {
     static let storeChanges = Command(
         "changes", "List what changed since a token", in: .store,
         discussion: """
-            Without --since, everything. The last line is the token to go on with. A token of another store is refused.
+            Without --since, everything. The last line is the token to go on with. A token of another store is refused. \
+            With --json, one object a line.
             """,
         options: [
             .store, .value("since", "TOKEN", "Begin after this point"),
