@@ -144,11 +144,10 @@ extension IntakeResult {
         if parts.isEmpty, what == "import" {
             part(attachmentsUnchanged, attachmentsUnchanged == 1 ? "attachment unchanged" : "attachments unchanged")
         }
-        let nothing = what == "restore" ? "Nothing to restore" : "Nothing to \(what)"
         if what == "restore", parts.isEmpty, read == 0, attachmentsUnchanged == 0, needsAttention {
-            return dryRun ? "Dry run: nothing to restore; nothing written." : "Nothing was restored."
+            return dryRun ? "Dry run: nothing to restore, nothing written." : "Nothing was restored."
         }
-        if parts.isEmpty { return dryRun ? "Dry run: \(nothing); nothing written." : "\(nothing)." }
+        if parts.isEmpty { return dryRun ? "Dry run: nothing to \(what), nothing written." : "Nothing to \(what)." }
         let list = parts.joined(separator: ", ")
         return dryRun ? "Dry run: \(list), nothing written." : "\(list)."
     }

@@ -1,8 +1,8 @@
 import BackupKit
 
-/// Rows whose columns line up. On a terminal the last column is cut to what fits, unless people type what stands there, and so
-/// are others that are wide; where that is not enough, each row becomes a block in which each column has lines of its own. Nothing is cut there, nor in a
-/// pipe.
+/// Rows whose columns line up. On a terminal the last column is cut to what fits, unless people type what stands there,
+/// and so are others that are wide; where that is not enough, each row becomes a block in which each column has lines of
+/// its own. Nothing is cut there, nor in a pipe.
 ///
 ///     var table = Table([.left("NAME"), .right("SIZE")])
 ///     table.add(["library.bib", HumanText.bytes(size)])
