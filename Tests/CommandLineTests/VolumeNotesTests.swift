@@ -106,6 +106,69 @@ import Testing
         #expect(again.stderr.contains("unchanged") && !again.stderr.contains("added"), "\(again.stderr)")
     }
 
+    /// Stories of `aNoteIsNeverOnAnotherVolume` that went wrong once; FIRST is the id that all volumes would get.
+    @Test(arguments: [
+        """
+        A import 1
+        C restore A.tar --mode replace
+        C sync
+        B import 4
+        B store delete FIRST
+        A restore B.tar --mode replace
+        B sync
+        B store delete FIRST
+        B sync
+        A sync
+        B sync
+        B restore C.tar --resurrect
+        """,
+        """
+        C import 2
+        B import 1
+        B import 3
+        B conflicts resolve 1 --with keep-existing
+        B sync
+        C store delete FIRST
+        C sync
+        """,
+        """
+        A import 3
+        A store delete FIRST
+        A import 4
+        A sync
+        C import 4
+        C store delete FIRST
+        C restore A.tar --mode replace
+        C sync
+        C restore A.tar --resurrect
+        """,
+        """
+        A import 4
+        C import 3
+        A store delete FIRST
+        C import 4
+        C sync
+        A restore C.tar --resurrect
+        A sync
+        """,
+    ])
+    func storiesThatWentWrongOnce(story: String) throws {
+        let bench = try bench()
+        for line in story.split(separator: "\n") {
+            var words = line.split(separator: " ").map(String.init)
+            let device = words.removeFirst()
+            switch words[0] {
+            case "import": words = ["import", "\(words[1])/lib.bib", "\(words[1])/notes.json"]
+            case "sync": words += ["--hub", "hub.db"]
+            case "restore":
+                try bench.tool("export", "--store", "\(words[1].prefix(1)).db", "--force", "-o", words[1])
+            default: words = words.map { $0 == "FIRST" ? "5E6934ED-A705-8226-91A2-92635F9B053C" : $0 }
+            }
+            try bench.tool(words + ["--store", "\(device).db"])
+            for device in Self.devices { #expect(try misplaced(bench, device) == "", "\(device) after \(line)") }
+        }
+    }
+
     @Test(arguments: testSeeds(Workbench.isTorture ? 60 : 8))
     func aNoteIsNeverOnAnotherVolume(seed: UInt64) throws {
         countRounds()
