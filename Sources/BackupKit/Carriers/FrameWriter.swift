@@ -8,8 +8,10 @@ final class FrameWriter {
     private static let windowLog: Int32 = 22
     /// 12 buffers in and out are 100 MB.
     private static let buffersMax = 12
-    /// The stack and the compressor.
+    /// A thread's stack and compressor.
     private static let threadMemory = 16 << 20
+    /// For what fills the frames.
+    private static let callerMemory = 32 << 20
 
     private let core: Core
     private var workers: [WorkerThread] = []
@@ -19,8 +21,7 @@ final class FrameWriter {
     init(to file: FileHandle, level: Int, threads: Int) throws {
         let threads = max(1, min(threads, Self.buffersMax - 3))
         let frames = try (0..<(threads + 3)).map { _ in try Frame() }
-        // What the threads and whoever fills the frames need: an array that finds no memory would end the process.
-        _ = try RawMemory(threads * Self.threadMemory + (32 << 20))
+        try RawMemory.mustHaveRoom(for: threads * Self.threadMemory + Self.callerMemory)
         core = Core(file: file, level: Int32(clamping: level), spare: Array(frames.dropFirst()))
         current = frames[0]
         let core = core

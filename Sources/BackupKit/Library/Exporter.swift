@@ -10,8 +10,7 @@ public enum Exporter {
         switch options.form {
         case .layout(let chosen), .imbib(let chosen): format = chosen
         }
-        // Further down, an array that finds no memory would end the process.
-        _ = try RawMemory(Self.memoryNeeded)
+        try RawMemory.mustHaveRoom(for: memoryNeeded)
         let place = try path == "-" ? path : OutputPlace.behindLinks(path)
         if path != "-" { try Replacing(by: store).check(place, replace: options.replace) }
         var result = ExportResult()

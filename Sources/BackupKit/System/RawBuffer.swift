@@ -18,6 +18,9 @@ final class RawMemory {
 
     deinit { munmap(start, count) }
 
+    /// Throws where so much cannot be had. An array that finds no memory ends the process, so ask before making some.
+    static func mustHaveRoom(for count: Int) throws { _ = try RawMemory(count) }
+
     /// Gives back what lies behind the first `kept` bytes, a multiple of all pages' sizes; what is there is lost.
     func release(beyond kept: Int) {
         if kept < count { madvise(start + kept, count - kept, MADV_DONTNEED) }
