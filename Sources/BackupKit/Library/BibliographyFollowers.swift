@@ -41,26 +41,23 @@ final class BibliographyFollowers {
     func add(_ gone: Gone) { goneByKey[gone.work.key, default: []].append(gone) }
 
     /// The publication that an entry is now; nil where it is gone, or where that is not certain.
-    func follower(of gone: Gone) -> Follower? {
+    func follower(of gone: Gone) throws -> Follower? {
         let same = gone.work.marks.flatMap { byMark[$0] ?? [] }.filter { gone.work.verdict($0.work) == .same }
         if let best = same.max(by: { precedes($0, $1, gone) }) { return best }
         let found = corrections(of: gone)
-        guard found.count == 1, let next = found.first, !isOtherByFiles(next, gone) else { return nil }
+        guard found.count == 1, let next = found.first, try !isOtherByFiles(next, gone) else { return nil }
         let rivals = (goneByKey[gone.work.key] ?? []).filter { $0.stored.record.id != gone.stored.record.id }
         let isClaimedTwice = rivals.contains { corrections(of: $0).contains { $0.record.id == next.record.id } }
         return isClaimedTwice || hasRival(next, for: gone) ? nil : next
     }
 
-    /// Whether another entry of the key has a file of the one that is gone, and this one has others.
-    private func isOtherByFiles(_ follower: Follower, _ gone: Gone) -> Bool {
-        let files = Self.files(of: gone.stored.record)
-        func hasOne(_ other: Follower) -> Bool { !files.isDisjoint(with: Self.files(of: other.record)) }
-        return !files.isEmpty && !hasOne(follower) && (byKey[gone.work.key] ?? []).contains(where: hasOne)
-    }
-
-    private static func files(of record: Record) -> Set<ByteName> {
-        guard let fields = try? Fields.parse(record.fields) else { return [] }
-        return Set(Fields.strings(Publication.linkedFiles, in: fields).map(ByteName.init))
+    /// Whether a file of the entry that is gone belongs to another entry of its key, and none of them to this one.
+    private func isOtherByFiles(_ follower: Follower, _ gone: Gone) throws -> Bool {
+        let files = Set(try Store.links(of: gone.stored.record).map(ByteName.init))
+        func hasOne(_ other: Follower) throws -> Bool {
+            try Store.links(of: other.record).contains { files.contains(ByteName($0)) }
+        }
+        return try !files.isEmpty && !hasOne(follower) && (byKey[gone.work.key] ?? []).contains(where: hasOne)
     }
 
     /// Whether something has come under another key that says of an entry that is gone as much as what has come under its own.
@@ -185,7 +182,7 @@ extension BibliographyIntake {
                 && !state.broughtBefore.contains(own.everBrought(field))
                 && !everElsewhere.contains(own.everBrought(field))
         }
-        let next = followers.follower(of: gone)
+        let next = try followers.follower(of: gone)
         var carried = try next.flatMap { try carry(foreign, to: $0.record, own, state) }
         if isKeyDecided, next?.work.key == gone.work.key {
             carried = carried.map { $0 + fields.filter { $0.name == Publication.citeKey } }
