@@ -27,6 +27,9 @@ public struct VaultAddress: Sendable, Equatable {
     /// The address of a whole vault, whose folder may have an @ in its name.
     public static func text(ofVault path: String) -> String { scheme + path + (path.contains("@") ? "/" : "") }
 
+    /// The remedy where the folder of a vault is named as a backup.
+    static func advice(for path: String) -> String { "it looks like a vault: write \(text(ofVault: path))" }
+
     /// How the password is come by; the command line puts its options here before it opens anything.
     public static let password = Mutex<@Sendable (_ path: String) throws -> [UInt8]>(Self.passwordOfEnvironment)
 

@@ -145,6 +145,6 @@ extension OpenedLayout {
     func noLibrary(at path: String, _ remedy: String? = nil) -> BackupError {
         BackupError(
             .notFound, "is not a library of backup-tool or imbib", at: path,
-            remedy: isVault ? "it looks like a vault: write \(VaultAddress.scheme)\(path)" : remedy)
+            remedy: isVault ? VaultAddress.advice(for: path) : remedy)
     }
 }

@@ -26,9 +26,9 @@ public enum Drill {
     /// Tries one backup. Damage is a result and no error: it has to be written down.
     public static func run(_ target: Target, _ options: Options) throws -> DrillEntry {
         var facts = Facts()
-        // What somebody has named and is no backup says nothing of the backups.
-        let isNoBackup: [ErrorCode] = target.snapshot == nil ? [.notFound, .usage] : []
-        try judge(&facts, besides: isNoBackup) { try verify(target.path, options, &$0) }
+        // A wrong path on the command line is no failed drill.
+        let wrongPath: [ErrorCode] = target.snapshot == nil ? [.notFound, .usage] : []
+        try judge(&facts, besides: wrongPath) { try verify(target.path, options, &$0) }
         if facts.problems.isEmpty {
             // What is damaged is not restored: the verdict is clear. And whatever keeps a scratch store from being made is none.
             try ScratchStore.with(roomFor: facts.bytes) { store in
@@ -184,7 +184,7 @@ public enum Drill {
             throw BackupError(
                 .notFound, "holds no backup", at: path,
                 remedy: isVault
-                    ? "it looks like a vault: write \(VaultAddress.scheme)\(path)"
+                    ? VaultAddress.advice(for: path)
                     : "name a backup, or a folder of exports")
         }
         return [newest, sorted.dropFirst().randomElement(using: &random)].compactMap(\.self).map { Target(path: $0) }
