@@ -48,7 +48,6 @@ extension Store {
     }
 
     func moveConflicts(of old: String, to new: String) throws {
-        guard !sameBytes(old, new) else { return }
         for conflict in try knownConflicts(with: old) where !conflict.isAboutAssets {
             guard let stored = try record(conflict.recordID), try !isKnownToHub(stored.change),
                 let moved = try Conflict.following(stored.record, works: [old: new]),

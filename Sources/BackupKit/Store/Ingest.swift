@@ -53,8 +53,8 @@ extension Store {
         // Times of fields may say that it was kept alive since.
         let unchanged = Outcome(id: incoming.id, localID: incoming.localID, decision: .unchanged, clamped: clamped)
         // The tombstone of a listing may be here under another name.
-        let saysListing = incoming.isDeleted && incoming.id.name != incoming.localID
-        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty, !saysListing { return unchanged }
+        let mayHaveOtherName = incoming.isDeleted && WorkLineage.saysListing(incoming)
+        if look == .sameContent, !resurrect, incoming.fieldTimes.isEmpty, !mayHaveOtherName { return unchanged }
         let found = try match(incoming, among: look == .nothing ? [] : soundRecords(localID: incoming.localID))
         var (taken, existing) = try keepsID ? (incoming, found) : settleWork(of: incoming, found)
         if takesBackup, !keepsID, found.main != nil, existing.main == nil, let buried = try buriedSince(incoming) {
@@ -148,7 +148,7 @@ extension Store {
             if let tombstone = existing.main?.record, tombstone.isDeleted, !new.isDeleted,
                 tombstone.idInLinks != tombstone.localID
             {
-                // Its notes have gone on to call it so.
+                // Its notes still have that id.
                 new.localID = tombstone.idInLinks
                 localID = new.localID
             }
@@ -271,7 +271,7 @@ extension Store {
                 id: merged.id, localID: merged.localID, decision: isEqual ? .unchanged : .protect(.hasTakenIn),
                 holdsAlone: true)
         }
-        // Of two deletes the later one counts: it says which versions stay dead. The delete of another work is one of its own.
+        // Of two deletes of one work the later one counts: it says which versions stay dead.
         if existing.record.isDeleted, record.isDeleted || isOneRecord {
             return try ingest(record, resurrect, keepsID: isOneRecord)
         }

@@ -27,15 +27,16 @@ extension Store {
         return try query.step()
     }
 
-    /// A publication gets another local id, or another row stands for it. What is about it follows, but for what a hub has
-    /// seen; whatever has the old id now is another work.
+    /// A publication gets another local id, or another row stands for it. Its notes and conflicts follow, except those that
+    /// a hub has seen; the old id belongs to another work now.
     func moveLinks(of old: Record, to new: Record) throws {
-        try moveNotes(of: old.idInLinks, to: new.idInLinks)
-        try moveConflicts(of: old.idInLinks, to: new.idInLinks)
+        let (old, new) = (old.idInLinks, new.idInLinks)
+        guard !sameBytes(old, new) else { return }
+        try moveNotes(of: old, to: new)
+        try moveConflicts(of: old, to: new)
     }
 
     private func moveNotes(of old: String, to new: String) throws {
-        guard !sameBytes(old, new) else { return }
         let query = try database.prepare(
             "SELECT change FROM record WHERE type = ? AND deleted_at IS NULL AND hub_version IS NULL AND instr(fields, ?) > 0"
         ).bind(1, RecordType.note).bind(2, old)
@@ -47,7 +48,7 @@ extension Store {
                 Fields.string(Note.publication, in: fields) == old
             else { continue }
             let moved = note.setting(Note.publication, to: new, in: fields)
-            // The note of the work that has the old id now would get the same id.
+            // Else the work that has the old id now could not have a note.
             if sameBytes(note.localID, Note.id(on: old)) {
                 try move(note, change, to: moved, on: new)
             } else {
@@ -56,7 +57,7 @@ extension Store {
         }
     }
 
-    /// Another note may be on the publication already, and say the same.
+    /// The publication may have another note already; one that says the same takes this one's place.
     private func move(_ note: Record, _ change: Int64, to moved: Record, on publication: String) throws {
         let id = Note.id(on: publication)
         guard let other = try self.note(id) else { return try reidentify(change, note, to: moved.identified(as: id)) }
@@ -71,11 +72,11 @@ extension Store {
 }
 
 extension Record {
-    /// What notes and conflicts call a publication: its local id. They go on to call it so when it is deleted, and its
-    /// tombstone gets the local id of its listing.
+    /// The id that notes and conflicts have for a publication: its local id. A tombstone may have the local id of its listing
+    /// instead; they still have the old one, which is its name.
     var idInLinks: String {
-        let saysListing = isDeleted && DeterministicID.isMade(id.name) && DeterministicID.isMade(localID)
-        return saysListing ? id.name : localID
+        let keepsIDAsName = isDeleted && DeterministicID.isMade(id.name) && DeterministicID.isMade(localID)
+        return keepsIDAsName ? id.name : localID
     }
 
     /// The record with a text in one of its fields, in its place or at their end.

@@ -145,7 +145,7 @@ enum WorkLineage {
     }
 
     /// Whether the tombstone says which listing of its work was deleted.
-    private static func saysListing(_ tombstone: Record) -> Bool {
+    static func saysListing(_ tombstone: Record) -> Bool {
         !sameBytes(tombstone.localID, tombstone.id.name)
     }
 

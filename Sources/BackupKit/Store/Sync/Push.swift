@@ -80,7 +80,7 @@ extension Synchronizer {
         }
     }
 
-    /// Whether the hub has a record as it is here, but for its times: what was changed here was taken back.
+    /// Whether the hub has the record with the same fields: the change was undone here, which only set its times.
     private func isOnHub(_ record: Record) throws -> Bool {
         guard !record.isDeleted, let known = try store.ancestor(record.id), !known.isDeleted else { return false }
         return sameBytes(known.fields, record.fields)
