@@ -67,7 +67,7 @@ enum ArchiveMagic {
                 throw BackupError(.damaged, "is empty", at: file.path, remedy: "it was cut off, or never written")
             }
             if let format = format(head) { return format }
-            // What is called an archive, or begins like nothing that is known, may be one that was damaged.
+            // A file that is named like an archive, or has an unknown beginning, may be a damaged archive.
             let mayBeOne = CarrierFormat(fileName: file.path) != nil
             if isText(head) {
                 throw BackupError(

@@ -213,10 +213,10 @@ final class Intake {
     /// The store may have the publication under another id, or have given it another one.
     private func noteNewID(of record: Record, _ outcome: Outcome) throws {
         if outcome.id == record.id, record.isDeleted || sameBytes(outcome.localID, record.localID) { return }
-        // What the delete took is here under another name, and the tombstone beside it.
+        // The deleted record is here under another name, and the tombstone under its own.
         if record.isDeleted, try store.record(record.id)?.record.localID == record.localID { return }
         let (old, id) = (record.idInLinks, try store.record(outcome.id)?.record.idInLinks ?? outcome.localID)
-        // A copy for this device has the id that its tombstone had, and goes its own way.
+        // A copy that is kept on this device has the same old id as its tombstone; where the copy went counts.
         if !sameBytes(id, old), !record.isDeleted || newIDs[old] == nil { newIDs[old] = id }
     }
 

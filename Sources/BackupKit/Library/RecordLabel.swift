@@ -11,8 +11,9 @@ public enum RecordLabel {
         let title = Fields.string("title", in: fields) ?? Fields.string("note", in: fields)
         switch record.type {
         case RecordType.note:
-            let text = (title ?? "").split(separator: "\n", maxSplits: 1).first.map { String($0.prefix(80)) } ?? ""
-            return "note on \(key ?? "no cite key"): \(text)" + (text.utf8.count < (title ?? "").utf8.count ? " …" : "")
+            let text = (title ?? "").drop { $0 == "\n" }
+            let start = text.prefix { $0 != "\n" }.prefix(80)
+            return (key.map { "note on \($0): " } ?? "note: ") + start + (start.endIndex < text.endIndex ? " …" : "")
         case RecordType.publication:
             return [key, title.map { String($0.prefix(80)) }].compactMap { $0 }.joined(separator: ": ")
         case RecordType.event:

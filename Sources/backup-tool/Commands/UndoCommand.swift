@@ -6,8 +6,8 @@ extension Command {
         discussion: """
             An undo takes back the last import, restore, decision, dedup, or 'store' command that changed records: \
             delete, set-local, enable-cloud, share, unshare, adopt. Then the store is as it was before: records, \
-            attachments, settings, conflicts. Where the store knows a hub, a record that comes back is dated now, so that \
-            it comes back on other devices, too; only its time differs then. What somebody changed since stays as it \
+            attachments, settings, conflicts. In a store that syncs, a record that comes back gets the current time, so \
+            that it comes back on the other devices, too. What somebody changed since stays as it \
             is and is listed. Files that were missing or damaged before a restore stay mended. The last 20 changes can \
             be taken back, one after the other; 'undo --redo' brings back what the last undo took.
 

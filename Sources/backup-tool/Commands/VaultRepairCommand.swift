@@ -20,7 +20,8 @@ extension Command {
         options: Option.vaultAccess + [
             .lockWait, .dryRun,
             .value(
-                "save", "FOLDER", "Copy damaged files to this folder first (required, but with --dry-run)", .directory),
+                "save", "FOLDER", "Copy damaged files to this folder first (required, except with --dry-run)",
+                .directory),
         ],
         examples: [
             Example("backup-tool vault repair --dry-run", "See what is damaged"),

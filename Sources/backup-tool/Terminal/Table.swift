@@ -15,7 +15,7 @@ struct Table {
 
         static func left(_ title: String) -> Column { Column(title: title, isRight: false) }
         static func right(_ title: String) -> Column { Column(title: title, isRight: true) }
-        /// Only for the last one.
+        /// Is never cut; must be the last column.
         static func whole(_ title: String) -> Column { Column(title: title, isRight: false, isWhole: true) }
     }
 

@@ -9,11 +9,11 @@ public final class FolderBackend: VaultBackend {
         try Self.mustBeNamed(folder)
         let status = try FileStatus.ofTarget(folder)
         guard let status else { throw BackupError.noVault(at: folder) }
-        guard status.isDirectory else { throw BackupError(.notFound, "is a file, and a vault is a folder", at: folder) }
+        guard status.isDirectory else { throw BackupError(.notFound, "is a file, not a vault", at: folder) }
         self.folder = folder
     }
 
-    /// A vault among other files would be lost with them, or they with it. A new file system has a folder of its own.
+    /// Who deletes the other files would delete the vault as well. A new file system has the folder `lost+found`.
     private static func refuseOthersFiles(in folder: String) throws {
         guard try FileStatus.ofTarget(folder)?.isDirectory == true else { return }
         let names = try Directory.names(in: folder)
