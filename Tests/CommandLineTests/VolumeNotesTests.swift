@@ -52,6 +52,37 @@ import Testing
         for device in Self.devices { #expect(try misplaced(bench, device) == "", "\(device)") }
     }
 
+    /// The volume that has the id in the store has no note that would be in the way.
+    @Test func theNoteOfADeletedVolume_isOnNoVolumeWithoutNotes() throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "import", "--store", "A.db", "2/lib.bib")
+        try take(bench, [1], on: "B")
+        try bench.tool(exit: 0, "store", "delete", "--store", "B.db", ids(bench, on: "B")[0])
+        try move(bench, ["restore", "--only", "notes"])
+        #expect(try misplaced(bench, "A") == "")
+    }
+
+    /// The hub has the volume under another id and with a note, and gives the id of this device to another volume.
+    @Test(arguments: ["on 1", "said on B"])
+    func theNoteOfAVolumeThatMakesWay_staysBesideTheNoteOfTheHub(note: String) throws {
+        let bench = try bench()
+        try take(bench, [2, 1], on: "A")
+        try bench.tool(exit: 0, "sync", "--store", "A.db", "--hub", "hub.db")
+        // Edits put the volumes behind their notes on the hub.
+        try bench.shell("sed -i 's/title=/publisher={Tea}, title=/' 1/lib.bib 2/lib.bib")
+        for volume in 1...2 { try bench.tool(exit: 0, "import", "--store", "A.db", "\(volume)/lib.bib") }
+        try bench.tool(exit: 0, "sync", "--store", "A.db", "--hub", "hub.db")
+        try bench.write("1/notes.json", #"[{"citeKey": "k", "note": "\#(note)"}]"#)
+        try take(bench, [1], on: "B")
+        for device in ["B", "A", "B"] { try bench.tool("sync", "--store", "\(device).db", "--hub", "hub.db") }
+        let notes = """
+            SELECT w.fields ->> 'volume', n.fields ->> 'note' FROM record n JOIN record w \
+            ON w.local_id = n.fields ->> 'publication' WHERE n.type = 'Note' AND n.deleted_at IS NULL ORDER BY 1, 2
+            """
+        let both = note == "on 1" ? "1|on 1\n2|on 2\n" : "1|on 1\n1|\(note)\n2|on 2\n"
+        for device in ["A", "B"] { #expect(try bench.shell("sqlite3 \(device).db \"\(notes)\"") == both, "\(device)") }
+    }
+
     /// From B to A, where the second time changes nothing.
     private func move(_ bench: Workbench, _ words: [String]) throws {
         try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "b.tar")
