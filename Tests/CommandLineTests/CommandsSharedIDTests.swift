@@ -84,12 +84,7 @@ import Testing
             try bench.tool(exit: 0, "sync", "--store", "\(device).db", "--hub", "hub.db")
         }
         for device in ["A", "B"] {
-            let found = try bench.shell(
-                """
-                sqlite3 -separator ' ' \(device).db "SELECT w.fields ->> 'volume', n.fields ->> 'note' FROM record n JOIN record w \
-                ON w.local_id = n.fields ->> 'publication' WHERE n.type = 'Note' AND n.deleted_at IS NULL ORDER BY 1"
-                """)
-            #expect(found == "1 note of A\n2 note of B\n", "\(device)")
+            #expect(try bench.notesOnVolumes(device) == "1 note of A\n2 note of B\n", "\(device)")
         }
     }
 
@@ -120,9 +115,9 @@ import Testing
         try bench.tool(exit: 0, "export", "--store", "A.db", "-o", "a.tar")
         try bench.tool(["restore", "--store", "B.db", "a.tar"] + words)
         let others = hasNote ? "2 on the second\n" : ""
-        #expect(try notesOnVolumes(bench, "B") == others)
+        #expect(try bench.notesOnVolumes("B") == others)
         try bench.tool("restore", "--store", "B.db", "a.tar")
-        #expect(try notesOnVolumes(bench, "B") == "1 on the first\n" + others)
+        #expect(try bench.notesOnVolumes("B") == "1 on the first\n" + others)
     }
 
     @Test(arguments: [true, false]) func theNoteOfAVolumeFollowsIt_whereItsBackupReplacesAll(hasNote: Bool) throws {
@@ -136,13 +131,13 @@ import Testing
         try bench.tool(exit: 0, "import", "--store", "B.db", "B/lib.bib", "B/notes.json")
         try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "b.tar")
         try bench.tool(exit: 0, "restore", "--mode", "replace", "--store", "A.db", "b.tar")
-        #expect(try notesOnVolumes(bench, "A") == "3 on the third\n")
+        #expect(try bench.notesOnVolumes("A") == "3 on the third\n")
         let digest = try bench.shell("$T store digest --store A.db")
         try bench.tool(exit: 0, "restore", "--mode", "replace", "--store", "A.db", "b.tar")
         #expect(try bench.shell("$T store digest --store A.db") == digest)
         try bench.tool(exit: 0, "store", "init", "--store", "C.db")
         try sync(bench, "A", "C", "A")
-        #expect(try notesOnVolumes(bench, "C") == "3 on the third\n")
+        #expect(try bench.notesOnVolumes("C") == "3 on the third\n")
     }
 
     /// The hub gives the id that one side has to another work.
@@ -197,15 +192,6 @@ import Testing
     }
 
     /// The notes of a device, as "volume text".
-    private func notesOnVolumes(_ bench: Workbench, _ device: String) throws -> String {
-        try bench.shell(
-            """
-            sqlite3 -separator ' ' \(device).db "SELECT json_extract(w.fields, '$.volume'), json_extract(n.fields, '$.note') \
-            FROM record n JOIN record w ON w.local_id = json_extract(n.fields, '$.publication') \
-            WHERE n.type = 'Note' AND n.deleted_at IS NULL AND w.deleted_at IS NULL ORDER BY 1, 2"
-            """)
-    }
-
     /// Its tombstone in the cloud did not come with it.
     @Test func deletingACopyThatCameAlone_leavesTheOtherVolumes() throws {
         let bench = try bench()
