@@ -63,6 +63,38 @@ import Testing
         }
     }
 
+    /// Who had kept one of two works hears that both are one by now: one restore is enough.
+    @Test(arguments: [false, true]) func aWorkThatWasKeptIsNotTwice_whereTheBackupHasBothAsOne(replace: Bool) throws {
+        try withQuickFolder { folder in
+            let office = try Office(folder, with: ["one", "two"])
+            try office.decide(.keepSecond, "one", "two", on: 0)
+            office.clock.advance(seconds: 10)
+            try office.decide(.merge, "one", "two", on: 1)
+            let backup = try office.stores[1].all()
+            try office.stores[0].bringBack(backup, .honor, replace: replace)
+            #expect(try office.works(of: office.stores[0]) == ["one": ["one", "two"]])
+            #expect(try office.stores[0].bringBack(backup, .honor, replace: replace).writes == 0)
+            try office.settle()
+            #expect(try office.outcome("").works == ["one": ["one", "two"]])
+        }
+    }
+
+    /// The other one was deleted for it.
+    @Test(arguments: [false, true]) func aWorkThatWasKeptOutlivesItsDelete_onceAndForAll(replace: Bool) throws {
+        try withQuickFolder { folder in
+            let office = try Office(folder, with: ["one", "two"])
+            try office.decide(.keepSecond, "one", "two", on: 0)
+            office.clock.advance(seconds: 10)
+            _ = try office.stores[1].delete(["two"])
+            let backup = try office.stores[0].all()
+            try office.stores[1].bringBack(backup, .honor, replace: replace)
+            #expect(try office.works(of: office.stores[1]) == ["two": ["two"]])
+            #expect(try office.stores[1].bringBack(backup, .honor, replace: replace).writes == 0)
+            try office.settle()
+            #expect(try office.outcome("").works == ["two": ["two"]])
+        }
+    }
+
     @Test func replaceMergesTwoVersionsThatHaveEachTakenInAnother() throws {
         try withQuickFolder { folder in
             let office = try Office(folder, with: ["a", "b", "c"])
@@ -155,7 +187,9 @@ import Testing
                     #expect(
                         try marks(store.all()).isSuperset(of: wanted),
                         "\(wanted) in \(shown) after \(log.joined(separator: "; "))")
-                    #expect(try store.bringBack(backup, .honor, replace: replace).writes == 0, "a second restore wrote")
+                    #expect(
+                        try store.bringBack(backup, .honor, replace: replace).writes == 0,
+                        "a second restore wrote after \(log.joined(separator: "; "))")
                 default:
                     log.append("\(number) syncs")
                     try office.sync(number)

@@ -144,7 +144,8 @@ struct FileIntake {
 
     /// `records.jsonl`. Tombstones first: one that belongs to a local-only copy must be known before the copy arrives. A
     /// tombstone that would take a record of another name comes last, when it is known whether the backup has that alive. So
-    /// do the orders of files, when it is known which entries were purged here.
+    /// does a work that stays or goes with others, and so do the orders of files, when it is known which entries were purged
+    /// here.
     func takeRecords(path: String, name: String, wanted: (Record) -> Bool = { _ in true }) throws {
         intake.takesRecords = true
         let store = intake.store
@@ -152,6 +153,7 @@ struct FileIntake {
         store.backup = IncomingBackup { [self] in try readNames(of: RecordType.publication, in: path) }
         defer { (store.takesBackup, store.backup, store.aliveInBackup) = (false, nil, []) }
         var doubtful: [Record] = []
+        var dependent: [Record] = []
         var names: Set<ByteName> = []
         var orders: [Record] = []
         // They name works, which may get other ids here.
@@ -165,6 +167,7 @@ struct FileIntake {
             if BibliographyPart.isOrder(record) { return orders.append(record) }
             if record.type == RecordType.conflict { return conflicts.append(record) }
             if !names.isEmpty, names.contains(ByteName(record.localID)) { store.aliveInBackup.insert(record.id) }
+            if try store.dependsOnOthers(record) { return dependent.append(record) }
             try intake.take(record)
         }
         var notes = try SpoolFile()
@@ -191,7 +194,7 @@ struct FileIntake {
             let named = try worksOfConflicts.union(works(of: notes))
             try noteIDsOfWorks(named, in: path) { !wanted($0) }
         }
-        for tombstone in doubtful { try intake.take(tombstone) }
+        for record in doubtful + dependent { try intake.take(record) }
         try takeNotes(in: notes, ofRecords: path)
         for conflict in conflicts {
             guard let here = try Conflict.following(conflict, works: intake.newIDs) else { continue }

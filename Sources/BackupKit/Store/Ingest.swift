@@ -289,9 +289,9 @@ extension Store {
         }
         new.fields = Self.oneLine(new.fields)
         if !resurrect { new = try keepingOthersFiles(new, existing.record) }
-        // Equal, only newer: it outlived a delete by a device that had not heard of the merge.
+        // Equal, only newer: it outlived a delete by a device that had not heard of the merge, or of the decision.
         let hasOutlived =
-            !new.takenIn.isEmpty && new.takenIn == existing.record.takenIn
+            !new.knownTimes.isEmpty && new.knownTimes == existing.record.knownTimes
             && existing.record.modifiedAt > new.modifiedAt && sameBytes(existing.record.fields, new.fields)
         if existing.record == new || hasOutlived {
             return Outcome(id: new.id, localID: new.localID, decision: .unchanged)

@@ -9,13 +9,11 @@ extension Synchronizer {
     func putOff(_ incoming: HubRecord, meeting local: Record) throws -> Bool {
         if isDecidingPutOff { return false }
         let hub = incoming.record
-        let isUnheard = Record.livingAndDead(local, hub).map { living, dead in
-            dead.modifiedAt >= living.latestTime && !living.keptInstead(unknownTo: dead).isEmpty
-        }
         let taken = [local.takenOver(beforeDecisionOf: hub), hub.takenOver(beforeDecisionOf: local)]
-        guard try isUnheard == true || taken.contains(where: { !$0.isEmpty }) || mayBeOnAnotherWork(local, hub) else {
-            return false
-        }
+        guard
+            try Record.dependOnOthers(local, hub) || taken.contains(where: { !$0.isEmpty })
+                || mayBeOnAnotherWork(local, hub)
+        else { return false }
         meetingsPutOff.append(incoming)
         return true
     }
@@ -104,7 +102,23 @@ extension Synchronizer {
     }
 }
 
+extension Record {
+    /// Whether one version is a delete that had not heard of a decision which kept the record instead of others: what becomes
+    /// of those says which version stays.
+    static func dependOnOthers(_ one: Record, _ other: Record) -> Bool {
+        guard let (living, dead) = livingAndDead(one, other) else { return false }
+        return dead.modifiedAt >= living.latestTime && !living.keptInstead(unknownTo: dead).isEmpty
+    }
+}
+
 extension Store {
+    /// The same of a record that a backup brings and the store's version of it.
+    func dependsOnOthers(_ incoming: Record) throws -> Bool {
+        guard incoming.isDeleted || !incoming.keptInstead().isEmpty else { return false }
+        let known = try ifSound { try match(incoming, among: soundRecords(localID: incoming.localID)).main } ?? nil
+        return known.map { Record.dependOnOthers($0.record, incoming) } ?? false
+    }
+
     /// Whether a record was kept instead of one that is gone by that decision, and no other decision has put it, or one that
     /// stays, in its place.
     func isLast(_ living: Record, deletedBy tombstone: Record) throws -> Bool {
