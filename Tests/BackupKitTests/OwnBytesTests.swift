@@ -244,10 +244,10 @@ import Testing
 
     /// Whether a conflict is about a file of which the other devices do not hear.
     private func isOfThisDevice(_ conflict: Conflict, _ store: Store) throws -> Bool {
-        let files = try [conflict.existing, conflict.incoming].map { path in
-            Store.PendingAsset(path: path, asset: try store.asset(path), base: nil)
-        }
-        return try store.forTheHub(files).count < files.count
+        let waiting = try store.pendingAssets { _ in }
+        let sent = Set(try store.forTheHub(waiting).map(\.path))
+        let kept = Set(waiting.map(\.path)).subtracting(sent)
+        return !kept.isDisjoint(with: [conflict.existing, conflict.incoming])
     }
 
     @Test(arguments: testSeeds(isTorture ? 250 : 16))
