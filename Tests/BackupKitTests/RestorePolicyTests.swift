@@ -1,3 +1,4 @@
+import Glibc
 import TestSupport
 import Testing
 
@@ -17,6 +18,8 @@ extension Store {
         try writer.finish { lines += $0.bytes }
         let file = "\(path).records"
         try writeFile(file, String(decoding: lines, as: UTF8.self))
+        // What a purge leaves is looked for in all files beside the store.
+        defer { unlink(file) }
         let (_, batch) = try batch(kind: "restore", source: "test") {
             try FileIntake(intake, ReadLimits()).takeRecords(path: file, name: Layout.records)
             try intake.takePostponed()
