@@ -174,8 +174,16 @@ private func evolution(_ old: String, _ new: String) throws -> [String] {
                 "error schema-cloudkit CDNote.other", "error schema-cloudkit CDNote.other",
                 "error schema-no-inverse CDNote.other",
             ])
-        // Cut and damaged at any place it is refused, or read as what is left.
+        // Cut at any place, or with more behind its end, it is none.
         let whole = Array(model.utf8)
+        for bytes in (0..<whole.count).map({ Array(whole.prefix($0)) })
+            + ["<entity name=\"C\"/>", "</model>"].map({ whole + $0.utf8 })
+        {
+            #expect(throws: BackupError.self, "\(bytes.count) bytes") {
+                try bytes.withUnsafeBytes { _ = try DataSchema(coreData: $0, &findings) }
+            }
+        }
+        // Damaged at any place it is refused, or read as what is left.
         var random = SeededGenerator(seed: testSeed())
         for _ in 0..<500 {
             var bytes = Array(whole.prefix(random.below(whole.count + 1)))

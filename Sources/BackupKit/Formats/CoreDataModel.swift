@@ -137,7 +137,19 @@ struct XMLTags {
 
     static func forEach(in bytes: UnsafeRawBufferPointer, _ body: (XMLTag) throws -> Void) throws {
         var tags = XMLTags(bytes: bytes)
-        while let tag = try tags.next() { try body(tag) }
+        var open: [String] = []
+        var hasRoot = false
+        while let tag = try tags.next() {
+            if !tag.opens {
+                guard open.popLast() == tag.name else { throw tags.problem("</\(tag.name)> closes nothing") }
+            } else {
+                if open.isEmpty, hasRoot { throw tags.problem("a second document begins") }
+                hasRoot = true
+                if !tag.closes { open.append(tag.name) }
+            }
+            try body(tag)
+        }
+        if let name = open.last { throw tags.problem("</\(name)> is missing") }
     }
 
     private init(bytes: UnsafeRawBufferPointer) { self.bytes = bytes }
