@@ -153,11 +153,13 @@ import Testing
         ("manifest['counts']['publications'] = 10 ** 30", "publications"),
         ("manifest['counts']['publications'] = None", "publications"),
         ("manifest['counts']['publications'] = [3]", "publications"), ("del manifest['counts']['notes']", "notes"),
+        ("manifest['kinds'] = ['foo']", "foo"), ("del manifest['kinds']", "kinds"),
+        ("manifest['omitted'] = 'x'", "omitted"), ("manifest['omitted'] = [{'path': 'a'}]", "omitted"),
         ("manifest['counts']['settings'] = -1", "settings"), ("manifest['counts']['books'] = 3", "books"),
         ("manifest['counts'] = []", "counts"), ("manifest['counts'] = {}", "counts"),
         ("del manifest['counts']", "counts"), ("manifest['counts']['tombstones'] = 2 ** 62", "instead of"),
     ])
-    func anOddCountIsDamageOfTheManifest(_ change: String, _ said: String) throws {
+    func anOddManifestIsDamage(_ change: String, _ said: String) throws {
         let bench = try bench()
         try bench.python(Self.edit, "whole", change)
         let before = try bench.digest()

@@ -164,13 +164,31 @@ public struct Manifest: Sendable, Equatable {
         self.init(
             exportID: try text("exportId"), createdAt: createdAt, tool: try text("tool"),
             storeID: try text("storeId"), schemaVersion: schemaVersion,
-            kinds: Set((facts["kinds"]?.array ?? []).compactMap { $0.string.flatMap(Kind.init(rawValue:)) }),
+            kinds: try Self.kinds(facts["kinds"]),
             counts: try Self.counts(facts["counts"]),
             contentDigest: digest,
-            omitted: (facts["omitted"]?.array ?? []).compactMap { entry in
-                guard let path = entry["path"]?.string, let reason = entry["reason"]?.string else { return nil }
-                return Omission(path: path, reason: reason)
-            }, files: files, elsewhere: elsewhere)
+            omitted: try Self.omitted(facts["omitted"]), files: files, elsewhere: elsewhere)
+    }
+
+    private static func kinds(_ value: JSON?) throws -> Set<Kind> {
+        guard let names = value?.array else { throw BackupError(.damaged, "has no 'kinds'") }
+        return try Set(
+            names.map { name in
+                guard let kind = name.string.flatMap(Kind.init(rawValue:)) else {
+                    throw BackupError(.damaged, "'kinds' names something unknown: '\(printable(name.compact))'")
+                }
+                return kind
+            })
+    }
+
+    private static func omitted(_ value: JSON?) throws -> [Omission] {
+        guard let entries = value?.array else { throw BackupError(.damaged, "has no 'omitted'") }
+        return try entries.map { entry in
+            guard let path = entry["path"]?.string, let reason = entry["reason"]?.string else {
+                throw BackupError(.damaged, "'omitted' does not say which file was left out, and why")
+            }
+            return Omission(path: path, reason: reason)
+        }
     }
 
     /// How much there should be of everything but settings, which not every export has.
