@@ -149,7 +149,7 @@ import Testing
                 try withStore { test in
                     let path = "\(test.folder)/log.jsonl"
                     try writeFile(path, ways.map { lines[$0] + "\n" }.joined())
-                    _ = try way(path, test.store)
+                    #expect(try way(path, test.store).needsAttention, "\(ways): a line is not taken")
                     let event = try #require(try test.store.all().first)
                     #expect(event.fields == lines[1], "\(ways)")
                     #expect(event.modifiedAt.iso8601 == "2026-02-14T14:33:00.000Z", "\(ways)")

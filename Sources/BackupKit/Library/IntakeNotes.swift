@@ -45,7 +45,9 @@ extension Intake {
     func noteLostTies(_ incoming: Record, _ outcome: Outcome) throws {
         let stored: Record
         switch outcome.decision {
-        case .update(let merged, _): stored = merged
+        case .update(let merged, let changes):
+            stored = merged
+            if outcome.wasOfBatch { try noteReplacedLine(incoming, merged, changes, outcome.id) }
         case .protect(.newer):
             guard let known = try store.record(outcome.id)?.record else { return }
             stored = known
@@ -86,6 +88,30 @@ extension Intake {
                 remedy: takesRecords || isFromImbib
                     ? "'backup-tool restore BACKUP --match WORDS --mode replace' takes the values of the backup"
                     : "'backup-tool import --overwrite PATH' takes the values of the file"))
+    }
+
+    /// Of two lines of one event that come with one import, and do not say when they were written, the one of the later time
+    /// is taken, whichever comes first; and the other one is named.
+    private func noteReplacedLine(_ incoming: Record, _ stored: Record, _ changes: [FieldChange], _ id: RecordID) throws
+    {
+        guard incoming.type == RecordType.event, !takesRecords, !incoming.isDeleted,
+            try EventText.isUndated(incoming) && EventText.isUndated(stored)
+        else { return }
+        let lost = try changes.filter { change in
+            guard let before = change.before, let after = change.after else { return false }
+            let field = Field(change.name, before)
+            if ["id", "localId"].contains(change.name), isOneID(after, before) { return false }
+            return try !EventText.means(field, after) && !isVersion(after, of: field)
+        }
+        guard !lost.isEmpty else { return }
+        let names = lost.map(\.name).joined(separator: ", ")
+        note(
+            Finding(
+                .protected, .warning, id.description,
+                "another line of it in the same import has other values (\(names)), and no 'modified_at' says which is "
+                    + "newer; those of the later time were kept",
+                remedy: "where the other line is right, leave only that one in the file and import it with --overwrite")
+        )
     }
 
     /// Reports values of a file for a record that is kept on this device only, where they are newer or were asked for. The

@@ -9,6 +9,8 @@ public struct Outcome: Sendable, Equatable {
     public var wasAlive = false
     /// Whether another record was merged into the store's that the incoming version knows nothing of.
     var holdsAlone = false
+    /// Whether the store's version is of the same batch.
+    var wasOfBatch = false
     /// The record of another work that has the id which this one came with.
     public var otherWork: RecordID?
 
@@ -72,6 +74,7 @@ extension Store {
         if takesBackup, !resurrect, case .update(let new, _) = outcome.decision, let old = existing.main?.record {
             try noteReplaced(old, by: new)
         }
+        outcome.wasOfBatch = existing.main.map { $0.change >= currentBatch?.firstChange ?? .max } ?? false
         if !sameBytes(taken.localID, incoming.localID) { outcome.otherWork = found.main?.record.id }
         if outcome.hasDeleted(beside: taken) { _ = try take(record, resurrect, keepsID, derive) }
         return outcome
