@@ -56,6 +56,7 @@ extension Synchronizer {
             if local.isDeleted { try store.moveCopies(beside: local, to: moved) }
             guard let occupant = try store.record(moved.id) else {
                 citeKeys?.note(moved)
+                for key in moved.keysBefore { renamedWorks?[key, default: []].append(moved.id) }
                 return try store.reidentify(change, local, to: moved)
             }
             guard occupant.record.type == local.type, try WorkLineage.isOneRecord(occupant.record, moved) else {
@@ -98,12 +99,15 @@ extension Synchronizer {
     }
 
     private func sameListing(_ incoming: Record) throws -> (Int64, Record)? {
-        let holders = try CiteKeys.key(of: incoming).map { try keys().holders(of: $0) } ?? []
-        if holders.isEmpty { return nil }
+        guard let key = CiteKeys.key(of: incoming) else { return nil }
+        let (holders, renamed) = try (keys().holders(of: key), unseenRenamed())
+        if holders.isEmpty, renamed.isEmpty { return nil }
         let work = try WorkID(incoming)
         var found: [(change: Int64, record: Record, isEqual: Bool)] = []
-        for id in holders where id != incoming.id && id.zone == incoming.id.zone {
-            guard let (change, record, mine) = try unseen(id), sameBytes(mine.identity.key, work.identity.key),
+        for id in holders + renamed[work.identity.key, default: []]
+        where id != incoming.id && id.zone == incoming.id.zone {
+            guard let (change, record, mine) = try unseen(id),
+                sameBytes(mine.identity.key, work.identity.key) || record.wasRenamed(from: work.identity.key),
                 mine.identity.verdict(work.identity) == .same
             else { continue }
             found.append((change, record, sameBytes(mine.identity.text, work.identity.text)))
@@ -127,6 +131,18 @@ extension Synchronizer {
             work.listings.contains(tombstone.localID), tombstone.ends(record)
         else { return nil }
         return (change, record)
+    }
+
+    /// The publications that no hub has seen, by the cite keys from which decisions have renamed them.
+    private func unseenRenamed() throws -> [String: [RecordID]] {
+        if let known = renamedWorks { return known }
+        var found: [String: [RecordID]] = [:]
+        for id in try store.unseenPublications() {
+            guard let stored = try store.ifSound({ try store.record(id) }) ?? nil else { continue }
+            for key in stored.record.keysBefore { found[key, default: []].append(id) }
+        }
+        renamedWorks = found
+        return found
     }
 
     /// A live publication that an import named and that no hub has seen, or only as deleted.
@@ -163,7 +179,7 @@ extension Synchronizer {
     /// A listing that was deleted here under an id of its own may arrive under another that its words make.
     private func buryArrivals(_ records: [HubRecord]) throws {
         let living = records.map(\.record).filter { $0.type == RecordType.publication && !$0.isDeleted }
-        guard !living.isEmpty, try store.hasTombstonesOfListings() else { return }
+        guard !living.isEmpty, try store.hasDeletedPublications() else { return }
         for id in living.map(\.id) {
             guard let stored = try store.ifSound({ try store.record(id) }) ?? nil, !stored.record.isDeleted,
                 let work = try? WorkID(stored.record), work.all.contains(stored.record.localID)
@@ -254,12 +270,11 @@ extension Store {
         return try query.step() ? query.optionalInteger(0) : nil
     }
 
-    /// Whether a tombstone says which listing was deleted.
-    func hasTombstonesOfListings() throws -> Bool {
+    func hasDeletedPublications() throws -> Bool {
         try database.integer(
             """
             SELECT EXISTS (SELECT 1 FROM record WHERE type = 'Publication' AND type <> 'PuppyEvent'
-            AND deleted_at IS NOT NULL AND name <> local_id)
+            AND deleted_at IS NOT NULL)
             """) != 0
     }
 
