@@ -14,7 +14,9 @@ extension BibliographyIntake {
         // The one that this file brought, before one of that key that it did not.
         let own = near.flatMap { hasBrought($0.match.localID, state) ? $0 : nil }
         if own?.distance == 0 { return near }
-        guard let other = try renamed(key, incoming, work, &state) else { return near }
+        guard let other = try renamed(key, incoming, work, &state) else {
+            return try near ?? renamedByDecision(key, incoming, work, &state)
+        }
         return own.map { $0.distance <= other.distance } == true ? near : other
     }
 
@@ -49,6 +51,26 @@ extension BibliographyIntake {
         let least = found.map(\.distance).min()
         let nearest = found.filter { $0.distance == least }
         return nearest.count == 1 ? nearest[0] : nil
+    }
+
+    /// The publication that a decision has renamed from that key, whichever file brought it: the old key is no newer, and makes
+    /// no second publication of the work.
+    private func renamedByDecision(
+        _ key: String, _ incoming: [Field], _ work: WorkID, _ state: inout FileState
+    ) throws -> Near? {
+        guard !key.isEmpty else { return nil }
+        for id in work.made {
+            guard let existing = try live(id), existing.wasRenamed(from: key) else { continue }
+            let fields = try Fields.parse(existing.fields)
+            guard let other = Fields.string(Publication.citeKey, in: fields), other != key,
+                WorkIdentity(fields).verdict(work.identity) == .same,
+                let index = known[other]?.firstIndex(where: { $0.localID == id && $0.file != state.number })
+            else { continue }
+            let match = Match(key: other, index: index, record: existing, fields: fields)
+            if try isNearerToDeleted(work, than: match, &state) { continue }
+            return (match, distance(to: match, incoming, state))
+        }
+        return nil
     }
 
     /// Those that the file brought, and that have a key which it did not say of them.

@@ -66,6 +66,8 @@ extension Intake {
                 !reported.contains(field.name),
                 // The id that both go by, in capitals or not.
                 !["id", "localId"].contains(field.name) || !isOneID(own, field.value),
+                // The key from which a decision has renamed the work is no newer, however late a file says it.
+                field.name != Publication.citeKey || !isRenamed(stored, from: field),
                 // A file that lies beside another one of its name here.
                 incoming.type != RecordType.event || !isVersion(own, of: field),
                 // The order of a file, from which entries were removed here.
@@ -149,6 +151,10 @@ extension Intake {
         result[keyPath: count] -= 1
         let subject = record.id.description
         result.plan.removeAll { $0.action == .protect && $0.subject == subject }
+    }
+
+    private func isRenamed(_ stored: Record, from key: Field) -> Bool {
+        Fields.string(key.name, in: [key]).map(stored.wasRenamed) ?? false
     }
 
     private func isVersion(_ own: String, of field: Field) -> Bool {

@@ -1,0 +1,70 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// Two volumes of one set, of which a device decides before it hears that another device has one of them under the id that
+/// the other volume has here.
+@Suite struct VolumeDecisionTests {
+    enum Deed: CaseIterable { case rename, keepExisting, delete }
+
+    private func volume(_ number: Int) -> String {
+        "@book{k, title={Collected Works}, author={Bee, Bo}, year={2010}, volume={\(number)}}\n"
+    }
+
+    private func volumes(_ bench: Workbench, _ device: String) throws -> String {
+        let query = """
+            SELECT fields ->> 'citeKey', fields ->> 'volume' FROM record
+            WHERE type = 'Publication' AND deleted_at IS NULL ORDER BY 2, 1
+            """
+        return try bench.shell("sqlite3 \(device).db \"\(query)\"").split(separator: "\n").joined(separator: " ")
+    }
+
+    /// Whoever syncs first, what was decided holds.
+    @Test(arguments: Deed.allCases, [["A", "C", "A", "C"], ["C", "A", "C", "A"]])
+    func whatADeviceHasDecidedOfAVolume_holdsWhoeverSyncsFirst(deed: Deed, order: [String]) throws {
+        let bench = try Workbench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.write("a.bib", volume(3))
+        try bench.write("c.bib", volume(2) + volume(3))
+        try bench.shell("touch -d 2020-01-01 a.bib && touch -d 2021-01-01 c.bib")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "--create", "a.bib")
+        try bench.tool(exit: 3, "import", "--store", "C.db", "--create", "c.bib")
+        switch deed {
+        case .rename:
+            try bench.tool(
+                exit: 0, "conflicts", "resolve", "1", "--with", "rename-incoming", "--key", "k3", "--store", "C.db")
+        case .keepExisting:
+            try bench.tool(exit: 0, "conflicts", "resolve", "1", "--with", "keep-existing", "--store", "C.db")
+        case .delete:
+            let query = "SELECT local_id FROM record WHERE fields ->> 'volume' = '3'"
+            let id = try bench.shell("sqlite3 C.db \"\(query)\"").split(separator: "\n").map(String.init)
+            try bench.tool(exit: 0, "store", "delete", "--store", "C.db", id[0])
+        }
+        for device in order { try bench.tool("sync", "--store", "\(device).db", "--hub", "hub.db") }
+        for device in ["A", "C"] {
+            #expect(try volumes(bench, device) == (deed == .rename ? "k|2 k3|3" : "k|2"), "\(device)")
+            let conflicts = try bench.json(exit: 0, "conflicts", "list", "--store", "\(device).db")
+            #expect(conflicts["conflicts"]?.array?.isEmpty != false, "\(device): \(conflicts)")
+        }
+    }
+
+    /// Another file says the old key, with one more field.
+    @Test(arguments: ["One Title", "Another Title"])
+    func aCorrectedCopyUnderTheOldKey_isTheWorkThatWasRenamed(title: String) throws {
+        let bench = try Workbench()
+        func entry(_ title: String, _ volume: Int, _ more: String = "") -> String {
+            "@book{k, title={\(title)}, author={Bee, Bo}, year={2010}, volume={\(volume)}\(more)}\n"
+        }
+        try bench.write("c.bib", entry("One Title", 1) + entry(title, 2))
+        try bench.tool(exit: 3, "import", "--store", "C.db", "--create", "c.bib")
+        try bench.tool(
+            exit: 0, "conflicts", "resolve", "1", "--with", "rename-incoming", "--key", "k2", "--store", "C.db")
+        try bench.write("other.bib", entry(title, 2, ", abstract={more}"))
+        try bench.tool(exit: 0, "import", "--store", "C.db", "other.bib")
+        #expect(try volumes(bench, "C") == "k|1 k2|2")
+        let query = "SELECT fields ->> 'abstract' FROM record WHERE fields ->> 'volume' = '2'"
+        #expect(try bench.shell("sqlite3 C.db \"\(query)\"") == "more\n")
+        let again = try bench.json(exit: 0, "import", "--store", "C.db", "other.bib")
+        #expect(again["added"]?.integer == 0 && again["updated"]?.integer == 0, "\(again)")
+    }
+}
