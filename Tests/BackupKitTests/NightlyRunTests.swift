@@ -1,7 +1,8 @@
-import BackupKit
 import Glibc
 import TestSupport
 import Testing
+
+@testable import BackupKit
 
 @Suite struct NightlyRunTests {
     @Test func aQuietNight_doesAllInItsOrder_andIsFine() throws {
@@ -287,8 +288,11 @@ import Testing
             try writeFile(path, lines.dropLast().joined(separator: "\n") + "\n")
             let head = try #require(try house.state.drillHead)
             #expect(try RunState.drillHeads(in: house.session.stateFolder).map(\.head) == [head])
-            let log = house.session.drillLog
+            var log = house.session.drillLog
             #expect(try log.loss(head, from: log.history(), rememberedIn: "x")?.severity == .damage)
+            // Where nothing can be read, nobody knows what is lost.
+            log.isMissing = true
+            #expect(try log.loss(head, from: log.history(), rememberedIn: "x") == nil)
             #expect(try house.night().findings.map(\.subject) == [path])
             // Told once.
             #expect(try house.night().findings == [])

@@ -118,7 +118,7 @@ public struct DrillLog: Sendable {
 
     /// Lines taken from the end break no chain; who remembers the digest of a last line misses it.
     public func loss(_ head: String?, from history: History, rememberedIn place: String) -> Finding? {
-        guard let head, !history.heads.contains(head) else { return nil }
+        guard !isMissing, let head, !history.heads.contains(head) else { return nil }
         return Finding(
             .contentMismatch, .damage, path, "has lost lines that were in it: \(place) remembers one that is gone",
             remedy: "drills of the past are no proof any more")

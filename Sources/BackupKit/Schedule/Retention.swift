@@ -154,8 +154,8 @@ public struct Retention: Sendable {
         guard group.remove.isEmpty || !verdicts.isEmpty else {
             throw BackupError(
                 .refused, "the policy would remove every snapshot of \(key.text)",
-                remedy: "keep at least one, such as with --keep-last 1; or name those to remove by their ids, which "
-                    + "'backup-tool vault snapshots' lists")
+                remedy: "keep at least one, such as with --keep-last 1, or 'keep.last = 1' in the configuration; "
+                    + "or name those to remove by their ids, which 'backup-tool vault snapshots' lists")
         }
         return group
     }
