@@ -67,4 +67,27 @@ import Testing
         let again = try bench.json(exit: 0, "import", "--store", "C.db", "other.bib")
         #expect(again["added"]?.integer == 0 && again["updated"]?.integer == 0, "\(again)")
     }
+
+    /// A has the volume from a backup without files, under another id than B, and no other file of that name.
+    @Test(arguments: [["A", "B", "A", "B"], ["B", "A", "B", "A"]])
+    func theFileOfAVolume_keepsItsName_whoeverSyncsFirst(order: [String]) throws {
+        let bench = try Workbench()
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.write("files/p.pdf", "the file")
+        try bench.write("b.bib", volume(9).replacing("}}", with: "}, file={p.pdf}}"))
+        try bench.write("a.bib", volume(7))
+        try bench.tool(exit: 0, "import", "--store", "B.db", "--create", "b.bib", "--attachments", "files")
+        try bench.tool(exit: 0, "export", "--store", "B.db", "-o", "backup")
+        try bench.tool(exit: 0, "import", "--store", "A.db", "--create", "a.bib")
+        try bench.tool("restore", "--store", "A.db", "backup", "--only", "publications")
+        for device in order { try bench.tool("sync", "--store", "\(device).db", "--hub", "hub.db") }
+        for device in ["A", "B"] {
+            let query = """
+                SELECT fields ->> 'volume', fields ->> 'linkedFiles' FROM record
+                WHERE type = 'Publication' AND deleted_at IS NULL ORDER BY 1; SELECT path FROM asset
+                """
+            let shown = try bench.shell("sqlite3 \(device).db \"\(query)\"")
+            #expect(shown == "7|\n9|[\"Attachments/p.pdf\"]\nAttachments/p.pdf\n", "\(device)")
+        }
+    }
 }

@@ -138,9 +138,12 @@ extension Synchronizer {
         return try !Store.links(in: version, type: incoming.type).contains { sameBytes($0, path) }
     }
 
-    /// Whether this store's version of a record links a path, too: then it means this store's file.
+    /// Whether this store's version of a record links a path, too: then it means this store's file. The work may have another
+    /// id here.
     private func isOwnLink(_ path: String, in incoming: Record) throws -> Bool {
-        try store.linksOfLiving(incoming).contains { sameBytes($0, path) }
+        if try store.linksOfLiving(incoming).contains(where: { sameBytes($0, path) }) { return true }
+        guard incoming.type == RecordType.publication, let (_, mine) = try sameListing(incoming) else { return false }
+        return try Store.links(of: mine).contains { sameBytes($0, path) }
     }
 
     /// An event may be here with an id that the incoming one has not, or without: it means this store's file, too.

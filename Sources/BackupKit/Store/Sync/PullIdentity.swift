@@ -98,7 +98,7 @@ extension Synchronizer {
         return true
     }
 
-    private func sameListing(_ incoming: Record) throws -> (Int64, Record)? {
+    func sameListing(_ incoming: Record) throws -> (Int64, Record)? {
         guard let key = CiteKeys.key(of: incoming) else { return nil }
         let (holders, renamed) = try (keys().holders(of: key), unseenRenamed())
         if holders.isEmpty, renamed.isEmpty { return nil }
