@@ -62,14 +62,10 @@ extension Intake {
         let compared = try mayBeLate ? incoming : EventText.comparable(stored, incoming).1
         let lost = try differing(incoming, from: stored).filter { field, own in
             guard
-                try incoming.type != RecordType.event || !EventText.means(field, own),
+                try isOtherValue(own, of: field, in: incoming),
                 !reported.contains(field.name),
-                // The id that both go by, in capitals or not.
-                !["id", "localId"].contains(field.name) || !isOneID(own, field.value),
                 // The key from which a decision has renamed the work is no newer, however late a file says it.
                 field.name != Publication.citeKey || !isRenamed(stored, from: field),
-                // A file that lies beside another one of its name here.
-                incoming.type != RecordType.event || !isVersion(own, of: field),
                 // The order of a file, from which entries were removed here.
                 incoming.type != RecordType.bibliographyPart || !isPart(own, of: field)
             else { return false }
@@ -92,8 +88,7 @@ extension Intake {
                     : "'backup-tool import --overwrite PATH' takes the values of the file"))
     }
 
-    /// Of two lines of one event that come with one import, and do not say when they were written, the one of the later time
-    /// is taken, whichever comes first; and the other one is named.
+    /// Reports an undated line of an event that a later line of the same import has replaced.
     private func noteReplacedLine(_ incoming: Record, _ stored: Record, _ changes: [FieldChange], _ id: RecordID) throws
     {
         guard incoming.type == RecordType.event, !takesRecords, !incoming.isDeleted,
@@ -101,18 +96,16 @@ extension Intake {
         else { return }
         let lost = try changes.filter { change in
             guard let before = change.before, let after = change.after else { return false }
-            let field = Field(change.name, before)
-            if ["id", "localId"].contains(change.name), isOneID(after, before) { return false }
-            return try !EventText.means(field, after) && !isVersion(after, of: field)
+            return try isOtherValue(after, of: Field(change.name, before), in: incoming)
         }
         guard !lost.isEmpty else { return }
         let names = lost.map(\.name).joined(separator: ", ")
         note(
             Finding(
                 .protected, .warning, id.description,
-                "another line of it in the same import has other values (\(names)), and no 'modified_at' says which is "
-                    + "newer; those of the later time were kept",
-                remedy: "where the other line is right, leave only that one in the file and import it with --overwrite")
+                "two lines of this import are this event and differ (\(names)); the line with the later time was kept, "
+                    + "because neither has a 'modified_at'",
+                remedy: "to keep the other line, remove this one from the file and import the file with --overwrite")
         )
     }
 
@@ -151,6 +144,15 @@ extension Intake {
         result[keyPath: count] -= 1
         let subject = record.id.description
         result.plan.removeAll { $0.action == .protect && $0.subject == subject }
+    }
+
+    /// Whether two values of a field mean different things.
+    private func isOtherValue(_ own: String, of field: Field, in record: Record) throws -> Bool {
+        // The id that both go by, in capitals or not.
+        if ["id", "localId"].contains(field.name), isOneID(own, field.value) { return false }
+        guard record.type == RecordType.event else { return true }
+        // A file may lie beside another one of its name here.
+        return try !EventText.means(field, own) && !isVersion(own, of: field)
     }
 
     private func isRenamed(_ stored: Record, from key: Field) -> Bool {
