@@ -122,7 +122,7 @@ extension Record {
         !isDeleted && takenIn.contains { $0.value > version.fieldTimes[$0.key] ?? .distantPast }
     }
 
-    private static let renamedMark = "(renamed) "
+    static let renamedMark = "(renamed) "
 
     /// The cite keys that decisions have taken from the publication.
     var keysBefore: [String] { marked(Self.renamedMark).map(\.id) }

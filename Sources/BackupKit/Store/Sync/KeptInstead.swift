@@ -112,7 +112,7 @@ extension Record {
 }
 
 extension Store {
-    /// The same of a record that a backup brings and the store's version of it.
+    /// Whether a record of a backup and the store's version of it are two such versions.
     func dependsOnOthers(_ incoming: Record) throws -> Bool {
         guard incoming.isDeleted || !incoming.keptInstead().isEmpty else { return false }
         let known = try ifSound { try match(incoming, among: soundRecords(localID: incoming.localID)).main } ?? nil

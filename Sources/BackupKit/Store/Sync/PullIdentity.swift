@@ -133,11 +133,11 @@ extension Synchronizer {
         return (change, record)
     }
 
-    /// The publications that no hub has seen, by the cite keys from which decisions have renamed them.
+    /// The publications that no hub has seen, by the cite keys that decisions have taken from them.
     private func unseenRenamed() throws -> [String: [RecordID]] {
         if let known = renamedWorks { return known }
         var found: [String: [RecordID]] = [:]
-        for id in try store.unseenPublications() {
+        for id in try store.unseenPublications(with: Record.renamedMark) {
             guard let stored = try store.ifSound({ try store.record(id) }) ?? nil else { continue }
             for key in stored.record.keysBefore { found[key, default: []].append(id) }
         }
@@ -278,14 +278,15 @@ extension Store {
             """) != 0
     }
 
-    /// Live publications that no hub has seen.
-    func unseenPublications() throws -> [RecordID] {
+    /// Live publications that no hub has seen; with `mark`, only those whose field times have it.
+    func unseenPublications(with mark: String = "") throws -> [RecordID] {
         let query = try database.prepare(
             """
             SELECT zone, ifnull(name, local_id) FROM record WHERE type = ? AND type <> 'PuppyEvent'
             AND deleted_at IS NULL AND local_only = 0 AND hub_version IS NULL
+            AND instr(ifnull(field_times, ''), ?) > 0
             """
-        ).bind(1, RecordType.publication)
+        ).bind(1, RecordType.publication).bind(2, mark)
         var found: [RecordID] = []
         while try query.step() { found.append(RecordID(zone: query.text(0), name: query.text(1))) }
         return found

@@ -74,7 +74,8 @@ public final class Synchronizer {
     var citeKeys: CiteKeys?
     /// Publications that no hub has seen, by what their tombstones would be called; read when such a tombstone comes.
     var unseenListings: [String: RecordID]?
-    /// The same by the cite keys from which decisions have renamed them; read when the first publication comes.
+    /// Publications that no hub has seen, by the cite keys that decisions have taken from them; read when the first
+    /// publication comes.
     var renamedWorks: [String: [RecordID]]?
     /// The record that is furthest ahead of this device's clock, of those whose times are kept.
     var latestAhead = Timestamp.distantPast
