@@ -93,7 +93,8 @@ import Testing
         }
     }
 
-    /// Another file says it under its old key, with another note: of the renamed work, which the first file takes not back.
+    /// A third file has the work under its old key, with another note. The renamed work gets the note, and the second file
+    /// does not take it back.
     @Test func aFileWhoseWorkWasRenamed_writesNotOverTheOneThatHasTheOldKeyNow() throws {
         try withDesk { desk in
             let entry = { (note: String) in self.editorial("k1", volume: 7, note, ", doi={10.1234/7}") }

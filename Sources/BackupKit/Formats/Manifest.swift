@@ -175,7 +175,7 @@ public struct Manifest: Sendable, Equatable {
         return try Set(
             names.map { name in
                 guard let kind = name.string.flatMap(Kind.init(rawValue:)) else {
-                    throw BackupError(.damaged, "'kinds' names something unknown: '\(printable(name.compact))'")
+                    throw BackupError(.damaged, "'kinds' has an unknown kind: \(printable(name.compact))")
                 }
                 return kind
             })
@@ -185,7 +185,7 @@ public struct Manifest: Sendable, Equatable {
         guard let entries = value?.array else { throw BackupError(.damaged, "has no 'omitted'") }
         return try entries.map { entry in
             guard let path = entry["path"]?.string, let reason = entry["reason"]?.string else {
-                throw BackupError(.damaged, "'omitted' does not say which file was left out, and why")
+                throw BackupError(.damaged, "an entry of 'omitted' has no 'path' or no 'reason'")
             }
             return Omission(path: path, reason: reason)
         }
