@@ -159,6 +159,7 @@ import Testing
 
     @Test func configCheck_showsWhatIsInForce_andEveryMistakeWithItsLine() throws {
         let bench = try Workbench()
+        for store in ["c/a.db", "b.db"] { try bench.tool(exit: 0, "store", "init", "--store", store) }
         try bench.write(
             "c/config.toml",
             "store = 'a.db'\nkeep.daily = 14\n[profile.papers]\nstore = '../b.db'\nkeep.within = \"1y\"\n")

@@ -15,8 +15,8 @@ extension Command {
         discussion: """
             Reads the file that every command reads: --config, else config.toml below the usual folders. Shows each \
             setting with its value, paths as commands use them, and the line that it comes from; with --profile those of one \
-            profile. Every mistake is named with its line, and so are a password file, a place for metrics and a state folder \
-            that are of no use.
+            profile. Every mistake is named with its line, and so is what would fail in the night: a store or a vault that \
+            is not there, a password file, a place for metrics or a state folder that is of no use.
 
             The exit code is 4 when there are mistakes.
             """,
@@ -37,7 +37,7 @@ extension Command {
             let (all, found) = Configuration.check(bytes, file: file, environment: call.environment)
             // A profile that is not there is a mistake of the command line, but not when the file has worse ones.
             let shown = found.isEmpty ? try all.profile(call.value("profile")) : all
-            let mistakes = found.isEmpty ? try all.fileMistakes(of: call.value("profile")) : found
+            let mistakes = found.isEmpty ? try all.mistakesOfRuns(of: call.value("profile"), call.output.advice) : found
             call.reportConfiguration(shown, mistakes)
             return mistakes.isEmpty ? .done : .damaged
         })

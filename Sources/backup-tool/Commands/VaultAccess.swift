@@ -47,19 +47,38 @@ extension Configuration {
         }
     }
 
-    /// What keeps files that are named from being of use: those of one profile, or all.
-    func fileMistakes(of profile: String?) throws -> [BackupError] {
+    /// What would fail in the night: by the settings of one profile, or of all. `advice` completes the commands.
+    func mistakesOfRuns(of profile: String?, _ advice: Advice) throws -> [BackupError] {
         let names = profile.map { [$0] } ?? [nil] + profiles
         return try names.reduce(into: []) { mistakes, name in
             let settings = try self.profile(name)
+            var advice = advice
+            if let name { advice.carry(Option.profile.name, name) }
             let found = [
+                settings.mistake(in: Option.store.name) { try settings.checkStore() },
+                settings.mistake(in: Option.vault.name) { try settings.checkVault() },
                 settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
                 settings.mistake(in: "password-command") { _ = try settings.passwordSource },
                 settings.mistake(in: "metrics.file") { try settings.checkPlaceOfMetrics() },
                 settings.mistake(in: "state") { try settings.text("state").map(NightlySession.checkPlaceOfState) },
+                settings.mistakeOfUsualState(),
             ]
-            mistakes += found.compactMap(\.self).filter { !mistakes.contains($0) }
+            // What profiles inherit is said once.
+            for mistake in found.compactMap(\.self)
+            where !mistakes.contains(where: { $0.subject == mistake.subject && $0.message == mistake.message }) {
+                mistakes.append(
+                    BackupError(
+                        mistake.code, mistake.message, at: mistake.subject,
+                        remedy: mistake.remedy.map(advice.completed)))
+            }
         }
+    }
+
+    /// Where no state folder is named, the runs keep their state beside the file. Without a vault there are no runs.
+    private func mistakeOfUsualState() -> BackupError? {
+        guard let file, text("state") == nil, text("vault") != nil else { return nil }
+        let folder = parent(of: file)
+        return Self.mistake(of: "\"\(folder)\"", at: file) { try NightlySession.checkPlaceOfState(folder) }
     }
 
     /// A run would end with it every night.
@@ -73,13 +92,16 @@ extension Configuration {
     /// What `check` has to say of a setting that is there, with its line.
     private func mistake(in key: String, _ check: () throws -> Void) -> BackupError? {
         guard let file, let setting = effective.first(where: { $0.key == key }) else { return nil }
+        return Self.mistake(of: setting.value, at: "\(file):\(setting.line)", check)
+    }
+
+    private static func mistake(of value: String, at place: String, _ check: () throws -> Void) -> BackupError? {
         do {
             try check()
             return nil
         } catch {
             let error = error as? BackupError ?? BackupError(.failed, "\(error)")
-            return BackupError(
-                error.code, "\(setting.value): \(error.message)", at: "\(file):\(setting.line)", remedy: error.remedy)
+            return BackupError(error.code, "\(value): \(error.message)", at: place, remedy: error.remedy)
         }
     }
 }

@@ -9,7 +9,11 @@ public final class FolderBackend: VaultBackend {
         try Self.mustBeNamed(folder)
         let status = try FileStatus.ofTarget(folder)
         guard let status else { throw BackupError.noVault(at: folder) }
-        guard status.isDirectory else { throw BackupError(.notFound, "is a file, not a vault", at: folder) }
+        guard status.isDirectory else {
+            throw BackupError(
+                .notFound, "is a file, not a vault", at: folder,
+                remedy: "name the folder of a vault; 'backup-tool vault init' makes one where nothing is yet")
+        }
         self.folder = folder
     }
 

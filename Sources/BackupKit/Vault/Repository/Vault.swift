@@ -29,16 +29,20 @@ public final class Vault: Sendable {
     }
 
     public static func open(_ backend: any VaultBackend, password: [UInt8]) throws -> Vault {
-        guard try backend.size(.config) != nil else {
-            guard try !holdsData(backend) else { throw try lostConfiguration(.damaged, backend) }
-            guard try backend.list(.key).items.isEmpty else {
-                throw BackupError(
-                    .notFound, "making this vault was interrupted: it has a key and no configuration",
-                    at: backend.location, remedy: "run 'backup-tool vault init --resume' with its password")
-            }
-            throw BackupError.noVault(at: backend.location)
-        }
+        try mustBeThere(backend)
         return try open(backend, with: KeyRing(backend: backend).open(password: password))
+    }
+
+    /// Throws where there is no vault, or one without its configuration.
+    static func mustBeThere(_ backend: any VaultBackend) throws {
+        guard try backend.size(.config) == nil else { return }
+        guard try !holdsData(backend) else { throw try lostConfiguration(.damaged, backend) }
+        guard try backend.list(.key).items.isEmpty else {
+            throw BackupError(
+                .notFound, "making this vault was interrupted: it has a key and no configuration",
+                at: backend.location, remedy: "run 'backup-tool vault init --resume' with its password")
+        }
+        throw BackupError.noVault(at: backend.location)
     }
 
     private static func open(_ backend: any VaultBackend, with opened: KeyRing.Opened) throws -> Vault {

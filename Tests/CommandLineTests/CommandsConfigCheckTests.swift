@@ -1,0 +1,78 @@
+import Glibc
+import TestSupport
+import Testing
+
+/// What would fail in the night is said by `config check`, with what to do about it.
+@Suite struct CommandsConfigCheckTests {
+    private static func bench() throws -> Workbench {
+        let bench = try Workbench()
+        try bench.write("a.bib", "@misc{k1, title={One}}\n")
+        try bench.tool(exit: 0, "import", "--create", "a.bib")
+        try bench.makeCheapVault()
+        try bench.write("pw", "secret\n")
+        try bench.shell("chmod 600 pw; mkdir c")
+        return bench
+    }
+
+    private static let settings = "store = '../store.db'\nvault = '../v'\npassword-file = '../pw'\n"
+
+    /// Runs the tool as an account that owns everything here, and that may not write in one folder: root may.
+    private static func run(_ bench: Workbench, readOnly folder: String, _ line: String) throws -> ProcessResult {
+        let script = """
+            chmod 755 .; chown -R 65534:65534 .; chmod 555 \(folder)
+            run() { if [ $(id -u) = 0 ]; then setpriv --reuid 65534 --regid 65534 --clear-groups "$@"; else "$@"; fi; }
+            run "\(try productsDirectory())/backup-tool" \(line) && code=0 || code=$?
+            chmod 755 \(folder); exit $code
+            """
+        let environment = testEnvironment(["TMPDIR": bench.path("tmp")])
+        return try runProcess(["bash", "-c", script], environment: environment, in: bench.folder, timeout: 60)
+    }
+
+    @Test func aStoreAndAVaultThatAreNotThere_areNamedWithTheCommandsThatMakeThem() throws {
+        let bench = try Self.bench()
+        try bench.write(
+            "n.toml",
+            "password-file = 'pw'\nstore = 'none.db'\nvault = 'w'\n[profile.p]\nstore = 'no ne.db'\nvault = 'x'\n")
+        let check = ["config", "check", "--config", "n.toml"]
+        let told = try bench.tool(exit: 4, check).stderr
+        for part in [
+            "n.toml:2: \"none.db\": there is no store here", "n.toml:3: \"w\": there is no vault",
+            "n.toml:5: \"no ne.db\": there is no store here", "n.toml:6: \"x\": there is no vault",
+            "look whether its disk is there",
+        ] {
+            #expect(told.contains(part), "\(part): \(told)")
+        }
+        #expect(try bench.json(exit: 4, "config", "check", "--config", "n.toml")["mistakes"]?.array?.count == 4)
+        // What is typed as it is printed ends it.
+        let commands = told.matches(of: /'(backup-tool [^']+)'/).map { String($0.1) }
+        #expect(commands.count == 4, "\(commands)")
+        for command in commands { try bench.shell("\"$T\" \(command.dropFirst("backup-tool ".count))") }
+        try bench.tool(exit: 0, check)
+    }
+
+    @Test(arguments: [
+        ("store = 'a.bib'", "is not a store"), ("store = 'c'", "is a folder, not a store"),
+        ("vault = 'a.bib'", "is a file, not a vault"), ("vault = 'c'", "there is no vault"),
+    ])
+    func whatIsNoStoreAndNoVault_isNamed(setting: String, says: String) throws {
+        let bench = try Self.bench()
+        try bench.write("n.toml", "\(setting)\n")
+        let told = try bench.tool(exit: 4, "config", "check", "--config", "n.toml").stderr
+        #expect(told.contains("n.toml:1: ") && told.contains(says), "\(told)")
+        #expect(told.split(separator: "\n").contains { $0.hasPrefix("  ") }, "\(told)")
+    }
+
+    @Test func theFolderOfAConfiguration_isNamedWhereRunsCannotKeepTheirStateInIt() throws {
+        let bench = try Self.bench()
+        let check = "config check --config c/n.toml"
+        try bench.write("c/n.toml", Self.settings)
+        let told = try Self.run(bench, readOnly: "c", check)
+        #expect(told.status == 4 && told.stderr.contains("'state'"), "\(told.stderr)")
+        #expect(told.stderr.contains("c/n.toml: \"c\": the runs cannot keep their state"), "\(told.stderr)")
+        try bench.shell("cat >> c/n.toml <<< \"state = '../state'\"")
+        #expect(try Self.run(bench, readOnly: "c", check).status == 0)
+        // Without a vault there are no runs.
+        try bench.write("c/n.toml", "store = '../store.db'\n")
+        #expect(try Self.run(bench, readOnly: "c", check).status == 0)
+    }
+}
