@@ -75,4 +75,18 @@ import Testing
         try bench.write("c/n.toml", "store = '../store.db'\n")
         #expect(try Self.run(bench, readOnly: "c", check).status == 0)
     }
+
+    @Test(arguments: [
+        ("keep.tag = 'mine'", 4), ("keep.tag = ['nightly,other', '']", 4), ("keep.tag = 'mine'\nkeep.last = 0", 4),
+        ("keep.tag = 'nightly'", 0), ("snapshot.tags = 'mine'\nkeep.tag = 'nightly,mine'", 0),
+        ("keep.tag = 'mine'\nkeep.last = 1", 0), ("keep.tag = 'mine'\nkeep.within = '1y'", 0),
+    ])
+    func aRuleThatKeepsNoSnapshotOfTheRuns_isNamed(rules: String, code: Int32) throws {
+        let bench = try Self.bench()
+        try bench.write("c/n.toml", "\(Self.settings)\(rules)\n")
+        let told = try bench.tool(exit: code, "config", "check", "--config", "c/n.toml").stderr
+        #expect(told.contains("c/n.toml:4: ") == (code == 4) && told.contains("keep.daily") == (code == 4), "\(told)")
+        // It is said before the night, and keeps no run from making its snapshot.
+        try bench.tool(exit: 0, "run", "-q", "--config", "c/n.toml")
+    }
 }

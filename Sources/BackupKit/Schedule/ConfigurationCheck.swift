@@ -14,4 +14,18 @@ extension Configuration {
     public func checkVault() throws {
         if let path = text("vault") { try Vault.mustBeThere(try FolderBackend(path)) }
     }
+
+    /// Throws where `keep.tag` is the only rule and keeps none of the snapshots that the runs of this profile take.
+    public func checkTagsToKeep(profile: String?) throws {
+        let policy = try retentionPolicy()
+        var others = policy
+        others.tags = []
+        guard !policy.tags.isEmpty, others.isEmpty else { return }
+        let own = texts("snapshot.tags") + [profile ?? Self.nightly]
+        let keepsOwn = policy.tags.contains { tags in tags.allSatisfy { own.contains($0) || StoreVault.isSeries($0) } }
+        if keepsOwn { return }
+        throw BackupError(
+            .failed, "keep has no other rule, and this one keeps no snapshot that a run takes",
+            remedy: "add a rule, such as keep.daily = 14, or give the snapshots the tag with snapshot.tags")
+    }
 }

@@ -16,7 +16,8 @@ extension Command {
             Reads the file that every command reads: --config, else config.toml below the usual folders. Shows each \
             setting with its value, paths as commands use them, and the line that it comes from; with --profile those of one \
             profile. Every mistake is named with its line, and so is what would fail in the night: a store or a vault that \
-            is not there, a password file, a place for metrics or a state folder that is of no use.
+            is not there, a password file, a place for metrics or a state folder that is of no use, a keep.tag that keeps no \
+            snapshot of the runs.
 
             The exit code is 4 when there are mistakes.
             """,

@@ -59,6 +59,7 @@ extension Configuration {
                 settings.mistake(in: Option.vault.name) { try settings.checkVault() },
                 settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
                 settings.mistake(in: "password-command") { _ = try settings.passwordSource },
+                settings.mistake(in: "keep.tag") { try settings.checkTagsToKeep(profile: name) },
                 settings.mistake(in: "metrics.file") { try settings.checkPlaceOfMetrics() },
                 settings.mistake(in: "state") { try settings.text("state").map(NightlySession.checkPlaceOfState) },
                 settings.mistakeOfUsualState(),
