@@ -1,4 +1,5 @@
 import BackupKit
+import Glibc
 import TestSupport
 import Testing
 
@@ -54,6 +55,31 @@ import Testing
             let report = try house.night()
             #expect(report.forgotten.isEmpty && house.vault.items.count == count + 1 && report.worst == .incomplete)
             #expect(report.findings.contains { $0.message.contains("the notes about the") })
+            #expect(try !house.night().forgotten.isEmpty)
+        }
+    }
+
+    /// Of a suspicion, of damage, of a drill that failed nothing is known any more, whatever is still in the log of drills.
+    @Test(arguments: [false, true])
+    func whereOnlyTheStateIsLostNothingIsRemovedTheFirstNight(hasBegun: Bool) throws {
+        try withHouse { house in
+            try house.settings.policy.set("last", "1")
+            house.settings.drillEvery = CalendarSpan("1d")
+            for _ in 0..<3 { try house.night() }
+            unlink(house.session.statePath)
+            if hasBegun {
+                // A run that comes to nothing knows no more, and writes a state all the same.
+                let failed = BackupError(.notFound, "there is no vault", at: "v")
+                #expect(throws: failed) { _ = try house.session.run(house.settings) { throw failed } }
+            }
+            var rehearsal = NightlyRun(
+                house.vault, house.settings, state: try house.state, drillLog: house.session.drillLog,
+                clock: house.clock.clock)
+            #expect(try rehearsal.rehearse().contains { $0.text.hasPrefix("nothing would be removed: ") })
+            let report = try house.night()
+            #expect(report.forgotten.isEmpty && report.worst == .incomplete, "\(report.log)")
+            let told = report.findings.filter { $0.message.contains("the notes about the") }
+            #expect(told.map(\.subject) == [house.session.stateFolder], "\(report.log)")
             #expect(try !house.night().forgotten.isEmpty)
         }
     }

@@ -61,6 +61,8 @@ import Testing
         #expect(typed.2.split(separator: " ").count == 2)
         try bench.shell("$T \(typed.1)")
         try bench.tool(exit: 0, "vault", "forget", "--keep-last", "1", "--config", "my c/n.toml")
+        // The first run knows nothing of the snapshot that was there before it.
+        try bench.tool(exit: 3, "run", "--config", "my c/n.toml")
         try bench.tool(exit: 0, "run", "--config", "my c/n.toml")
     }
 }

@@ -25,6 +25,8 @@ public struct NightlyRun {
     private var state: RunState
     /// No run before this one came so far that it could have removed something.
     private let isFirst: Bool
+    /// A run before this one came to its end.
+    private let hasState: Bool
     /// Whether the tripwire had its say.
     private var isCompared = false
     private var isChecked = false
@@ -42,7 +44,7 @@ public struct NightlyRun {
     ) {
         (self.vault, self.settings, self.state, self.drillLog) = (vault, settings, state, drillLog)
         (self.clock, self.heard, self.remember) = (clock, heard, remember)
-        isFirst = state.lastForget == nil
+        (isFirst, hasState) = (state.lastForget == nil, state.snapshots != nil)
     }
 
     /// Throws only when it was interrupted.
@@ -87,6 +89,7 @@ public struct NightlyRun {
         try vault.checkCanWrite()
         say(.snapshot, "would be taken")
         let items = try vault.snapshots()
+        hasLostMemory = try countWithoutMemory(drillLog.history()) > 0
         if let doubt {
             say(.forget, "nothing would be removed: \(doubt)")
         } else if !settings.policy.isEmpty, !items.isEmpty {
@@ -238,6 +241,7 @@ public struct NightlyRun {
         if state.doubt != nil { return "frozen: what earlier runs left cannot be understood" }
         if state.suspect != nil { return "frozen: a snapshot is suspect" }
         if !state.damagedParts.isEmpty { return "frozen: the last check found damage" }
+        if hasLostMemory { return "frozen: nothing is known of earlier runs" }
         return state.lastDrill?.isOK == false ? "frozen: the last drill failed" : nil
     }
 
@@ -247,7 +251,6 @@ public struct NightlyRun {
         if report.snapshot == nil { return "frozen: no snapshot was taken" }
         if !isCompared { return "frozen: what the new snapshot holds is not known" }
         if hasLostDrills { return "frozen: lines are gone from the log of drills" }
-        if hasLostMemory { return "frozen: nothing is known of earlier runs" }
         if report.findings.contains(where: { $0.severity == .damage }) {
             return "frozen: the store or the vault is damaged"
         }
@@ -350,14 +353,13 @@ public struct NightlyRun {
     private mutating func lookAtDrillLog() throws {
         let history = try drillLog.history()
         report.findings += history.findings.filter { $0.severity == .damage }
-        let others =
-            try isFirst && !settings.policy.isEmpty && history.entries.isEmpty
-            ? vault.snapshots().count { $0.id != report.snapshot } : 0
+        let others = try countWithoutMemory(history)
         if others > 0 {
             hasLostMemory = true
+            let place = history.entries.isEmpty ? drillLog.path : parent(of: drillLog.path)
             report.findings.append(
                 Finding(
-                    .suspiciousLoss, .warning, drillLog.path,
+                    .suspiciousLoss, .warning, place,
                     "the notes about \(others == 1 ? "the earlier snapshot" : "the \(others) earlier snapshots") are missing, "
                         + "so nothing is removed this time",
                     remedy: "look whether 'state' names the right folder, and its disk is there"))
@@ -369,6 +371,14 @@ public struct NightlyRun {
             // A new drill has to prove it again. Without drills in the configuration, the loss is named once.
             if settings.drillEvery == nil { state.drillHead = history.head } else { state.lastDrill = nil }
         }
+    }
+
+    /// How many earlier snapshots there are though no run has left its state. The log of drills alone tells nothing of damage
+    /// or of a suspicion, and others write to it.
+    private func countWithoutMemory(_ history: DrillLog.History) throws -> Int {
+        let isLost = history.entries.isEmpty || !hasState && state.doubt == nil
+        guard isFirst, !settings.policy.isEmpty, isLost else { return 0 }
+        return try vault.snapshots().count { $0.id != report.snapshot }
     }
 
     private mutating func drillWhenDue(_ random: inout AnyGenerator) throws {
