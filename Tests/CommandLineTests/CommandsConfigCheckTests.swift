@@ -2,7 +2,7 @@ import Glibc
 import TestSupport
 import Testing
 
-/// What would fail in the night is said by `config check`, with what to do about it.
+/// What would fail in the night is said by `config check` and by `schedule status`, with what to do about it.
 @Suite struct CommandsConfigCheckTests {
     private static func bench() throws -> Workbench {
         let bench = try Workbench()
@@ -74,6 +74,18 @@ import Testing
         // Without a vault there are no runs.
         try bench.write("c/n.toml", "store = '../store.db'\n")
         #expect(try Self.run(bench, readOnly: "c", check).status == 0)
+    }
+
+    @Test func aStateFolderThatRunsCannotWriteTo_isToldByTheStatus() throws {
+        let bench = try Self.bench()
+        try bench.write("c/n.toml", "\(Self.settings)state = '../state'\n")
+        try bench.tool(exit: 0, "run", "-q", "--config", "c/n.toml")
+        let status = "schedule status --config c/n.toml"
+        #expect(try Self.run(bench, readOnly: "c", status).status == 0)
+        let told = try Self.run(bench, readOnly: "state", status)
+        #expect(told.status == 1 && told.stdout.hasPrefix("BACKUP WARNING - "), "\(told.stdout)")
+        #expect(told.stdout.contains("/state: the runs cannot keep their state in this folder"), "\(told.stdout)")
+        #expect(told.stdout.contains("last success"), "\(told.stdout)")
     }
 
     @Test(arguments: [

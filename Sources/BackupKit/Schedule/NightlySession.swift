@@ -165,7 +165,8 @@ public struct NightlySession: Sendable {
         return errors
     }
 
-    private func placeProblem() -> BackupError? {
+    /// What keeps the runs from writing down how they went. Makes the folder where it is not there.
+    public func placeProblem() -> BackupError? {
         Self.problemOfState(in: stateFolder) { try Self.makePlaceOfState(stateFolder) }
     }
 

@@ -66,6 +66,11 @@ public struct ScheduleStatus: Sendable, Equatable {
         }
     }
 
+    /// Adds what will keep the next runs from being known here.
+    public mutating func add(_ problem: BackupError) {
+        add(.warning, problem.description)
+    }
+
     private mutating func add(_ level: Level, _ text: String) {
         self.level = max(self.level, level)
         // The worst comes first.

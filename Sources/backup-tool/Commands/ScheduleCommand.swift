@@ -122,7 +122,9 @@ extension Invocation {
         let state = try session.remembered()
         let now = Clock.system.now()
         var status = ScheduleStatus(state, now: now, maxAge: maxAge)
-        if state == nil {
+        if state != nil {
+            if let problem = session.placeProblem() { status.add(problem) }
+        } else {
             status.add(others: try RunState.routes(in: session.stateFolder, profile: session.profile))
         }
         let time = systemdTime() ?? cronTime()
