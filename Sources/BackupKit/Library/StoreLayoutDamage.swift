@@ -31,14 +31,9 @@ extension StoreLayout {
         guard options.kinds.contains(.attachments) else { return }
         result.elsewhere = try store.awaitedFiles()
         let paths = try store.filesOnTheWay()
-        guard !paths.isEmpty else { return }
-        let (files, are) = paths.count == 1 ? ("file", "is") : ("files", "are")
-        result.warnings.append(
-            Finding(
-                .linkMissing, .warning, store.path,
-                "\(paths.count) \(files) did not come from the hub yet and \(are) not in this backup: "
-                    + firstNames(paths),
-                remedy: "run 'backup-tool sync', then make this backup again"))
+        if let finding = Finding.filesOnTheWay(paths, to: store.path, missingInBackup: true) {
+            result.warnings.append(finding)
+        }
     }
 
     /// Records that only the index still knows, of whatever kind they were.

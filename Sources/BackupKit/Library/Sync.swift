@@ -6,9 +6,12 @@ extension Synchronizer {
         guard let hub = hub as? FileHub else {
             throw BackupError(.refused, "a dry run needs a hub in a file", at: try hub.identity().location)
         }
-        return try ScratchStore.withFolder { folder in
+        let awaited = try store.filesOnTheWay()
+        var result = try ScratchStore.withFolder { folder in
             let hub = try RehearsalHub(hub, copyAt: "\(folder)/hub.db")
             return try store.play { try Synchronizer(store, hub, options, derive: Intake.derive).run() }
         }
+        result.awaited = awaited
+        return result
     }
 }

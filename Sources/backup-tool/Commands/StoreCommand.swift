@@ -63,7 +63,7 @@ extension Command {
                 table.add(["held", HumanText.count(sync.held.count)])
             }
             table.print(to: call.output)
-            if let sync { call.show(sync) }
+            if let sync { call.show(sync, of: path) }
             call.output.note(
                 "\(HumanText.bytes(Int(info.assetBytes))) of attachments, schema \(info.schemaVersion), \(printable(path))"
             )

@@ -62,10 +62,11 @@ extension Invocation {
         throw usage("this store has no hub yet: give --hub PATH")
     }
 
-    func show(_ sync: SyncState) {
+    func show(_ sync: SyncState, of store: String) {
         let last = sync.syncedAt.map { "last sync \($0.iso8601.prefix(19))Z" } ?? "never synced to the end"
         output.note("hub \(printable(sync.location)), \(last)")
         say(sync.held)
+        if let finding = Finding.filesOnTheWay(sync.awaited, to: store) { say([finding]) }
     }
 
     fileprivate func say(_ held: [Held]) {
@@ -102,6 +103,7 @@ extension SyncState {
         [
             "hub": .string(location), "lastSync": syncedAt.map { .string($0.iso8601) } ?? .null,
             "pending": .int(pending), "held": .array(held.map(\.json)),
+            "awaited": .array(awaited.map { .string($0) }),
         ]
     }
 }
@@ -135,7 +137,7 @@ extension Command {
             options.changesUser = call.flag("change-user")
             if options.changesUser, options.user == nil { throw call.usage("--change-user needs --user NAME") }
             let result = try Synchronizer.sync(store, with: hub, options)
-            call.report(result, dryRun: dryRun)
+            call.report(result, of: store.path, dryRun: dryRun)
             return result.needsAttention ? .incomplete : .done
         })
 
@@ -169,7 +171,7 @@ extension Command {
 }
 
 extension Invocation {
-    fileprivate func report(_ result: SyncResult, dryRun: Bool) {
+    fileprivate func report(_ result: SyncResult, of store: String, dryRun: Bool) {
         if output.isJSON {
             output.report([
                 "message_type": "sync", "dryRun": .bool(dryRun), "pulled": .int(result.pulled),
@@ -178,11 +180,13 @@ extension Invocation {
                 "clamped": .int(result.clamped), "resynced": .bool(result.resynced),
                 "attachments": ["sent": .int(result.assetsSent), "fetched": .int(result.assetsFetched)],
                 "held": .array(result.held.map(\.json)), "findings": .array(result.findings.map(\.json)),
+                "awaited": .array(result.awaited.map { .string($0) }),
             ])
             return
         }
         say(result.findings)
         say(result.held)
+        if let finding = Finding.filesOnTheWay(result.awaited, to: store) { say([finding]) }
         if result.resynced {
             output.note("The hub is not the one that this store knew, so everything was compared.")
         }

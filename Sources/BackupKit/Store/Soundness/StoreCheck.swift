@@ -87,6 +87,8 @@ public struct StoreCheck {
             if indexes {
                 check.result.findings += try store.oddConflicts().map(\.finding)
                 check.result.findings += try store.oddBatches().map(\.oddNumbers)
+                let files = try store.filesOnTheWay()
+                if let finding = Finding.filesOnTheWay(files, to: store.path) { check.result.findings.append(finding) }
                 if try !StoreSchema.isOld(store.database) {
                     check.result.findings += try store.oddVersions().map(\.finding)
                 }

@@ -26,6 +26,19 @@ extension Synchronizer {
     }
 }
 
+extension Finding {
+    /// What is said of files that did not come yet; nil where there are none.
+    public static func filesOnTheWay(_ paths: [String], to store: String, missingInBackup: Bool = false) -> Finding? {
+        guard !paths.isEmpty else { return nil }
+        let (files, are) = paths.count == 1 ? ("file", "is") : ("files", "are")
+        return Finding(
+            .linkMissing, .warning, store,
+            "\(paths.count) \(files) did not come from the hub yet"
+                + (missingInBackup ? " and \(are) not in this backup" : "") + ": \(firstNames(paths))",
+            remedy: "run 'backup-tool sync'" + (missingInBackup ? ", then make this backup again" : ""))
+    }
+}
+
 /// Files that did not come yet because a sync did not finish.
 extension Store {
     fileprivate func awaitFile(_ path: String) throws {

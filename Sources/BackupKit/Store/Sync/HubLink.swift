@@ -57,6 +57,8 @@ public struct SyncState: Sendable {
     public var syncedAt: Timestamp?
     public var pending = 0
     public var held: [Held] = []
+    /// Files that did not come yet because a sync did not finish.
+    public var awaited: [String] = []
 }
 
 extension Store {
@@ -99,6 +101,7 @@ extension Store {
         var state = SyncState(location: link.location, syncedAt: link.syncedAt)
         state.pending = try pendingRecords(after: link.pushedThrough) + filesForTheHub(after: link.pushedThrough)
         state.held = try held()
+        state.awaited = try filesOnTheWay()
         return state
     }
 

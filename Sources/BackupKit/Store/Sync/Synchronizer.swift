@@ -38,6 +38,8 @@ public struct SyncResult: Sendable {
     public var resynced = false
     public var held: [Held] = []
     public var findings: [Finding] = []
+    /// Of a dry run: files that an earlier sync has left for this one.
+    public var awaited: [String] = []
 
     var hasMoved: Bool { pulled + pushed + merged + joined > 0 }
 
