@@ -84,6 +84,18 @@ import Testing
         }
     }
 
+    @Test func aClockThatJumpsAheadIsTold_alsoWhereNothingIsToBeRemoved() throws {
+        try withHouse { house in
+            try house.settings.policy.set("last", "99")
+            for _ in 0..<3 { try house.night() }
+            house.clock.advance(seconds: 365 * day)
+            let report = try house.night()
+            #expect(report.worst == .incomplete && report.findings.map(\.subject) == ["the clock"], "\(report.log)")
+            // Whoever has looked is not told again.
+            #expect(try house.night().worst == nil)
+        }
+    }
+
     @Test func whoKeepsEverythingAndDrillsNothingIsNotAlarmed() throws {
         try withHouse { house in
             (house.settings.policy, house.settings.drillEvery) = (RetentionPolicy(), nil)
@@ -107,7 +119,8 @@ import Testing
             let report = try house.night()
             #expect(report.findings.count == 4 && report.findings.allSatisfy { $0.code == .futureSnapshot })
             house.clock.advance(seconds: 1000 * day)
-            #expect(try house.night().worst == nil)
+            // Where rules go by the clock, that it is put right is a jump, too.
+            #expect(try house.night().findings.map(\.subject) == (keepsAll ? [] : ["the clock"]))
             #expect(house.vault.items.allSatisfy { $0.tags.isEmpty })
         }
     }

@@ -263,33 +263,13 @@ public struct NightlyRun {
         guard !settings.policy.isEmpty else { return report.findings += retention.findings(sound(items)) }
         let plan = try plan(items, frozen: frozen)
         report.findings += plan.findings
-        let isIdle = frozen != nil || plan.removed.isEmpty
-        guard !clockHasJumped(unless: isIdle), !isIdle else { return }
+        let isFrozen = frozen != nil
+        let jump = state.jumpOfClock(at: clock.now(), isFrozen: isFrozen)
+        if let jump { report.findings.append(jump) }
+        guard jump == nil, !isFrozen, !plan.removed.isEmpty else { return }
         try vault.forget(plan.removed)
         report.forgotten = plan.removed
         say(.forget, "\(plan.removed.count) removed, \(items.count - plan.removed.count) kept")
-    }
-
-    /// By a clock that is a year ahead everything is old. The next run goes by it, or by one that was put right. While nothing
-    /// would be removed anyhow, a jump stays to be told later.
-    private mutating func clockHasJumped(unless isIdle: Bool) -> Bool {
-        let now = clock.now()
-        guard let last = state.lastForget else {
-            state.lastForget = now
-            return false
-        }
-        let passed = (now.milliseconds - last.milliseconds) / 1000
-        // Who runs once a month has no clock that jumps.
-        let jumps = passed > 8 * 86_400 && passed - state.forgetGap > state.forgetGap
-        if jumps, isIdle { return true }
-        (state.lastForget, state.forgetGap) = (now, max(0, passed))
-        guard jumps else { return false }
-        report.findings.append(
-            Finding(
-                .suspiciousLoss, .warning, "the clock",
-                "says that the last run was \(ScheduleStatus.span(passed)) ago, so nothing is removed this time",
-                remedy: "look whether it is right; the next run takes it for right"))
-        return true
     }
 
     private func plan(_ items: [RetentionItem], frozen: String?) throws -> RetentionPlan {

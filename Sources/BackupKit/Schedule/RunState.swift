@@ -250,6 +250,27 @@ extension RunState {
     }
 }
 
+extension RunState {
+    /// By a clock that is a year ahead everything is old, so no run that finds such a jump removes anything. It is told once:
+    /// the next run goes by that clock, or by one that was put right. While nothing may be removed, it stays to be told.
+    mutating func jumpOfClock(at now: Timestamp, isFrozen: Bool) -> Finding? {
+        guard let last = lastForget else {
+            lastForget = now
+            return nil
+        }
+        let passed = (now.milliseconds - last.milliseconds) / 1000
+        // Who runs once a month has no clock that jumps.
+        let jumps = passed > 8 * 86_400 && passed - forgetGap > forgetGap
+        if jumps, isFrozen { return nil }
+        (lastForget, forgetGap) = (now, max(0, passed))
+        guard jumps else { return nil }
+        return Finding(
+            .suspiciousLoss, .warning, "the clock",
+            "says that the last run was \(ScheduleStatus.span(passed)) ago, so nothing is removed this time",
+            remedy: "look whether it is right; the next run takes it for right")
+    }
+}
+
 extension DrillEntry {
     /// The newest is tried first, and its time to recover counts; all of them have to pass.
     public func result(after first: RunState.DrillResult?) -> RunState.DrillResult {
