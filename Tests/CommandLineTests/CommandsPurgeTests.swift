@@ -98,6 +98,40 @@ struct CommandsPurgeTests {
         try bench.tool(exit: 64, "store", "purge", "--confirm")
     }
 
+    @Test func aSecondPurgeOfTheSame_removesNothing_andSaysSo() throws {
+        let bench = try bench()
+        let all = ["--deleted-before", "2999-01-01"]
+        for words in [[Self.id], all] { #expect(try bench.tool(["store", "purge"] + words).status == 3, "\(words)") }
+        #expect(try bench.tool(exit: 0, "store", "purge", Self.id, "--confirm").stderr.contains("1 record, "))
+        for words in [[Self.id], all, [Self.id, "--dry-run"], [Self.id, "--confirm"], all + ["--confirm"]] {
+            let again = try bench.tool(exit: 0, ["store", "purge"] + words)
+            #expect(again.stdout == "" && again.stderr == "There is nothing to remove.\n", "\(words): \(again.stderr)")
+        }
+        let json = try bench.json(exit: 0, "store", "purge", Self.id)
+        #expect(json["records"]?.array?.isEmpty == true)
+        // Who has it is asked as before.
+        let holder = try bench.tool(exit: 3, "store", "purge", Self.id, "--source", "old.tar.zst").stderr
+        #expect(holder.contains("still holds 1 of these records"), "\(holder)")
+        // One that came back and was deleted again is removed again.
+        try bench.tool(exit: 0, "store", "purge", "--allow-return", Self.id)
+        try bench.tool("restore", "old.tar.zst", "--match", Self.secret, "--resurrect")
+        try bench.tool(exit: 0, "store", "delete", Self.id)
+        #expect(try bench.tool(exit: 0, "store", "purge", Self.id, "--confirm").stderr.contains("1 record, "))
+    }
+
+    /// The tombstone that others get of what is kept on this device only is of a record that is here.
+    @Test func whatIsKeptOnThisDeviceOnly_isNotPurgedForEver() throws {
+        let bench = try bench()
+        let id = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE type = 'Publication'\"")
+            .dropLast()
+        try bench.tool(exit: 0, "store", "set-local", String(id))
+        let all = ["store", "purge", "--deleted-before", "2999-01-01"]
+        try bench.tool(all + ["--confirm"])
+        let again = try bench.tool(exit: 0, all)
+        #expect(again.stderr == "There is nothing to remove.\n", "\(again.stdout)\(again.stderr)")
+        try bench.tool(exit: 0, "store", "check")
+    }
+
     /// Two works with one key, one of which has a file of which the store has two versions, all of it changed, decided,
     /// undone, put in quarantine and deleted.
     private func libraryBench() throws -> (bench: Workbench, ids: [String]) {

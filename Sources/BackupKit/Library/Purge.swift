@@ -131,7 +131,8 @@ public struct Purge {
     private mutating func add(_ record: Record) throws {
         guard chosen.insert(record.id).inserted else { return }
         records.append(record)
-        result.records.append(record.id)
+        // One that was purged before is gone already, and one that is here under another name stays.
+        if try !store.isPurged(record), try !scope.isAlive(record) { result.records.append(record.id) }
         for other in try scope.add(record) { try add(other) }
     }
 
@@ -356,12 +357,15 @@ public struct Purge {
 }
 
 extension Store {
+    /// Of a row of the undo history.
+    static let hasContent = "(fields <> '{}' OR field_times IS NOT NULL OR device_id IS NOT NULL)"
+
     /// Calls `body` with each version in the undo history that has fields, and its row.
     func forEachOldVersion(_ body: (Int64, Record) throws -> Void) throws {
         let query = try database.prepare(
             """
             SELECT rowid, zone, ifnull(name, local_id), type, local_id, fields FROM batch_record
-            WHERE fields <> '{}' OR field_times IS NOT NULL OR device_id IS NOT NULL
+            WHERE \(Self.hasContent)
             """)
         while try query.step() {
             let id = RecordID(zone: query.text(1), name: query.text(2))

@@ -19,6 +19,8 @@ struct PurgeScope {
         let time: Timestamp
         /// An earlier purge has removed its content.
         let isCleared: Bool
+        /// Not that of a tombstone, of which there is nothing to remove.
+        let hasContent: Bool
     }
 
     private(set) var ids: Set<RecordID> = []
@@ -36,7 +38,7 @@ struct PurgeScope {
     mutating func load() throws {
         let query = try store.database.prepare(
             """
-            SELECT change, after, zone, ifnull(name, local_id), type, local_id, started_at
+            SELECT change, after, zone, ifnull(name, local_id), type, local_id, started_at, \(Store.hasContent)
             FROM batch_record JOIN batch ON batch.id = batch
             """)
         while try query.step() {
@@ -46,7 +48,8 @@ struct PurgeScope {
                 Version(
                     id: RecordID(zone: query.text(2), name: query.text(3)),
                     work: Work(query.text(4), query.text(5)), change: query.integer(0), after: query.optionalInteger(1),
-                    time: Timestamp(milliseconds: query.integer(6)), isCleared: isCleared))
+                    time: Timestamp(milliseconds: query.integer(6)), isCleared: isCleared,
+                    hasContent: query.integer(7) != 0))
         }
     }
 
@@ -156,7 +159,7 @@ struct PurgeScope {
         }
         var known: Set<Work> = []
         return try versions.filter {
-            try takes($0) && !$0.isCleared && RecordType.isCounted($0.work.type.text)
+            try takes($0) && !$0.isCleared && $0.hasContent && RecordType.isCounted($0.work.type.text)
                 && !sameBytes($0.work.type.text, Quarantine.type) && known.insert($0.work).inserted
                 && rows(of: $0.work).isEmpty && row($0.id) == nil
                 && row(RecordID(zone: $0.id.zone, name: $0.work.localID.text)) == nil
