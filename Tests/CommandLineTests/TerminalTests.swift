@@ -1,4 +1,5 @@
 import BackupKit
+import TestSupport
 import Testing
 
 @testable import backup_tool
@@ -111,6 +112,30 @@ func bytes_areDecimalAndShort(count: UInt64, expected: String) {
             #expect(displayWidth(ProgressBar.line(event, since: 5, seconds: 0.1, columns: columns)) <= columns)
         }
     }
+}
+
+/// A terminal that cannot move back in its line would show each drawing, and the characters that ask for it.
+@Test(arguments: ["dumb", "xterm"])
+func progress_isDrawnWhereTheTerminalCanTakeItAway(terminal: String) throws {
+    let bench = try Workbench()
+    try bench.shell("head -c 3000000 /dev/urandom > a.pdf; echo '@misc{a, title={A}, file={:a.pdf:PDF}}' > a.bib")
+    try bench.tool(exit: 0, "import", "--create", "a.bib")
+    try bench.python(
+        """
+        import os, pty, sys
+        said = b""
+        def read(descriptor):
+            global said
+            text = os.read(descriptor, 65536)
+            said += text
+            return b"."
+        os.environ["TERM"] = sys.argv[2]
+        os.environ["BACKUP_TOOL_STORE"] = "store.db"
+        status = pty.spawn([sys.argv[1], "export", "--level", "9", "-o", "x.tar.xz"], read, lambda descriptor: b"")
+        assert os.waitstatus_to_exitcode(status) == 0, said
+        assert b"in x.tar.xz" in said, said
+        assert (b"\\r\\x1b[K" in said) == (b"\\x1b" in said) == (b"ing [" in said) == (sys.argv[2] == "xterm"), said
+        """, "\(productsDirectory())/backup-tool", terminal)
 }
 
 @Test func progressBar_drawsAtMostTenTimesASecond() {

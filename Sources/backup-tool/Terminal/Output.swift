@@ -107,7 +107,7 @@ final class Output: Sendable {
 
     /// A progress bar where somebody can see it, else nothing. It goes away when anything else is said.
     func progress() -> Progress {
-        guard err.isTerminal, !isQuiet, !isJSON else { return .none }
+        guard err.obeysControls, !isQuiet, !isJSON else { return .none }
         let bar = ProgressBar { [weak self] line in self?.show(progress: line) }
         return Progress { bar.report($0) }
     }

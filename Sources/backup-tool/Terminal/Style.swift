@@ -24,6 +24,8 @@ struct Style: Sendable {
 struct Stream: Sendable {
     let descriptor: Int32
     let isTerminal: Bool
+    /// Whether it understands colors and takes away what was drawn.
+    let obeysControls: Bool
     /// Nil when it is no terminal: nothing is cut there.
     let columns: Int?
     let style: Style
@@ -33,8 +35,8 @@ struct Stream: Sendable {
         isTerminal = isatty(descriptor) == 1
         // https://no-color.org: "when present and not an empty string"; `Environment` takes an empty one as unset.
         let terminal = environment["TERM"]
-        style = Style(
-            isOn: color && isTerminal && environment["NO_COLOR"] == nil && terminal != nil && terminal != "dumb")
+        obeysControls = isTerminal && terminal != nil && terminal != "dumb"
+        style = Style(isOn: color && obeysControls && environment["NO_COLOR"] == nil)
         let asked = environment["COLUMNS"].flatMap { Int($0) } ?? Terminal.columns(descriptor)
         columns = isTerminal ? (asked > 0 ? asked : 80) : nil
     }
