@@ -114,6 +114,11 @@ func bytes_areDecimalAndShort(count: UInt64, expected: String) {
     }
 }
 
+@Test func progress_neverHasMoreDoneThanThereIs() {
+    let event = ProgressEvent("exporting", done: 11_000_000, of: 9_000_000)
+    #expect(ProgressBar.line(event, since: 0, seconds: 0, columns: 79).contains("100%  11 MB of 11 MB"))
+}
+
 /// A terminal that cannot move back in its line would show each drawing, and the characters that ask for it.
 @Test(arguments: ["dumb", "xterm"])
 func progress_isDrawnWhereTheTerminalCanTakeItAway(terminal: String) throws {

@@ -48,7 +48,7 @@ enum CarrierCheck {
                 return state.bytes
             }
             progress.report(
-                ProgressEvent("verifying", done: UInt64(done), of: UInt64(max(total, done)), item: entry.path))
+                ProgressEvent("verifying", done: UInt64(done), of: UInt64(max(0, total)), item: entry.path))
         }
 
         func damaged(_ entry: EntryInfo, _ error: UnreadableEntry) {

@@ -7,8 +7,10 @@ final class LayoutWriter {
     private let time: Int64
     private(set) var files: [String: FileFacts] = [:]
     private(set) var bytes: Int64 = 0
-    private let total: Int64
+    /// Of all that is known to come: the attachments, and each text once it is made.
+    private var total: Int64
 
+    /// `total` is the size of the attachments.
     init(_ carrier: any CarrierWriter, time: Timestamp, total: Int64, progress: Progress) {
         self.carrier = carrier
         self.time = time.milliseconds / 1000
@@ -51,12 +53,14 @@ final class LayoutWriter {
 
     func add(_ path: String, text: some Sequence<UInt8>) throws {
         let text = Array(text)
+        total += Int64(text.count)
         _ = try text.withUnsafeBytes { bytes in try add(path, size: Int64(bytes.count)) { try $0(bytes) } }
     }
 
     func add(_ path: String, _ spool: inout SpoolFile) throws {
         try spool.flush()
         let finished = spool
+        total += finished.size
         try add(path, size: finished.size) { try finished.forEachChunk($0) }
     }
 

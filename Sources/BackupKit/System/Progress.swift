@@ -17,7 +17,8 @@ public struct ProgressEvent: Sendable, Equatable {
     public init(_ phase: String, done: UInt64, of total: UInt64? = nil, unit: Unit = .bytes, item: String? = nil) {
         self.phase = phase
         self.done = done
-        self.total = total
+        // What grows while it is read would else be done by more than all of it.
+        self.total = total.map { max($0, done) }
         self.unit = unit
         self.item = item
     }
