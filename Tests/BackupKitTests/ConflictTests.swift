@@ -225,7 +225,7 @@ extension TestStore {
             _ = try test.store.batch(kind: "import", source: "test") {
                 try place("Attachments/new.pdf", "N", in: test.store)
                 let file = AttachmentFolder.Taken(relative: "new.pdf", place: "Attachments/new.pdf")
-                try AttachmentLinks(test.store, imported: []).link([file])
+                try AttachmentLinks(test.store, imported: [:]).link([file], by: Intake(test.store))
                 return ((), summary: "")
             }
             _ = try test.resolve(.keepExisting)

@@ -133,6 +133,33 @@ private func writeTwoWorks(_ bench: Workbench, keys: (String, String)) throws {
         try bench.tool(exit: 0, "import", "--store", "A.db", "b/x.bib")
     }
 
+    @Test func aFolderOfAttachments_givesAFileToNoWorkWhoseEntryNoLongerNamesIt() throws {
+        let bench = try Workbench()
+        let one = "@book{k1, author={A, B}, title={One}, year={2001}, file={:p.pdf:PDF}}\n"
+        let two = "@book{k2, author={A, B}, title={Two}, year={2001}FILE}\n"
+        try bench.write("old/p.pdf", "old")
+        try bench.write("new/p.pdf", "new")
+        try bench.write("l.bib", one + two.replacing("FILE", with: ", file={:p.pdf:PDF}"))
+        try bench.tool(exit: 0, "import", "--create", "--store", "A.db", "l.bib", "--attachments", "old")
+        try bench.write("l.bib", one + two.replacing("FILE", with: ""))
+        try bench.tool(exit: 3, "import", "--store", "A.db", "l.bib", "--attachments", "new")
+        #expect(try links(bench) == ["One": ["old", "new"], "Two": ["old"]])
+    }
+
+    @Test func anImportThatOnlyLinksAFile_saysToWhichWork() throws {
+        let bench = try Workbench()
+        try bench.write("l.bib", "@book{k1, author={A, B}, title={One}, year={2001}, file={:p.pdf:PDF}}\n")
+        try bench.tool(exit: 3, "import", "--create", "--store", "A.db", "l.bib")
+        try bench.write("new/p.pdf", "new")
+        for words in ["--dry-run", "--verbose"] {
+            let said = try bench.tool(exit: 0, "import", "--store", "A.db", "l.bib", "--attachments", "new", words)
+            #expect(said.stdout.contains("~ k1: One"), "\(said.stdout)")
+            #expect(said.stdout.contains(#"linkedFiles: nothing → ["Attachments/p.pdf"]"#), "\(said.stdout)")
+            let counts = "2 unchanged, 1 attachment added, 1 record linked to a file"
+            #expect(said.stderr.contains(counts), "\(said.stderr)")
+        }
+    }
+
     /// An older file names it, and the store keeps what the newer one says.
     @Test(arguments: ["old.bib", "p2/old.bib"])
     func aFileWhoseEntryIsOverruled_isNamedOnce_withTheCommandThatLinksIt(old: String) throws {

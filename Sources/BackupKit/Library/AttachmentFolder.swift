@@ -179,7 +179,7 @@ struct AttachmentFolder {
     /// `named`: what the entries of this import name.
     static func link(_ files: [Taken], by links: AttachmentLinks, _ named: NamedFiles?, _ intake: Intake) throws {
         let overruled = try named?.overruled(files, in: intake.store) ?? [:]
-        for path in try links.link(files) {
+        for path in try links.link(files, by: intake) {
             guard let bibliography = overruled[ByteName(path)] else {
                 intake.note(
                     Finding(

@@ -5,7 +5,7 @@ struct AttachmentLinks {
     private var named: [Named] = []
     private var keys: [ByteName: String] = [:]
     private var similarKeys: [String: String] = [:]
-    private let imported: Set<ByteName>
+    private let imported: Names
     /// What publications that were here before link, by their local ids; and what any publication links.
     private var files: [ByteName: [Field]] = [:]
     private var linked: Set<ByteName> = []
@@ -21,15 +21,19 @@ struct AttachmentLinks {
 
     private let claims: Claims
 
+    /// Paths that entries name, by the local ids of the publications that the entries went into.
+    typealias Names = [ByteName: Set<ByteName>]
+
     private struct Named {
         let path: String
         let localID: String
+        /// Whether the entry that came with the files names it. The publication may name more, from earlier imports.
         let isImported: Bool
     }
 
-    /// `imported` are the local ids of the publications that came, or came again, with the files. A file that one of them
-    /// claims belongs to nobody else who names a file of its name.
-    init(_ store: Store, imported: Set<ByteName>, claims: Claims = [:]) throws {
+    /// `imported` are the publications that came, or came again, with the files. A file that one of them claims belongs to
+    /// nobody else who names a file of its name.
+    init(_ store: Store, imported: Names, claims: Claims = [:]) throws {
         (self.store, self.imported, self.claims) = (store, imported, claims)
         try store.forEachLive(type: RecordType.publication) { stored in
             try note(stored.record.localID, Fields.parse(stored.record.fields))
@@ -37,17 +41,19 @@ struct AttachmentLinks {
     }
 
     private mutating func note(_ localID: String, _ fields: [Field]) throws {
-        let isImported = imported.contains(ByteName(localID))
+        let entryNames = imported[ByteName(localID)]
         if let links = fields.first(where: { $0.name == Publication.linkedFiles }) {
-            if !isImported { files[ByteName(localID)] = [links] }
+            if entryNames == nil { files[ByteName(localID)] = [links] }
             for path in Fields.strings(links.name, in: fields) { linked.insert(ByteName(path)) }
         }
-        var links = Publication.links(in: fields)
-        if !isImported { try links.removeAll { try store.knowsFile(for: $0.readings, in: fields) } }
-        named += links.flatMap(\.readings).map { Named(path: $0, localID: localID, isImported: isImported) }
+        for link in Publication.links(in: fields) {
+            let isImported = entryNames?.contains(ByteName(link.path)) == true
+            if try !isImported && store.knowsFile(for: link.readings, in: fields) { continue }
+            named += link.readings.map { Named(path: $0, localID: localID, isImported: isImported) }
+        }
         guard let key = Fields.string(Publication.citeKey, in: fields), !key.isEmpty else { return }
         func comesFirst(_ known: String?) -> Bool {
-            known.map { isImported && !imported.contains(ByteName($0)) } ?? true
+            known.map { entryNames != nil && imported[ByteName($0)] == nil } ?? true
         }
         if comesFirst(keys[ByteName(key)]) { keys[ByteName(key)] = localID }
         if comesFirst(similarKeys[key]) { similarKeys[key] = localID }
@@ -158,7 +164,7 @@ struct AttachmentLinks {
 
     /// Adds each file, by its place in the store, to `linkedFiles` of the owners of its name; returns the places of those
     /// that have none. Must run inside `batch`.
-    @discardableResult func link(_ files: [AttachmentFolder.Taken]) throws -> [String] {
+    @discardableResult func link(_ files: [AttachmentFolder.Taken], by intake: Intake) throws -> [String] {
         var unlinked: [String] = []
         var links = LivingLinks(store)
         var additions: [ByteName: [String]] = [:]
@@ -169,7 +175,7 @@ struct AttachmentLinks {
             for owner in found { additions[ByteName(owner), default: []].append(file.place) }
         }
         for (owner, places) in additions.sorted(by: { precedesBytewise($0.key.text, $1.key.text) }) {
-            try store.addToSet(Publication.linkedFiles, places, localID: owner.text, type: RecordType.publication)
+            try intake.link(places, to: owner.text)
         }
         return unlinked
     }

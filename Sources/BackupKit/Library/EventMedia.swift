@@ -88,7 +88,7 @@ struct EventMedia {
                 for log in file.logs { moved[log, default: [:]][ByteName(file.path)] = place }
             }
         }
-        try relink(moved, intake.store)
+        try relink(moved, intake)
     }
 
     private static func usualPlace(_ path: String) -> ByteName { ByteName(RecordFiles.place(ofMedia: path)) }
@@ -111,7 +111,7 @@ struct EventMedia {
                         remedy: Self.howItComes))
             }
         }
-        try relink(moved, intake.store)
+        try relink(moved, intake)
     }
 
     /// New events of a log do not link a file that events of other logs brought. Returns whether there were such.
@@ -151,10 +151,10 @@ struct EventMedia {
     // MARK: Linking them
 
     /// `moved` are the files of each log that lie elsewhere than usual, as its lines spell them.
-    private func relink(_ moved: [Int: [ByteName: String]], _ store: Store) throws {
+    private func relink(_ moved: [Int: [ByteName: String]], _ intake: Intake) throws {
         for (log, moved) in moved.sorted(by: { $0.key < $1.key }) {
-            for (localID, names) in try known.events(of: log, store, { moved[ByteName($0)] }) {
-                try store.relinkNew(localID.text, names)
+            for (localID, names) in try known.events(of: log, intake.store, { moved[ByteName($0)] }) {
+                for replaced in try intake.store.relinkNew(localID.text, names) { try intake.noteRelinked(replaced) }
             }
         }
     }
@@ -162,16 +162,20 @@ struct EventMedia {
 
 extension Store {
     /// An event that the running batch has written links its files where they lie; one that was here before, those that
-    /// it did not have.
-    fileprivate func relinkNew(_ localID: String, _ moved: [ByteName: String]) throws {
-        guard let batch = currentBatch else { return }
+    /// it did not have. Returns the versions that were replaced.
+    fileprivate func relinkNew(_ localID: String, _ moved: [ByteName: String]) throws -> [StoredRecord] {
+        guard let batch = currentBatch else { return [] }
+        var replaced: [StoredRecord] = []
         for stored in try records(localID: localID) where stored.record.type == RecordType.event {
             let isNew = stored.change >= batch.firstChange
             let names = try isNew ? newNames(of: stored.record, moved) : openNames(of: stored.record, moved)
             // A record that is written anew says the same in other bytes.
             let record = try stored.record.following(names.filter { !sameBytes($0.key.text, $0.value) })
-            if record != stored.record { try rewrite(stored, as: record) }
+            guard record != stored.record else { continue }
+            try rewrite(stored, as: record)
+            replaced.append(stored)
         }
+        return replaced
     }
 
     /// Also where the event links a file under the name that it got earlier.

@@ -96,6 +96,7 @@ public enum Importer {
                 kind: "import", source: (paths + (options.attachments.map { [$0] } ?? [])).joined(separator: " "),
                 dryRun: options.dryRun, notesIdle: true
             ) {
+                defer { store.comingNames = EntryNameSet() }
                 try intake.noteWaiting()
                 for backup in backups {
                     let before = intake.taken
@@ -115,12 +116,13 @@ public enum Importer {
                 try events?.claim(files)
                 if attachments != nil {
                     let links = try AttachmentLinks(
-                        store, imported: named?.publications ?? [], claims: named?.claims(in: store) ?? [:])
+                        store, imported: named?.publications ?? [:], claims: named?.claims(in: store) ?? [:])
                     try AttachmentFolder.link(files, by: links, named, intake)
                 }
                 try named?.reportMissing(to: intake)
                 try intake.writeSettings()
                 try intake.noteCiteKeys()
+                try intake.planLinks()
                 try intake.countConflicts()
                 return ((), summary: intake.summary)
             }

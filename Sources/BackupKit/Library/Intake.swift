@@ -28,6 +28,8 @@ public struct IntakeResult: Sendable {
     public var attachmentsMended = 0
     /// Files that only records name which stay deleted.
     public var attachmentsLeftDeleted = 0
+    /// Records that were neither added nor updated, and link other files now.
+    public var linked = 0
     public var settingsChanged = 0
     /// How many changes the store numbered; 0 means that not a byte of it was written.
     public var writes = 0
@@ -38,18 +40,6 @@ public struct IntakeResult: Sendable {
 
     /// Whether something needs attention: exit code 3.
     public var needsAttention: Bool { conflicts > 0 || findings.contains { $0.severity != .note } }
-}
-
-/// One line of a plan.
-public struct PlanItem: Sendable, Equatable {
-    public enum Action: String, Sendable { case add, update, keep, quarantine, protect, remove, conflict }
-
-    public let action: Action
-    public let subject: String
-    /// What a person calls it: a title, a time.
-    public let label: String
-    public let changes: [FieldChange]
-    public let reason: String?
 }
 
 /// Takes records, attachments and settings into a store inside one batch, and keeps the books.
@@ -96,6 +86,8 @@ final class Intake {
     private var waiting: Set<RecordID> = []
     /// Names of the store's files, once somebody has asked for them.
     var assetNames: EntryNameSet?
+    /// Records as they were before this batch, of which only the links have changed so far.
+    var relinked: [RecordID: Record] = [:]
     /// Files of a backup that get other names in the store.
     var moved: [ByteName: String] = [:]
     /// Files that records name which `--mode replace` leaves.
@@ -348,24 +340,6 @@ final class Intake {
     ) throws -> [Field] {
         guard type == RecordType.publication else { return merged }
         return try Publication.derive(merged: merged, local: local, other: other)
-    }
-
-    func plan(
-        _ action: PlanItem.Action, _ record: Record, id: RecordID, changes: [FieldChange] = [], reason: String? = nil
-    ) {
-        guard keepsPlan || action != .add && action != .keep && action != .quarantine,
-            result.plan.count < Intake.planLimit
-        else { return }
-        result.plan.append(
-            PlanItem(
-                action: action, subject: id.description, label: RecordLabel.text(of: record), changes: changes,
-                reason: reason))
-    }
-
-    /// Of an attachment by its path, or a setting by its key.
-    func plan(_ action: PlanItem.Action, _ name: String, reason: String? = nil) {
-        guard keepsPlan || action != .add, result.plan.count < Intake.planLimit else { return }
-        result.plan.append(PlanItem(action: action, subject: name, label: name, changes: [], reason: reason))
     }
 
     /// The result with what the batch itself knows.

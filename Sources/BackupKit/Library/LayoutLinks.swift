@@ -5,23 +5,23 @@ extension LayoutViews {
     func linkAttachments(
         _ publications: FromBibliography, _ places: [(name: String, place: String)], _ intake: Intake
     ) throws {
-        guard !publications.ids.isEmpty else { return }
+        guard !publications.names.isEmpty else { return }
         // A folder that nobody made as a backup: its files may be named after their entries.
         let isPlainFolder = if case .none = prepared.layout.manifest { true } else { false }
         if isPlainFolder {
             let taken = places.map { AttachmentFolder.Taken(relative: $0.name, place: $0.place) }
-            _ = try AttachmentLinks(intake.store, imported: Set(publications.ids.map(ByteName.init))).link(taken)
+            try AttachmentLinks(intake.store, imported: publications.names).link(taken, by: intake)
         }
         let files = AttachmentPaths(places.filter { !publications.claimed.contains(ByteName($0.place)) })
-        for localID in Set(publications.ids.map { ByteName($0) }).map(\.text).sorted(by: precedesBytewise) {
+        for (localID, names) in publications.names.map({ ($0.key.text, $0.value) })
+            .sorted(by: { precedesBytewise($0.0, $1.0) })
+        {
             guard let record = try publication(localID, intake.store) else { continue }
             let fields = try Fields.parse(record.fields)
-            let links = Publication.links(in: fields)
+            // The publication may name more, from earlier imports.
+            let links = Publication.links(in: fields).filter { names.contains(ByteName($0.path)) }
             let found = links.compactMap(files.place)
-            if !isPlainFolder {
-                try intake.store.addToSet(
-                    Publication.linkedFiles, found, localID: localID, type: RecordType.publication)
-            }
+            if !isPlainFolder { try intake.link(found, to: localID) }
             guard isPlainFolder || prepared.layout.isImbib, kinds.contains(.attachments) else { continue }
             // An entry may name one file in several fields, by the paths of several apps.
             let present = Fields.strings(Publication.linkedFiles, in: fields)

@@ -7,9 +7,10 @@ struct LayoutViews {
     /// Whether what no checksum vouches for is better than nothing.
     var takesDoubtful = true
 
-    /// Publications that were read from `library.bib`, by their local ids.
+    /// Publications that were read from `library.bib`.
     struct FromBibliography {
-        var ids: [String] = []
+        /// What their entries name, where our own comments do not give them their files.
+        var names: AttachmentLinks.Names = [:]
         /// Files that comment lines of our own give to entries: no other entry gets them.
         var claimed: Set<ByteName> = []
     }
@@ -56,9 +57,13 @@ struct LayoutViews {
         intake.heard = { record, outcome in
             // The comments of our own export say which files are an entry's, whatever its fields say.
             if record.type == RecordType.publication {
-                let linked = Fields.strings(Publication.linkedFiles, in: try Fields.parse(record.fields))
+                let fields = try Fields.parse(record.fields)
+                let linked = Fields.strings(Publication.linkedFiles, in: fields)
                 taken.claimed.formUnion(linked.map { ByteName($0) })
-                if linked.isEmpty { taken.ids.append(outcome.localID) }
+                if linked.isEmpty {
+                    taken.names[ByteName(outcome.localID), default: []]
+                        .formUnion(Publication.links(in: fields).map { ByteName($0.path) })
+                }
             }
             try heard(record, outcome)
         }

@@ -45,8 +45,9 @@ final class NamedFiles {
     private(set) var taken: Set<ByteName> = []
     /// Files that only entries name whose publications stay deleted.
     private(set) var leftDeleted: Set<ByteName> = []
-    /// The publications that the entries of this import went into; only where a folder of attachments is linked with them.
-    private(set) var publications: Set<ByteName> = []
+    /// The publications that the entries of this import went into, and the paths that these entries name; only where a
+    /// folder of attachments is linked with them.
+    private(set) var publications: AttachmentLinks.Names = [:]
 
     /// `paths` are those that somebody named, `attachments` the folder of `--attachments`.
     init(paths: [String], attachments: String?) throws {
@@ -82,7 +83,8 @@ final class NamedFiles {
     /// Takes note of the publication that an entry went into.
     func note(owner: String, of wishes: Range<Int>) {
         for wish in wishes { self.wishes[wish].owner = owner }
-        if attachments != nil { publications.insert(ByteName(owner)) }
+        guard attachments != nil else { return }
+        publications[ByteName(owner), default: []].formUnion(wishes.map { ByteName(self.wishes[$0].link.path) })
     }
 
     /// Whether there is such a file beside a bibliography.
@@ -229,8 +231,7 @@ final class NamedFiles {
             guard let record = try publication(owner.text, in: intake.store) else { continue }
             let named = try names(of: record)
             let places = wishes.filter { $0.isMark || named.contains(ByteName($0.link.path)) }.compactMap(\.place)
-            try intake.store.addToSet(
-                Publication.linkedFiles, places, localID: owner.text, type: RecordType.publication)
+            try intake.link(places, to: owner.text)
         }
     }
 

@@ -66,6 +66,7 @@ public enum Restorer {
                 try apply(prepared, to: intake, options)
                 try intake.writeSettings()
                 try intake.noteCiteKeys()
+                try intake.planLinks()
                 try intake.countConflicts()
                 return ((), summary: intake.summary)
             }
@@ -189,7 +190,7 @@ public enum Restorer {
             .map { String($0.dropFirst(prepared.layout.prefix.count)) }.map { (name: $0, place: $0) }
         if options.kinds.contains(.attachments) {
             // Only records say of all files whose they are.
-            if !publications.ids.isEmpty { intake.namedByDeleted = [] }
+            if !publications.names.isEmpty { intake.namedByDeleted = [] }
             places = try takeAssets(prepared, unsound, &wanted, intake, options)
         }
         try takeConflicts(wanted, intake)

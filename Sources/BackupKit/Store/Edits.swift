@@ -215,15 +215,17 @@ extension Store {
 }
 
 extension Store {
-    /// Adds members to a field that is a set. Sets merge by union whatever their times, so no time changes.
-    func addToSet(_ name: String, _ values: [String], localID: String, type: String) throws {
+    /// Adds members to a field that is a set. Sets merge by union whatever their times, so no time changes. Returns the
+    /// version that was replaced, if any.
+    @discardableResult
+    func addToSet(_ name: String, _ values: [String], localID: String, type: String) throws -> StoredRecord? {
         guard
             let stored = try records(localID: localID).first(where: { $0.record.type == type && !$0.record.isDeleted })
-        else { return }
+        else { return nil }
         var fields = try Fields.parse(stored.record.fields)
         let present = Fields.strings(name, in: fields)
         let union = Set(present).union(values).sorted()
-        guard union.count > present.count else { return }
+        guard union.count > present.count else { return nil }
         let value = Field(name, .array(union.map { .string($0) }))
         if let index = fields.firstIndex(where: { $0.name == name }) {
             fields[index] = value
@@ -233,5 +235,6 @@ extension Store {
         var record = stored.record
         record.fields = Fields.text(fields)
         try put(record, replacing: stored)
+        return stored
     }
 }

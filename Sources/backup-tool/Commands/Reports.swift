@@ -29,7 +29,7 @@ extension Invocation {
             if dryRun || output.isVerbose {
                 let files = result.attachmentsAdded + result.attachmentsMended + result.attachmentsRemoved
                 let most = result.added + result.updated + result.removed + result.protected + files
-                show(result.plan, of: most + result.kept + result.quarantined)
+                show(result.plan, of: most + result.linked + result.kept + result.quarantined)
             }
             say(result.findings)
             // Most conflicts have a finding of their own.
@@ -140,6 +140,7 @@ extension IntakeResult {
             attachmentsLeftDeleted == 1
                 ? "attachment of deleted records left out" : "attachments of deleted records left out")
         part(attachmentsRemoved, attachmentsRemoved == 1 ? "attachment removed" : "attachments removed")
+        part(linked, linked == 1 ? "record linked to a file" : "records linked to files")
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
         if parts.isEmpty, what == "import" {
             part(attachmentsUnchanged, attachmentsUnchanged == 1 ? "attachment unchanged" : "attachments unchanged")
@@ -158,7 +159,7 @@ extension IntakeResult {
             "updated": .int(updated), "unchanged": .int(unchanged), "protected": .int(protected),
             "keptNewer": .int(keptNewer),
             "conflicts": .int(conflicts), "rejected": .int(rejected), "removed": .int(removed), "kept": .int(kept),
-            "quarantined": .int(quarantined),
+            "quarantined": .int(quarantined), "linked": .int(linked),
             "attachments": [
                 "added": .int(attachmentsAdded), "unchanged": .int(attachmentsUnchanged),
                 "removed": .int(attachmentsRemoved), "mended": .int(attachmentsMended),
