@@ -213,6 +213,23 @@ private func syncBench() throws -> Workbench {
     }
 }
 
+/// Two devices have the same names for other files, so that those of the second one get other names.
+@Test func aDryRunOfASync_countsBytesOfTwoRenamedAttachmentsOnce() throws {
+    let bench = try Workbench()
+    try bench.tool(exit: 0, "hub", "init", "hub.db")
+    for device in ["A", "B"] {
+        try bench.write("\(device).bib", "@misc{a, title={A of \(device)}}\n@misc{b, title={B of \(device)}}\n")
+        for name in ["a", "b"] { try bench.write("\(device)/\(name).pdf", "%PDF of \(device)") }
+        try bench.tool(["import", "--create", "--store", "\(device).db", "\(device).bib", "--attachments", device])
+    }
+    try bench.tool(["sync", "--store", "A.db", "--hub", "hub.db"])
+    for words in [["--dry-run"], []] {
+        let done = try bench.tool(["sync", "--store", "B.db", "--hub", "hub.db", "--json"] + words)
+        let result = try JSON(parsing: done.stdoutLines.last ?? "null")
+        #expect(result["attachments"]?["sent"]?.integer == 1, "\(words): \(done.stdout)")
+    }
+}
+
 @Test(arguments: ["''", "'17'", "'/nowhere/hub.db'"])
 func aDamagedPlaceOfTheHub_isNamed_andTheAdviceMendsIt(location: String) throws {
     let bench = try Workbench()

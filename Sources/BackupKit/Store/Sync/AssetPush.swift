@@ -90,7 +90,8 @@ extension Synchronizer {
     /// The bytes, unless they have to stay here: then they are held.
     private func send(_ asset: Asset) throws {
         if try holdTooLarge(RecordID(zone: Store.assetZone, name: asset.path), asset.size) { return }
-        try send(asset, isOnHub: ask { try hub.missingAssets(of: [asset.digest]) }.isEmpty)
+        let hasBeenPlayed = playedSends.contains(asset.digest)
+        try send(asset, isOnHub: hasBeenPlayed || ask { try hub.missingAssets(of: [asset.digest]) }.isEmpty)
     }
 
     private func send(_ asset: Asset, isOnHub: Bool) throws {
@@ -135,6 +136,7 @@ extension Synchronizer {
     private func sendBytes(of asset: Asset) throws -> Bool {
         // In a dry run what came just now lies nowhere yet; its bytes were looked at when it came.
         if try store.isPlaying && store.pending(asset.path) != nil {
+            playedSends.insert(asset.digest)
             result.assetsSent += 1
             return true
         }

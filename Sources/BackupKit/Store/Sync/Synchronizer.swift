@@ -109,6 +109,8 @@ public final class Synchronizer {
     var newConflicts: Set<RecordID> = []
     var unwritten: [Acknowledgement] = []
     var hasReturnedAssets = false
+    /// Files that the hub would have by now, in a dry run that has no bytes to send.
+    var playedSends: Set<SHA256Digest> = []
     /// Whether a decision has removed files here, and the hub has not heard of it.
     var removalsWait = false
     /// Whether files were not fetched, for the hub had not heard of a decision about them.
