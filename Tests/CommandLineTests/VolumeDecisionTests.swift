@@ -48,6 +48,67 @@ import Testing
         }
     }
 
+    /// Imports, deletes, decisions and syncs at random. In the end all devices have the same volumes, none of them twice. What
+    /// was deleted after the last decision is gone, and without decisions all the rest is there.
+    @Test(arguments: testSeeds(Workbench.isTorture ? 60 : 8))
+    func whatDevicesDecideOfVolumes_endsAlikeEverywhere(seed: UInt64) throws {
+        countRounds()
+        var random = SeededGenerator(seed: seed)
+        let bench = try Workbench()
+        let devices = ["A", "B", "C"]
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        for device in devices { try bench.tool(exit: 0, "store", "init", "--store", "\(device).db") }
+        for number in 1...4 {
+            try bench.write("\(number).bib", volume(number))
+            try bench.shell("touch -d 202\(number)-01-01 \(number).bib")
+        }
+        var story: [String] = []
+        var (imported, deleted): (Set<Int>, Set<Int>) = ([], [])
+        var hasDecided = false
+        for _ in 1...14 {
+            let device = devices[random.below(devices.count)]
+            var words = ["sync", "--hub", "hub.db"]
+            switch random.below(8) {
+            case 0, 1, 2:
+                let number = 1 + random.below(4)
+                words = ["import", "\(number).bib"]
+                imported.insert(number)
+            case 3:
+                let query = """
+                    SELECT local_id, fields ->> 'volume' FROM record WHERE type = 'Publication' AND deleted_at IS NULL
+                    ORDER BY 2
+                    """
+                let live = try bench.shell("sqlite3 \(device).db \"\(query)\"").split(separator: "\n")
+                guard !live.isEmpty else { continue }
+                let row = live[random.below(live.count)].split(separator: "|").map(String.init)
+                words = ["store", "delete", row[0]]
+                deleted.formUnion([Int(row[1])].compactMap(\.self))
+            case 4:
+                let number = try bench.tool("conflicts", "list", "--store", "\(device).db").stdout
+                    .firstMatch(of: /([0-9]+)  publication/)?.1
+                guard let number else { continue }
+                let choice = ["keep-existing", "keep-incoming", "rename-incoming"][random.below(3)]
+                words = ["conflicts", "resolve", "\(number)", "--with", choice]
+                hasDecided = true
+                // A decision about a work is newer than a delete before it.
+                deleted = []
+            default: break
+            }
+            let status = try bench.tool(words + ["--store", "\(device).db"]).status
+            story.append("\(device): \(words.joined(separator: " ")): \(status)")
+            #expect([0, 3].contains(status), "\(story.joined(separator: "\n"))")
+        }
+        for device in devices + devices + devices {
+            try bench.tool("sync", "--store", "\(device).db", "--hub", "hub.db")
+        }
+        let told = Comment(rawValue: story.joined(separator: "\n"))
+        let first = try volumes(bench, "A")
+        for device in devices { #expect(try volumes(bench, device) == first, told) }
+        let numbers = first.split(separator: " ").compactMap { $0.split(separator: "|").last.flatMap { Int($0) } }
+        #expect(Set(numbers).count == numbers.count && deleted.isDisjoint(with: numbers), told)
+        if !hasDecided { #expect(Set(numbers) == imported.subtracting(deleted), told) }
+    }
+
     /// Another file says the old key, with one more field.
     @Test(arguments: ["One Title", "Another Title"])
     func aCorrectedCopyUnderTheOldKey_isTheWorkThatWasRenamed(title: String) throws {
