@@ -33,6 +33,16 @@ private func benchWithAConflict() throws -> Workbench {
     #expect(list["conflicts"]?.array?.first?["incoming"]?["label"]?.string == "Smith2020: Short")
 }
 
+@Test func worksThatAreCalledTheSame_areToldApartInTheList() throws {
+    let bench = try Workbench()
+    let volumes = (1...2).map { "@book{k, title={Collected Works}, author={Bee, Bo}, year={2010}, volume={\($0)}}\n" }
+    try bench.write("refs.bib", volumes.joined())
+    try bench.tool(exit: 3, "import", "--create", "refs.bib")
+    let lines = try bench.tool(exit: 0, "conflicts", "list").stdoutLines
+    #expect(lines.contains("     existing  k: Collected Works  (volume: 1)"), "\(lines)")
+    #expect(lines.contains("     incoming  k: Collected Works  (volume: 2)"), "\(lines)")
+}
+
 @Test func aConflict_isDecided_exported_andTakenBack() throws {
     let bench = try benchWithAConflict()
     let before = try (bench.digest(), bench.state())

@@ -21,7 +21,7 @@ extension Command {
                 ])
                 return status
             }
-            for view in views { view.printSummary(to: call.output) }
+            for view in views { try view.printSummary(to: call.output) }
             if let first = views.first {
                 let what = HumanText.count(views.count, "conflict")
                 let show = TypedCommand.quoted("conflicts show", ["\(first.conflict.id)"])
@@ -164,18 +164,29 @@ extension ConflictView {
     }
 
     /// Three lines that fit a terminal of 80 columns.
-    fileprivate func printSummary(to output: Output) {
+    fileprivate func printSummary(to output: Output) throws {
         let columns = output.out.columns ?? 80
         let style = output.out.style
         let number = padded(String(conflict.id), to: 3, right: true)
         let head = "\(number)  \(conflict.kind) \(printable(conflict.subject))"
         output.print(style.bold(truncated(head, to: columns - 18)) + "  found \(day)")
-        for (name, side) in [("existing", existing), ("incoming", incoming)] {
+        let apart = try fieldThatTellsApart()
+        for (name, side, value) in [("existing", existing, apart?.existing), ("incoming", incoming, apart?.incoming)] {
+            let fact = apart.map { printable("\($0.field): \(value.map(plain) ?? "none")") }
+            let end = fact.map { "  (\(truncated($0, to: 28)))" } ?? ""
             let text = side.map { printable($0.label) } ?? "(gone)"
-            output.print("     \(name)  \(truncated(text, to: columns - 15))")
+            output.print("     \(name)  \(truncated(text, to: columns - 15 - displayWidth(end)))\(end)")
         }
         if let isMoot { output.print("     \(style.dim("nothing left to decide: \(isMoot)"))") }
     }
+
+    /// The first field in which two sides differ that are called the same.
+    private func fieldThatTellsApart() throws -> Row? {
+        guard let existing, let incoming, existing.label == incoming.label else { return nil }
+        return try rows().first { $0.differs && !isDerived($0) }
+    }
+
+    private func isDerived(_ row: Row) -> Bool { row.field == "rawBibTeX" || row.field == "rawBase64" }
 
     fileprivate func print(to output: Output) throws {
         let what = conflict.isAboutAssets ? "two versions of" : "two publications with the cite key"
@@ -189,7 +200,6 @@ extension ConflictView {
             table.add("(modified)", existing?.modifiedAt.iso8601, incoming?.modifiedAt.iso8601, differs: false)
         }
         let rows = try rows()
-        let isDerived: (Row) -> Bool = { $0.field == "rawBibTeX" || $0.field == "rawBase64" }
         let hidesText = !output.isVerbose && rows.contains { $0.differs && !isDerived($0) }
         for row in rows where !(hidesText && isDerived(row)) {
             table.add(row.field, row.existing.map(plain), row.incoming.map(plain), differs: row.differs)
