@@ -159,6 +159,31 @@ import Testing
         }
     }
 
+    @Test(arguments: [false, true])
+    func anImportThatOverwrites_takesTheLatestLineOfAnEvent_once(isKnown: Bool) throws {
+        let lines = [13, 33, 22].map { minute in
+            "{\"id\":\"\(id)\",\"time\":\"2026-02-14T15:\(minute):00+01:00\",\"type\":\"eten\",\"note\":\"at \(minute)\"}"
+        }
+        for ways in [[0, 1, 2], [0, 2, 1], [1, 0, 2], [1, 2, 0], [2, 0, 1], [2, 1, 0]] {
+            try withStore { test in
+                let path = "\(test.folder)/log.jsonl"
+                if isKnown {
+                    try writeFile(path, lines[0].replacing("at 13", with: "older") + "\n")
+                    _ = try take(path, into: test.store)
+                }
+                try writeFile(path, ways.map { lines[$0] + "\n" }.joined())
+                var options = ImportOptions()
+                options.overwrite = true
+                for run in 1...3 {
+                    let result = try Importer.run([path], into: test.store, options)
+                    #expect(try test.store.all().map(\.fields) == [lines[1]], "\(ways), run \(run)")
+                    #expect(result.needsAttention && result.read == 3, "\(ways), run \(run): \(result)")
+                    #expect(run == 1 || result.writes == 0, "\(ways), run \(run): \(result)")
+                }
+            }
+        }
+    }
+
     private func take(_ path: String, into store: Store) throws -> IntakeResult {
         try Importer.run([path], into: store, ImportOptions())
     }

@@ -31,7 +31,7 @@ final class EventIntake {
         try insert(newKeys, from: first)
         intake.count(added: newKeys.count, unchanged: known)
         let adoption = try EventAdoption(intake)
-        try others.take(into: adoption)
+        try others.take(into: adoption, for: intake)
         try adoption.finish(scan.files.indices.filter(scan.haveBothForms).map { scan.files[$0] })
         for file in scan.files { try file.checkUnchanged() }
     }

@@ -120,7 +120,7 @@ final class EventLoad {
             try store.takeOut(change)
         }
         let adoption = try EventAdoption(intake, hasGivenIDs: hasGivenIDs)
-        try others.take(into: adoption)
+        try others.take(into: adoption, for: intake)
         try adoption.finish(files.indices.filter { forms[$0].withID && forms[$0].without }.map { files[$0] })
     }
 }

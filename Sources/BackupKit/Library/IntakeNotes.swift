@@ -88,6 +88,13 @@ extension Intake {
                     : "'backup-tool import --overwrite PATH' takes the values of the file"))
     }
 
+    /// Counts a line of an event that is not taken, because a later line of the same import is.
+    func passReplaced(_ line: Record, by later: Record) throws {
+        passKnown()
+        let changes = FieldChange.list(from: try Fields.parse(line.fields), to: try Fields.parse(later.fields))
+        try noteReplacedLine(line, later, changes, later.id)
+    }
+
     /// Reports an undated line of an event that a later line of the same import has replaced.
     private func noteReplacedLine(_ incoming: Record, _ stored: Record, _ changes: [FieldChange], _ id: RecordID) throws
     {

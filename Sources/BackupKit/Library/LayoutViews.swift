@@ -267,7 +267,7 @@ struct FileIntake {
             if withID && without { mixed.append(log) }
         }
         guard let adoption else { return }
-        try others.take(into: adoption)
+        try others.take(into: adoption, for: intake)
         try adoption.finish(mixed)
     }
 

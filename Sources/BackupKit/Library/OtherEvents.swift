@@ -28,12 +28,14 @@ struct OtherEvents {
         }
     }
 
-    mutating func take(into adoption: EventAdoption) throws {
+    mutating func take(into adoption: EventAdoption, for intake: Intake) throws {
         try spool.flush()
         // A line with an id may be one of those without.
         let others = try takeThoseWithoutID(into: adoption)
-        let moved = try movedByTime(others)
+        let replaced = try intake.isEdit ? passReplaced(others, intake) : []
+        let moved = try intake.isEdit ? [:] : movedByTime(others)
         try forEachLine { line, place in
+            if replaced.contains(place) { return }
             let (event, hasID) = try event(moved[place].map(self.line(at:)) ?? line)
             if hasID { try adoption.take(event) }
         }
@@ -89,6 +91,39 @@ struct OtherEvents {
         return moved
     }
 
+    /// Counts and returns lines of events that `--overwrite` does not take: each event is overwritten once, with its latest
+    /// line, so a second import of the same logs changes nothing.
+    private func passReplaced(_ lines: LineKeyRuns, _ intake: Intake) throws -> Set<Int64> {
+        var replaced: Set<Int64> = []
+        func pass(_ line: LineKey, by later: Record) throws {
+            replaced.insert(Int64(line.place))
+            try intake.passReplaced(event(at: line), by: later)
+        }
+        func end(_ latest: LineKey) throws {
+            let event = try event(at: latest)
+            // The first line of all may have made the event.
+            guard let made = try store.madeInThisBatch(event), made.modifiedAt.milliseconds > latest.content else {
+                return
+            }
+            try pass(latest, by: made)
+        }
+        var latest: LineKey?
+        try lines.forEach { line in
+            guard let known = latest, known.key == line.key else {
+                if let latest { try end(latest) }
+                latest = line
+                return
+            }
+            let (old, new) = known.content > line.content ? (line, known) : (known, line)
+            try pass(old, by: event(at: new))
+            latest = new
+        }
+        if let latest { try end(latest) }
+        return replaced
+    }
+
+    private func event(at line: LineKey) throws -> Record { try event(self.line(at: Int64(line.place))).0 }
+
     // MARK: Reading lines back
 
     private func forEachLine(_ body: (Line, Int64) throws -> Void) throws {
@@ -114,5 +149,14 @@ struct OtherEvents {
         _ line: Line, number: (_ canonical: String) -> Int = { _ in 1 }
     ) throws -> (Record, hasID: Bool) {
         try line.text.withUnsafeBytes { try EventLine.recordAndForm($0, number: number) }
+    }
+}
+
+extension Store {
+    /// The event with the local id of this one, if the running batch has written it.
+    fileprivate func madeInThisBatch(_ event: Record) throws -> Record? {
+        guard let batch = currentBatch else { return nil }
+        return try records(localID: event.localID)
+            .first { $0.record.type == event.type && $0.change >= batch.firstChange }?.record
     }
 }
