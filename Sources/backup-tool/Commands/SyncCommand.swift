@@ -196,6 +196,8 @@ extension Invocation {
         if result.merged > 0 { parts.append("\(HumanText.count(result.merged)) merged") }
         if result.joined > 0 { parts.append("\(HumanText.count(result.joined, "duplicate event")) joined") }
         if result.conflicts > 0 { parts.append(HumanText.count(result.conflicts, "conflict")) }
+        if result.assetsSent > 0 { parts.append("\(HumanText.count(result.assetsSent, "file")) sent") }
+        if result.assetsFetched > 0 { parts.append("\(HumanText.count(result.assetsFetched, "file")) fetched") }
         let list = parts.joined(separator: ", ")
         output.note(dryRun ? "Dry run: \(list), nothing written." : "\(list).")
     }
