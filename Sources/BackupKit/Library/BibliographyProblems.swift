@@ -3,7 +3,7 @@ extension BibliographyIntake {
     func report(_ problem: BibProblem, _ block: BibBlock, _ state: FileState) {
         let place = "\(state.shownPath):\(problem.line):\(problem.column)"
         if block.kind == .unreadable {
-            intake.reject(place, problem.message)
+            intake.reject(place, problem.message, remedy: "correct the file there, and import it again")
         } else {
             intake.note(
                 Finding(.malformed, .warning, place, problem.message, remedy: "what could be read was imported"))

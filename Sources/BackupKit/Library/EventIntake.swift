@@ -83,7 +83,7 @@ final class EventIntake {
                 switch reader.read(line) {
                 case .blank: break
                 case .rejected(let reason):
-                    intake.reject("\(path):\(number)", reason)
+                    intake.reject("\(path):\(number)", reason, remedy: RejectedLines.remedy)
                     try rejects?.append(line, at: offset, of: scan.files[window.file])
                 case .event(let event):
                     if event.text.count > CloudLimits.recordBytes { intake.noteOversize("\(path):\(number)") }

@@ -48,7 +48,7 @@ final class EventLoad {
                 switch reader.read(text) {
                 case .blank: break
                 case .rejected(let reason):
-                    intake.reject("\(file.path):\(line)", reason)
+                    intake.reject("\(file.path):\(line)", reason, remedy: RejectedLines.remedy)
                     try rejects?.append(text, at: offset, of: file)
                 case .event(let event):
                     if event.text.count > CloudLimits.recordBytes {

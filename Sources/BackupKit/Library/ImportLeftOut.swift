@@ -90,6 +90,8 @@ extension Importer {
     ) throws {
         let isMissed = isNamed || kinds == ImportOptions.usualKinds
         if !isNamed, try FileIntake(intake, ReadLimits()).areSettingsKnown(file) { return }
+        // It is reported as empty.
+        if try FileHandle.isBlank(file) { return }
         intake.note(
             Finding(
                 isMissed ? .skipped : .notAskedFor, isMissed ? .warning : .note, subject,

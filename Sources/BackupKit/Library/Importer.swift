@@ -205,14 +205,14 @@ public enum Importer {
                 if let found = reader.worksByKey { works[parent(of: path), default: [:]].merge(found) { $0 + $1 } }
             case .records(let path):
                 try files.takeRecords(path: path, name: path) { options.kinds.contains($0.kind) }
-            case .settings(let path) where options.kinds.contains(.settings):
+            case .settings(let path) where try options.kinds.contains(.settings) && !FileHandle.isBlank(path):
                 try files.takeSettings(path: path, name: path, time: try time(of: path))
             default: break
             }
         }
         try bibliography?.reportDifferences()
         guard hasNotes else { return }
-        for case .notes(let path) in sources {
+        for case .notes(let path) in sources where try !FileHandle.isBlank(path) {
             try files.takeNotes(path: path, name: path, time: try time(of: path), works: works[parent(of: path)])
         }
     }

@@ -137,7 +137,9 @@ final class Intake {
 
     func note(_ finding: Finding) { result.findings.append(finding) }
 
-    func reject(_ subject: String, _ message: String) { reject(Finding(.malformed, .warning, subject, message)) }
+    func reject(_ subject: String, _ message: String, remedy: String? = nil) {
+        reject(Finding(.malformed, .warning, subject, message, remedy: remedy))
+    }
 
     func reject(_ finding: Finding) {
         result.rejected += 1

@@ -1,5 +1,8 @@
 /// The lines that an import rejected, byte for byte.
 final class RejectedLines {
+    static let remedy =
+        "correct these lines, and import the file again; 'events import PATH --rejected FILE' collects them in FILE"
+
     private let file: FileHandle
 
     init(_ file: FileHandle) { self.file = file }

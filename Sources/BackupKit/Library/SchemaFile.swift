@@ -12,12 +12,13 @@ public enum SchemaFile {
             throw BackupError(.refused, "is larger than any schema should be", at: file)
         }
         do {
-            return try bytes.withUnsafeBytes {
-                if DataSchema.looksLikeCoreData($0) { return try DataSchema(coreData: $0, &findings) }
-                if file.hasSuffix(".ckdb") || DataSchema.looksLikeCloudKit($0) {
-                    return try DataSchema(cloudKit: $0, &findings)
+            return try bytes.withUnsafeBytes { all in
+                let text = all.withoutByteOrderMark
+                if DataSchema.looksLikeCoreData(text) { return try DataSchema(coreData: text, &findings) }
+                if file.hasSuffix(".ckdb") || DataSchema.looksLikeCloudKit(text) {
+                    return try DataSchema(cloudKit: text, &findings)
                 }
-                return try DataSchema(parsing: $0, &findings)
+                return try DataSchema(parsing: text, &findings)
             }
         } catch let error as BackupError {
             throw BackupError(error.code, error.message, at: file, remedy: error.remedy)
