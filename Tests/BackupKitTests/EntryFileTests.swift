@@ -100,6 +100,15 @@ private final class FileImports {
         var faults = changed == Set(said.map(\.subject)) ? [] : ["changed \(changed), said \(said)"]
         let (planned, done) = (plan.plan.map(\.subject), result.plan.map(\.subject))
         if planned != done || plan.linked != result.linked { faults.append("planned \(planned), did \(done)") }
+        for item in said where item.action == .update {
+            let id = new.keys.first { $0.description == item.subject }
+            let (was, now) = (id.flatMap { old[$0] } ?? "{}", id.flatMap { new[$0] } ?? "{}")
+            let wanted = FieldChange.list(from: try Fields.parse(was), to: try Fields.parse(now))
+                .contains { $0.name == Publication.linkedFiles }
+            if wanted != item.changes.contains(where: { $0.name == Publication.linkedFiles }) {
+                faults.append("\(item.label) does not say its links")
+            }
+        }
         let listed = result.added + result.updated + result.linked
         if listed != said.count { faults.append("counted \(listed), said \(said)") }
         return faults

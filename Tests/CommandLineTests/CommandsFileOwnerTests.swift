@@ -160,6 +160,26 @@ private func writeTwoWorks(_ bench: Workbench, keys: (String, String)) throws {
         }
     }
 
+    /// The file itself stays in the store.
+    @Test(arguments: [", file={pdf/right.pdf}", ""])
+    func aMirror_takesOffTheLinkToAFileThatTheEntryNoLongerNames(file: String) throws {
+        let bench = try Workbench()
+        let entry = "@book{K1, title={Alpha}, author={Foo, Bar}, year={2001}FILE}\n"
+        try bench.write("pdf/wrong.pdf", "draft")
+        try bench.write("pdf/right.pdf", "final")
+        try bench.write("a.bib", entry.replacing("FILE", with: ", file={pdf/wrong.pdf}"))
+        try bench.tool(exit: 0, "import", "--store", "A.db", "--create", "a.bib")
+        try bench.write("a.bib", entry.replacing("FILE", with: file))
+        for words in ["--dry-run", "--verbose"] {
+            let said = try bench.tool(exit: 0, "import", "--store", "A.db", "--mirror", "a.bib", words).stdout
+            #expect(said.contains("linkedFiles"), "\(said)")
+        }
+        #expect(try links(bench) == ["Alpha": file.isEmpty ? [] : ["final"]])
+        #expect(try bench.text("A.db.assets/Attachments/pdf/wrong.pdf") == "draft")
+        let again = try bench.json(exit: 0, "import", "--store", "A.db", "--mirror", "a.bib")
+        #expect(again["writes"]?.integer == 0, "\(again)")
+    }
+
     /// An older file names it, and the store keeps what the newer one says.
     @Test(arguments: ["old.bib", "p2/old.bib"])
     func aFileWhoseEntryIsOverruled_isNamedOnce_withTheCommandThatLinksIt(old: String) throws {

@@ -30,7 +30,8 @@ import Testing
         let bench = try Workbench()
         let entities = #"{"A": {"attributes": {"b": {"type": "string"}}}}"#
         let schema = #"{"format": "backup-tool-schema", "formatVersion": 1, "version": 100, "entities": \#(entities)}"#
-        for (name, text) in [("plain.json", schema), ("marked.json", "\u{FEFF}\(schema)")] { try bench.write(name, text) }
+        try bench.write("plain.json", schema)
+        try bench.write("marked.json", "\u{FEFF}\(schema)")
         let plain = try bench.tool("schema", "check", "plain.json")
         let marked = try bench.tool("schema", "check", "marked.json")
         #expect(marked.status == plain.status)

@@ -210,7 +210,8 @@ final class TarCursor {
         case UInt8(ascii: "M"): what = "goes on in another volume"
         default: what = "is of the unknown kind '\(Character(Unicode.Scalar(type)))'"
         }
-        throw BackupError(.refused, "\(what), which a backup does not hold", at: name)
+        throw BackupError(
+            .refused, "\(what), which a backup does not hold", at: name, remedy: CarrierOpener.unpacking)
     }
 
     /// Skips what nobody asked for of a member, and the zeros that fill its last block.

@@ -14,7 +14,8 @@ public enum EntryName {
     /// What macOS and its archiver leave behind.
     static func isClutter(_ path: String) -> Bool {
         let name = lastComponent(of: path)
-        return path.hasPrefix("__MACOSX/") || path.contains("/__MACOSX/") || name.hasPrefix("._") || name == ".DS_Store"
+        return path.hasPrefix("__MACOSX/") || path.contains("/__MACOSX/") || name.hasPrefix("._")
+            || [".DS_Store", "Thumbs.db", "desktop.ini"].contains(name)
     }
 
     static func isReserved(_ path: String) -> Bool {

@@ -14,6 +14,10 @@ public enum NotesFile {
         var entries: [Entry] = []
         var number = 0
         var scanner = JSONScanner(bytes)
+        if let first = bytes.first(where: { $0 > 0x20 }), first != UInt8(ascii: "["), (try? JSON(parsing: bytes)) != nil
+        {
+            throw BackupError(.damaged, "is not an array of notes")
+        }
         try scanner.forEachElement { _, range in
             number += 1
             // One note at a time: a document of the whole file would take many times its size.
@@ -25,7 +29,7 @@ public enum NotesFile {
             }
             func text(_ name: String) -> String? { Fields.string(name, in: members) }
             guard let key = text("citeKey"), text("note") != nil else {
-                return problem(BackupError(.damaged, "note \(number) has no 'citeKey' or no 'note'"))
+                return problem(BackupError(.damaged, "note \(number) has no 'citeKey' or no 'note' that is a text"))
             }
             let own = ["localId", "createdAt", "modifiedAt"]
             // A text stays as it was written: no other form can hold half a surrogate pair.

@@ -159,6 +159,7 @@ extension BibliographyIntake {
         let differences = try differences(of: match, incoming, &state)
         intake.reported = Set(differences.map(\.field.name))
         defer { intake.reported = [] }
+        if mirrors { noteNamedFiles(by: match.localID, match.fields, &state) }
         // A page or volume that was corrected would be another work's, were this not the same entry of the same file.
         let outcome = try intake.take(version.identified(as: match.localID), keepsID: true)
         switch outcome.decision {

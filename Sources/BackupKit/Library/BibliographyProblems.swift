@@ -17,7 +17,7 @@ extension BibliographyIntake {
             intake.note(
                 Finding(
                     .malformed, .error, "\(state.shownPath):\(block.line)",
-                    "the macros in '\(block.name(of: field))' say more than \(BibMacros.mostBytes) bytes; it keeps their names",
+                    "the macros in the field '\(block.name(of: field))' are longer than \(BibMacros.mostBytes) bytes; the field keeps their names",
                     remedy: "the entry's own text is kept as it was written"))
         }
     }

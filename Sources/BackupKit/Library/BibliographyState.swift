@@ -77,5 +77,7 @@ extension BibliographyIntake {
         var leftHere: [(name: String, id: RecordID)] = []
         /// What the file's entries say, by the local ids of their publications; only noted where it is mirrored.
         var held: [String: [Field]] = [:]
+        /// The files that publications named before this import because this file had said so; noted where it is mirrored.
+        var namedBefore: [String: [String]] = [:]
     }
 }

@@ -72,7 +72,7 @@ enum CarrierCheck {
             if let digest, digest != facts.digest {
                 return Finding(
                     .digestMismatch, .damage, entry.path,
-                    "does not have the SHA-256 that the manifest gives: its bytes were changed")
+                    "does not have the SHA-256 that the backup lists for it: its bytes were changed")
             }
             return nil
         }

@@ -90,7 +90,7 @@ final class ContentTally: Sendable {
                 state.findings += parser.findings
                 state.counts.add(parser.counts)
                 state.digest.add(content)
-                if role == .attachment { state.counts.attachments += 1 }
+                if role == .attachment, !EntryName.isClutter(entry.path) { state.counts.attachments += 1 }
             }
         }
         try UnreadableEntry.guarding(bytes) { chunk in

@@ -47,7 +47,13 @@ final class DamagedViews {
             if views.kinds.contains(.notes),
                 let file = views.sound(Layout.notes) ?? leftOfNotes
             {
-                try views.takeNotes(file, works, into: intake) { [unowned self] in isNew($0) && wanted($0) }
+                // Those without an id share that of their cite key.
+                let known = ids
+                try views.takeNotes(file, works, into: intake) { [unowned self] note in
+                    guard !known.contains(ByteName(note.localID)) else { return false }
+                    seen[.notes, default: 0] += 1
+                    return wanted(note)
+                }
             }
             if doubtful.contains(.events), isShort(of: .events) { try takeEvents(views.days.unsound, wanted) }
             for conflict in conflicts {

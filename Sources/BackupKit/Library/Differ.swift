@@ -49,7 +49,9 @@ public enum Differ {
             var options = RestoreOptions()
             options.kinds = Set(Kind.allCases)
             options.limits = limits
-            findings += try Restorer.restore(path, into: store, options).findings.filter { $0.severity != .note }
+            // Conflicts of the scratch store are those of the backup.
+            findings += try Restorer.restore(path, into: store, options).findings
+                .filter { $0.severity != .note && $0.code != .conflict }
             try body(store, &findings)
         }
     }

@@ -13,6 +13,14 @@ extension Importer {
         return (sources, refused)
     }
 
+    /// A backup or an archive that costs only itself, because there are other sources. The message names it and what is in it.
+    static func leftOut(_ path: String, _ error: BackupError) -> Finding {
+        let inside = error.subject.flatMap { $0.hasPrefix(path) ? nil : "\($0) " } ?? ""
+        return Finding(
+            error.code == .damaged ? .entryDamaged : .unreadable, .damage, path,
+            "\(inside)\(error.message); nothing of this backup was imported", remedy: error.remedy)
+    }
+
     /// `named` are the paths that the user gave; in a folder, what --only does not name is not asked for.
     static func noteUnwanted(
         _ sources: [Source], named: Set<String>, _ intake: Intake, _ kinds: Set<Kind>

@@ -63,9 +63,15 @@ public enum Importer {
     }
 
     public static func run(_ paths: [String], into store: Store, _ options: ImportOptions) throws -> IntakeResult {
+        var refusedArchives: [Finding] = []
         let found = try paths.flatMap { path in
-            try Self.sources(
-                of: path, limits: options.limits, attachments: options.attachments, own: OwnFiles(of: store))
+            do {
+                return try Self.sources(
+                    of: path, limits: options.limits, attachments: options.attachments, own: OwnFiles(of: store))
+            } catch let error as BackupError where paths.count > 1 && [.refused, .damaged].contains(error.code) {
+                refusedArchives.append(Self.leftOut(path, error))
+                return []
+            }
         }
         if options.attachments != nil, !options.kinds.contains(.attachments) {
             throw BackupError(
@@ -85,7 +91,7 @@ public enum Importer {
             intake.keepsPlan = options.keepsPlan || options.dryRun
             intake.isEdit = options.overwrite
             for file in refused { intake.reject(file.path, file.why) }
-            for finding in unsound { intake.note(finding) }
+            for finding in refusedArchives + unsound { intake.note(finding) }
             try noteUnwanted(sources, named: Set(paths), intake, options.kinds)
             try noteEmpty(sources, named: Set(paths), intake)
             let events = try scanEvents(sources, for: intake, in: folder, options)
@@ -143,10 +149,7 @@ public enum Importer {
             do { backups.append((path, try Restorer.prepare(path, in: inner, restoreOptions(options)))) } catch let
                 error as BackupError where sources.count > 1 && error.isVerdict && error.code != .destinationFull
             {
-                unsound.append(
-                    Finding(
-                        error.code == .damaged ? .entryDamaged : .unreadable, .damage, error.subject ?? path,
-                        "\(error.message); nothing of this backup was imported", remedy: error.remedy))
+                unsound.append(leftOut(path, error))
                 try Directory.removeTree(inner)
             }
         }

@@ -31,6 +31,7 @@ public struct IntakeResult: Sendable {
     /// Records that were neither added nor updated, and link other files now.
     public var linked = 0
     public var settingsChanged = 0
+    public var settingsUnchanged = 0
     /// How many changes the store numbered; 0 means that not a byte of it was written.
     public var writes = 0
     public var batch: Int64?
@@ -86,8 +87,8 @@ final class Intake {
     private var waiting: Set<RecordID> = []
     /// Names of the store's files, once somebody has asked for them.
     var assetNames: EntryNameSet?
-    /// Records as they were before this batch, of which only the links have changed so far.
-    var relinked: [RecordID: Record] = [:]
+    /// Records as they were before this batch changed their links.
+    var relinked: [RecordID: Store.StoredRecord] = [:]
     /// Files of a backup that get other names in the store.
     var moved: [ByteName: String] = [:]
     /// Files that records name which `--mode replace` leaves.

@@ -6,7 +6,7 @@ public struct PlanItem: Sendable, Equatable {
     public let subject: String
     /// What a person calls it: a title, a time.
     public let label: String
-    public let changes: [FieldChange]
+    public internal(set) var changes: [FieldChange]
     public let reason: String?
 }
 
@@ -27,5 +27,13 @@ extension Intake {
     func plan(_ action: PlanItem.Action, _ name: String, reason: String? = nil) {
         guard keepsPlan || action != .add, result.plan.count < Intake.planLimit else { return }
         result.plan.append(PlanItem(action: action, subject: name, label: name, changes: [], reason: reason))
+    }
+
+    func plan(setting key: String, from before: String?, to after: String?) {
+        guard result.plan.count < Intake.planLimit else { return }
+        result.plan.append(
+            PlanItem(
+                action: before == nil ? .add : after == nil ? .remove : .update, subject: key, label: key,
+                changes: [FieldChange(name: "value", before: before, after: after)], reason: nil))
     }
 }

@@ -28,10 +28,14 @@ extension Intake {
     /// Must run inside the batch, after everything was read.
     func writeSettings() throws {
         for new in newSettings.values.sorted(by: { precedesBytewise($0.key, $1.key) }) {
+            let known = try store.ifReadable { try store.storedSetting(new.key)?.value } ?? nil
             if try isOlder(new) {
                 protect(new)
             } else if try store.putSetting(new.key, new.value, at: new.time) {
                 result.settingsChanged += 1
+                plan(setting: new.key, from: known, to: new.value)
+            } else {
+                result.settingsUnchanged += 1
             }
         }
         newSettings = [:]
@@ -55,6 +59,7 @@ extension Intake {
         for setting in try store.settings() where !touchedSettings.contains(ByteName(setting.name)) {
             try store.removeSetting(setting.name)
             result.settingsChanged += 1
+            plan(setting: setting.name, from: setting.value, to: nil)
         }
     }
 }

@@ -125,7 +125,14 @@ struct LayoutViews {
     /// Settings that the store lacks, where nobody has asked for settings.
     func settingsLeftOut(by intake: Intake) throws -> Finding? {
         guard let file = sound(Layout.settings) else { return nil }
-        let missing = try FileIntake(intake, limits).missingSettings(file)
+        let missing: Int
+        do { missing = try FileIntake(intake, limits).missingSettings(file) } catch let error as BackupError
+            where error.code == .damaged
+        {
+            return Finding(
+                .malformed, .warning, Layout.settings, "was not restored: it \(error.message)",
+                remedy: "'backup-tool show BACKUP settings.json' prints it")
+        }
         guard missing > 0 else { return nil }
         let what =
             missing == 1
@@ -322,8 +329,7 @@ struct FileIntake {
 
     /// How many settings of a file the store does not have at all.
     func missingSettings(_ path: String) throws -> Int {
-        let settings = try intake.store.ifReadable { try self.settings(path) }
-        return try (settings ?? []).count { try intake.store.storedSetting($0.name) == nil }
+        try settings(path).count { try intake.store.storedSetting($0.name) == nil }
     }
 
     /// Whether the store has every setting of a file.

@@ -100,7 +100,8 @@ public enum Restorer {
             throw layout.noLibrary(
                 at: path,
                 "'backup-tool list BACKUP' shows what it holds; "
-                    + "'backup-tool import' takes the .bib and .jsonl files of a folder, also of an unpacked one")
+                    + "'backup-tool import FOLDER' takes the .bib and .jsonl files of a folder, also of an unpacked one"
+            )
         }
         if let refusal = layout.manifest.schemaVersion.flatMap({ SchemaVersion.refusal(of: $0, at: path) }) {
             throw refusal
@@ -170,20 +171,16 @@ public enum Restorer {
             intake.store.comingNames = EntryNameSet()
         }
         let elsewhere = try FilesElsewhere(prepared, intake, options)
-        let publications = try takeRecords(views, &wanted, intake, options)
-        if options.kinds.contains(.settings) {
-            if options.policy == .quarantine {
-                intake.note(
-                    Finding(.skipped, .warning, Layout.settings, "settings have no quarantine; they were left out"))
-            } else {
-                try views.takeSettings(into: intake)
+        let heard = intake.heard
+        var links = LinksOfCutBackup(prepared, options)
+        if links.areDoubtful {
+            intake.heard = {
+                links.note($0, $1); try heard($0, $1)
             }
         }
-        if options.leavesSettingsOutUnasked,
-            let finding = try views.settingsLeftOut(by: intake)
-        {
-            intake.note(finding)
-        }
+        defer { intake.heard = heard }
+        let publications = try takeRecords(views, &wanted, intake, options)
+        try takeSettings(views, intake, options)
         if options.match == nil, options.policy != .quarantine { try views.takeDamaged(into: intake) }
         if replaced.contains(.settings), prepared.file(Layout.settings) != nil { try intake.removeOtherSettings() }
         var places = prepared.staged.files.keys.filter { prepared.layout.role(of: $0) == .attachment }.sorted()
@@ -197,6 +194,7 @@ public enum Restorer {
         if options.kinds.contains(.events), options.mode == .merge { try noteEventTwins(intake) }
         try views.linkAttachments(publications, places, intake)
         try elsewhere.report(to: intake)
+        try links.report(to: intake)
         let listing = views.listing(options.kinds)
         try refuseEmptyChoice(prepared.path, wanted, intake, options, listing)
         for finding in wanted.unmatched(listing) { intake.note(finding) }
@@ -208,6 +206,20 @@ public enum Restorer {
             intake.noteStaysDeleted(of: prepared.path)
         }
         if options.match == nil { intake.noteUnsoundRows(of: options.kinds) }
+    }
+
+    private static func takeSettings(_ views: LayoutViews, _ intake: Intake, _ options: RestoreOptions) throws {
+        if options.kinds.contains(.settings) {
+            if options.policy == .quarantine {
+                intake.note(
+                    Finding(.skipped, .warning, Layout.settings, "settings have no quarantine; they were left out"))
+            } else {
+                try views.takeSettings(into: intake)
+            }
+        }
+        if options.leavesSettingsOutUnasked, let finding = try views.settingsLeftOut(by: intake) {
+            intake.note(finding)
+        }
     }
 
     private static func takeRecords(

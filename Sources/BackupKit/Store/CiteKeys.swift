@@ -93,7 +93,7 @@ final class CiteKeys {
                 else { continue }
                 findings.append(
                     Finding(
-                        .conflict, .warning, key, "two different publications have this cite key; both are kept",
+                        .conflict, .warning, key, "two publications have this cite key; both are kept",
                         remedy: "'backup-tool conflicts list' lists the conflicts"))
             }
             distinct.append(version)

@@ -19,7 +19,7 @@ public enum LibArchive {
 
     static func reason(_ archive: OpaquePointer) -> String {
         guard let text = archive_error_string(archive) else { return "unknown reason" }
-        return String(cString: text)
+        return String(cString: text).split(whereSeparator: \.isNewline).joined(separator: " ")
     }
 }
 

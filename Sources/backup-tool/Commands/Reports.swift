@@ -29,7 +29,7 @@ extension Invocation {
             if dryRun || output.isVerbose {
                 let files = result.attachmentsAdded + result.attachmentsMended + result.attachmentsRemoved
                 let most = result.added + result.updated + result.removed + result.protected + files
-                show(result.plan, of: most + result.linked + result.kept + result.quarantined)
+                show(result.plan, of: most + result.linked + result.kept + result.quarantined + result.settingsChanged)
             }
             say(result.findings)
             // Most conflicts have a finding of their own.
@@ -88,12 +88,18 @@ extension Invocation {
 extension FieldChange {
     /// `title: "Old" → "New"`, cut to what a line holds.
     var summary: String {
-        "\(printable(name)): \(FieldChange.short(before)) → \(FieldChange.short(after))"
+        let same = zip(before ?? "", after ?? "").prefix { $0 == $1 }.count
+        return "\(printable(name)): \(Self.short(before, same)) → \(Self.short(after, same))"
     }
 
-    private static func short(_ value: String?) -> String {
+    /// Where two long values begin alike, what differs is shown.
+    private static func short(_ value: String?, _ same: Int) -> String {
         guard let value else { return "nothing" }
-        return value.count > 60 ? printable(String(value.prefix(57))) + "…" : printable(value)
+        guard value.count > 60 else { return printable(value) }
+        let start = same > 40 ? same - 20 : 0
+        let rest = value.dropFirst(start)
+        let text = rest.count > 57 ? printable(String(rest.prefix(57))) + "…" : printable(String(rest))
+        return start > 0 ? "…\(text)" : text
     }
 
     var json: JSONValue {
@@ -144,6 +150,7 @@ extension IntakeResult {
         part(settingsChanged, settingsChanged == 1 ? "setting changed" : "settings changed")
         if parts.isEmpty, what == "import" {
             part(attachmentsUnchanged, attachmentsUnchanged == 1 ? "attachment unchanged" : "attachments unchanged")
+            part(settingsUnchanged, settingsUnchanged == 1 ? "setting unchanged" : "settings unchanged")
         }
         if what == "restore", parts.isEmpty, read == 0, attachmentsUnchanged == 0, needsAttention {
             return dryRun ? "Dry run: nothing to restore, nothing written." : "Nothing was restored."

@@ -78,7 +78,8 @@ extension Invocation {
         if let time = Timestamp(iso8601: text) { return time }
         guard let age = CalendarSpan(text)?.approximateSeconds else {
             throw usage(
-                "--deleted-before must be a time such as 2026-02-14 or an age such as 30d, not '\(printable(text))'")
+                "--deleted-before must be a time such as 2026-02-14 or an age of more than zero such as 30d, not '\(printable(text))'"
+            )
         }
         let now = Clock.system.now().milliseconds
         return Timestamp(milliseconds: now - min(age, now / 1000) * 1000)

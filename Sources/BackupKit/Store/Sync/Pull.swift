@@ -190,7 +190,7 @@ extension Synchronizer {
                     .conflict, .warning, conflict.subject,
                     conflict.isAboutAssets
                         ? "there are two versions of this file; both are kept"
-                        : "two different publications have this cite key; both are kept",
+                        : "two publications have this cite key; both are kept",
                     remedy: "'backup-tool conflicts list' lists the conflicts"))
         }
     }

@@ -67,6 +67,9 @@ public enum AtomicFile {
             status = rename(temporary, path)
         }
         guard status == 0 else {
+            if errno == EISDIR {
+                throw BackupError(.exists, "is a folder", at: path, remedy: "remove it, or choose another name")
+            }
             throw errno == EEXIST ? existing(path) : BackupError.fromErrno("cannot be put in place", at: path)
         }
         if syncsFolder { try Directory.sync(parent(of: path)) }

@@ -265,6 +265,7 @@ extension BackupError {
     static func uncreated(_ path: String) -> BackupError {
         switch errno {
         case ENOENT: BackupError(.notFound, "no such folder", at: parent(of: path), remedy: "make the folder first")
+        case ENOTDIR: BackupError(.notFound, "is not a folder", at: parent(of: path), remedy: "choose another place")
         case EACCES:
             BackupError(.denied, "no permission to write in this folder", at: parent(of: path), remedy: whoMayWrite)
         case EROFS:
