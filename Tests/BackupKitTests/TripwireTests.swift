@@ -31,6 +31,10 @@ import Testing
                             "publications.title": 1, "publications.year": 1, "notes.text": 1, "deleted.records": 1,
                         ]))
             #expect(LibraryCensus(census.json) == census && !census.isEmpty)
+            // Records count, however short the lines are that are taken from logs.
+            var limits = ReadLimits()
+            limits.lineBytes = 10
+            #expect(try LibraryCensus.of("\(test.folder)/library", limits: limits) == census)
         }
     }
 

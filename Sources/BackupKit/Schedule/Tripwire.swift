@@ -85,7 +85,8 @@ public struct LibraryCensus: Sendable, Equatable {
                 let bytes = try OpenedLayout.contents(of: entry.path, size: entry.size, layout.reader)
                 census.add(try bytes.withUnsafeBytes(memberCount), to: .settings)
             case .records:
-                var lines = LineReader(limit: limits.lineBytes)
+                // A record that is longer than the lines that somebody accepts from logs counts, too.
+                var lines = LineReader(limit: max(limits.lineBytes, ReadLimits().lineBytes))
                 try layout.reader.read(entry.path) { try lines.feed($0) { try census.add(line: $0.bytes) } }
                 try lines.finish { try census.add(line: $0.bytes) }
             default: break
