@@ -35,6 +35,9 @@ public struct StoreCheck {
     /// Whether a fault that SQLite's integrity check has found is one of an index, or of an index and its row.
     static func isOfIndex(_ fault: String) -> Bool { fault.contains(" index ") }
 
+    /// Whether it is of one value, which has the wrong type. An export reads past it.
+    static func isOfValue(_ fault: String) -> Bool { fault.contains("value in ") }
+
     let store: Store
     private var result = StoreCheckResult()
     /// What to do with a store that `store repair` refuses: one of which nobody knows the schema, for example.
@@ -119,7 +122,11 @@ public struct StoreCheck {
     private mutating func checkDatabase() throws {
         for fault in try store.database.integrityFaults() {
             // Only indexes can be made again where they are.
-            if fault.contains("Rowid") || fault.contains("value in ") { instead = Self.intoNewStore }
+            if fault.contains("Rowid") {
+                instead = Self.intoNewStore
+            } else if Self.isOfValue(fault), instead == nil {
+                instead = RecordHasher.withoutSeed
+            }
             let remedy = Self.isOfIndex(fault) ? Self.repair : Self.repairOrNewStore
             add(.storeDamaged, .damage, store.path, fault, remedy)
         }

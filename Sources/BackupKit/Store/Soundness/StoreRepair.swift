@@ -119,11 +119,13 @@ struct StoreRepair {
             try store.database.execute("REINDEX")
             isIndexed = true
         } catch let error as BackupError where error.code == .failed { isIndexed = false }
-        if try !isIndexed || !store.database.integrityFaults().isEmpty {
+        let faults = try store.database.integrityFaults()
+        if !isIndexed || !faults.isEmpty {
+            let isOfValues = !faults.isEmpty && faults.allSatisfy { StoreCheck.isOfValue($0) }
             throw BackupError(
                 .damaged, "nothing was repaired: the tables themselves are damaged, not only their indexes",
                 at: store.path,
-                remedy: "keep the file; \(StoreCheck.intoNewStore)")
+                remedy: "keep the file; \(isOfValues ? RecordHasher.withoutSeed : StoreCheck.intoNewStore)")
         }
         note(.index, store.path, "SQLite's indexes were made again")
         if try store.storedCounter() != store.changeCounter {

@@ -1,0 +1,48 @@
+import BackupKit
+import TestSupport
+import Testing
+
+/// One flipped bit of a file makes a text a blob. No index can be made again for that, and an export reads past it.
+@Suite struct CommandsValueTypeTests {
+    private func changeType(of id: String, _ bench: Workbench) throws {
+        try bench.write(
+            "change.py",
+            """
+            import sqlite3
+            def run(*statements):
+                db = sqlite3.connect('store.db', isolation_level=None)
+                db.execute('PRAGMA writable_schema=ON')
+                found = [db.execute(*statement).fetchall() for statement in statements]
+                db.close()
+                return found[-1]
+            sql = run(("SELECT sql FROM sqlite_schema WHERE name = 'record'",))[0][0]
+            set = "UPDATE sqlite_schema SET sql = ? WHERE name = 'record'"
+            run((set, (sql.replace(' STRICT, WITHOUT', ' WITHOUT').replace(' STRICT', ''),)))
+            run(("UPDATE record SET type = CAST(type AS BLOB) WHERE local_id = '\(id)'",))
+            run((set, (sql,)))
+            """)
+        try bench.shell("python3 change.py")
+    }
+
+    @Test func aValueOfTheWrongType_costsNoNewerRecord_byTheAdvice() throws {
+        let bench = try Workbench()
+        func event(_ id: String) -> String {
+            "{\"id\":\"\(id)\",\"time\":\"2026-02-14T15:00:00+01:00\",\"type\":\"eten\"}\n"
+        }
+        try bench.write("old.jsonl", event("e1") + event("e2"))
+        try bench.write("new.jsonl", event("e3"))
+        try bench.tool(exit: 0, "import", "--create", "old.jsonl")
+        try bench.tool(exit: 0, "export", "-o", "good.tar")
+        try bench.tool(exit: 0, "import", "new.jsonl")
+        try changeType(of: "e1", bench)
+        for words in ["check", "repair --from good.tar", "repair --accept"] {
+            let said = try bench.tool(exit: 4, ["store"] + words.split(separator: " ").map(String.init)).stderr
+            #expect(said.contains("'backup-tool export -o DIR"), "\(words): \(said)")
+            #expect(!said.contains("the last backup"), "\(words): \(said)")
+        }
+        try bench.tool(exit: 3, "export", "-o", "all")
+        try bench.tool("restore", "all", "--create", "--store", "new.db")
+        let query = "SELECT local_id FROM record WHERE deleted_at IS NULL AND local_id LIKE 'e%' ORDER BY 1"
+        #expect(try bench.shell("sqlite3 new.db \"\(query)\"").contains("e2\ne3\n"))
+    }
+}
