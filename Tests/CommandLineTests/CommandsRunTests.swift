@@ -239,6 +239,12 @@ import Testing
         try bench.shell("mv v/snapshots aside")
         _ = try run(bench, exit: 10, "--dry-run")
         try bench.shell("mv aside v/snapshots")
+        let settings = try bench.text("c/nightly.toml")
+        for line in ["state = '../pw'", "metrics.file = '../pw'"] {
+            try bench.write("c/nightly.toml", settings + line)
+            _ = try run(bench, exit: 1)
+            #expect(try run(bench, exit: 1, "--dry-run").stderr.contains("pw"))
+        }
         for target in ["nodir/x.zip", "nodir/x"] {
             let real = try bench.tool(exit: 10, "export", "-o", target).stderr
             #expect(try bench.tool(exit: 10, "export", "-o", target, "--dry-run").stderr == real)

@@ -23,7 +23,9 @@ public struct Ping: Sendable {
     public init?(
         _ url: String, send: @escaping @Sendable (HTTPRequest) throws -> HTTPRequest.Answer = { try $0.send() }
     ) {
-        guard url.hasPrefix("https://") || url.hasPrefix("http://"), url.count > 8 else { return nil }
+        guard url.hasPrefix("https://") || url.hasPrefix("http://"), url.count > 8,
+            !url.contains(where: \.isWhitespace)
+        else { return nil }
         self.url = url
         self.send = send
     }

@@ -48,6 +48,7 @@ extension Command {
             }
             let output = call.output
             if call.flag("dry-run") {
+                try settings.checkPlacesOfRuns(state: session.stateFolder)
                 var night = NightlyRun(
                     try call.nightlyVault(settings), try call.nightlySettings(settings), state: try session.state(),
                     drillLog: session.drillLog)

@@ -82,7 +82,14 @@ extension Configuration {
         return Self.mistake(of: "\"\(folder)\"", at: file) { try NightlySession.checkPlaceOfState(folder) }
     }
 
-    /// A run would end with it every night.
+    /// Throws what would end every run: a place for metrics or a state folder that is of no use.
+    func checkPlacesOfRuns(state folder: String) throws {
+        try checkPlaceOfMetrics()
+        do { try NightlySession.checkPlaceOfState(folder) } catch let error as BackupError {
+            throw BackupError(error.code, error.message, at: folder, remedy: error.remedy)
+        }
+    }
+
     private func checkPlaceOfMetrics() throws {
         guard let path = text("metrics.file") else { return }
         if try FileStatus.ofTarget(parent(of: path))?.isDirectory == true { return try Metrics.checkPlace(path) }
