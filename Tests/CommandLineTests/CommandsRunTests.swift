@@ -251,6 +251,21 @@ import Testing
         }
     }
 
+    @Test(arguments: [1, 2])
+    func aDryRunNamesTheSnapshotsThatTheRunRemoves(kept: Int) throws {
+        let bench = try bench("drill.every = 'never'\n")
+        try bench.shell("sed -i 's/^keep.last = 3/keep.last = \(kept)/' c/nightly.toml")
+        for round in 0..<4 {
+            let before = Set(try bench.files("v/snapshots"))
+            let plan = try run(bench, exit: 0, "--dry-run").stdout
+            let named = plan.matches(of: /forget: ([0-9a-f]+) would be removed/).map { String($0.1) }
+            _ = try run(bench, exit: 0)
+            let removed = before.subtracting(try bench.files("v/snapshots")).map { String($0.prefix(8)) }
+            #expect(Set(named) == Set(removed), "round \(round): \(plan)")
+            #expect(removed.isEmpty == (round < kept), "round \(round): \(removed)")
+        }
+    }
+
     @Test func theStatusAndItsJSON_nameTheConfigurationInEveryCommand() throws {
         let bench = try bench()
         _ = try run(bench, exit: 0)

@@ -83,7 +83,8 @@ public struct NightlyRun {
         heard(line)
     }
 
-    /// What a run would do tonight, as far as that can be told without a snapshot. Nothing is changed.
+    /// What a run would do tonight, as far as that can be told without a snapshot: it is taken for a sound one. Nothing is
+    /// changed.
     public mutating func rehearse() throws -> [Report.Line] {
         try vault.findSource()
         try vault.checkCanWrite()
@@ -92,9 +93,12 @@ public struct NightlyRun {
         hasLostMemory = try countWithoutMemory(drillLog.history()) > 0
         if let doubt {
             say(.forget, "nothing would be removed: \(doubt)")
-        } else if !settings.policy.isEmpty, !items.isEmpty {
-            for group in try plan(items, frozen: nil).groups {
-                for kept in group.keep {
+        } else if !settings.policy.isEmpty, let newest = items.max(by: { $0.time.instant < $1.time.instant }) {
+            let tags = newest.tags.filter { !SnapshotTag.isDoubt($0) }
+            let next = RetentionItem(
+                id: "next", time: SnapshotTime(clock.now()), host: newest.host, paths: newest.paths, tags: tags)
+            for group in try plan(items + [next], frozen: nil, lastGood: next).groups {
+                for kept in group.keep where kept.item != next {
                     say(.forget, "\(kept.item.id.prefix(8)) stays: \(kept.reasons.joined(separator: ", "))")
                 }
                 for item in group.remove { say(.forget, "\(item.id.prefix(8)) would be removed") }
@@ -272,7 +276,9 @@ public struct NightlyRun {
         say(.forget, "\(plan.removed.count) removed, \(items.count - plan.removed.count) kept")
     }
 
-    private func plan(_ items: [RetentionItem], frozen: String?) throws -> RetentionPlan {
+    private func plan(
+        _ items: [RetentionItem], frozen: String?, lastGood: RetentionItem? = nil
+    ) throws -> RetentionPlan {
         var retention = Retention(settings.policy, now: clock.now())
         retention.grouping = settings.grouping
         retention.frozen = frozen
@@ -283,7 +289,7 @@ public struct NightlyRun {
         {
             retention.protected[id] = "the last that passed a drill"
         }
-        if let item = lastGood(in: items) {
+        if let item = lastGood ?? self.lastGood(in: items) {
             retention.protected[item.id] = "the last that nothing is suspicious about"
         }
         return try retention.plan(sound(items))
