@@ -168,7 +168,7 @@ extension Store {
 
     /// The record that an incoming one is a version of: the same identity, or the same type and local id.
     func match(_ incoming: Record, among sameLocalID: [StoredRecord]) throws -> Match {
-        let sameType = sameLocalID.filter { $0.record.type == incoming.type && !liesBeside($0, incoming) }
+        let sameType = try sameLocalID.filter { try $0.record.type == incoming.type && !liesBeside($0, incoming) }
         let same = sameType.first { $0.record.id == incoming.id }
         // A live local-only copy stands for the record, whatever arrives under its old name. Tombstones are for that
         // name alone: they are kept beside the copy, for everybody else.
@@ -195,7 +195,7 @@ extension Store {
     /// deletes the copy makes that tombstone newer.
     private func tombstone(beside copy: Record) throws -> StoredRecord? {
         guard copy.isLocalOnly, !copy.isDeleted, let found = try cloudTombstone(of: copy) else { return nil }
-        return liesBeside(found, copy) ? nil : found
+        return try liesBeside(found, copy) ? nil : found
     }
 
     /// Whether a record is alive that has the local id of a tombstone, and another name.
@@ -205,8 +205,12 @@ extension Store {
     }
 
     /// Whether a record came with the same backup as an incoming one of its local id, under another name.
-    private func liesBeside(_ stored: StoredRecord, _ incoming: Record) -> Bool {
+    private func liesBeside(_ stored: StoredRecord, _ incoming: Record) throws -> Bool {
         guard takesBackup, stored.record.id != incoming.id else { return false }
+        // The copy of a backup is as late as the tombstone beside it there; this one was here before, and is later.
+        if incoming.isLocalOnly, stored.record.isDeleted, stored.record.modifiedAt > incoming.latestTime {
+            if try wasHere(stored) { return false }
+        }
         return currentBatch.map { stored.change >= $0.firstChange } == true || aliveInBackup.contains(stored.record.id)
     }
 
