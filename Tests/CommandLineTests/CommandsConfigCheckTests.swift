@@ -5,12 +5,8 @@ import Testing
 /// What would fail in the night is said by `config check` and by `schedule status`, with what to do about it.
 @Suite struct CommandsConfigCheckTests {
     private static func bench() throws -> Workbench {
-        let bench = try Workbench()
-        try bench.write("a.bib", "@misc{k1, title={One}}\n")
-        try bench.tool(exit: 0, "import", "--create", "a.bib")
-        try bench.makeCheapVault()
-        try bench.write("pw", "secret\n")
-        try bench.shell("chmod 600 pw; mkdir c")
+        let bench = try Workbench.withVault()
+        try bench.shell("mkdir c")
         return bench
     }
 

@@ -22,7 +22,7 @@ import Testing
         let bench = try Workbench()
         try bench.write(file.name, file.text)
         let said = try bench.tool(exit: 3, "import", "--create", file.name).stderr
-        let lines = said.split(separator: "\n").filter { $0.contains(file.name) }
+        let lines = said.split(separator: "\n").filter { $0.contains(file.name) && !$0.hasPrefix(" ") }
         #expect(lines.count == 1 && lines[0].contains(file.problem) && said.contains(file.remedy), "\(said)")
     }
 

@@ -5,12 +5,7 @@ import Testing
 @Suite struct CommandsStateFolderTests {
     @Test(arguments: ["pw", "pw/deep/er", "/proc/x", "/proc/x/y"])
     func aStateFolderThatCannotBe_isNamed(_ place: String) throws {
-        let bench = try Workbench()
-        try bench.write("a.bib", "@misc{k1, title={One}}\n")
-        try bench.tool(exit: 0, "import", "--create", "a.bib")
-        try bench.makeCheapVault()
-        try bench.write("pw", "secret\n")
-        try bench.shell("chmod 600 pw")
+        let bench = try Workbench.withVault()
         let settings = "store = 'store.db'\nvault = 'v'\npassword-file = 'pw'\nkeep.last = 1\n"
         try bench.write("n.toml", "\(settings)state = '\(place)'\n")
         let checked = try bench.tool(exit: 4, "config", "check", "--config", "n.toml").stderr

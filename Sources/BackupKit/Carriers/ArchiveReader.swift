@@ -137,9 +137,6 @@ enum ArchiveMagic {
 
 /// Opens whatever a layout can be read from.
 public enum CarrierOpener {
-    /// What to do with an archive of another program that holds what no backup does.
-    static let unpacking = "unpack it with the program that made it, and name the folder"
-
     public static func open(_ path: String, limits: ReadLimits = ReadLimits()) throws -> any CarrierReader {
         if let address = VaultAddress(path) { return try VaultReader.open(address, limits: limits) }
         guard let status = try FileStatus.ofTarget(path) else {

@@ -12,6 +12,11 @@ extension EntryBytes {
     func forEachChunkToDigest(_ body: (UnsafeRawBufferPointer) throws -> Void) throws { try forEachChunk(body) }
 }
 
+/// What to do with an archive of another program that holds what no backup does.
+enum ForeignArchive {
+    static let remedy = "unpack it with the program that made it, and name the folder"
+}
+
 /// Where a layout is read from: a folder, an archive, later a vault. The contract, proved by one conformance suite:
 /// - names that `EntryName` refuses, links, devices and names that collide MUST make `visit` and `list` throw
 ///   `.refused` with the entry named, and `ReadLimits` that are passed MUST too;

@@ -211,7 +211,7 @@ final class TarCursor {
         default: what = "is of the unknown kind '\(Character(Unicode.Scalar(type)))'"
         }
         throw BackupError(
-            .refused, "\(what), which a backup does not hold", at: name, remedy: CarrierOpener.unpacking)
+            .refused, "\(what), which a backup does not hold", at: name, remedy: ForeignArchive.remedy)
     }
 
     /// Skips what nobody asked for of a member, and the zeros that fill its last block.

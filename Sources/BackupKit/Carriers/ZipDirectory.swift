@@ -192,19 +192,19 @@ private enum ZipRecords {
         let path = entry.info.path
         // Bits 0, 6 and 13: encryption, strong encryption, hidden headers.
         if entry.flags & 0x2041 != 0 {
-            throw BackupError(.refused, "is encrypted inside the zip", at: path, remedy: CarrierOpener.unpacking)
+            throw BackupError(.refused, "is encrypted inside the zip", at: path, remedy: ForeignArchive.remedy)
         }
         guard entry.method == 0 || entry.method == 8 else {
             throw BackupError(
                 .refused, "is compressed by method \(entry.method), which is not supported", at: path,
-                remedy: CarrierOpener.unpacking)
+                remedy: ForeignArchive.remedy)
         }
         let type = attributes >> 16 & UInt32(S_IFMT)
         let hasUnixMode = [3, 19].contains(madeBy >> 8) && type != 0
         if hasUnixMode && type != UInt32(Glibc.S_IFREG) && type != UInt32(Glibc.S_IFDIR) {
             throw BackupError(
                 .refused, "is a link or a device, which a backup does not hold", at: path,
-                remedy: CarrierOpener.unpacking)
+                remedy: ForeignArchive.remedy)
         }
         if entry.method == 0 && entry.packedSize != entry.info.size || entry.isFolder && entry.info.size != 0 {
             throw BackupError(.refused, "its sizes contradict each other", at: path)

@@ -11,7 +11,7 @@ public enum EntryName {
         "readme.txt", "library.bib", "notes.json", "settings.json", "records.jsonl", "manifest.json", "sha256sums",
     ]
 
-    /// What macOS and its archiver leave behind.
+    /// What macOS, its archiver and Windows leave behind.
     static func isClutter(_ path: String) -> Bool {
         let name = lastComponent(of: path)
         return path.hasPrefix("__MACOSX/") || path.contains("/__MACOSX/") || name.hasPrefix("._")

@@ -9,9 +9,9 @@ extension BibliographyIntake {
 
     /// The links of a publication without those to files that its entry named before and does not name any more; nil where
     /// there are none of these. The files themselves stay.
-    func linksLeft(of localID: String, _ fields: [Field], _ state: FileState) -> [String]? {
+    func linksLeft(of localID: String, _ fields: [Field], without lost: [Field], _ state: FileState) -> [String]? {
         guard let before = state.namedBefore[localID] else { return nil }
-        let now = Publication.links(in: fields).flatMap(\.readings)
+        let now = Publication.links(in: fields.filter { !lost.contains($0) }).flatMap(\.readings)
         func isNamed(_ path: String, among names: [String]) -> Bool {
             names.contains { Store.isVersion(path, of: $0) }
         }

@@ -94,7 +94,8 @@ extension BibliographyIntake {
             if !state.renamed.contains(stored.record.localID) { publications.append(stored) }
         }
         let refused = try worksNotTaken(state)
-        var (staying, lost): ([(record: Record, fields: [String])], [Store.StoredRecord]) = ([], [])
+        var staying: [(record: Record, fields: [String])] = []
+        var lost: [Store.StoredRecord] = []
         for stored in publications {
             let record = memory(of: stored.record.localID)
             // What the file says of this publication. After a merge several of its entries may be this one.
@@ -132,10 +133,9 @@ extension BibliographyIntake {
                 }
                 let stay = dropped.filter { field in merged.contains { others.contains($0.held(field)) } }
                 let gone = dropped.filter { !stay.contains($0) }
-                let rest = fields.filter { !gone.contains($0) }
-                let left = try keywordsLeft(rest, held, merged, besides: lostEntries, others, state)
-                let links = linksLeft(of: stored.record.localID, rest, state)
-                try drop(gone, keywords: left, links: links, of: stored, fields, held.first ?? fields)
+                let left = try keywordsLeft(
+                    fields.filter { !gone.contains($0) }, held, merged, besides: lostEntries, others, state)
+                try drop(gone, keywords: left, of: stored, fields, held.first ?? fields, state)
                 // Of a whole entry that was said above.
                 if !held.isEmpty, stay.contains(where: { own.contains(record.held($0)) }) {
                     staying.append((stored.record, stay.map(\.name).sorted()))
@@ -285,9 +285,10 @@ extension BibliographyIntake {
     }
 
     private func drop(
-        _ lost: [Field], keywords: String?, links: [String]?, of stored: Store.StoredRecord, _ before: [Field],
-        _ held: [Field]
+        _ lost: [Field], keywords: String?, of stored: Store.StoredRecord, _ before: [Field], _ held: [Field],
+        _ state: FileState
     ) throws {
+        let links = linksLeft(of: stored.record.localID, before, without: lost, state)
         guard !lost.isEmpty || keywords != nil || links != nil, !stored.record.isLocalOnly else { return }
         let gone = lost + (keywords == "" ? before.filter { $0.name == Keywords.field } : [])
         let kept = before.filter { field in !gone.contains { sameBytes($0.name, field.name) } }.map { field in

@@ -28,12 +28,11 @@ extension Intake {
     /// Must run inside the batch, after everything was read.
     func writeSettings() throws {
         for new in newSettings.values.sorted(by: { precedesBytewise($0.key, $1.key) }) {
-            let known = try store.ifReadable { try store.storedSetting(new.key)?.value } ?? nil
-            if try isOlder(new) {
+            let known = try store.storedSetting(new.key)
+            if try isOlder(new, than: known) {
                 protect(new)
             } else if try store.putSetting(new.key, new.value, at: new.time) {
-                result.settingsChanged += 1
-                plan(setting: new.key, from: known, to: new.value)
+                noteChange(of: new.key, from: known?.value, to: new.value)
             } else {
                 result.settingsUnchanged += 1
             }
@@ -48,8 +47,15 @@ extension Intake {
         noteOlder(setting.key, in: setting.source, "import --only settings --overwrite")
     }
 
-    private func isOlder(_ new: NewSetting) throws -> Bool {
-        guard !overwrite, !isEdit, let known = try store.storedSetting(new.key) else { return false }
+    private func noteChange(of key: String, from before: String?, to after: String?) {
+        result.settingsChanged += 1
+        plan(
+            before == nil ? .add : after == nil ? .remove : .update, key,
+            changes: [FieldChange(name: "value", before: before, after: after)])
+    }
+
+    private func isOlder(_ new: NewSetting, than known: (value: String, time: Int64)?) throws -> Bool {
+        guard !overwrite, !isEdit, let known else { return false }
         return try known.time > new.time.milliseconds
             && store.ifReadable { try !Fields.same(known.value, new.value) } ?? false
     }
@@ -58,8 +64,7 @@ extension Intake {
     func removeOtherSettings() throws {
         for setting in try store.settings() where !touchedSettings.contains(ByteName(setting.name)) {
             try store.removeSetting(setting.name)
-            result.settingsChanged += 1
-            plan(setting: setting.name, from: setting.value, to: nil)
+            noteChange(of: setting.name, from: setting.value, to: nil)
         }
     }
 }

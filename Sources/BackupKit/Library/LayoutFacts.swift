@@ -6,6 +6,8 @@ enum LayoutManifest: Sendable {
     case imbib(ImbibManifest)
     case none
 
+    var isMissing: Bool { if case .none = self { true } else { false } }
+
     var schemaVersion: Int? {
         switch self {
         case .own(let manifest): manifest.schemaVersion
@@ -73,7 +75,7 @@ struct OpenedLayout: Sendable {
                 findings += try checkSums(own, prefix, entries, reader, &expected)
             }
         }
-        if case .none = manifest {
+        if manifest.isMissing {
             let known = Set(entries.map(\.path))
             if findings.count == damage.count {
                 if known.contains(prefix + ChecksumFile.fileName) || known.contains(prefix + Layout.records) {
@@ -213,7 +215,7 @@ struct OpenedLayout: Sendable {
 
     /// Whether this is a library at all, and not just any folder or archive.
     var isLayout: Bool {
-        if case .none = manifest {
+        if manifest.isMissing {
             return entries.contains { [.records, .bibliography].contains(role(of: $0.path)) }
         }
         return true

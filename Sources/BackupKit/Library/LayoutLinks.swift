@@ -7,7 +7,7 @@ extension LayoutViews {
     ) throws {
         guard !publications.names.isEmpty else { return }
         // A folder that nobody made as a backup: its files may be named after their entries.
-        let isPlainFolder = if case .none = prepared.layout.manifest { true } else { false }
+        let isPlainFolder = prepared.layout.manifest.isMissing
         if isPlainFolder {
             let taken = places.map { AttachmentFolder.Taken(relative: $0.name, place: $0.place) }
             try AttachmentLinks(intake.store, imported: publications.names).link(taken, by: intake)
@@ -28,16 +28,8 @@ extension LayoutViews {
             let named = links.filter { files.place(of: $0) != nil }.flatMap(\.readings) + present
             let names = Set(named.map { lastComponent(of: $0) })
             for link in links where !link.readings.contains(where: { names.contains(lastComponent(of: $0)) }) {
-                noteMissing(link, of: record, intake)
+                intake.noteMissing(link.path, of: record)
             }
         }
-    }
-
-    private func noteMissing(_ link: BibFileLink, of record: Record, _ intake: Intake) {
-        intake.note(
-            Finding(
-                .linkMissing, .warning, link.path,
-                "is named by \(RecordLabel.text(of: record)), but is not in the backup",
-                remedy: "import it with --attachments DIR if you have it elsewhere"))
     }
 }

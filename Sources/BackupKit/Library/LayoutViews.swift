@@ -264,7 +264,8 @@ struct FileIntake {
             let log = try LineWindows(path, limit: limits.lineBytes)
             var (withID, without) = (false, false)
             adoption?.beginLog()
-            try forEachEvent(of: log, name, rejects) { event, text, number in
+            try forEachEvent(of: log, name, rejects, remedy: isBackup ? nil : RejectedLines.remedy) {
+                event, text, number in
                 if number == nil { withID = true } else { without = true }
                 guard wanted(event) else { return }
                 guard let adoption else { return _ = try intake.take(event) }
@@ -280,7 +281,7 @@ struct FileIntake {
 
     /// `number`: of a line without an id, which of the equal lines of its log it is.
     private func forEachEvent(
-        of log: LineWindows, _ name: String, _ rejects: RejectedLines?,
+        of log: LineWindows, _ name: String, _ rejects: RejectedLines?, remedy: String?,
         _ body: (_ event: Record, _ text: UnsafeRawBufferPointer, _ number: Int?) throws -> Void
     ) throws {
         var buffer: [UInt8] = []
@@ -300,7 +301,7 @@ struct FileIntake {
                     return number ?? 1
                 }
             } catch let error as BackupError {
-                intake.reject("\(name):\(line)", error.message)
+                intake.reject("\(name):\(line)", error.message, remedy: remedy)
                 try rejects?.append(text, at: offset, of: log)
                 return
             }

@@ -7,7 +7,7 @@ final class LayoutWriter {
     private let time: Int64
     private(set) var files: [String: FileFacts] = [:]
     private(set) var bytes: Int64 = 0
-    /// Of all that is known to come: the attachments, and each text once it is made.
+    /// The bytes of all that is known to come: the attachments, and each text once it is made.
     private var total: Int64
 
     /// `total` is the size of the attachments.

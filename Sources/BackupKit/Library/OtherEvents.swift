@@ -37,7 +37,12 @@ struct OtherEvents {
         try forEachLine { line, place in
             if replaced.contains(place) { return }
             let (event, hasID) = try event(moved[place].map(self.line(at:)) ?? line)
-            if hasID { try adoption.take(event) }
+            guard hasID else { return }
+            // The first line of all may have made the event.
+            if intake.isEdit, let made = try store.madeInThisBatch(event), made.modifiedAt > event.modifiedAt {
+                return try intake.passReplaced(event, by: made)
+            }
+            try adoption.take(event)
         }
     }
 
@@ -71,55 +76,46 @@ struct OtherEvents {
     /// What is taken in the place of which line, where lines of one event are out of the order of their times.
     private func movedByTime(_ lines: LineKeyRuns) throws -> [Int64: Int64] {
         var moved: [Int64: Int64] = [:]
-        var ofOne: [LineKey] = []
-        func sort() throws {
-            defer { ofOne.removeAll(keepingCapacity: true) }
+        try forEachEvent(of: lines) { ofOne in
             guard zip(ofOne, ofOne.dropFirst()).contains(where: { $0.content > $1.content }) else { return }
             // The first line of all makes the event, and is among these or in the store already.
-            let (first, _) = try event(line(at: Int64(ofOne[0].place)))
+            let first = try event(at: ofOne[0])
             let later = try ofOne.dropFirst(store.firstLook(first) == .nothing ? 1 : 0)
             let sorted = later.sorted { ($0.content, $0.place) < ($1.content, $1.place) }
             for (line, other) in zip(later, sorted) where line.place != other.place {
                 moved[Int64(line.place)] = Int64(other.place)
             }
         }
-        try lines.forEach { line in
-            if let last = ofOne.last, last.key != line.key { try sort() }
-            ofOne.append(line)
-        }
-        try sort()
         return moved
     }
 
-    /// Counts and returns lines of events that `--overwrite` does not take: each event is overwritten once, with its latest
-    /// line, so a second import of the same logs changes nothing.
+    /// Counts and returns the lines of events that have a later one: `--overwrite` takes that alone, so a second import of the
+    /// same logs changes nothing.
     private func passReplaced(_ lines: LineKeyRuns, _ intake: Intake) throws -> Set<Int64> {
         var replaced: Set<Int64> = []
-        func pass(_ line: LineKey, by later: Record) throws {
-            replaced.insert(Int64(line.place))
-            try intake.passReplaced(event(at: line), by: later)
-        }
-        func end(_ latest: LineKey) throws {
-            let event = try event(at: latest)
-            // The first line of all may have made the event.
-            guard let made = try store.madeInThisBatch(event), made.modifiedAt.milliseconds > latest.content else {
-                return
+        try forEachEvent(of: lines) { ofOne in
+            guard ofOne.count > 1, let latest = ofOne.max(by: { ($0.content, $0.place) < ($1.content, $1.place) })
+            else { return }
+            let later = try event(at: latest)
+            for line in ofOne where line.place != latest.place {
+                replaced.insert(Int64(line.place))
+                try intake.passReplaced(event(at: line), by: later)
             }
-            try pass(latest, by: made)
         }
-        var latest: LineKey?
-        try lines.forEach { line in
-            guard let known = latest, known.key == line.key else {
-                if let latest { try end(latest) }
-                latest = line
-                return
-            }
-            let (old, new) = known.content > line.content ? (line, known) : (known, line)
-            try pass(old, by: event(at: new))
-            latest = new
-        }
-        if let latest { try end(latest) }
         return replaced
+    }
+
+    /// Calls `body` with the lines of one event after those of another.
+    private func forEachEvent(of lines: LineKeyRuns, _ body: ([LineKey]) throws -> Void) throws {
+        var ofOne: [LineKey] = []
+        try lines.forEach { line in
+            if let last = ofOne.last, last.key != line.key {
+                try body(ofOne)
+                ofOne.removeAll(keepingCapacity: true)
+            }
+            ofOne.append(line)
+        }
+        if !ofOne.isEmpty { try body(ofOne) }
     }
 
     private func event(at line: LineKey) throws -> Record { try event(self.line(at: Int64(line.place))).0 }

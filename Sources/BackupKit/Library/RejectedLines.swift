@@ -1,7 +1,7 @@
 /// The lines that an import rejected, byte for byte.
 final class RejectedLines {
     static let remedy =
-        "correct these lines, and import the file again; 'events import PATH --rejected FILE' collects them in FILE"
+        "correct these lines, and import the file again; 'backup-tool events import PATH --rejected FILE' writes them to FILE"
 
     private let file: FileHandle
 

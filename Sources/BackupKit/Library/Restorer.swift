@@ -172,10 +172,11 @@ public enum Restorer {
         }
         let elsewhere = try FilesElsewhere(prepared, intake, options)
         let heard = intake.heard
-        var links = LinksOfCutBackup(prepared, options)
-        if links.areDoubtful {
-            intake.heard = {
-                links.note($0, $1); try heard($0, $1)
+        var links = LinksOfCutBackup()
+        if prepared.layout.manifest.isMissing, options.kinds.contains(.attachments), options.policy != .quarantine {
+            intake.heard = { record, outcome in
+                try links.note(record, outcome)
+                try heard(record, outcome)
             }
         }
         defer { intake.heard = heard }
@@ -337,7 +338,7 @@ public enum Restorer {
         return try AtomicFile.writeDirectory(place, replace: replace) { folder in
             let staged = try Staging.extract(layout, into: folder, options.limits, progress: options.progress)
             var findings = judge(layout, staged, Set(Kind.allCases))
-            if case .none = layout.manifest, findings.isEmpty { findings = [OpenedLayout.withoutManifest(path)] }
+            if layout.manifest.isMissing, findings.isEmpty { findings = [OpenedLayout.withoutManifest(path)] }
             let damage = findings.filter { $0.severity == .damage }
             if let first = damage.first, !options.allowDamage {
                 throw BackupError(

@@ -111,7 +111,8 @@ struct MissingTable {
 
     /// An export needs only the tables that hold what people wrote.
     fileprivate var wayOut: String {
-        ["record", "asset", "setting", "meta"].contains(name) ? StoreCheck.intoNewStore : RecordHasher.withoutSeed
+        let holdsWork = ["record", "asset", "setting", "meta"].contains(name)
+        return holdsWork ? StoreCheck.intoNewStore : RecordHasher.exportIntoNewStore
     }
 
     fileprivate var message: String { "the table '\(name)' was made again\(loss.map { ": \($0)" } ?? ", empty")" }

@@ -125,7 +125,7 @@ public struct StoreCheck {
             if fault.contains("Rowid") {
                 instead = Self.intoNewStore
             } else if Self.isOfValue(fault), instead == nil {
-                instead = RecordHasher.withoutSeed
+                instead = RecordHasher.exportIntoNewStore
             }
             let remedy = Self.isOfIndex(fault) ? Self.repair : Self.repairOrNewStore
             add(.storeDamaged, .damage, store.path, fault, remedy)
@@ -139,13 +139,13 @@ public struct StoreCheck {
         let schema = try Int(store.meta("schema_version") ?? "") ?? 0
         if try store.storeID.utf8.count < 8 || SchemaVersion.check(schema) != .current {
             // Of a schema that nobody knows nothing can be exported.
-            let way = schema == 0 ? RecordHasher.withoutSeed : Self.intoNewStore
+            let way = schema == 0 ? RecordHasher.exportIntoNewStore : Self.intoNewStore
             instead = way
             add(
                 .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is", way)
         } else if store.hasher.isWithoutSeed {
-            instead = RecordHasher.withoutSeed
-            add(.storeDamaged, .error, store.path, RecordHasher.lacksSeed, RecordHasher.withoutSeed)
+            instead = RecordHasher.exportIntoNewStore
+            add(.storeDamaged, .error, store.path, RecordHasher.lacksSeed, RecordHasher.exportIntoNewStore)
         }
     }
 

@@ -125,7 +125,7 @@ struct StoreRepair {
             throw BackupError(
                 .damaged, "nothing was repaired: the tables themselves are damaged, not only their indexes",
                 at: store.path,
-                remedy: "keep the file; \(isOfValues ? RecordHasher.withoutSeed : StoreCheck.intoNewStore)")
+                remedy: "keep the file; \(isOfValues ? RecordHasher.exportIntoNewStore : StoreCheck.intoNewStore)")
         }
         note(.index, store.path, "SQLite's indexes were made again")
         if try store.storedCounter() != store.changeCounter {
