@@ -1,4 +1,4 @@
-import BackupKit
+@testable import BackupKit
 
 /// A store in a folder of its own, with a clock that the test moves.
 public struct TestStore {
@@ -57,7 +57,11 @@ public func checkSound(_ path: String) throws {
             "SELECT count(*) FROM record WHERE change > (SELECT value FROM counter)"
         ),
     ] where try database.integer(query) != 0 { throw defect(what) }
-    let stale = try Store(path, .read).staleKeys()
+    let store = try Store(path, .read)
+    if let row = try store.changedBatches().values.first {
+        throw defect("the undo history has \(row.found ?? "no") \(row.subject), noted is \(row.noted ?? "none")")
+    }
+    let stale = try store.staleKeys()
     if stale != 0 { throw defect("\(stale) records that the index by local id does not know") }
     try checkAssets(path, database)
 }

@@ -35,8 +35,8 @@ enum StoreSchema {
                 CREATE TABLE witness (place TEXT NOT NULL, key TEXT NOT NULL, row TEXT NOT NULL,
                     PRIMARY KEY (place, key)) STRICT, WITHOUT ROWID
                 """)
-            for (table, key, row) in witnessed { try database.execute(witnessTriggers(table, key, row)) }
-            try refreshWitnesses(database)
+            for witness in Witness.ofData { try database.execute(witness.triggers) }
+            try Witness.refresh(Witness.ofData, database)
         },
         // Paths whose files are not what their rows say yet. was: the digest of what lies there, NULL: nothing. place: the
         // digest of what shall lie there where it is not the row's, empty for nothing.
@@ -102,6 +102,10 @@ enum StoreSchema {
                 DELETE FROM meta WHERE key >= 'purge_left:' AND key < 'purge_left;'
                 OR key >= 'purged_file:' AND key < 'purged_file;';
                 """)
+        },
+        { database in
+            for witness in Witness.ofHistory { try database.execute(witness.triggers) }
+            try Witness.refresh(Witness.ofHistory, database)
         },
     ]
 
@@ -213,44 +217,11 @@ enum StoreSchema {
             WHERE latest IS NOT NULL
         """
 
-    /// Small tables whose rows are written down twice: the table, its key, and what is noted of a row.
-    static let witnessed = [
-        ("asset", "path", "size || ' ' || sha256 || ' ' || local_only || ' ' || modified_ns"),
-        ("setting", "key", "modified_at || ' ' || value"), ("meta", "key", "value"),
-    ]
-
     /// The rows of `asset` that are what was noted of them.
     static let unchangedAssets = """
-        (SELECT * FROM asset AS told WHERE (\(witnessed[0].2)) IS
+        (SELECT * FROM asset AS told WHERE (\(Witness.asset.row)) IS
             (SELECT row FROM witness WHERE place = 'asset' AND key = told.path))
         """
-
-    private static func witnessTriggers(_ table: String, _ key: String, _ row: String) -> String {
-        let note = """
-            INSERT INTO witness SELECT '\(table)', \(key), \(row) FROM \(table)
-            WHERE \(key) = NEW.\(key) AND (\(row)) IS NOT NULL;
-            """
-        func forget(_ which: String) -> String {
-            "DELETE FROM witness WHERE place = '\(table)' AND key = \(which).\(key);"
-        }
-        return """
-            CREATE TRIGGER \(table)_witness_insert AFTER INSERT ON \(table) BEGIN \(forget("NEW")) \(note) END;
-            CREATE TRIGGER \(table)_witness_update AFTER UPDATE ON \(table)
-                BEGIN \(forget("OLD")) \(forget("NEW")) \(note) END;
-            CREATE TRIGGER \(table)_witness_delete AFTER DELETE ON \(table) BEGIN \(forget("OLD")) END;
-            """
-    }
-
-    /// Takes the tables as they are now for what the tool has written.
-    static func refreshWitnesses(_ database: SQLite) throws {
-        for (table, key, row) in witnessed {
-            try database.execute(
-                """
-                DELETE FROM witness WHERE place = '\(table)';
-                INSERT INTO witness SELECT '\(table)', \(key), \(row) FROM \(table) WHERE (\(row)) IS NOT NULL;
-                """)
-        }
-    }
 
     static func isOld(_ database: SQLite) throws -> Bool { try database.integer("PRAGMA user_version") < version }
 

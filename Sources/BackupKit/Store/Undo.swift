@@ -10,6 +10,7 @@ extension Store {
     /// After a command that changed nothing, the batch must be named: nobody who undoes that command means an older one.
     public func undoLast(_ id: Int64? = nil, dryRun: Bool = false) throws -> UndoResult {
         guard let batch = try undoable() else {
+            try checkIsSound(nil)
             throw BackupError(
                 .failed, "there is nothing to undo", at: path, remedy: "'backup-tool undo --list' shows what was done")
         }
@@ -42,10 +43,14 @@ extension Store {
                 .failed, "there is nothing to redo\(reason)", at: path,
                 remedy: "'backup-tool undo --list' shows what was done")
         }
-        guard let last = changes.last(where: { $0.undoneAt == nil }) else { throw nothing() }
+        guard let last = changes.last(where: { $0.undoneAt == nil }) else {
+            try checkIsSound(nil)
+            throw nothing()
+        }
         // What was redone is no newer work.
         let newest = changes.last { $0.undoneAt == nil && $0.kind != Self.redoBatch }
         guard let newest, newest.kind == Self.undoBatch else {
+            try checkIsSound(nil)
             let what = last.kind == Self.redoBatch ? "the \(last.source)" : last.source
             throw nothing(": the last change is the \(last.kind) of \(what)")
         }
@@ -63,8 +68,8 @@ extension Store {
     }
 
     private func revert(_ batch: Batch, as kind: String, dryRun: Bool) throws -> UndoResult {
-        try checkNumbers(of: batch)
         try checkHistory()
+        try checkIsSound(batch)
         var result = UndoResult(batch: batch)
         // Both an undo and its redo are of the work itself.
         let isOfWork = ![Self.undoBatch, Self.redoBatch].contains(batch.kind)

@@ -5,6 +5,8 @@ struct ChangedRow {
     /// What is noted of it is all that is left.
     let isGone: Bool
     let noted: String?
+    /// What would be noted of it now.
+    let found: String?
 
     var subject: String { "\(table) \(key)" }
     var reason: String { isGone ? "is gone: a disk error, or another program" : DamagedRow.changed }
@@ -13,17 +15,19 @@ struct ChangedRow {
 extension Store {
     /// Rows of settings, attachments and `meta`, or of one of these tables, that differ from what was noted of them.
     func changedSmallRows(of only: String? = nil) throws -> [ChangedRow] {
-        try StoreSchema.witnessed.filter { only == nil || $0.0 == only }.flatMap(changedRows)
+        try Witness.ofData.filter { only == nil || $0.table == only }.flatMap(changedRows)
     }
 
     /// Walks rows and notes side by side, in the order of their keys. A damaged page can break that order, so rows and notes
     /// that did not meet are compared by their keys at the end.
-    private func changedRows(of table: String, key: String, row: String) throws -> [ChangedRow] {
-        let rows = try database.prepare("SELECT \(key), \(row) FROM \(table) ORDER BY \(key)")
+    func changedRows(of witness: Witness) throws -> [ChangedRow] {
+        let (table, key) = (witness.table, witness.key(""))
+        let rows = try database.prepare("SELECT \(key), \(witness.row) FROM \(table) ORDER BY \(key)")
         let notes = try database.prepare("SELECT key, row FROM witness WHERE place = '\(table)' ORDER BY key")
         var unmet = (rows: [[UInt8]: [UInt8]?](), notes: [[UInt8]: [UInt8]]())
         var (hasRow, hasNote) = (try rows.step(), try notes.step())
         while hasRow || hasNote {
+            try Interrupt.check()
             let takesRow = hasRow && !(hasNote && precedesBytewise(notes.bytes(0), rows.bytes(0)))
             let takesNote = hasNote && !(hasRow && precedesBytewise(rows.bytes(0), notes.bytes(0)))
             if !(takesRow && takesNote && sameBytes(rows.bytes(1), notes.bytes(1))) {
@@ -37,7 +41,9 @@ extension Store {
             let (row, note) = (unmet.rows[key], unmet.notes[key])
             if let row, row == note { return nil }
             func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
-            return ChangedRow(table: table, key: text(key), isGone: row == nil, noted: note.map(text))
+            return ChangedRow(
+                table: table, key: text(key), isGone: row == nil, noted: note.map(text),
+                found: row.flatMap { $0.map(text) })
         }
     }
 }

@@ -12,7 +12,7 @@ extension StoreSchema {
         "purge_trace": "which files and cite keys were purged is lost, so a restore may bring them back",
         "listed": "older versions of deleted publications may come back with a restore",
         "file_elsewhere": "another file may take the name of one that only other devices have",
-        "witness": "settings and attachments count as sound as they are now",
+        "witness": "settings, attachments and the undo history count as sound as they are now",
         "damaged": "rows that were set aside as damaged are lost",
         "ancestor": "the next sync merges edits of both sides by their times",
         "batch_setting": "an undo leaves settings as they are", "held": "the next sync names again what it cannot send",
@@ -36,7 +36,9 @@ extension StoreSchema {
     static func makeMissing(_ database: SQLite) throws {
         let missing = try missing(database)
         for part in missing { try database.execute(part.sql) }
-        if missing.contains(where: { $0.name == "witness" }) { try refreshWitnesses(database) }
+        if missing.contains(where: { $0.name == "witness" }) {
+            try Witness.refresh(Witness.ofData + Witness.ofHistory, database)
+        }
     }
 
     /// Triggers, indexes and views of tables that are there.
@@ -73,7 +75,7 @@ extension StoreSchema {
         for part in try parts() where part.name == part.table && tables.contains(part.name) {
             try database.execute("CREATE TEMP TABLE" + part.sql.dropFirst("CREATE TABLE".count))
         }
-        if tables.contains("witness") { try refreshWitnesses(database) }
+        if tables.contains("witness") { try Witness.refresh(Witness.ofData, database) }
         try database.execute("PRAGMA query_only = ON")
     }
 }

@@ -1,4 +1,4 @@
-/// Batches of the undo history whose change numbers cannot be right. An undo of one would take back what others did.
+/// Batches of the undo history of which it cannot be known what they did: an undo of one would do something else.
 extension Store {
     /// A batch has the numbers of its own transaction: given out by this store, and after those of all earlier batches. Where
     /// some clash, those with the most clashes are wrong; two that only clash with each other are both doubted.
@@ -26,32 +26,62 @@ extension Store {
         return odd.sorted { $0.id < $1.id }
     }
 
-    /// Throws when it cannot be known what a batch did.
-    func checkNumbers(of batch: Batch) throws {
-        guard try oddBatches().contains(where: { $0.id == batch.id }) else { return }
-        throw BackupError(
-            .damaged, "nothing was taken back: \(batch.oddity)", at: path, remedy: Batch.giveUp)
+    /// The batches of which a row of the history is not what the store has written.
+    func changedBatches() throws -> [Int64: ChangedRow] {
+        if try StoreSchema.isOld(database) { return [:] }
+        var found: [Int64: ChangedRow] = [:]
+        for row in try Witness.ofHistory.flatMap(changedRows) {
+            for batch in row.batches where found[batch] == nil { found[batch] = row }
+        }
+        return found
+    }
+
+    /// Throws when it cannot be known what a batch did; with nil, which batches there were.
+    func checkIsSound(_ batch: Batch?) throws {
+        let changed = try changedBatches().filter { $0.key == batch?.id || $0.value.table == "batch" }
+        let first = changed.min { $0.key < $1.key }.map { Batch.change(of: $0.key, $0.value) }
+        guard let odd = try first ?? oddBatches().first(where: { $0.id == batch?.id })?.oddity else { return }
+        throw BackupError(.damaged, "nothing was taken back: \(odd)", at: path, remedy: Batch.giveUp)
+    }
+
+    /// What is wrong with batches, by their numbers.
+    func batchDamage() throws -> [(id: Int64, message: String)] {
+        let changed = try changedBatches().sorted { $0.key < $1.key }
+        let odd = try oddBatches().filter { batch in !changed.contains { $0.key == batch.id } }
+        return changed.map { ($0.key, Batch.change(of: $0.key, $0.value)) } + odd.map { ($0.id, $0.oddity) }
+    }
+}
+
+extension ChangedRow {
+    /// Those that a row of the history is of, or was.
+    fileprivate var batches: Set<Int64> {
+        let texts = table == "batch_added" ? [noted, found] : [key]
+        return Set(texts.compactMap { $0?.prefix { $0 != " " } }.compactMap { Int64($0) })
     }
 }
 
 extension Batch {
-    fileprivate static let giveUp =
+    static let giveUp =
         "'backup-tool store repair --accept' gives up the undo of this batch; then 'backup-tool undo' takes back older ones"
 
     fileprivate var oddity: String {
         "batch \(id), the \(kind) of \(source), claims the changes \(firstChange) to \(lastChange), which are not its own alone"
     }
 
-    var oddNumbers: Finding { Finding(.recordChanged, .error, "batch \(id)", oddity, remedy: Self.giveUp) }
+    /// What is wrong with a batch of which a row of the history has changed.
+    fileprivate static func change(of id: Int64, _ row: ChangedRow) -> String {
+        "what an undo needs of batch \(id) \(row.reason)"
+    }
 }
 
 extension StoreRepair {
-    /// What a batch did is told by its numbers alone, so there is nothing to mend them from.
+    /// What a batch did is told by its own rows alone, so there is nothing to mend them from.
     mutating func mendBatches() throws {
         guard accepts else { return }
-        for batch in try store.oddBatches() {
+        for batch in try store.batchDamage() {
             note(.accept, "batch \(batch.id)", "can no longer be undone")
             try store.forgetBatch(batch.id)
         }
+        try Witness.refresh(Witness.ofHistory, store.database)
     }
 }

@@ -11,7 +11,7 @@ extension StoreRepair {
         for row in try store.changedSmallRows() {
             note(.accept, row.subject, row.isGone ? "was accepted as lost" : "was taken as it is")
         }
-        try StoreSchema.refreshWitnesses(store.database)
+        try Witness.refresh(Witness.ofData, store.database)
     }
 
     // MARK: Settings
@@ -211,9 +211,9 @@ extension ChangedRow {
 extension Store {
     /// Notes of a row what it says now. Must run inside `write`.
     fileprivate func noteAgain(_ row: ChangedRow) throws {
-        guard let (table, key, _) = StoreSchema.witnessed.first(where: { $0.0 == row.table }) else { return }
+        guard let key = Witness.ofData.first(where: { $0.table == row.table })?.key("") else { return }
         // The trigger does it.
-        try database.statement("UPDATE \(table) SET \(key) = \(key) WHERE \(key) = ?").bind(1, row.key).run()
+        try database.statement("UPDATE \(row.table) SET \(key) = \(key) WHERE \(key) = ?").bind(1, row.key).run()
     }
 
     fileprivate func forget(_ row: ChangedRow) throws {

@@ -89,7 +89,9 @@ public struct StoreCheck {
             // Nothing that a nightly backup has to distrust the store for.
             if indexes {
                 check.result.findings += try store.oddConflicts().map(\.finding)
-                check.result.findings += try store.oddBatches().map(\.oddNumbers)
+                check.result.findings += try store.batchDamage().map { batch in
+                    Finding(.recordChanged, .error, "batch \(batch.id)", batch.message, remedy: Batch.giveUp)
+                }
                 let files = try store.filesOnTheWay()
                 if let finding = Finding.filesOnTheWay(files, to: store.path) { check.result.findings.append(finding) }
                 if try !StoreSchema.isOld(store.database) {

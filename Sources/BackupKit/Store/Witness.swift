@@ -1,0 +1,79 @@
+/// A table of which triggers note each row a second time, as text in the table `witness`: a change behind SQLite's back shows
+/// when the two differ.
+struct Witness: Sendable {
+    let table: String
+    /// The columns that tell its rows apart.
+    let place: [String]
+    /// What its rows are noted under, of columns with a prefix.
+    let key: @Sendable (String) -> String
+    /// What is noted of a row; of one where it is NULL, nothing is.
+    let row: String
+
+    static let asset = Witness(
+        "asset", by: "path", row: "size || ' ' || sha256 || ' ' || local_only || ' ' || modified_ns")
+    /// What people wrote besides records, and `meta`.
+    static let ofData = [
+        asset, Witness("setting", by: "key", row: "modified_at || ' ' || value"),
+        Witness("meta", by: "key", row: "value"),
+    ]
+    /// What an undo goes by.
+    static let ofHistory = [
+        Witness(
+            table: "batch", place: ["id"], key: { "CAST(\($0)id AS TEXT)" },
+            row: quoted("kind", "source", "started_at", "first_change", "last_change", "summary", "undone_at")),
+        // Its other columns have a hash, and of a version that was purged there is nothing to prove.
+        Witness(
+            table: "batch_record", place: ["rowid"], key: { "\($0)batch || ' ' || \($0)change" },
+            row: "CASE WHEN change <> \(Store.purgedChange) THEN \(quoted("after")) END"),
+        Witness(
+            table: "batch_added", place: ["change"], key: { "CAST(\($0)change AS TEXT)" },
+            row: quoted("batch", "edited")),
+        Witness(
+            table: "batch_asset", place: ["batch", "path"], key: { "\($0)batch || ' ' || \($0)path" },
+            row: quoted("size", "sha256", "local_only", "modified_ns", "kept")),
+        Witness(
+            table: "batch_setting", place: ["batch", "key"], key: { "\($0)batch || ' ' || \($0)key" },
+            row: quoted("value", "modified_at")),
+    ]
+
+    private static func quoted(_ columns: String...) -> String {
+        columns.map { "quote(\($0))" }.joined(separator: " || ' ' || ")
+    }
+
+    var triggers: String {
+        let isSame = place.map { "\($0) = NEW.\($0)" }.joined(separator: " AND ")
+        let note = """
+            INSERT INTO witness SELECT '\(table)', \(key("")), \(row) FROM \(table)
+            WHERE \(isSame) AND (\(row)) IS NOT NULL;
+            """
+        func forget(_ which: String) -> String {
+            "DELETE FROM witness WHERE place = '\(table)' AND key = \(key("\(which)."));"
+        }
+        return """
+            CREATE TRIGGER \(table)_witness_insert AFTER INSERT ON \(table) BEGIN \(forget("NEW")) \(note) END;
+            CREATE TRIGGER \(table)_witness_update AFTER UPDATE ON \(table)
+                BEGIN \(forget("OLD")) \(forget("NEW")) \(note) END;
+            CREATE TRIGGER \(table)_witness_delete AFTER DELETE ON \(table) BEGIN \(forget("OLD")) END;
+            """
+    }
+
+    /// Takes the table as it is now for what the tool has written.
+    func refresh(_ database: SQLite) throws {
+        try database.execute(
+            """
+            DELETE FROM witness WHERE place = '\(table)';
+            INSERT OR REPLACE INTO witness SELECT '\(table)', \(key("")), \(row) FROM \(table) WHERE (\(row)) IS NOT NULL;
+            """)
+    }
+
+    static func refresh(_ witnesses: [Witness], _ database: SQLite) throws {
+        for witness in witnesses { try witness.refresh(database) }
+    }
+}
+
+extension Witness {
+    /// A small table with one column as its key.
+    private init(_ table: String, by column: String, row: String) {
+        self.init(table: table, place: [column], key: { $0 + column }, row: row)
+    }
+}

@@ -1,0 +1,116 @@
+import TestSupport
+import Testing
+
+@testable import BackupKit
+
+/// One bit of the undo history may be any other: an undo that goes by it is refused, and all others do what they did.
+@Suite struct HistoryBitTests {
+    private func history(in folder: String, _ clock: TestClock) throws -> Store {
+        let store = try Store.create("\(folder)/store.db", clock: clock.clock)
+        func batch(_ kind: String, _ source: String, _ body: () throws -> Void) throws {
+            clock.advance(seconds: 60)
+            _ = try store.batch(kind: kind, source: source) {
+                try body()
+                return ((), summary: "{}")
+            }
+        }
+        func replaceFile(_ text: String) throws {
+            if let old = try store.asset("a.pdf") { try store.removeAsset(old) }
+            try place("a.pdf", text, in: store)
+        }
+        try batch("import", "a.bib") {
+            for name in ["a", "b", "c"] { _ = try store.ingest(record(name, "{\"x\":1}", at: 1)) }
+            try replaceFile("A")
+            _ = try store.putSetting("s", "1", at: time(1))
+        }
+        try batch("restore", "b.tar") {
+            _ = try store.ingest(record("b", "{\"x\":2}", at: 2))
+            _ = try store.ingest(record("d", "{\"x\":2}", at: 2))
+            try store.removeRow(try #require(try store.record(RecordID(zone: "Z", name: "c"))))
+            try replaceFile("B")
+            _ = try store.putSetting("s", "2", at: time(2))
+            _ = try store.putSetting("t", "2", at: time(2))
+        }
+        try store.take(record("d", "{\"x\":3}", at: 300))
+        try batch("import", "c.bib") {
+            _ = try store.ingest(record("b", "{\"x\":4}", at: 400))
+            try place("c.pdf", "C", in: store)
+        }
+        _ = try store.undoLast()
+        _ = try store.redoLast()
+        return store
+    }
+
+    /// All states that undos come by, from the last one on; it ends with an undo that is refused.
+    private func wayBack(_ store: Store) throws -> (states: [String], refusal: String) {
+        var states: [String] = []
+        while true {
+            do { _ = try store.undoLast() } catch let error as BackupError { return (states, error.message) }
+            states.append(try store.digest())
+        }
+    }
+
+    /// Flips one bit of one value of the history as a disk does: no trigger sees it. Returns what it was.
+    private func flip(_ database: SQLite, _ random: inout SeededGenerator) throws -> String {
+        let table = try #require((Store.historyTables + ["batch"]).randomElement(using: &random))
+        let count = try database.integer("SELECT count(*) FROM \(table)")
+        guard count > 0 else { return "" }
+        let columns = try texts("SELECT name FROM pragma_table_info('\(table)')", database)
+            .filter { $0 != "row_hash" && ["batch", "after"].contains($0) || table != "batch_record" }
+        let column = try #require(columns.randomElement(using: &random))
+        let row = "\(table) LIMIT 1 OFFSET \(Int64.random(in: 0..<count, using: &random))"
+        let keys = Witness.ofHistory.first { $0.table == table }?.place.joined(separator: ", ") ?? ""
+        let triggers = try texts(
+            "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = '\(table)'", database)
+        for trigger in triggers { try database.execute("DROP TRIGGER \(trigger.split(separator: " ")[2])") }
+        let value = try database.prepare("SELECT \(column), typeof(\(column)) FROM \(row)")
+        guard try value.step() else { return "" }
+        let new: String
+        switch value.text(1) {
+        case "integer": new = "\(value.integer(0) ^ 1 << Int64.random(in: 0..<50, using: &random))"
+        case "text":
+            var bytes = Array(value.bytes(0))
+            if bytes.isEmpty { bytes = [65] } else { bytes[Int.random(in: 0..<bytes.count, using: &random)] ^= 1 }
+            new = "'\(String(decoding: bytes, as: UTF8.self).replacing("'", with: "''"))'"
+        // A bit of the header of a row makes the number 0 or 1 of it.
+        default: new = column == "sha256" || column == "kept" || column == "value" ? "''" : "1"
+        }
+        let old = value.text(0)
+        value.reset()
+        try database.execute(
+            "UPDATE OR IGNORE \(table) SET \(column) = \(new) WHERE (\(keys)) IN (SELECT \(keys) FROM \(row))")
+        for trigger in triggers { try database.execute(trigger) }
+        return database.changes == 0 ? "" : "\(table).\(column): \(old) became \(new)"
+    }
+
+    private func texts(_ sql: String, _ database: SQLite) throws -> [String] {
+        let query = try database.prepare(sql)
+        var found: [String] = []
+        while try query.step() { found.append(query.text(0)) }
+        return found
+    }
+
+    @Test(arguments: testSeeds(8))
+    func noUndoGoesByAHistoryWithABitOfItsOwn(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        let sound = try withTemporaryFolder { try wayBack(history(in: $0, TestClock())) }
+        #expect(sound.states.count == 3)
+        for _ in 0..<(isTorture ? 200 : 12) {
+            countRounds()
+            try withTemporaryFolder { folder in
+                let store = try history(in: folder, TestClock())
+                let what = try flip(store.database, &random)
+                guard !what.isEmpty else { return }
+                let findings = try StoreCheck.run("\(folder)/store.db").findings
+                #expect(findings.contains { $0.subject.hasPrefix("batch ") }, "seed \(seed), \(what): \(findings)")
+                let way = try wayBack(store)
+                #expect(way.states == Array(sound.states.prefix(way.states.count)), "seed \(seed), \(what)")
+                #expect(way.refusal.hasPrefix("nothing was taken back"), "seed \(seed), \(what): \(way.refusal)")
+                var options = StoreMending.Options()
+                options.accept = true
+                #expect(try StoreMending.run(store, options).left.isEmpty, "seed \(seed), \(what)")
+                #expect(try wayBack(store).refusal.hasPrefix("there is nothing to undo"), "seed \(seed), \(what)")
+            }
+        }
+    }
+}
