@@ -58,9 +58,8 @@ public func checkSound(_ path: String) throws {
         ),
     ] where try database.integer(query) != 0 { throw defect(what) }
     let store = try Store(path, .read)
-    if let row = try store.changedBatches().values.first {
-        throw defect("the undo history has \(row.found ?? "no") \(row.subject), noted is \(row.noted ?? "none")")
-    }
+    let changed = try store.changedBatches()
+    if !changed.isEmpty { throw defect("the undo history of \(changed) is not what was written") }
     let stale = try store.staleKeys()
     if stale != 0 { throw defect("\(stale) records that the index by local id does not know") }
     try checkAssets(path, database)

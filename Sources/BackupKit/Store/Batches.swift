@@ -160,8 +160,7 @@ extension Store {
         guard let batch = currentBatch else { return try noteEdit(of: old.change, becomes: change) }
         if old.change >= batch.firstChange {
             // Changed a second time by the same batch: only its newest number is needed.
-            try database.statement("UPDATE batch_record SET after = ? WHERE batch = ? AND after = ?")
-                .bind(1, change).bind(2, batch.id).bind(3, old.change).run()
+            try database.statement(Self.renumberRow).bind(1, change).bind(2, batch.id).bind(3, old.change).run()
             return
         }
         let insert = try database.statement(Self.rememberRow)
@@ -171,14 +170,24 @@ extension Store {
     }
 
     private static let rememberRow = Query(
-        "INSERT INTO batch_record (batch, after, \(keptColumns)) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+        """
+        INSERT INTO batch_record (batch, after, \(keptColumns), seal)
+        VALUES (?1,?2,?,?,?,?,?,?,?,?,?,?,?,?,?,?, \(HistorySeal.version(batch: "?1", after: "?2")))
+        """)
+    private static let renumberRow = Query(
+        "UPDATE batch_record SET after = ?1, seal = \(HistorySeal.version(movedTo: "?1")) WHERE batch = ?2 AND after = ?3"
+    )
 
     /// A person changes a row. When a batch added it, the undo of that batch has to say that it stays.
     func noteEdit(of old: Int64, becomes change: Int64?) throws {
         // A row that is gone for good needs no word.
         guard let change else { return }
-        try database.statement("UPDATE OR REPLACE batch_added SET change = ?, edited = 1 WHERE change = ?")
-            .bind(1, change).bind(2, old).run()
+        try database.statement(
+            """
+            UPDATE OR REPLACE batch_added SET change = ?1, edited = 1,
+            seal = \(HistorySeal.added(movedTo: "?1", edited: "1")) WHERE change = ?2
+            """
+        ).bind(1, change).bind(2, old).run()
         if database.changes > 0 { return }
         let replaced = try database.statement("SELECT 1 FROM batch_record WHERE after = ?").bind(1, old)
         defer { replaced.reset() }
@@ -190,7 +199,8 @@ extension Store {
     func noteAdded(_ old: Int64, becomes change: Int64, edited: Bool) throws {
         try database.statement(
             """
-            INSERT OR REPLACE INTO batch_added (change, edited, batch) SELECT ?1, ?2, id FROM batch
+            INSERT OR REPLACE INTO batch_added (change, edited, batch, seal)
+            SELECT ?1, ?2, id, \(HistorySeal.added(batch: "id", change: "?1", edited: "?2")) FROM batch
             WHERE undone_at IS NULL AND first_change <= ?3 AND last_change >= ?3
             ORDER BY last_change - first_change LIMIT 1
             """

@@ -106,6 +106,7 @@ enum StoreSchema {
         { database in
             for witness in Witness.ofHistory { try database.execute(witness.triggers) }
             try Witness.refresh(Witness.ofHistory, database)
+            try HistorySeal.sealAll(database)
         },
     ]
 

@@ -238,10 +238,11 @@ extension Store {
     /// An earlier batch may have written what this undo has just brought back: its own undo must find it.
     func follow(_ old: Int64, to change: Int64) throws {
         var isNoted = false
-        for table in [
-            "UPDATE batch_record SET after = ? WHERE after = ?", "UPDATE batch_added SET change = ? WHERE change = ?",
+        for update in [
+            "UPDATE batch_record SET after = ?1, seal = \(HistorySeal.version(movedTo: "?1")) WHERE after = ?2",
+            "UPDATE batch_added SET change = ?1, seal = \(HistorySeal.added(movedTo: "?1")) WHERE change = ?2",
         ] {
-            try database.statement(table).bind(1, change).bind(2, old).run()
+            try database.statement(update).bind(1, change).bind(2, old).run()
             isNoted = isNoted || database.changes > 0
         }
         if isNoted { return }
@@ -273,8 +274,8 @@ extension Store {
         if isAnyRemoved {
             let keep = try bound(
                 """
-                INSERT INTO batch_record (batch, after, \(Self.keptColumns))
-                SELECT ?4, NULL, \(Self.keptColumns) \(Self.rowsAdded)
+                INSERT INTO batch_record (batch, after, \(Self.keptColumns), seal)
+                SELECT ?4, NULL, \(Self.keptColumns), \(HistorySeal.version(batch: "?4", after: "NULL")) \(Self.rowsAdded)
                 """
             ).bind(4, currentBatch?.id)
             do { try keep.run() } catch let error as BackupError where error.isVerdict {

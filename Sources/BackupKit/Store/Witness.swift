@@ -16,18 +16,12 @@ struct Witness: Sendable {
         asset, Witness("setting", by: "key", row: "modified_at || ' ' || value"),
         Witness("meta", by: "key", row: "value"),
     ]
-    /// What an undo goes by.
+    static let batch = Witness(
+        table: "batch", place: ["id"], key: { "CAST(\($0)id AS TEXT)" },
+        row: quoted("kind", "source", "started_at", "first_change", "last_change", "summary", "undone_at"))
+    /// What an undo goes by, besides its large tables (`HistorySeal`).
     static let ofHistory = [
-        Witness(
-            table: "batch", place: ["id"], key: { "CAST(\($0)id AS TEXT)" },
-            row: quoted("kind", "source", "started_at", "first_change", "last_change", "summary", "undone_at")),
-        // Its other columns have a hash, and of a version that was purged there is nothing to prove.
-        Witness(
-            table: "batch_record", place: ["rowid"], key: { "\($0)batch || ' ' || \($0)change" },
-            row: "CASE WHEN change <> \(Store.purgedChange) THEN \(quoted("after")) END"),
-        Witness(
-            table: "batch_added", place: ["change"], key: { "CAST(\($0)change AS TEXT)" },
-            row: quoted("batch", "edited")),
+        batch,
         Witness(
             table: "batch_asset", place: ["batch", "path"], key: { "\($0)batch || ' ' || \($0)path" },
             row: quoted("size", "sha256", "local_only", "modified_ns", "kept")),

@@ -5,8 +5,6 @@ struct ChangedRow {
     /// What is noted of it is all that is left.
     let isGone: Bool
     let noted: String?
-    /// What would be noted of it now.
-    let found: String?
 
     var subject: String { "\(table) \(key)" }
     var reason: String { isGone ? "is gone: a disk error, or another program" : DamagedRow.changed }
@@ -42,8 +40,7 @@ extension Store {
             if let row, row == note { return nil }
             func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
             return ChangedRow(
-                table: table, key: text(key), isGone: row == nil, noted: note.map(text),
-                found: row.flatMap { $0.map(text) })
+                table: table, key: text(key), isGone: row == nil, noted: note.map(text))
         }
     }
 }

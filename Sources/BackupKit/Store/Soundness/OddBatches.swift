@@ -27,37 +27,31 @@ extension Store {
     }
 
     /// The batches of which a row of the history is not what the store has written.
-    func changedBatches() throws -> [Int64: ChangedRow] {
-        if try StoreSchema.isOld(database) { return [:] }
-        var found: [Int64: ChangedRow] = [:]
-        for row in try Witness.ofHistory.flatMap(changedRows) {
-            for batch in row.batches where found[batch] == nil { found[batch] = row }
-        }
-        return found
+    func changedBatches() throws -> Set<Int64> {
+        if try StoreSchema.isOld(database) { return [] }
+        return try Set(Witness.ofHistory.flatMap(changedRows).compactMap(\.batch)).union(batchesWithBrokenSeals())
     }
 
     /// Throws when it cannot be known what a batch did; with nil, which batches there were.
     func checkIsSound(_ batch: Batch?) throws {
-        let changed = try changedBatches().filter { $0.key == batch?.id || $0.value.table == "batch" }
-        let first = changed.min { $0.key < $1.key }.map { Batch.change(of: $0.key, $0.value) }
-        guard let odd = try first ?? oddBatches().first(where: { $0.id == batch?.id })?.oddity else { return }
+        let doubted = try changedRows(of: Witness.batch).compactMap(\.batch).min()
+        let changed = try doubted ?? changedBatches().first { $0 == batch?.id }
+        let odd = try changed.map(Batch.change) ?? oddBatches().first { $0.id == batch?.id }?.oddity
+        guard let odd else { return }
         throw BackupError(.damaged, "nothing was taken back: \(odd)", at: path, remedy: Batch.giveUp)
     }
 
     /// What is wrong with batches, by their numbers.
     func batchDamage() throws -> [(id: Int64, message: String)] {
-        let changed = try changedBatches().sorted { $0.key < $1.key }
-        let odd = try oddBatches().filter { batch in !changed.contains { $0.key == batch.id } }
-        return changed.map { ($0.key, Batch.change(of: $0.key, $0.value)) } + odd.map { ($0.id, $0.oddity) }
+        let changed = try changedBatches()
+        let odd = try oddBatches().filter { !changed.contains($0.id) }
+        return changed.sorted().map { ($0, Batch.change(of: $0)) } + odd.map { ($0.id, $0.oddity) }
     }
 }
 
 extension ChangedRow {
-    /// Those that a row of the history is of, or was.
-    fileprivate var batches: Set<Int64> {
-        let texts = table == "batch_added" ? [noted, found] : [key]
-        return Set(texts.compactMap { $0?.prefix { $0 != " " } }.compactMap { Int64($0) })
-    }
+    /// That a row of the history is of.
+    fileprivate var batch: Int64? { Int64(key.prefix { $0 != " " }) }
 }
 
 extension Batch {
@@ -68,9 +62,8 @@ extension Batch {
         "batch \(id), the \(kind) of \(source), claims the changes \(firstChange) to \(lastChange), which are not its own alone"
     }
 
-    /// What is wrong with a batch of which a row of the history has changed.
-    fileprivate static func change(of id: Int64, _ row: ChangedRow) -> String {
-        "what an undo needs of batch \(id) \(row.reason)"
+    fileprivate static func change(of id: Int64) -> String {
+        "what an undo needs of batch \(id) \(DamagedRow.changed)"
     }
 }
 

@@ -123,13 +123,10 @@ public struct StoreCheck {
 
     private mutating func checkDatabase() throws {
         for fault in try store.database.integrityFaults() {
-            // Only indexes can be made again where they are.
-            if fault.contains("Rowid") {
-                instead = Self.intoNewStore
-            } else if Self.isOfValue(fault), instead == nil {
-                instead = RecordHasher.exportIntoNewStore
-            }
-            let remedy = Self.isOfIndex(fault) ? Self.repair : Self.repairOrNewStore
+            // Only indexes and types can be mended where they are.
+            if fault.contains("Rowid") { instead = Self.intoNewStore }
+            let canBeMended = Self.isOfIndex(fault) || Self.isOfValue(fault)
+            let remedy = canBeMended ? Self.repair : Self.repairOrNewStore
             add(.storeDamaged, .damage, store.path, fault, remedy)
         }
         if try store.soundCounter() == nil {

@@ -113,6 +113,7 @@ struct StoreRepair {
     }
 
     private mutating func mendDatabase() throws {
+        try mendTypes()
         // It fails when two rows of a table have one key.
         let isIndexed: Bool
         do {

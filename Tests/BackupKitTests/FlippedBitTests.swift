@@ -3,8 +3,8 @@ import Testing
 
 @testable import BackupKit
 
-/// One bit of the undo history may be any other: an undo that goes by it is refused, and all others do what they did.
-@Suite struct HistoryBitTests {
+/// Any bit of a store may flip. What is damaged is named, and what is not gives what it would have given.
+@Suite struct FlippedBitTests {
     private func history(in folder: String, _ clock: TestClock) throws -> Store {
         let store = try Store.create("\(folder)/store.db", clock: clock.clock)
         func batch(_ kind: String, _ source: String, _ body: () throws -> Void) throws {
@@ -41,11 +41,14 @@ import Testing
         return store
     }
 
-    /// All states that undos come by, from the last one on; it ends with an undo that is refused.
-    private func wayBack(_ store: Store) throws -> (states: [String], refusal: String) {
+    /// All states that undos come by, from the last one on; it ends with an undo that is refused, or that leaves something out.
+    private func wayBack(_ store: Store) throws -> (states: [String], end: String) {
         var states: [String] = []
         while true {
-            do { _ = try store.undoLast() } catch let error as BackupError { return (states, error.message) }
+            do {
+                let left = try store.undoLast().fileFindings.first { $0.severity == .damage }
+                if let left { return (states, left.message) }
+            } catch let error as BackupError { return (states, error.message) }
             states.append(try store.digest())
         }
     }
@@ -59,7 +62,7 @@ import Testing
             .filter { $0 != "row_hash" && ["batch", "after"].contains($0) || table != "batch_record" }
         let column = try #require(columns.randomElement(using: &random))
         let row = "\(table) LIMIT 1 OFFSET \(Int64.random(in: 0..<count, using: &random))"
-        let keys = Witness.ofHistory.first { $0.table == table }?.place.joined(separator: ", ") ?? ""
+        let keys = Witness.ofHistory.first { $0.table == table }?.place.joined(separator: ", ") ?? "rowid"
         let triggers = try texts(
             "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = '\(table)'", database)
         for trigger in triggers { try database.execute("DROP TRIGGER \(trigger.split(separator: " ")[2])") }
@@ -90,6 +93,75 @@ import Testing
         return found
     }
 
+    /// A store with a history, closed, and what it holds.
+    private func closedStore(in folder: String) throws -> (digest: String, states: [String]) {
+        let digest = try history(in: folder, TestClock()).digest()
+        try SQLite("\(folder)/store.db", .readWrite).execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        let states = try withTemporaryFolder { other in
+            _ = try runProcess(["cp", "-a", "\(folder)/.", other])
+            return try wayBack(Store("\(other)/store.db", .write)).states
+        }
+        return (digest, states)
+    }
+
+    @Test(arguments: testSeeds(8))
+    func whicheverBitOfTheFileFlips_nothingPassesForSoundThatIsNot(seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
+        try withTemporaryFolder { sound in
+            let known = try closedStore(in: sound)
+            let bytes = try readFile("\(sound)/store.db")
+            for _ in 0..<(isTorture ? 300 : 15) {
+                countRounds()
+                // Where nothing lies, nothing breaks.
+                let used = bytes.indices.filter { bytes[$0] != 0 }
+                let place = (random.chance(8) ? Array(bytes.indices) : used).randomElement(using: &random) ?? 0
+                let bit = Int.random(in: 0..<8, using: &random)
+                try withTemporaryFolder { folder in
+                    _ = try runProcess(["cp", "-a", "\(sound)/.", folder])
+                    var damaged = bytes
+                    damaged[place] ^= 1 << bit
+                    try writeFile("\(folder)/store.db", damaged)
+                    for fault in try faults(folder, known) {
+                        Issue.record("seed \(seed), byte \(place), bit \(bit): \(fault)")
+                    }
+                }
+            }
+        }
+    }
+
+    /// What such a store does that it should not.
+    private func faults(_ folder: String, _ known: (digest: String, states: [String])) throws -> [String] {
+        let path = "\(folder)/store.db"
+        var (faults, isSound): ([String], Bool) = ([], false)
+        func attempt(_ what: String, _ body: () throws -> Void) {
+            do { try body() } catch is BackupError {} catch { faults.append("\(what) threw \(error)") }
+        }
+        attempt("store check") {
+            isSound = try StoreCheck.run(path).findings.isEmpty
+            guard isSound else { return }
+            if try Store(path, .read).digest() != known.digest { faults.append("passes for sound") }
+            let states = try wayBack(Store(path, .write)).states
+            if states != known.states { faults.append("is sound, and cannot be undone: \(states.count)") }
+        }
+        if isSound { return faults }
+        attempt("store repair") {
+            let repaired = try StoreMending.run(Store(path, .write), StoreMending.Options())
+            guard repaired.left.isEmpty else { return }
+            if try Store(path, .read).digest() != known.digest {
+                faults.append("was mended to something else: \(repaired.steps)")
+            }
+        }
+        attempt("undo") {
+            let findings = try StoreCheck.run(path).findings
+            if try Store(path, .read).digest() != known.digest { return }
+            let states = try wayBack(Store(path, .write)).states
+            if states != Array(known.states.prefix(states.count)) {
+                faults.append("undo \(states.count) gave something else: \(findings)")
+            }
+        }
+        return faults
+    }
+
     @Test(arguments: testSeeds(8))
     func noUndoGoesByAHistoryWithABitOfItsOwn(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -105,11 +177,11 @@ import Testing
                 #expect(findings.contains { $0.subject.hasPrefix("batch ") }, "seed \(seed), \(what): \(findings)")
                 let way = try wayBack(store)
                 #expect(way.states == Array(sound.states.prefix(way.states.count)), "seed \(seed), \(what)")
-                #expect(way.refusal.hasPrefix("nothing was taken back"), "seed \(seed), \(what): \(way.refusal)")
+                #expect(way.end.hasPrefix("nothing was taken back"), "seed \(seed), \(what): \(way.end)")
                 var options = StoreMending.Options()
                 options.accept = true
                 #expect(try StoreMending.run(store, options).left.isEmpty, "seed \(seed), \(what)")
-                #expect(try wayBack(store).refusal.hasPrefix("there is nothing to undo"), "seed \(seed), \(what)")
+                #expect(try wayBack(store).end.hasPrefix("there is nothing to undo"), "seed \(seed), \(what)")
             }
         }
     }
