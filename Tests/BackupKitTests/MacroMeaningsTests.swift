@@ -56,6 +56,24 @@ import Testing
             ], "")
     }
 
+    /// BibTeX may be given both files; to an import each is one of its own.
+    @Test func macrosThatOnlyAnotherFileDefines_areNamed_untilTheFileDefinesThem() throws {
+        try withStore { test in
+            let (macros, refs) = ("\(test.folder)/IEEEabrv.bib", "\(test.folder)/refs.bib")
+            let entry = "@article{k, author={A One}, title={T}, year=2001, journal=ieee, note=apr # other}\n"
+            let definition = "@string{ieee = {IEEE Trans.}}\n"
+            try writeFile(refs, entry, modified: 1)
+            try writeFile(macros, definition, modified: 1)
+            // Whichever comes first.
+            let first = try take([refs, macros], into: test.store).findings
+            #expect(first.map(\.subject) == [refs] && first[0].message.contains("(ieee)"), "\(first)")
+            #expect(try take([macros, refs], into: test.store).findings.isEmpty)
+            try writeFile(refs, definition + entry, modified: 2)
+            #expect(try take([refs], into: test.store).findings.isEmpty)
+            #expect(try works(test.store)[0].contains("IEEE Trans."))
+        }
+    }
+
     @Test func anUnknownMacroInTwoSpellings_keepsBothValues() throws {
         try checkExports(
             of: [

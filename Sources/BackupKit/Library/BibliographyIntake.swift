@@ -26,6 +26,8 @@ final class BibliographyIntake {
     var mirrors = false
     /// Keys and fields with other values in other files.
     var differing: [DifferenceGroup: [Report]] = [:]
+    /// The macros that this import has met, and those that files with something new use and do not define.
+    var macros = (defined: Set<String>(), unknown: [(path: String, names: Set<String>)]())
     /// What each file held, and in which order, when it was imported last.
     private var orders: [String: Set<String>] = [:]
 
@@ -86,6 +88,7 @@ final class BibliographyIntake {
         path: String, name: String, time: Timestamp, origin: FileOrigin = .place, wanted: Wanted? = nil
     ) throws {
         filesTaken += 1
+        let changes = intake.result.added + intake.result.updated
         let memory = origin.memory(of: path)
         let realPath = if case .place = origin { memory } else { nil as String? }
         let file = try BibliographyFile.open(path, origin)
@@ -113,6 +116,9 @@ final class BibliographyIntake {
         try takeOrder(&state, wanted)
         try flush()
         noteLinesLeft(state)
+        if intake.result.added + intake.result.updated > changes {
+            macros.unknown.append((state.shownPath, state.unknownMacros))
+        }
         if state.hasStrayText, !state.hasBlocks {
             intake.note(
                 Finding(
@@ -258,6 +264,7 @@ final class BibliographyIntake {
         for problem in block.problems { report(problem, block, state) }
         if block.kind != .text, block.kind != .byteOrderMark { state.hasBlocks = true }
         reportLongMacros(block, state)
+        noteMacros(block, &state)
         if block.kind == .unreadable || !block.problems.allSatisfy(\.isReadInFull) { state.isDamaged = true }
         switch block.kind {
         case .entry: try takeOriginal(of: block, &state, wanted)

@@ -32,6 +32,12 @@ struct BibliographyPartIDs {
         return Array(kind.utf8) + shown.withUnsafeBytes(SHA256Digest.of).hex.utf8
     }
 
+    /// The macros that files define, in lower case.
+    var macros: Set<String> {
+        let defining = bySlot.filter { $0.key.kind == BibBlock.Kind.string.rawValue && !$0.value.isEmpty }
+        return Set(defining.keys.flatMap { $0.slot.split(separator: ",") }.map(String.init))
+    }
+
     func contains(_ localID: String) -> Bool { all[localID] != nil }
 
     /// The record of a part that an export shows; of several that say the same, the one of that number, from 1.

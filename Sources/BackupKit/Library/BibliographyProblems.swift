@@ -22,6 +22,34 @@ extension BibliographyIntake {
         }
     }
 
+    func noteMacros(_ block: BibBlock, _ state: inout FileState) {
+        if block.kind == .string {
+            macros.defined.formUnion(block.fields.map { block.name(of: $0).lowercased() })
+        }
+        // An export says itself what its macros mean.
+        guard block.kind == .entry, !state.isExport else { return }
+        for field in block.fields where field.style == .bare || field.style == .joined {
+            for name in BibValuePieces.macros(in: block.rawValue(of: field)) where state.macros.value(of: name) == nil {
+                state.unknownMacros.insert(name.lowercased())
+            }
+        }
+    }
+
+    /// Names macros that a file uses and that others define: BibTeX may be given these before it. Comes after the last file.
+    func reportUnknownMacros() {
+        let defined = macros.defined.union(partIDs.macros)
+        for (path, unknown) in macros.unknown {
+            let names = unknown.intersection(defined).sorted()
+            if names.isEmpty { continue }
+            intake.note(
+                Finding(
+                    .malformed, .warning, path,
+                    "uses macros that only other files define (\(firstNames(names))); its entries say these names",
+                    remedy: "copy their @string lines to the beginning of it, and import it again"))
+        }
+        macros.unknown = []
+    }
+
     /// An entry of an export was taken out or has another key now: nobody but the user can tell which.
     func noteLinesLeft(_ state: FileState) {
         let keys = state.lines.keysLeft

@@ -22,6 +22,8 @@ extension BibliographyIntake {
         let memory: String?
         let time: Timestamp
         var macros = BibMacros.standard
+        /// Those that entries use where the file has not defined them, in lower case.
+        var unknownMacros: Set<String> = []
         var items: [String] = []
         /// The how manieth file of this import.
         let number: Int

@@ -214,6 +214,7 @@ public enum Importer {
             }
         }
         try bibliography?.reportDifferences()
+        bibliography?.reportUnknownMacros()
         guard hasNotes else { return }
         for case .notes(let path) in sources where try !FileHandle.isBlank(path) {
             try files.takeNotes(path: path, name: path, time: try time(of: path), works: works[parent(of: path)])
