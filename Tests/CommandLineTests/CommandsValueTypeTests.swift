@@ -4,7 +4,7 @@ import Testing
 
 /// One flipped bit of a file makes a text a blob. No index can be made again for that, and an export reads past it.
 @Suite struct CommandsValueTypeTests {
-    private func changeType(of id: String, _ bench: Workbench) throws {
+    private func changeType(_ table: String, _ column: String, _ row: String, _ bench: Workbench) throws {
         try bench.write(
             "change.py",
             """
@@ -15,10 +15,10 @@ import Testing
                 found = [db.execute(*statement).fetchall() for statement in statements]
                 db.close()
                 return found[-1]
-            sql = run(("SELECT sql FROM sqlite_schema WHERE name = 'record'",))[0][0]
-            set = "UPDATE sqlite_schema SET sql = ? WHERE name = 'record'"
+            sql = run(("SELECT sql FROM sqlite_schema WHERE name = '\(table)'",))[0][0]
+            set = "UPDATE sqlite_schema SET sql = ? WHERE name = '\(table)'"
             run((set, (sql.replace(' STRICT, WITHOUT', ' WITHOUT').replace(' STRICT', ''),)))
-            run(("UPDATE record SET type = CAST(type AS BLOB) WHERE local_id = '\(id)'",))
+            run(("UPDATE \(table) SET \(column) = CAST(\(column) AS BLOB) WHERE \(row)",))
             run((set, (sql,)))
             """)
         try bench.shell("python3 change.py")
@@ -34,7 +34,7 @@ import Testing
         try bench.tool(exit: 0, "import", "--create", "old.jsonl")
         try bench.tool(exit: 0, "export", "-o", "good.tar")
         try bench.tool(exit: 0, "import", "new.jsonl")
-        try changeType(of: "e1", bench)
+        try changeType("record", "type", "local_id = 'e1'", bench)
         let said = try bench.tool(exit: 4, "store", "check").stderr
         #expect(said.contains("'backup-tool store repair'"), "\(said)")
         #expect(!said.contains("the last backup"), "\(said)")
@@ -46,5 +46,16 @@ import Testing
         let query = "SELECT local_id FROM record WHERE deleted_at IS NULL AND local_id LIKE 'e%' ORDER BY 1"
         #expect(try bench.shell("sqlite3 new.db \"\(query)\"").contains("e2\ne3\n"))
         #expect(try bench.shell("sqlite3 store.db \"\(query)\"").contains("e1\ne2\ne3\n"))
+    }
+
+    /// Nobody here knows what is right in a table of another program.
+    @Test func aValueOfTheWrongType_inATableOfAnotherProgram_isLeftToIt() throws {
+        let bench = try Workbench()
+        try bench.write("w.bib", "@misc{w, title={W}, year=2001}\n")
+        try bench.tool("import", "--create", "w.bib")
+        try bench.shell("sqlite3 store.db \"CREATE TABLE mine (a TEXT) STRICT; INSERT INTO mine VALUES ('x')\"")
+        try changeType("mine", "a", "1", bench)
+        let said = try bench.tool(exit: 4, "store", "repair").stderr
+        #expect(said.contains("'backup-tool export -o DIR") && !said.contains("the last backup"), "\(said)")
     }
 }
