@@ -5,6 +5,24 @@ import Testing
 
 /// An undo is a batch, too: a redo takes it back.
 @Suite struct RedoTests {
+    /// What an undo had to leave is nothing that it has added.
+    @Test func aRecordThatAnUndoHasLeft_staysWhenThatIsRedone() throws {
+        try withStore { test in
+            for (number, fields) in ["{\"x\":1}", "{\"x\":2}"].enumerated() {
+                _ = try test.store.batch(kind: "import", source: "\(number)") {
+                    _ = try test.store.ingest(record("a", fields, at: Int64(number)))
+                    return ((), summary: "")
+                }
+            }
+            let before = try test.store.digest()
+            try test.store.database.execute("UPDATE batch_record SET fields = '{\"x\":9}'")
+            #expect(try test.store.undoLast().fileFindings.map(\.code) == [.recordDamaged])
+            #expect(try test.store.digest() == before)
+            _ = try test.store.redoLast()
+            #expect(try test.store.digest() == before)
+        }
+    }
+
     /// What a person sees: the content, the files, and what waits for a decision.
     private func state(_ store: Store) throws -> [String] {
         let files = try visibleFiles(of: store).map { "\($0.key) \($0.value)" }.sorted()

@@ -54,6 +54,74 @@ private func work(_ text: String) throws -> WorkIdentity { WorkIdentity(try fiel
         #expect(try work("@book{k, \(field)}").evidence.first == expected)
     }
 
+    /// Strangers and siblings: what two names say of more than the first given name has to agree, too.
+    @Test(
+        arguments: [
+            ("Hall, J. A.", "Hall, J. B."), ("Hall, John Adam", "Hall, John Brian"), ("Hall, John Adam", "Hall, J. B."),
+            ("Wang, Xiao-Yu", "Wang, Xiao-Ming"), ("Wang, X.-Y.", "Wang, X.-Z."), ("Wang, Xiaoyu", "Wang, Xiao-Ming"),
+            ("Kim, Min Jun", "Kim, Min Seo"), ("Hall, Jr., Jim", "Hall, Sr., Jim"),
+            ("J.R.R. Tolkien", "J.R.S. Tolkien"),
+            ("Wei Wang", "Wen Wang"),
+        ])
+    func peopleOfOtherGivenNames_areStrangers(_ one: String, _ other: String) throws {
+        let works = try [one, other].map { try work("@misc{k, author={\($0)}, title={Errata}, year=1999}") }
+        #expect(works[0].verdict(works[1]) == .different && works[1].verdict(works[0]) == .different)
+    }
+
+    @Test(
+        arguments: [
+            ("Hall, J. A.", "Hall, J."), ("Hall, John Adam", "J. A. Hall"), ("Sartre, Jean-Paul", "Sartre, J.-P."),
+            ("Wang, Xiaoyu", "Wang, Xiao-Yu"), ("Hall, Jr., Jim", "Hall, Jim"),
+            ("Hall, Alexander", "Hall, A. B."), ("J.R.R. Tolkien", "Tolkien, John Ronald Reuel"),
+            ("Hall, Jr., Jim", "Hall, Jr., J."), ("Ludwig van Beethoven", "van Beethoven, L."),
+        ])
+    func shortenedNames_areOnePerson(_ one: String, _ other: String) throws {
+        let works = try [one, other].map { try work("@misc{k, author={\($0)}, title={Errata}, year=1999}") }
+        #expect(works[0].verdict(works[1]) == .same && works[1].verdict(works[0]) == .same)
+    }
+
+    /// Of one author, title and year: an "Editorial" in each section, issue and day.
+    @Test(
+        arguments: [
+            ("journal={Physical Review A}", "journal={Physical Review B}"),
+            ("journal={Phys. Rev. A}", "journal={Physical Review E}"),
+            ("journal={Acta Cryst. C}", "journal={Acta Crystallographica Section E}"),
+            ("journal={J. Chem. Soc., Part 1}", "journal={J. Chem. Soc., Part 2}"),
+            ("journal={J. Phys.: Condens. Matter 1}", "journal={J. Phys.: Condens. Matter 2}"),
+            ("journal={Acta Math. Ser. I}", "journal={Acta Math. Ser. V}"),
+            ("journal={Acta Math. Ser. II}", "journal={Acta Math. Ser. III}"),
+            ("booktitle={ICML Workshop 1}", "booktitle={ICML Workshop 12}"),
+            ("month=jan, day={1}", "month=jan, day={2}"), ("month={3 January}", "month={4 January}"),
+            ("month={May 3}", "month={May~4}"), ("month={Spring}", "month={Fall}"), ("month={Q1}", "month={Q2}"),
+            ("month={1--2}", "month={3--4}"), ("month={janvier}", "month={mai}"),
+            ("month=jan, day={1}", "date={1999-01-02}"), ("month={July/August}", "month={September/October}"),
+            ("school={Yale}", "school={MIT}"), ("part={1}", "part={2}"), ("version={1.0}", "version={2.0}"),
+            ("maintitle={Cats}", "maintitle={Dogs}"), ("crossref={a}", "crossref={b}"),
+        ])
+    func whatAppearedElsewhere_isAnotherWork(_ one: String, _ other: String) throws {
+        let works = try [one, other].map { try work("@misc{k, author={B. Kern}, title={Editorial}, year=1999, \($0)}") }
+        #expect(works[0].verdict(works[1]) == .different && works[1].verdict(works[0]) == .different)
+        #expect(works[0].place != works[1].place)
+    }
+
+    @Test(
+        arguments: [
+            ("journal={Physical Review A}", "journal={Phys. Rev. A}"),
+            ("journal={Phys. Rev. A}", "journal={Phys. Rev.}"),
+            ("journal={Acta Cryst. C}", "journal={Acta Crystallographica C}"),
+            ("journal={Proc. Natl. Acad. Sci. U.S.A.}", "journal={Proc. Natl. Acad. Sci.}"),
+            ("journal={PNAS}", "journal={Proceedings of the National Academy of Sciences}"),
+            ("month=jan, day={1}", "date={1999-01-01}"), ("month={3 January}", "month=jan"),
+            ("month={janvier}", "month=jan"), ("month={jan}", "month={1}"), ("day={01}", "month={jan 1}"),
+            ("school={MIT}", "school={Massachusetts Institute of Technology}"),
+            ("school={Yale}", "school={Yale University}"), ("crossref={a}", "booktitle={Cats}"),
+            ("booktitle={Cats}, crossref={a}", "booktitle={Cats}, crossref={b}"),
+        ])
+    func otherWordsForThePlace_areNoOtherWork(_ one: String, _ other: String) throws {
+        let works = try [one, other].map { try work("@misc{k, author={B. Kern}, title={Editorial}, year=1999, \($0)}") }
+        #expect(works[0].verdict(works[1]) == .same && works[1].verdict(works[0]) == .same)
+    }
+
     @Test func anISBNNamesAPartOnlyWithItsPlace() throws {
         #expect(try work("@incollection{k, isbn={0306406152}}").evidence == [])
         #expect(try work("@incollection{k, isbn={0306406152}, pages={12--20}}").evidence == ["isbn:9780306406157 12"])

@@ -135,6 +135,28 @@ import Testing
         }
     }
 
+    /// What was imported from there is in the store, and not in an export that leaves it out or has it elsewhere.
+    @Test func noExportReplacesAFolderThatWasImported() throws {
+        let bench = try bench()
+        try bench.write("Papers/p.pdf", "a paper")
+        try bench.write("log/d.jsonl", #"{"id":"q","time":"2026-01-01T10:00:00Z","type":"x"}"# + "\n")
+        try bench.write("w.bib", "@article{a, title={T}, author={A}, year=2000}\n")
+        try bench.tool("import", "w.bib", "--attachments", "Papers")
+        try bench.tool(exit: 0, "import", "log")
+        for line in [
+            "export -o Papers", "export --only publications -o Papers", "export --only publications -o log",
+            "export --format imbib -o Papers", "events export -o Papers",
+        ] { try expectRefusal(bench, line, String(line.split(separator: " ").last ?? "")) }
+        #expect(try bench.text("Papers/p.pdf") == "a paper")
+        // An export stays one, with a file that it is going to have.
+        try bench.tool(exit: 0, "export", "-o", "all")
+        try bench.write("more/b.pdf", "another paper")
+        try bench.tool("import", "w.bib", "--attachments", "more")
+        try bench.shell("cp more/b.pdf all/Attachments/b.pdf")
+        try bench.tool(exit: 0, "export", "-o", "all", "--force")
+        #expect(try bench.text("all/Attachments/b.pdf") == "another paper")
+    }
+
     /// A folder of papers, a diary, an app's backup: names that an export would give make none.
     @Test func noFormReplacesAFolderOfSomebodyElse() throws {
         let bench = try bench()

@@ -110,4 +110,49 @@ import Testing
         let said = try bench.tool(exit: 3, "import", "--store", "s.db", "--create", "notes.json").stderr
         #expect(said.contains("notes.json: is not an array of notes"), "\(said)")
     }
+
+    /// An import of the folder takes them, or names them.
+    @Test func whatAnArchiveWithoutAManifestHoldsBesides_isNamed() throws {
+        let bench = try Workbench()
+        for (name, text) in [
+            ("library.bib", "@misc{a, title={A}}\n"), ("more.bib", "@misc{b, title={B}}\n"), ("paper.pdf", "%PDF"),
+        ] { try bench.write("lib/\(name)", text) }
+        try bench.shell("tar cf lib.tar -C lib .")
+        for line in ["import --create lib.tar --store a.db", "restore lib --create --store b.db"] {
+            let said = try bench.tool(exit: 3, line.split(separator: " ").map(String.init)).stderr
+            #expect(said.contains("more.bib, paper.pdf were left out") && said.contains("import the folder"), "\(said)")
+        }
+    }
+
+    @Test func aTimeOfANoteThatIsNone_isNamed_andTheNoteKept() throws {
+        let bench = try Workbench()
+        try bench.write("notes.json", #"[{"citeKey":"a","note":"x","createdAt":null,"modifiedAt":"yesterday"}]"#)
+        let said = try bench.tool(exit: 3, "import", "--store", "s.db", "--create", "notes.json")
+        #expect(said.stderr.contains("the note of a: 'modifiedAt' is no time"), "\(said.stderr)")
+        #expect(said.stderr.contains("1 added"), "\(said.stderr)")
+    }
+
+    /// A difference is told once.
+    @Test func anEditedNoteOfAnExport_isReportedOnce() throws {
+        let bench = try Workbench()
+        try bench.write("notes.json", #"[{"citeKey":"a","note":"old words"}]"#)
+        try bench.tool("import", "--create", "notes.json")
+        try bench.tool(exit: 0, "export", "-o", "x")
+        try bench.shell("sed -i 's/old words/new words/' x/notes.json")
+        let said = try bench.tool(exit: 3, "import", "x/notes.json").stderr
+        #expect(said.contains("has the same time") && !said.contains("an older value"), "\(said)")
+    }
+
+    @Test func citeKeysThatOnlyLookTheSame_areNoConflictThatNobodySees() throws {
+        let bench = try Workbench()
+        try bench.write(
+            "refs.bib",
+            "@misc{mu\u{308}ller, title={One}, author={A}, year=2000}\n@misc{m\u{fc}ller, title={Two}, author={B}, year=2001}\n"
+        )
+        let said = try bench.tool(exit: 3, "import", "--create", "refs.bib").stderr
+        #expect(said.contains("look the same") && !said.contains("conflicts list"), "\(said)")
+        #expect(try bench.tool(exit: 0, "conflicts", "list").stderr.contains("No conflicts"))
+        try bench.tool(exit: 0, "export", "-o", "x")
+        #expect(try !bench.text("x/records.jsonl").contains("\"Conflict\""))
+    }
 }

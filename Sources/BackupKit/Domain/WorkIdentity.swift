@@ -8,7 +8,8 @@ public struct WorkIdentity {
         case citeKey, entryType, doi, url, eprint, archiveprefix, eprinttype, pmid, adsurl, bibcode, isbn, pages,
             chapter,
             eid, number, volume, title, author, editor, year, date
-        case journal, journaltitle, booktitle, issue, articleno, month, edition, subtitle, titleaddon
+        case journal, journaltitle, booktitle, issue, articleno, month, day, edition, subtitle, titleaddon
+        case part, version, maintitle, crossref, school, institution
     }
 
     private static let names = Name.allCases.map { Array("\($0)".utf8) }
@@ -247,10 +248,15 @@ public struct WorkIdentity {
     /// The fields that say where it appeared, where that is elsewhere. Pages count by the first one, a journal's name also
     /// when it is shortened.
     func otherPlaces(than other: WorkIdentity) -> [String] {
-        var names = Self.places.filter { WorkPlace.differ(value($0), other.value($0)) }
+        var names = (Self.places + Self.rarePlaces).filter { WorkPlace.differ(value($0), other.value($0)) }
         if WorkPlace.differ(firstPage, other.firstPage) { names.append(.pages) }
         if WorkPlace.areOtherJournals(container, other.container) {
             names += [.journal, .journaltitle, .booktitle].filter { value($0) != other.value($0) }
+        }
+        if WorkPlace.areOtherSchools(school, other.school) { names += [.school, .institution] }
+        // Its book stands elsewhere in the file, under a key that says which one it is.
+        if container == nil, other.container == nil, WorkPlace.differ(value(.crossref), other.value(.crossref)) {
+            names.append(.crossref)
         }
         return names.map { "\($0)" }
     }
@@ -264,12 +270,16 @@ public struct WorkIdentity {
     private static let places = [
         Name.volume, .number, .issue, .chapter, .eid, .articleno, .edition, .subtitle, .titleaddon,
     ]
+    private static let rarePlaces = [Name.part, .version, .maintitle]
 
     /// All that says where it appeared, and when and as what; empty where nothing does.
     var place: String {
         let texts = [container, firstPage] + Self.places.map(value) + [WorkPlace.kind(type), WorkPlace.date(dates)]
-        return texts.contains { $0 != nil }
-            ? texts.map { $0.map { WorkText.folded($0) } ?? "" }.joined(separator: "|") : ""
+        let common = texts.map { $0.map { WorkText.folded($0) } ?? "" }
+        // What few entries have adds nothing to the places of all others, and so to their ids.
+        let names = Self.rarePlaces + [.school, .institution] + (container == nil ? [.crossref] : [])
+        let rare = names.compactMap { name in value(name).map { "\(name) \(WorkText.folded($0))" } }
+        return rare.isEmpty && texts.allSatisfy { $0 == nil } ? "" : (common + rare).joined(separator: "|")
     }
 
     /// How many identifiers its evidence begins with.
@@ -278,7 +288,11 @@ public struct WorkIdentity {
     /// What it appeared in.
     private var container: String? { value(.journal) ?? value(.journaltitle) ?? value(.booktitle) }
 
-    private var dates: [String] { [Name.year, .date, .month].compactMap(value) }
+    private var school: String? { value(.school) ?? value(.institution) }
+
+    private var dates: WorkPlace.Dates {
+        WorkPlace.Dates(year: value(.year), date: value(.date), month: value(.month), day: value(.day))
+    }
 
     private static func areStrangers(_ left: [WorkText.Person], _ right: [WorkText.Person]) -> Bool {
         !left.contains { mine in right.contains { mine.mayBe($0) } }

@@ -51,17 +51,46 @@ enum WorkPlace {
         guard let mine, let theirs else { return false }
         let (left, right) = (words(mine), words(theirs))
         guard !left.isEmpty, !right.isEmpty else { return false }
-        return !isShort(left, of: right) && !isShort(right, of: left)
+        let (mySection, theirSection) = (section(left), section(right))
+        if let mySection, let theirSection, mySection != theirSection { return true }
+        let (myName, theirName) = (withoutSection(left, mySection), withoutSection(right, theirSection))
+        return !isShort(myName, of: theirName) && !isShort(theirName, of: myName)
     }
 
-    /// Without small words, and without the letters of a country at the end.
+    /// Of other schools no word is the same, unless one is written by its first letters.
+    static func areOtherSchools(_ mine: String?, _ theirs: String?) -> Bool {
+        guard let mine, let theirs, areOtherJournals(mine, theirs) else { return false }
+        let small: Set = ["university", "universitat", "universite", "univ", "institute", "school", "college"]
+        return Set(words(mine)).subtracting(small).isDisjoint(with: Set(words(theirs)).subtracting(small))
+    }
+
+    /// "A" of "Physical Review A", "2" of "Part 2".
+    private static func section(_ words: [String]) -> String? {
+        words.last.flatMap { words.count > 1 && ($0.count == 1 || isNumber($0)) ? $0 : nil }
+    }
+
+    private static func withoutSection(_ words: [String], _ section: String?) -> [String] {
+        let names: Set = ["section", "sect", "sec", "series", "ser", "part", "pt"]
+        let rest = section == nil ? words : words.dropLast()
+        return rest.count > 1 && rest.last.map(names.contains) == true ? rest.dropLast() : rest
+    }
+
+    /// "12", or "iii": such a word is not shortened.
+    private static func isNumber(_ word: String) -> Bool {
+        word.allSatisfy(\.isNumber) || word.allSatisfy { "ivx".contains($0) }
+    }
+
+    /// Without small words, and without a country at the end.
     private static func words(_ journal: String) -> [String] {
         let small: Set = ["of", "the", "and", "for", "in", "on", "de", "des", "der", "die", "und", "fur", "la", "le"]
         var words = journal.split {
             $0 == " " || $0 == "." || $0 == "-" || $0 == "/" || $0 == "~" || $0 == ":" || $0 == ","
         }
         .map { WorkText.folded($0) }.filter { !$0.isEmpty && !small.contains($0) }
-        while words.count > 1, let last = words.last, last.count == 1 || last == "usa" { words.removeLast() }
+        for country in [["u", "s", "a"], ["usa"], ["u", "s"], ["u", "k"]]
+        where words.count > country.count && words.suffix(country.count).elementsEqual(country) {
+            words.removeLast(country.count)
+        }
         return words
     }
 
@@ -72,7 +101,7 @@ enum WorkPlace {
         guard short.count == long.count else { return false }
         return zip(short, long).allSatisfy { word, whole in
             // "Natl." of "National": the first letter, and the others in their order.
-            guard word.first == whole.first else { return false }
+            guard word.first == whole.first, !isNumber(word) && !isNumber(whole) || word == whole else { return false }
             var rest = whole[...]
             return word.allSatisfy { letter in
                 guard let place = rest.firstIndex(of: letter) else { return false }
@@ -82,38 +111,68 @@ enum WorkPlace {
         }
     }
 
-    /// Of two dates the parts that both have are compared: year and what stands behind it, month, day.
-    static func areOtherDates(_ mine: [String], _ theirs: [String]) -> Bool {
+    /// What an entry says of its date, by the fields that say it.
+    struct Dates {
+        let year: String?
+        let date: String?
+        let month: String?
+        let day: String?
+    }
+
+    /// Of two dates the parts that both have are compared: what stands behind the year, month or season, day.
+    static func areOtherDates(_ mine: Dates, _ theirs: Dates) -> Bool {
         let (left, right) = (parts(mine), parts(theirs))
         return left.contains { name, value in right[name].map { $0 != value } ?? false }
     }
 
     /// What dates say besides the year; nil where that is nothing.
-    static func date(_ texts: [String]) -> String? {
-        let parts = parts(texts)
-        return parts.isEmpty ? nil : ["letter", "month", "day"].map { parts[$0] ?? "" }.joined(separator: "-")
+    static func date(_ dates: Dates) -> String? {
+        let parts = parts(dates)
+        let common = ["letter", "month", "day"].map { parts[$0] ?? "" }
+        return parts.isEmpty ? nil : (common + [parts["season"]].compactMap(\.self)).joined(separator: "-")
     }
 
-    private static func parts(_ texts: [String]) -> [String: String] {
+    private static func parts(_ dates: Dates) -> [String: String] {
         var found: [String: String] = [:]
-        for text in texts {
+        for text in [dates.year, dates.date].compactMap(\.self) {
             let pieces = text.split { $0 == "-" || $0 == "/" }
-            if let year = pieces.first, year.count >= 4, year.prefix(4).allSatisfy(\.isNumber) {
-                let behind = year.dropFirst(4)
-                if behind.count == 1, behind.allSatisfy(\.isLetter) { found["letter"] = behind.lowercased() }
-                if pieces.count > 1 { found["month"] = month(String(pieces[1])) }
-                if pieces.count > 2 { found["day"] = Int(pieces[2]).map(String.init) }
-            } else if let month = month(text) {
-                found["month"] = found["month"] ?? month
-            }
+            guard let year = pieces.first, year.count >= 4, year.prefix(4).allSatisfy(\.isNumber) else { continue }
+            let behind = year.dropFirst(4)
+            if behind.count == 1, behind.allSatisfy(\.isLetter) { found["letter"] = behind.lowercased() }
+            if pieces.count > 1 { found["month"] = month(String(pieces[1])) }
+            if pieces.count > 2 { found["day"] = Int(pieces[2]).map(String.init) }
         }
+        if let text = dates.month { addMonth(of: text, to: &found) }
+        if let day = dates.day.flatMap({ Int($0) }) { found["day"] = found["day"] ?? String(day) }
         return found
+    }
+
+    /// Of "3 January" and "May 3" month and day; "Spring", "Q1", "1--2" and "janvier" are whatever they are.
+    private static func addMonth(of text: String, to found: inout [String: String]) {
+        let words = text.split { !$0.isLetter && !$0.isNumber }.map(String.init)
+        let name = words.lazy.filter { Int($0) == nil }.compactMap(month).first
+        guard let month = month(text) ?? name else {
+            let season = WorkText.folded(text)
+            if !season.isEmpty { found["season"] = season }
+            return
+        }
+        found["month"] = found["month"] ?? month
+        let day = words.lazy.compactMap { Int($0) }.first { 1...31 ~= $0 }
+        found["day"] = found["day"] ?? day.map(String.init)
     }
 
     private static func month(_ text: String) -> String? {
         if let number = Int(text) { return 1...12 ~= number ? String(number) : nil }
         let names = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-        let found = names.firstIndex(of: String(WorkText.folded(text).prefix(3)))
-        return found.map { String($0 + 1) }
+        let name = WorkText.folded(text)
+        let found = names.firstIndex(of: String(name.prefix(3))).map { $0 + 1 }
+        return (found ?? otherNames.first { name.hasPrefix($0.0) }?.1).map { String($0) }
     }
+
+    /// How months begin in other languages, where that is not as in English.
+    private static let otherNames = [
+        ("ene", 1), ("gen", 1), ("fev", 2), ("mrz", 3), ("avr", 4), ("abr", 4), ("mai", 5), ("mei", 5), ("mag", 5),
+        ("juin", 6), ("giu", 6), ("juil", 7), ("lug", 7), ("aou", 8), ("ago", 8), ("set", 9), ("okt", 10), ("ott", 10),
+        ("out", 10), ("dez", 12), ("dic", 12),
+    ]
 }

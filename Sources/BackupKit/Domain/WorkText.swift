@@ -114,23 +114,38 @@ enum WorkText {
         }
     }
 
-    /// A name as it is compared: the family name, and the first given name, as much of it as is written out.
+    /// A name as it is compared: the family name, the given names, as much of them as is written out, and "Jr.".
     struct Person: Hashable {
         let family: String
-        let given: String
+        /// "J.-P." and "Jean-Paul" are two each.
+        private let given: [String]
+        private let suffix: String
 
-        var initial: String { String(given.prefix(1)) }
+        var initial: String { String((given.first ?? "").prefix(1)) }
 
-        init(family: [Substring], given: Substring?) {
+        init(family: [Substring], given: some Sequence<Substring>, suffix: [Substring] = []) {
             self.family = family.map { folded($0) }.joined()
-            // Of "J.-P." and "Jean-Paul" the first name counts.
-            let first = (given ?? "").prefix { $0 != "." && $0 != "-" }
-            self.given = folded(first)
+            self.given = given.flatMap { $0.split { $0 == "." || $0 == "-" } }.map { folded($0) }.filter { !$0.isEmpty }
+            self.suffix = suffix.map { folded($0) }.joined()
         }
 
         /// Given names of one side may be unknown or shortened; what is known of both has to agree.
         func mayBe(_ other: Person) -> Bool {
-            family == other.family && (given.hasPrefix(other.given) || other.given.hasPrefix(given))
+            family == other.family && (suffix == other.suffix || suffix.isEmpty || other.suffix.isEmpty)
+                && zip(given, other.given).allSatisfy { Self.agree($0, $1) }
+                && !isInOneWord(other) && !other.isInOneWord(self)
+        }
+
+        private static func agree(_ one: String, _ other: String) -> Bool {
+            one.hasPrefix(other) || other.hasPrefix(one)
+        }
+
+        /// Whether "Xiaoyu" stands against "Xiao-Ming", whose first part it begins with.
+        private func isInOneWord(_ other: Person) -> Bool {
+            guard given.count == 1, other.given.count > 1, other.given[0].count > 1, given[0] != other.given[0] else {
+                return false
+            }
+            return given[0].hasPrefix(other.given[0]) && !Self.agree(given[0], other.given.joined())
         }
     }
 
@@ -180,10 +195,14 @@ enum WorkText {
     private static func person(_ words: [Substring]) -> Person? {
         let parts = words.split(separator: ",", omittingEmptySubsequences: false)
         // Last, First or Last, Jr, First.
-        if parts.count > 1 { return Person(family: Array(parts[0]), given: parts.last?.first) }
-        guard words.count > 1 else { return Person(family: words, given: nil) }
+        if parts.count > 1 {
+            let suffix = parts.count > 2 ? Array(parts[1]) : []
+            return Person(family: Array(parts[0]), given: parts[parts.count - 1], suffix: suffix)
+        }
+        guard words.count > 1 else { return Person(family: words, given: []) }
         // First von Last: the family name begins with the first word in lower case.
         let start = words.indices.dropFirst().dropLast().first { words[$0].first?.isLowercase == true }
-        return Person(family: Array(words[(start ?? words.count - 1)...]), given: words[0])
+        let family = start ?? words.count - 1
+        return Person(family: Array(words[family...]), given: words[..<family])
     }
 }

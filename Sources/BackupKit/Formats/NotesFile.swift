@@ -4,6 +4,8 @@ public enum NotesFile {
         public let note: Record
         /// Whether the file says which note it is. Without that it goes by its cite key, which strangers share.
         public let hasID: Bool
+        /// The members that should say a time and say none; the file's time stands in for them.
+        public let oddTimes: [String]
     }
 
     /// Reads the file; `time` stands in where a note has none. What is no note is reported with its place.
@@ -36,13 +38,18 @@ public enum NotesFile {
             let fields = try members.filter { !own.contains($0.name) }.map { field in
                 field.value.hasPrefix("\"") ? field : Field(field.name, try JSON(parsing: field.value))
             }
+            let oddTimes = ["createdAt", "modifiedAt"].filter { name in
+                members.contains { $0.name == name && $0.value != "null" }
+                    && text(name).flatMap { Timestamp(iso8601: $0) } == nil
+            }
             let modified = text("modifiedAt").flatMap { Timestamp(iso8601: $0) } ?? time
             let note = Record(
                 id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.note, localID: "",
                 fields: Fields.text(fields),
                 createdAt: text("createdAt").flatMap { Timestamp(iso8601: $0) } ?? modified, modifiedAt: modified)
             let id = text("localId")
-            entries.append(Entry(note: note.identified(as: id ?? Note.id(byKey: key)), hasID: id != nil))
+            entries.append(
+                Entry(note: note.identified(as: id ?? Note.id(byKey: key)), hasID: id != nil, oddTimes: oddTimes))
         }
         try scanner.expectEnd()
         return entries

@@ -117,7 +117,7 @@ final class BibliographyIntake {
         try flush()
         noteLinesLeft(state)
         if intake.result.added + intake.result.updated > changes {
-            macros.unknown.append((state.shownPath, state.unknownMacros))
+            noteUnknown(state)
         }
         if state.hasStrayText, !state.hasBlocks {
             intake.note(

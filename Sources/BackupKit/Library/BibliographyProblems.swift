@@ -35,6 +35,11 @@ extension BibliographyIntake {
         }
     }
 
+    /// What is defined further down is no other file's.
+    func noteUnknown(_ state: FileState) {
+        macros.unknown.append((state.shownPath, state.unknownMacros.filter { state.macros.value(of: $0) == nil }))
+    }
+
     /// Names macros that a file uses and that others define: BibTeX may be given these before it. Comes after the last file.
     func reportUnknownMacros() {
         let defined = macros.defined.union(partIDs.macros)

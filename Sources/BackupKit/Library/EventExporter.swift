@@ -87,7 +87,13 @@ public enum EventExporter {
     /// Where a path leads. Throws unless that is free, or may be replaced.
     private static func place(of path: String, _ store: Store, _ options: EventExportOptions) throws -> String {
         let place = try OutputPlace.behindLinks(path)
-        try Replacing(by: store).check(place, replace: options.replace)
+        var media: Set<String>?
+        let replacing = Replacing(ofEventsBy: store) {
+            let found = try media ?? store.read { try EventDays(store, options).media }
+            media = found
+            return found
+        }
+        try replacing.check(place, replace: options.replace)
         return place
     }
 

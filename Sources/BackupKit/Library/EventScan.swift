@@ -175,7 +175,7 @@ final class EventReader {
 
     func read(_ line: UnsafeRawBufferPointer?) -> Answer {
         if !media.isEmpty { media.removeAll(keepingCapacity: true) }
-        guard let line else { return .rejected("is longer than a line may be") }
+        guard let line else { return .rejected(LineReader.tooLong) }
         if let event = scanner.scan(line) {
             if !scanner.media.isEmpty { media = scanner.media }
             var found = self.event(event.id, event.createdAt, event.modifiedAt, line)

@@ -12,7 +12,7 @@ public enum Exporter {
         }
         try RawMemory.mustHaveRoom(for: memoryNeeded)
         let place = try path == "-" ? path : OutputPlace.behindLinks(path)
-        if path != "-" { try Replacing(by: store).check(place, replace: options.replace) }
+        if path != "-" { try Replacing(by: store, writing: options.kinds).check(place, replace: options.replace) }
         var result = ExportResult()
         if path == "-" {
             guard format != .directory else {
@@ -48,7 +48,7 @@ public enum Exporter {
     public static func rehearse(_ store: Store, to path: String, _ options: ExportOptions) throws -> ExportResult {
         if path != "-" {
             let place = try OutputPlace.behindLinks(path)
-            try Replacing(by: store).check(place, replace: options.replace)
+            try Replacing(by: store, writing: options.kinds).check(place, replace: options.replace)
             try Directory.checkCanCreate(place)
         }
         var result = try write(store, options, into: NoCarrier()).result

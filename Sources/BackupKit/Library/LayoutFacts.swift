@@ -84,7 +84,10 @@ struct OpenedLayout: Sendable {
                             .manifestMissing, .damage, prefix + Manifest.fileName,
                             "is missing: nothing says when this was written and how much there should be"))
                 } else if known.contains(prefix + Layout.bibliography) {
-                    findings.append(withoutManifest(path))
+                    let others = entries.map(\.path).filter {
+                        Layout.role(of: String($0.dropFirst(prefix.count))) == .unknown && !EntryName.isClutter($0)
+                    }
+                    findings.append(withoutManifest(path, leavingOut: others))
                 }
             }
             expected = try expectedBySums(prefix, entries, reader)
@@ -97,11 +100,17 @@ struct OpenedLayout: Sendable {
         )
     }
 
-    static func withoutManifest(_ path: String) -> Finding {
-        Finding(
+    static func withoutManifest(_ path: String, leavingOut others: [String] = []) -> Finding {
+        let reason = "has no manifest: nothing says which files belong to it, so completeness is not proved"
+        guard !others.isEmpty else {
+            return Finding(.manifestMissing, .warning, path, reason, remedy: "what is here was read for itself")
+        }
+        return Finding(
             .manifestMissing, .warning, path,
-            "has no manifest: nothing says which files belong to it, so completeness is not proved",
-            remedy: "what is here was read for itself")
+            "\(reason); \(firstNames(others.sorted())) \(others.count == 1 ? "was" : "were") left out",
+            remedy:
+                "unpack it where it is an archive, and import the folder: that takes logs and bibliographies by any name"
+        )
     }
 
     /// What the carrier lists; where its damage keeps it from that, what a walk through it finds.

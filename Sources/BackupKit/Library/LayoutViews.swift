@@ -235,7 +235,7 @@ struct FileIntake {
     private func record(_ line: LineReader.Line, _ name: String, tombstones: Bool) throws -> Record? {
         let place = "\(name):\(line.number)"
         guard let bytes = line.bytes else {
-            if !tombstones { intake.reject(place, "is longer than a line may be") }
+            if !tombstones { intake.reject(place, LineReader.tooLong) }
             return nil
         }
         if bytes.count == 0 || tombstones && !contains("\"deletedAt\"", in: bytes) { return nil }

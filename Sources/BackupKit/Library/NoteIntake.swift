@@ -261,13 +261,27 @@ extension FileIntake {
             let said = ages?.note(entry.note.localID, entry.note.fields)
             guard wanted(entry.note) else { continue }
             let isAmongSeveral = count[entry.note.localID, default: 0] > 1
+            if let odd = entry.oddTimes.first {
+                intake.note(
+                    Finding(
+                        .malformed, .warning, name,
+                        "\(try label(of: entry.note)): '\(odd)' is no time; the file's was taken",
+                        remedy: "correct it in the file, and import it again"))
+            }
             let note = said.map { entry.note.noNewer(than: $0.since) } ?? entry.note
             let outcome = try notes.take(note, hasID: entry.hasID, isAmongSeveral: isAmongSeveral)
-            if said?.isKnown == false, case .protect(.newer)? = outcome?.decision {
-                let key = Fields.string(Store.citeKeyField, in: try Fields.parse(note.fields))
-                intake.noteOlder("the note of \(key ?? note.localID)", in: name)
+            if said?.isKnown == false, case .protect(.newer)? = outcome?.decision, let id = outcome?.id,
+                let known = try intake.store.record(id)?.record,
+                // At equal times it is told that no time says which is right.
+                (known.fieldTimes["note"] ?? known.modifiedAt) > note.modifiedAt
+            {
+                intake.noteOlder(try label(of: note), in: name)
             }
         }
         try ages?.remember()
+    }
+
+    private func label(of note: Record) throws -> String {
+        "the note of \(Fields.string(Store.citeKeyField, in: try Fields.parse(note.fields)) ?? note.localID)"
     }
 }

@@ -22,12 +22,20 @@ struct Replacing {
         paths.map { ($0, "is being read") }
     }
 
-    /// An export of a store, which may hold the files that its records name.
-    init(by store: Store) {
+    /// An export of these kinds.
+    init(by store: Store, writing kinds: Set<Kind>) {
+        sources = Self.read([store.path, store.assetFolder])
+        if kinds.contains(.events) { self.store = store }
+        isKept = { path, digest in try kinds.contains(.attachments) && store.asset(path)?.digest == digest }
+    }
+
+    /// An export of events, and of the files `media` that they name.
+    init(ofEventsBy store: Store, media: @escaping () throws -> Set<String>) {
         sources = Self.read([store.path, store.assetFolder])
         self.store = store
         isKept = { path, digest in
-            try store.asset(path)?.digest == digest || store.asset("Attachments/" + path)?.digest == digest
+            let places = ["Attachments/" + path, path]
+            return try places.contains { try store.asset($0)?.digest == digest } && media().contains(path)
         }
     }
 

@@ -11,6 +11,16 @@ public enum StoreMending {
         public init() {}
     }
 
+    /// The same of the store at `path`, which may be one that nothing else can open.
+    public static func run(_ path: String, _ options: Options) throws -> StoreRepairResult {
+        let steps = try Store.mendDefinitions(of: path, dryRun: options.dryRun)
+        // What else there is to mend can be seen afterwards only.
+        if options.dryRun, !steps.isEmpty { return StoreRepairResult(steps: steps) }
+        var result = try run(Store(path, .write), options)
+        result.steps.insert(contentsOf: steps, at: 0)
+        return result
+    }
+
     public static func run(_ store: Store, _ options: Options) throws -> StoreRepairResult {
         var result = try mendRows(store, options)
         if let from = options.from {

@@ -40,16 +40,16 @@ final class CiteKeys {
     ) throws -> [Finding] {
         var findings: [Finding] = []
         for key in Set(keys.map { $0.lowercased() }).sorted() where holders[key, default: []].count > 1 {
-            var versions: [String: [Version]] = [:]
+            var versions: [ByteName: [Version]] = [:]
             for stored in try live(key) {
                 let identity = WorkIdentity(try Fields.parse(stored.record.fields))
                 let version = Version(
                     localID: stored.record.localID, change: stored.change, text: identity.meaning,
                     arrival: arrival(stored))
-                versions[identity.key, default: []].append(version)
+                versions[ByteName(identity.key), default: []].append(version)
             }
-            for (key, versions) in versions.sorted(by: { $0.key < $1.key }) {
-                findings += try queue(versions, of: key, amongNew)
+            for (key, versions) in versions.sorted(by: { precedesBytewise($0.key.text, $1.key.text) }) {
+                findings += try queue(versions, of: key.text, amongNew)
             }
             findings += warning(of: versions, amongNew).map { [$0] } ?? []
         }
@@ -102,14 +102,18 @@ final class CiteKeys {
     }
 
     /// To BibTeX and many file systems `Smith` and `smith` are one name.
-    private func warning(of versions: [String: [Version]], _ amongNew: Bool) -> Finding? {
+    private func warning(of versions: [ByteName: [Version]], _ amongNew: Bool) -> Finding? {
         let arrivals = versions.values.joined().map(\.arrival)
         guard versions.count > 1, arrivals.contains(where: { $0 > .known }),
             amongNew || arrivals.contains(where: { $0 < .new })
         else { return nil }
+        let keys = versions.keys.map(\.text).sorted(by: precedesBytewise)
+        let looksSame = keys.dropFirst().allSatisfy { $0 == keys[0] }
         return Finding(
-            .conflict, .warning, versions.keys.sorted().joined(separator: " and "),
-            "these cite keys differ only in case; BibTeX treats them as one",
+            .conflict, .warning, keys.joined(separator: " and "),
+            looksSame
+                ? "these cite keys look the same, but their letters are made of other characters (Unicode forms)"
+                : "these cite keys differ only in case; BibTeX treats them as one",
             remedy: "give one of them another cite key")
     }
 }

@@ -44,7 +44,9 @@ extension Store {
         for (table, seal) in [("batch_record", HistorySeal.version()), ("batch_added", HistorySeal.added())] {
             let query = try database.prepare(
                 "SELECT batch, (seal + (1 << 40)) >> 41 FROM \(table) WHERE seal IS NOT \(seal)")
-            while try query.step() { found.formUnion([query.integer(0), query.integer(1)]) }
+            while try query.step() {
+                found.formUnion([query.integer(0), query.optionalInteger(1) ?? query.integer(0)])
+            }
         }
         return found
     }

@@ -223,6 +223,7 @@ public final class Store {
         if access == .write {
             let database = try SQLite(path, .readWrite)
             try StoreSchema.refuseForeign(in: database)
+            if let flipped = try StoreSchema.flippedDefinitions(in: database).first { throw flipped.error(at: path) }
             // FULL: a transaction that was reported as done survives a power cut.
             try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768")
             return database
@@ -256,7 +257,7 @@ public final class Store {
 
     /// SQLite up to 3.51.2 can corrupt a database when two connections write and checkpoint at once, so a second writer
     /// waits here and then gives up.
-    private static func lock(_ path: String, _ patience: Int) throws -> FileHandle {
+    static func lock(_ path: String, _ patience: Int) throws -> FileHandle {
         let folder = assetFolder(of: path)
         if try FileStatus.ofTarget(folder) == nil { try Directory.create(folder) }
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)

@@ -127,7 +127,9 @@ extension Store {
             guard let before = kept else {
                 if isPurged(query) { notePurged(query, &result) }
                 if let now = try ifSound({ try stored(change: query.integer(13)) }) ?? nil {
-                    // A new number, or it would count as added by the batch.
+                    // A new number, or it would count as added by the batch; and a version for the redo, or it would count as
+                    // added by the undo.
+                    try remember(now, becomes: changeCounter + 1)
                     try rewrite(now, as: now.record)
                 }
                 continue

@@ -54,6 +54,12 @@ public final class SQLite {
         sqlite3_progress_handler(handle, 100_000, { _ in Interrupt.signal == nil ? 0 : 1 }, nil)
     }
 
+    /// Lets definitions of tables be written, and be read where SQLite does not understand them.
+    func openDefinitions() throws {
+        _ = csqlite_config_switch(handle, SQLITE_DBCONFIG_DEFENSIVE, 0)
+        try execute("PRAGMA writable_schema = ON")
+    }
+
     private static func uriEscaped(_ path: String) -> String {
         var escaped = ""
         for character in path {
@@ -79,7 +85,7 @@ public final class SQLite {
         sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, Int32(clamping: bytes))
     }
 
-    fileprivate static let tooLarge = "holds a value that is too large to be read"
+    static let tooLarge = "holds a value that is too large to be read"
 
     /// Runs statements that return nothing of interest.
     public func execute(_ sql: String) throws {
@@ -226,25 +232,19 @@ public final class SQLite {
             return BackupError(
                 .failed, "\(text): the file could not be written", at: path,
                 remedy: "free some space, lift the limit on file sizes ('ulimit -f' shows it) or check the disk")
-        default:
-            let lacksTable = text.hasPrefix(Self.lacksTable)
-            return BackupError(.failed, text, at: path, remedy: lacksTable ? replacement ?? Self.checkTables : nil)
+        // All statements are ours: what SQLite does not know in one is gone, or has another name.
+        case SQLITE_ERROR: return BackupError(.failed, text, at: path, remedy: replacement ?? Self.checkTables)
+        default: return BackupError(.failed, text, at: path)
         }
     }
 }
 
 extension SQLite {
-    static let lacksTable = "no such table"
-    private static let checkTables = "'backup-tool store check' says what is missing, and what mends it"
+    static let checkTables = "'backup-tool store check' says what is wrong, and what mends it"
 
     /// For a store that must not be written any more.
     static let checkFirst =
-        "keep it as it is; 'backup-tool store check' names the command that brings a backup into a new store"
-}
-
-extension BackupError {
-    /// Whether a row was met with a value above `SQLite.limitValues`.
-    var isTooLarge: Bool { code == .damaged && message == SQLite.tooLarge }
+        "keep it as it is; 'backup-tool store check' says what mends it, or brings a backup into a new store"
 }
 
 /// A prepared statement. Columns and parameters are read and bound by position, from 0 and from 1 as in C.

@@ -62,7 +62,7 @@ extension Command {
             options.accept = call.flag("accept")
             options.dryRun = call.flag("dry-run")
             options.limits = try call.limits()
-            let result = try StoreMending.run(try Store(try call.storePath(), .write), options)
+            let result = try StoreMending.run(call.storePath(), options)
             call.show(result, dryRun: options.dryRun)
             let status = ExitStatus.of(result.left)
             let isOlder = result.steps.contains { $0.action == .older }

@@ -109,11 +109,15 @@ extension StoreSchema {
         // What is no version of ours is refused as that.
         guard 0...version ~= found, try !isAsMade(database) else { return }
         let older = try found == version ? [] : parts(ofVersion: found)
-        try ForeignSchema(
-            own: parts() + older,
-            remedy: "remove it with sqlite3, then run 'backup-tool store check'; or keep the file: "
-                + StoreCheck.intoNewStore
-        ).refuse(in: database)
+        do {
+            try ForeignSchema(
+                own: parts() + older,
+                remedy: "remove it with sqlite3, then run 'backup-tool store check'; or keep the file: "
+                    + StoreCheck.intoNewStore
+            ).refuse(in: database)
+        } catch let error as BackupError {
+            throw try flippedDefinitions(in: database).first?.error(at: database.path) ?? error
+        }
     }
 }
 

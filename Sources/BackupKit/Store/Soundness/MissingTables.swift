@@ -32,6 +32,29 @@ extension StoreSchema {
         }
     }
 
+    /// Columns that another program has dropped or renamed.
+    static func missingColumns(_ database: SQLite, at path: String) throws -> [Finding] {
+        if try isOld(database) || isAsMade(database) { return [] }
+        let model = try SQLite(":memory:", .create)
+        try migrate(model)
+        func columns(_ table: String, _ database: SQLite) throws -> [String] {
+            let query = try database.prepare("SELECT name FROM pragma_table_info(?)").bind(1, table)
+            var found: [String] = []
+            while try query.step() { found.append(query.text(0)) }
+            return found
+        }
+        return try parts().filter { $0.type == "table" }.flatMap { part in
+            let found = try columns(part.name, database)
+            // Of a table that is missing something else is said.
+            let lacking = try found.isEmpty ? [] : columns(part.name, model).filter { !found.contains($0) }
+            return lacking.map { column in
+                Finding(
+                    .storeDamaged, .damage, path, "the table '\(part.name)' lacks the column '\(column)'",
+                    remedy: "keep the file; \(MissingTable(name: part.name, canBeMade: false, loss: nil).wayOut)")
+            }
+        }
+    }
+
     /// Makes missing tables again, empty, with their indexes and triggers. Must run inside `write`.
     static func makeMissing(_ database: SQLite) throws {
         let missing = try missing(database)

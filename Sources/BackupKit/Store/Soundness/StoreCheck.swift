@@ -50,12 +50,15 @@ public struct StoreCheck {
     public static func run(
         _ path: String, files: Files = .digests, indexes: Bool = true
     ) throws -> StoreCheckResult {
-        do { return try run(try Store(path, .read), files: files, indexes: indexes) } catch let error as BackupError
+        let flipped = (try? Store.flippedDefinitions(of: path)) ?? []
+        do { return try run(try Store(path, .read), files: files, indexes: indexes) } catch  where !flipped.isEmpty {
+            return StoreCheckResult(findings: flipped.map(\.finding))
+        } catch let error as BackupError
             where error.code == .damaged
         {
             return StoreCheckResult(findings: [unreadable(path, error)])
-        } catch let error as BackupError where error.message.hasPrefix(SQLite.lacksTable) {
-            // Without some tables it cannot even be opened.
+        } catch let error as BackupError where error.remedy == SQLite.checkTables {
+            // Without some tables or columns it cannot even be opened.
             return StoreCheckResult(findings: [
                 Finding(.storeDamaged, .error, path, error.message, remedy: "keep the file; \(intoNewStore)")
             ])
@@ -73,14 +76,15 @@ public struct StoreCheck {
     static func inTransaction(_ store: Store, files: Files, indexes: Bool = true) throws -> StoreCheckResult {
         var check = StoreCheck(store)
         do {
-            let missing = try StoreSchema.missingTables(store.database)
-            if !missing.isEmpty {
-                // Nothing else can be looked at without them.
-                check.result.findings = missing.map { $0.finding(store.path) }
-                return check.result
-            }
+            let missing = try StoreSchema.missingTables(store.database).map { $0.finding(store.path) }
+            let flipped = try StoreSchema.flippedDefinitions(in: store.database).map(\.finding)
+            let lacking = try flipped.isEmpty ? StoreSchema.missingColumns(store.database, at: store.path) : []
+            check.result.findings = missing + lacking
+            // Nothing else can be looked at without them.
+            if !check.result.findings.isEmpty { return check.result }
             check.result.findings += try StoreSchema.missingParts(store.database)
                 .filter { indexes || $0.isTrigger }.map { $0.finding(store.path) }
+            check.result.findings += flipped
             try check.checkDatabase()
             try check.checkRecords(indexes)
             try check.checkWitnesses()

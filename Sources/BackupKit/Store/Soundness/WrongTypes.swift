@@ -6,7 +6,7 @@ extension StoreRepair {
         let database = store.database
         let model = try SQLite(":memory:", .create)
         try StoreSchema.migrate(model)
-        for table in try StoreSchema.parts() where table.type == "table" {
+        for table in try StoreSchema.parts() where table.type == "table" && !table.name.hasPrefix("sqlite_") {
             let columns = try TypedColumn.all(of: table.name, in: model)
             let isWrong = columns.map(\.isWrong).joined(separator: " OR ")
             let count = try database.integer("SELECT count(*) FROM \(table.name) NOT INDEXED WHERE \(isWrong)")

@@ -370,3 +370,8 @@ extension FileHub: Hub {
         return place
     }
 }
+
+extension BackupError {
+    /// Whether a row was met with a value above what SQLite may read.
+    fileprivate var isTooLarge: Bool { code == .damaged && message == SQLite.tooLarge }
+}

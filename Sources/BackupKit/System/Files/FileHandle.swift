@@ -269,11 +269,13 @@ extension BackupError {
         case EACCES:
             BackupError(.denied, "no permission to write in this folder", at: parent(of: path), remedy: whoMayWrite)
         case EROFS:
-            BackupError(.failed, "lies on a file system that is read-only", at: parent(of: path), remedy: whoMayWrite)
+            BackupError(.failed, "lies on a file system that is read-only", at: parent(of: path), remedy: mountWritable)
         default: fromErrno("cannot be created", at: path)
         }
     }
 
+    private static let mountWritable =
+        "mount its file system so that it can be written to, or use a copy in another place"
     static let whoMayRead = "run this as a user who may read it, or change its permissions"
     static let whoMayWrite =
         "run the command as the user who owns it, get permission to write there, or use a copy in another place"
@@ -283,7 +285,8 @@ extension BackupError {
         guard access(path, W_OK) != 0, [EACCES, EROFS, EPERM].contains(errno) else { return }
         let isReadOnly = errno == EROFS
         let why = isReadOnly ? "lies on a file system that is read-only" : "you have no permission to write to it"
-        throw BackupError(isReadOnly ? .failed : .denied, why, at: path, remedy: whoMayWrite)
+        throw BackupError(
+            isReadOnly ? .failed : .denied, why, at: path, remedy: isReadOnly ? mountWritable : whoMayWrite)
     }
 
     /// An error made of the current `errno`; a full disk and a missing file keep codes of their own.

@@ -4,6 +4,8 @@ import Glibc
 /// Cuts a stream of bytes into lines. Memory is bounded by the longest line that is allowed; a longer one is skipped and
 /// reported.
 public struct LineReader {
+    static let tooLong = "is longer than a line may be; 'limits.max-line-bytes' in a configuration allows more"
+
     /// One line without its end, and without the mark before a file's text. `bytes` is nil when it was longer than the limit.
     public struct Line {
         public let number: Int

@@ -187,6 +187,7 @@ extension BackupError {
     static func noVault(at location: String) -> BackupError {
         BackupError(
             .notFound, "there is no vault", at: location,
-            remedy: "check the path, and whether its disk is there; 'backup-tool vault init' makes a new one")
+            remedy: "check the path, and whether its disk is there; "
+                + "'backup-tool vault init' makes a new one in an empty folder")
     }
 }
