@@ -147,7 +147,7 @@ import Testing
                     damaged[place] ^= 1 << Int.random(in: 0..<8, using: &random)
                     try writeFile("\(folder)/store.db", damaged)
                     let path = "\(folder)/store.db"
-                    guard try !Store.flippedDefinitions(of: path).isEmpty else { return }
+                    guard !Store.flippedDefinitions(of: path).isEmpty else { return }
                     #expect(try !StoreCheck.run(path).findings.isEmpty)
                     var options = StoreMending.Options()
                     options.dryRun = true
@@ -171,7 +171,7 @@ import Testing
                 bytes.indices.first { bytes[$0...].starts(with: "CREATE TABLE asset (path ".utf8) })
             bytes[place + 20] ^= 3
             try writeFile(path, bytes)
-            #expect(try Store.flippedDefinitions(of: path).isEmpty)
+            #expect(Store.flippedDefinitions(of: path).isEmpty)
             #expect(try StoreCheck.run(path).findings.map(\.code) == [.storeDamaged])
             #expect(throws: BackupError.self) { try StoreMending.run(path, StoreMending.Options()) }
             #expect(try readFile(path) == bytes)
@@ -185,6 +185,33 @@ import Testing
             try SQLite("\(folder)/store.db", .readWrite).execute("ALTER TABLE \(change)")
             let findings = try StoreCheck.run("\(folder)/store.db").findings
             #expect(findings.count == 1 && findings[0].message.contains("lacks the column"), "\(findings)")
+        }
+    }
+
+    @Test(arguments: ["purged", "witness"], ["zone", "name", "type", "local_id", "key", "row"])
+    func whateverAFlippedBitMakesOfAPurge_nothingPurgedComesBack(table: String, column: String) throws {
+        try withStore { test in
+            let (store, database) = (test.store, test.store.database)
+            let walk = record("walk", "{\"x\":1}", at: 1)
+            try store.take(walk)
+            try store.take(record("walk", at: 2, deleted: true))
+            try store.write { try store.markPurged(walk) }
+            guard try texts("SELECT name FROM pragma_table_info('\(table)')", database).contains(column) else { return }
+            let triggers = try texts(
+                "SELECT sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = 'purged'", database)
+            for trigger in triggers { try database.execute("DROP TRIGGER \(trigger.split(separator: " ")[2])") }
+            let place = table == "purged" ? "" : "WHERE place = 'purged'"
+            // The last letter of a text, or the last half of it.
+            try database.execute(
+                "UPDATE \(table) SET \(column) = substr(\(column), 1, length(\(column)) - 1) || char(unicode(substr(\(column), -1)) + 1) \(place)"
+            )
+            for trigger in triggers { try database.execute(trigger) }
+            #expect(try StoreCheck.run(store).findings.contains { $0.subject.hasPrefix("purged ") })
+            #expect(throws: BackupError.self) { try store.checkPurges() }
+            #expect(try StoreMending.run(store, StoreMending.Options()).left.isEmpty)
+            try store.checkPurges()
+            #expect(try store.isPurged(walk) && store.isPurged(walk.id))
+            #expect(try store.isPurged(record("other", "{}", localID: "walk")))
         }
     }
 

@@ -61,7 +61,7 @@ private func oldStore(in folder: String) throws -> String {
                         return (try place("a.pdf", text, in: store), summary: "")
                     }
                 }
-                for table in Witness.ofHistory.map(\.table) {
+                for table in (Witness.ofHistory + [.purged]).map(\.table) {
                     for event in ["insert", "update", "delete"] {
                         try store.database.execute("DROP TRIGGER \(table)_witness_\(event)")
                     }

@@ -4,7 +4,9 @@ import Testing
 
 /// One flipped bit of a file makes a text a blob. No index can be made again for that, and an export reads past it.
 @Suite struct CommandsValueTypeTests {
-    private func changeType(_ table: String, _ column: String, _ row: String, _ bench: Workbench) throws {
+    private func changeType(_ table: String, _ column: String, _ row: String, _ bench: Workbench, isNull: Bool = false)
+        throws
+    {
         try bench.write(
             "change.py",
             """
@@ -17,9 +19,12 @@ import Testing
                 return found[-1]
             sql = run(("SELECT sql FROM sqlite_schema WHERE name = '\(table)'",))[0][0]
             set = "UPDATE sqlite_schema SET sql = ? WHERE name = '\(table)'"
-            run((set, (sql.replace(' STRICT, WITHOUT', ' WITHOUT').replace(' STRICT', ''),)))
-            run(("UPDATE \(table) SET \(column) = CAST(\(column) AS BLOB) WHERE \(row)",))
+            run((set, (sql.replace(' STRICT, WITHOUT', ' WITHOUT').replace(' STRICT', '').replace(' NOT NULL', ''),)))
+            triggers = run(("SELECT name, sql FROM sqlite_schema WHERE type = 'trigger' AND tbl_name = '\(table)'",))
+            for name, _ in triggers: run(('DROP TRIGGER ' + name,))
+            run(("UPDATE \(table) SET \(column) = \(isNull ? "NULL" : "CAST(\(column) AS BLOB)") WHERE \(row)",))
             run((set, (sql,)))
+            for _, trigger in triggers: run((trigger,))
             """)
         try bench.shell("python3 change.py")
     }
@@ -46,6 +51,20 @@ import Testing
         let query = "SELECT local_id FROM record WHERE deleted_at IS NULL AND local_id LIKE 'e%' ORDER BY 1"
         #expect(try bench.shell("sqlite3 new.db \"\(query)\"").contains("e2\ne3\n"))
         #expect(try bench.shell("sqlite3 store.db \"\(query)\"").contains("e1\ne2\ne3\n"))
+    }
+
+    /// It gets its type, but nobody takes it for what was written.
+    @Test func aValueThatIsGone_isNotTakenForMended() throws {
+        let bench = try Workbench()
+        try bench.write("settings.json", #"{"theme":"dark"}"#)
+        try bench.tool(exit: 0, "import", "--create", "--only", "settings", "settings.json")
+        try bench.tool(exit: 0, "export", "-o", "good.tar")
+        try changeType("setting", "value", "1", bench, isNull: true)
+        try bench.tool(exit: 4, "store", "repair")
+        try bench.tool(exit: 4, "store", "check")
+        try bench.tool(exit: 0, "store", "repair", "--from", "good.tar")
+        try bench.tool(exit: 0, "store", "check")
+        #expect(try bench.shell("sqlite3 store.db 'SELECT value FROM setting'") == "\"dark\"\n")
     }
 
     /// Nobody here knows what is right in a table of another program.

@@ -272,13 +272,16 @@ public struct WorkIdentity {
     ]
     private static let rarePlaces = [Name.part, .version, .maintitle]
 
-    /// All that says where it appeared, and when and as what; empty where nothing does.
+    /// All that says where it appeared, when and as what, and by which people of one name; empty where nothing does.
     var place: String {
         let texts = [container, firstPage] + Self.places.map(value) + [WorkPlace.kind(type), WorkPlace.date(dates)]
         let common = texts.map { $0.map { WorkText.folded($0) } ?? "" }
         // What few entries have adds nothing to the places of all others, and so to their ids.
         let names = Self.rarePlaces + [.school, .institution] + (container == nil ? [.crossref] : [])
-        let rare = names.compactMap { name in value(name).map { "\(name) \(WorkText.folded($0))" } }
+        let initials = people?.people.map(\.otherInitials) ?? []
+        let rare =
+            names.compactMap { name in value(name).map { "\(name) \(WorkText.folded($0))" } }
+            + (initials.allSatisfy(\.isEmpty) ? [] : ["people \(initials.joined(separator: ","))"])
         return rare.isEmpty && texts.allSatisfy { $0 == nil } ? "" : (common + rare).joined(separator: "|")
     }
 

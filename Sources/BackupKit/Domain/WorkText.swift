@@ -122,6 +122,8 @@ enum WorkText {
         private let suffix: String
 
         var initial: String { String((given.first ?? "").prefix(1)) }
+        /// What tells people of one family name and first initial apart: the other initials, and "Jr.".
+        var otherInitials: String { given.dropFirst().map { $0.prefix(1) }.joined() + suffix }
 
         init(family: [Substring], given: some Sequence<Substring>, suffix: [Substring] = []) {
             self.family = family.map { folded($0) }.joined()

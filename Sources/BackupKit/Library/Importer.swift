@@ -87,6 +87,7 @@ public enum Importer {
                 return try AttachmentFolder.stage(
                     root, besides: taken, for: store, in: folder, dryRun: options.dryRun, options.progress)
             }
+            try store.checkPurges()
             let intake = Intake(store)
             intake.keepsPlan = options.keepsPlan || options.dryRun
             intake.isEdit = options.overwrite

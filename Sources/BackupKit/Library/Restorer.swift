@@ -57,6 +57,7 @@ public enum Restorer {
     ) throws -> IntakeResult {
         try store.withIncomingFolder { folder in
             let prepared = try prepare(path, opened, in: folder, options)
+            try store.checkPurges()
             let intake = Intake(store)
             intake.keepsPlan = options.keepsPlan || options.dryRun
             let (_, batch) = try store.batch(

@@ -104,8 +104,9 @@ enum StoreSchema {
                 """)
         },
         { database in
-            for witness in Witness.ofHistory { try database.execute(witness.triggers) }
-            try Witness.refresh(Witness.ofHistory, database)
+            let witnesses = Witness.ofHistory + [Witness.purged]
+            for witness in witnesses { try database.execute(witness.triggers) }
+            try Witness.refresh(witnesses, database)
             try HistorySeal.sealAll(database)
         },
     ]

@@ -69,6 +69,7 @@ extension Store {
 
     private func revert(_ batch: Batch, as kind: String, dryRun: Bool) throws -> UndoResult {
         try checkHistory()
+        try checkPurges()
         try checkIsSound(batch)
         var result = UndoResult(batch: batch)
         // Both an undo and its redo are of the work itself.

@@ -30,6 +30,10 @@ struct Witness: Sendable {
             row: quoted("value", "modified_at")),
     ]
 
+    static let purged = Witness(
+        table: "purged", place: ["zone", "name"], key: { "hex(\($0)zone) || ' ' || hex(\($0)name)" },
+        row: "hex(type) || ' ' || hex(local_id)")
+
     private static func quoted(_ columns: String...) -> String {
         columns.map { "quote(\($0))" }.joined(separator: " || ' ' || ")
     }

@@ -50,18 +50,21 @@ extension StoreSchema {
 }
 
 extension Store {
-    /// The same of a store that may be one that cannot be opened for it.
-    static func flippedDefinitions(of path: String) throws -> [FlippedDefinition] {
-        let database = try SQLite(path, .readOnly)
-        try database.openDefinitions()
-        return try StoreSchema.flippedDefinitions(in: database)
+    /// The same of a store that may be one that cannot be opened for it. Where not even its definitions can be read, whoever
+    /// opens it says so.
+    static func flippedDefinitions(of path: String) -> [FlippedDefinition] {
+        do {
+            let database = try SQLite(path, .readOnly)
+            try database.openDefinitions()
+            return try StoreSchema.flippedDefinitions(in: database)
+        } catch { return [] }
     }
 
     /// Makes definitions what they were. Comes before the store is opened, which may need them.
     static func mendDefinitions(of path: String, dryRun: Bool) throws -> [StoreRepairResult.Step] {
         try mustBeStore(path)
         let path = try OutputPlace.behindLinks(path)
-        let flipped = try flippedDefinitions(of: path)
+        let flipped = flippedDefinitions(of: path)
         if flipped.isEmpty || dryRun { return flipped.map(\.step) }
         try mustBeWritable(path)
         return try withExtendedLifetime(lock(path, 100)) {

@@ -60,7 +60,7 @@ extension StoreSchema {
         let missing = try missing(database)
         for part in missing { try database.execute(part.sql) }
         if missing.contains(where: { $0.name == "witness" }) {
-            try Witness.refresh(Witness.ofData + Witness.ofHistory, database)
+            try Witness.refresh(Witness.ofData + Witness.ofHistory + [Witness.purged], database)
         }
     }
 

@@ -50,7 +50,7 @@ public struct StoreCheck {
     public static func run(
         _ path: String, files: Files = .digests, indexes: Bool = true
     ) throws -> StoreCheckResult {
-        let flipped = (try? Store.flippedDefinitions(of: path)) ?? []
+        let flipped = Store.flippedDefinitions(of: path)
         do { return try run(try Store(path, .read), files: files, indexes: indexes) } catch  where !flipped.isEmpty {
             return StoreCheckResult(findings: flipped.map(\.finding))
         } catch let error as BackupError
@@ -102,7 +102,7 @@ public struct StoreCheck {
                     check.result.findings += try store.oddVersions().map(\.finding)
                 }
             }
-            try check.checkPurge()
+            check.result.findings += try store.purgeFindings()
             try check.checkAssets(files)
         } catch let error as BackupError where error.code == .damaged {
             check.result.findings.append(unreadable(store.path, error))
@@ -156,13 +156,6 @@ public struct StoreCheck {
     private static func withoutRepair(_ finding: Finding, _ way: String) -> Finding {
         guard let remedy = finding.remedy, remedy.contains("'backup-tool store repair") else { return finding }
         return finding.advising(way)
-    }
-
-    private mutating func checkPurge() throws {
-        guard try store.meta(Store.pendingPurge) != nil else { return }
-        add(
-            .queueStuck, .warning, store.path, "a purge was cut short: free pages may still hold what it removed",
-            "'backup-tool store purge --confirm' finishes it")
     }
 
     // MARK: Records

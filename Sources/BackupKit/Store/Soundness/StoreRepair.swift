@@ -71,6 +71,7 @@ struct StoreRepair {
         for row in try badRows() { try mend(row) }
         try mendSetAside()
         try mendSmallRows()
+        try mendPurges()
         let gone = try mendGone()
         if hasStaleIndex {
             try store.database.execute("DELETE FROM local_key")
