@@ -90,6 +90,8 @@ private func benchWithAConflict() throws -> Workbench {
         (64, ["resolve", "1", "--with", "merge", "--keep", "x"], "--keep goes with one conflict and without --with"),
         (1, ["resolve", "1", "--keep", "x"], "name one of its sides: Library/"),
         (1, ["resolve", "1", "--with", "rename-incoming", "--key", "smith2020"], "the cite key of another"),
+        (1, ["resolve", "1", "--with", "rename-incoming", "--key", "a b"], "cannot be cited"),
+        (1, ["resolve", "1", "--with", "rename-incoming", "--key", "%x"], "cannot be cited"),
         (1, ["resolve", "1", "2", "--with", "merge"], "there is no conflict of this number"),
         (1, ["show", "7"], "'backup-tool conflicts list' shows"),
     ] as [(Int32, [String], String)] {

@@ -26,7 +26,7 @@ import Testing
             "UPDATE batch_record SET after = after - 4096"
         ),
         (
-            "batch_added_by_batch", "INSERT INTO batch_added VALUES (4096, 1, 66)",
+            "batch_added_by_batch", "INSERT INTO batch_added VALUES (4096, 1, 66, (2 << 41) - 4097)",
             "UPDATE batch_added SET batch = 2 WHERE batch = 66"
         ),
         (

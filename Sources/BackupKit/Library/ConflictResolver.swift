@@ -127,6 +127,13 @@ extension ConflictResolver {
             throw BackupError(
                 .failed, "is the cite key of another publication", at: key, remedy: "choose another one with --key")
         }
+        if newKey != nil,
+            key.unicodeScalars.contains(where: { $0.value <= 0x20 || "\"#%\\~".unicodeScalars.contains($0) })
+        {
+            throw BackupError(
+                .failed, "cannot be cited: a key has no blanks and none of \" # % \\ ~", at: key,
+                remedy: "choose another one with --key")
+        }
         // Refuses a key that BibTeX could not hold.
         _ = try BibWriter.entry(type: "misc", key: key, fields: [])
         let before = try Fields.parse(stored.record.fields)

@@ -16,6 +16,14 @@ extension Store {
         try Witness.ofData.filter { only == nil || $0.table == only }.flatMap(changedRows)
     }
 
+    /// Whether the row of an attachment is what was noted of it.
+    func isAsNoted(_ asset: Asset) throws -> Bool {
+        let query = try database.statement("SELECT 1 FROM \(StoreSchema.unchangedAssets) WHERE path = ?")
+            .bind(1, asset.path)
+        defer { query.reset() }
+        return try query.step()
+    }
+
     /// Walks rows and notes side by side, in the order of their keys. A damaged page can break that order, so rows and notes
     /// that did not meet are compared by their keys at the end.
     func changedRows(of witness: Witness) throws -> [ChangedRow] {

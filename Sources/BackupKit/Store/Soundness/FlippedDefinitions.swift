@@ -54,6 +54,7 @@ extension Store {
     /// opens it says so.
     static func flippedDefinitions(of path: String) -> [FlippedDefinition] {
         do {
+            try mustBeStore(path)
             let database = try SQLite(path, .readOnly)
             try database.openDefinitions()
             return try StoreSchema.flippedDefinitions(in: database)

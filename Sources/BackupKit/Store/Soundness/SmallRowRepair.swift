@@ -62,7 +62,7 @@ extension StoreRepair {
                 note(.exact, row.key, "was restored")
                 try putRow(noted, isThere: !row.isGone)
             } else if !row.isGone, let asset = try store.ifSound({ try store.asset(row.key) }) ?? nil,
-                try StoreCheck.isFile(of: asset, in: store)
+                try hasItsFile(asset)
             {
                 note(.exact, row.key, "agrees with its file; its check value was damaged and was written again")
                 try store.noteAgain(row)
@@ -149,11 +149,16 @@ extension StoreRepair {
         // Its row has another path now, where no such file lies.
         for row in try store.changedSmallRows() where row.table == "asset" && row.noted == nil {
             guard let other = try store.ifSound({ try store.asset(row.key) }) ?? nil, other.digest == asset.digest,
-                try !StoreCheck.isFile(of: other, in: store)
+                try !hasItsFile(other)
             else { continue }
             try store.database.statement("DELETE FROM asset WHERE path = ?").bind(1, other.path).run()
         }
         try store.putRow(asset)
+    }
+
+    /// Whether the file lies there: that an undo has kept the same bytes says nothing of a path.
+    private func hasItsFile(_ asset: Asset) throws -> Bool {
+        try store.assetStatus(store.foundPlace(of: asset))?.isRegular == true && StoreCheck.isFile(of: asset, in: store)
     }
 
     // MARK: The seed of the hashes

@@ -371,7 +371,7 @@ public struct StoreCheck {
     private static func missing(_ asset: Asset, in store: Store) throws -> Finding {
         let other = try store.obstacle(at: asset.path)
         // An undo may need what the file was.
-        let isKept = try store.hasBlob(asset.digest)
+        let isKept = try store.hasBlob(asset.digest) && store.isAsNoted(asset)
         let remedy =
             isKept
             ? "'backup-tool store adopt' puts it back: the store has kept its bytes"
