@@ -31,6 +31,27 @@ import Testing
         try checkSound(bench.path("store.db"))
     }
 
+    @Test func aLostListOfPurgedRecords_isFilledAgain() throws {
+        let bench = try Workbench()
+        try bench.write("day.jsonl", #"{"id":"walk","time":"2026-02-14T15:00:00Z","type":"x"}"# + "\n")
+        try bench.tool(exit: 0, "import", "--create", "day.jsonl")
+        try bench.tool(exit: 0, "store", "delete", "walk")
+        try bench.tool("store", "purge", "--confirm", "walk")
+        try bench.shell("sqlite3 store.db 'DROP TABLE purged'")
+        #expect(try bench.tool(exit: 0, "store", "repair").stdout.contains("is known to be purged again"))
+        #expect(try bench.tool("import", "--overwrite", "day.jsonl").stderr.contains("was purged, so it stays deleted"))
+    }
+
+    @Test func aLostTableOfWhatBatchesAdded_givesUpTheirUndo() throws {
+        let bench = try bench()
+        let digest = try bench.digest()
+        try bench.shell("sqlite3 store.db 'DROP TABLE batch_added'")
+        let said = try bench.tool(exit: 0, "store", "repair").stdout
+        #expect(said.contains("what was done before can no longer be undone"), "\(said)")
+        #expect(try bench.tool(exit: 1, "undo").stderr.contains("there is nothing to undo"))
+        #expect(try bench.digest() == digest)
+    }
+
     /// An index or a trigger holds no rows; but what is written without a trigger counts as damaged, or is merged wrongly.
     @Test(arguments: [
         ("TRIGGER", "asset_witness_update"), ("TRIGGER", "record_keeps_ancestor"), ("INDEX", "record_by_name"),

@@ -8,13 +8,14 @@ extension StoreSchema {
 
     /// What a table's rows are for, where an empty one is not as good.
     private static let losses = [
-        "purged": "which records were purged is lost, so a restore may bring them back",
+        "purged": "filled with what was noted of it",
         "purge_trace": "which files and cite keys were purged is lost, so a restore may bring them back",
         "listed": "older versions of deleted publications may come back with a restore",
         "file_elsewhere": "another file may take the name of one that only other devices have",
         "witness": "settings, attachments and the undo history count as sound as they are now",
         "damaged": "rows that were set aside as damaged are lost",
         "ancestor": "the next sync merges edits of both sides by their times",
+        "batch_added": "what was done before can no longer be undone",
         "batch_setting": "an undo leaves settings as they are", "held": "the next sync names again what it cannot send",
     ]
 
@@ -175,6 +176,8 @@ extension StoreRepair {
         guard !missing.isEmpty || !parts.isEmpty else { return }
         try StoreSchema.makeMissing(store.database)
         for table in missing { note(.index, store.path, table.message) }
+        // Without it an undo does not know which records a batch has added.
+        if lost.contains("batch_added") { for batch in try store.batches() { try store.forgetBatch(batch.id) } }
         for part in parts { note(.index, store.path, part.message) }
         _ = store.nextChange()
     }
