@@ -143,8 +143,10 @@ import Testing
         try bench.write("w.bib", "@article{a, title={T}, author={A}, year=2000}\n")
         try bench.tool("import", "w.bib", "--attachments", "Papers")
         try bench.tool(exit: 0, "import", "log")
+        try bench.shell("mkdir -p Lib/Attachments; cp Papers/p.pdf Lib/Attachments")
         for line in [
-            "export -o Papers", "export --only publications -o Papers", "export --only publications -o log",
+            "export --only publications -o Lib", "export -o Papers", "export --only publications -o Papers",
+            "export --only publications -o log",
             "export --format imbib -o Papers", "events export -o Papers",
         ] { try expectRefusal(bench, line, String(line.split(separator: " ").last ?? "")) }
         #expect(try bench.text("Papers/p.pdf") == "a paper")
