@@ -67,6 +67,17 @@ import Testing
         #expect(try bench.shell("sqlite3 store.db 'SELECT value FROM setting'") == "\"dark\"\n")
     }
 
+    @Test func aTimeOfAFileThatIsGone_isWhatWasNotedOfIt() throws {
+        let bench = try Workbench()
+        try bench.write("A/a.pdf", "scan\n")
+        try bench.write("w.bib", "@misc{a, title={W}, year=2001}\n")
+        try bench.tool("import", "--create", "w.bib", "--attachments", "A")
+        let time = try bench.shell("sqlite3 store.db 'SELECT modified_ns FROM asset'")
+        try changeType("asset", "modified_ns", "1", bench, isNull: true)
+        try bench.tool(exit: 0, "store", "repair")
+        #expect(try bench.shell("sqlite3 store.db 'SELECT modified_ns FROM asset'") == time)
+    }
+
     /// Nobody here knows what is right in a table of another program.
     @Test func aValueOfTheWrongType_inATableOfAnotherProgram_isLeftToIt() throws {
         let bench = try Workbench()

@@ -40,12 +40,7 @@ extension StoreSchema {
 
     private static func differsInOneBit(_ left: [UInt8], _ right: [UInt8]) -> Bool {
         guard left.count == right.count else { return false }
-        var bits = 0
-        for (one, other) in zip(left, right) where one != other {
-            bits += (one ^ other).nonzeroBitCount
-            if bits > 1 { return false }
-        }
-        return bits == 1
+        return zip(left, right).reduce(0) { $0 + ($1.0 ^ $1.1).nonzeroBitCount } == 1
     }
 }
 
