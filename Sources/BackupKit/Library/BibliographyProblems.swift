@@ -49,7 +49,7 @@ extension BibliographyIntake {
             intake.note(
                 Finding(
                     .malformed, .warning, path,
-                    "uses macros that only other files define (\(firstNames(names))); its entries say these names",
+                    "uses macros that only other files define (\(firstNames(names))); their names became the values",
                     remedy: "copy their @string lines to the beginning of it, and import it again"))
         }
         macros.unknown = []

@@ -131,7 +131,7 @@ extension ConflictResolver {
             key.unicodeScalars.contains(where: { $0.value <= 0x20 || "\"#%\\~".unicodeScalars.contains($0) })
         {
             throw BackupError(
-                .failed, "cannot be cited: a key has no blanks and none of \" # % \\ ~", at: key,
+                .failed, "cannot be cited: blanks and \" # % \\ ~ are not allowed in a key", at: key,
                 remedy: "choose another one with --key")
         }
         // Refuses a key that BibTeX could not hold.

@@ -109,7 +109,7 @@ struct OpenedLayout: Sendable {
             .manifestMissing, .warning, path,
             "\(reason); \(firstNames(others.sorted())) \(others.count == 1 ? "was" : "were") left out",
             remedy:
-                "unpack it where it is an archive, and import the folder: that takes logs and bibliographies by any name"
+                "unpack it if it is an archive, and import the folder: 'import' takes .bib files and logs of any name"
         )
     }
 

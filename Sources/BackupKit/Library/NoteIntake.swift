@@ -265,7 +265,7 @@ extension FileIntake {
                 intake.note(
                     Finding(
                         .malformed, .warning, name,
-                        "\(try label(of: entry.note)): '\(odd)' is no time; the file's was taken",
+                        "\(try label(of: entry.note)): '\(odd)' is no time; the time of the file was used",
                         remedy: "correct it in the file, and import it again"))
             }
             let note = said.map { entry.note.noNewer(than: $0.since) } ?? entry.note

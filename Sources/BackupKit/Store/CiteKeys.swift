@@ -112,7 +112,7 @@ final class CiteKeys {
         return Finding(
             .conflict, .warning, keys.joined(separator: " and "),
             looksSame
-                ? "these cite keys look the same, but their letters are made of other characters (Unicode forms)"
+                ? "these cite keys look the same, but their accents are encoded in different ways (Unicode forms)"
                 : "these cite keys differ only in case; BibTeX treats them as one",
             remedy: "give one of them another cite key")
     }

@@ -9,7 +9,7 @@ struct FlippedDefinition {
     var finding: Finding { Finding(.storeDamaged, .damage, subject, Self.reason, remedy: StoreCheck.repair) }
 
     fileprivate var step: StoreRepairResult.Step {
-        StoreRepairResult.Step(action: .exact, subject: subject, message: "is defined as it was")
+        StoreRepairResult.Step(action: .exact, subject: subject, message: "its definition was restored")
     }
 
     func error(at path: String) -> BackupError {

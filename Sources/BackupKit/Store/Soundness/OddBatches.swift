@@ -63,7 +63,7 @@ extension Batch {
     }
 
     fileprivate static func change(of id: Int64) -> String {
-        "what an undo needs of batch \(id) \(DamagedRow.changed)"
+        "the undo history of batch \(id) \(DamagedRow.changed)"
     }
 }
 
