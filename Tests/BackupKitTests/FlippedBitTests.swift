@@ -104,6 +104,16 @@ import Testing
         return (digest, states)
     }
 
+    private func withCopy(of sound: String, flipping bit: Int, at place: Int, _ body: (String) throws -> Void) throws {
+        try withTemporaryFolder { folder in
+            _ = try runProcess(["cp", "-a", "\(sound)/.", folder])
+            var bytes = try readFile("\(sound)/store.db")
+            bytes[place] ^= 1 << bit
+            try writeFile("\(folder)/store.db", bytes)
+            try body(folder)
+        }
+    }
+
     @Test(arguments: testSeeds(8))
     func whicheverBitOfTheFileFlips_nothingPassesForSoundThatIsNot(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
@@ -116,11 +126,7 @@ import Testing
                 let used = bytes.indices.filter { bytes[$0] != 0 }
                 let place = (random.chance(8) ? Array(bytes.indices) : used).randomElement(using: &random) ?? 0
                 let bit = Int.random(in: 0..<8, using: &random)
-                try withTemporaryFolder { folder in
-                    _ = try runProcess(["cp", "-a", "\(sound)/.", folder])
-                    var damaged = bytes
-                    damaged[place] ^= 1 << bit
-                    try writeFile("\(folder)/store.db", damaged)
+                try withCopy(of: sound, flipping: bit, at: place) { folder in
                     for fault in try faults(folder, known) {
                         Issue.record("seed \(seed), byte \(place), bit \(bit): \(fault)")
                     }
@@ -141,12 +147,9 @@ import Testing
             for _ in 0..<(isTorture ? 100 : 8) {
                 countRounds()
                 let place = try #require(starts.randomElement(using: &random)) + Int.random(in: 0..<300, using: &random)
-                try withTemporaryFolder { folder in
-                    _ = try runProcess(["cp", "-a", "\(sound)/.", folder])
-                    var damaged = bytes
-                    damaged[place] ^= 1 << Int.random(in: 0..<8, using: &random)
-                    try writeFile("\(folder)/store.db", damaged)
+                try withCopy(of: sound, flipping: Int.random(in: 0..<8, using: &random), at: place) { folder in
                     let path = "\(folder)/store.db"
+                    let damaged = try readFile(path)
                     guard !Store.flippedDefinitions(of: path).isEmpty else { return }
                     #expect(try !StoreCheck.run(path).findings.isEmpty)
                     var options = StoreMending.Options()

@@ -38,15 +38,15 @@ public enum NotesFile {
             let fields = try members.filter { !own.contains($0.name) }.map { field in
                 field.value.hasPrefix("\"") ? field : Field(field.name, try JSON(parsing: field.value))
             }
+            func said(_ name: String) -> Timestamp? { text(name).flatMap { Timestamp(iso8601: $0) } }
             let oddTimes = ["createdAt", "modifiedAt"].filter { name in
-                members.contains { $0.name == name && $0.value != "null" }
-                    && text(name).flatMap { Timestamp(iso8601: $0) } == nil
+                said(name) == nil && members.contains { $0.name == name && $0.value != "null" }
             }
-            let modified = text("modifiedAt").flatMap { Timestamp(iso8601: $0) } ?? time
+            let modified = said("modifiedAt") ?? time
             let note = Record(
                 id: RecordID(zone: RecordType.libraryZone, name: ""), type: RecordType.note, localID: "",
                 fields: Fields.text(fields),
-                createdAt: text("createdAt").flatMap { Timestamp(iso8601: $0) } ?? modified, modifiedAt: modified)
+                createdAt: said("createdAt") ?? modified, modifiedAt: modified)
             let id = text("localId")
             entries.append(
                 Entry(note: note.identified(as: id ?? Note.id(byKey: key)), hasID: id != nil, oddTimes: oddTimes))

@@ -222,14 +222,13 @@ public final class Store {
     private static func connect(_ path: String, _ access: Access) throws -> SQLite {
         if access == .write {
             let database = try SQLite(path, .readWrite)
-            try StoreSchema.refuseForeign(in: database)
-            if let flipped = try StoreSchema.flippedDefinitions(in: database).first { throw flipped.error(at: path) }
+            try StoreSchema.refuseForeign(in: database, forWriting: true)
             // FULL: a transaction that was reported as done survives a power cut.
             try database.execute("PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA cache_size = -32768")
             return database
         }
         let database = try connectReader(path)
-        try StoreSchema.refuseForeign(in: database)
+        try StoreSchema.refuseForeign(in: database, forWriting: false)
         try database.execute("PRAGMA query_only = ON; PRAGMA cache_size = -4096")
         return database
     }

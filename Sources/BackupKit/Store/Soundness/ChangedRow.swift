@@ -47,8 +47,7 @@ extension Store {
             let (row, note) = (unmet.rows[key], unmet.notes[key])
             if let row, row == note { return nil }
             func text(_ bytes: [UInt8]) -> String { String(decoding: bytes, as: UTF8.self) }
-            return ChangedRow(
-                table: table, key: text(key), isGone: row == nil, noted: note.map(text))
+            return ChangedRow(table: table, key: text(key), isGone: row == nil, noted: note.map(text))
         }
     }
 }

@@ -95,19 +95,27 @@ extension StoreSchema {
 
     /// Everything that a store of a version has.
     static func parts(ofVersion version: Int64) throws -> [ForeignSchema.Part] {
-        let empty = try SQLite(":memory:", .create)
-        try migrate(empty, to: version)
-        return try ForeignSchema.parts(of: empty)
+        try ForeignSchema.parts(of: model(ofVersion: version))
+    }
+
+    /// A new store without rows, in memory.
+    static func model(ofVersion version: Int64 = version) throws -> SQLite {
+        let database = try SQLite(":memory:", .create)
+        try migrate(database, to: version)
+        return database
     }
 
     /// Everything that a store of today has.
     static func parts() throws -> [ForeignSchema.Part] { try current.get() }
 
-    /// Throws where another program's trigger, view or index acts on a table of the store.
-    static func refuseForeign(in database: SQLite) throws {
+    /// Throws where another program's trigger, view or index acts on a table of the store, and for writers also where a
+    /// definition has a flipped bit.
+    static func refuseForeign(in database: SQLite, forWriting: Bool) throws {
         let found = try database.integer("PRAGMA user_version")
         // What is no version of ours is refused as that.
         guard 0...version ~= found, try !isAsMade(database) else { return }
+        let flipped = try flippedDefinitions(in: database).first?.error(at: database.path)
+        if let flipped, forWriting { throw flipped }
         let older = try found == version ? [] : parts(ofVersion: found)
         do {
             try ForeignSchema(
@@ -116,7 +124,7 @@ extension StoreSchema {
                     + StoreCheck.intoNewStore
             ).refuse(in: database)
         } catch let error as BackupError {
-            throw try flippedDefinitions(in: database).first?.error(at: database.path) ?? error
+            throw flipped ?? error
         }
     }
 }

@@ -8,7 +8,7 @@ extension StoreSchema {
 
     /// What a table's rows are for, where an empty one is not as good.
     private static let losses = [
-        "purged": "filled with what was noted of it",
+        "purged": "its rows come from the copy in the table 'witness'",
         "purge_trace": "which files and cite keys were purged is lost, so a restore may bring them back",
         "listed": "older versions of deleted publications may come back with a restore",
         "file_elsewhere": "another file may take the name of one that only other devices have",
@@ -36,8 +36,7 @@ extension StoreSchema {
     /// Columns that another program has dropped or renamed.
     static func missingColumns(_ database: SQLite, at path: String) throws -> [Finding] {
         if try isOld(database) || isAsMade(database) { return [] }
-        let model = try SQLite(":memory:", .create)
-        try migrate(model)
+        let model = try model()
         func columns(_ table: String, _ database: SQLite) throws -> [String] {
             let query = try database.prepare("SELECT name FROM pragma_table_info(?)").bind(1, table)
             var found: [String] = []
@@ -51,7 +50,7 @@ extension StoreSchema {
             return lacking.map { column in
                 Finding(
                     .storeDamaged, .damage, path, "the table '\(part.name)' lacks the column '\(column)'",
-                    remedy: "keep the file; \(MissingTable(name: part.name, canBeMade: false, loss: nil).wayOut)")
+                    remedy: "keep the file; \(MissingTable.wayOut(without: part.name))")
             }
         }
     }
@@ -132,12 +131,13 @@ struct MissingTable {
     func finding(_ path: String) -> Finding {
         Finding(
             .storeDamaged, .error, path, "the table '\(name)' is missing",
-            remedy: canBeMade ? "'backup-tool store repair' makes it again, empty" : "keep the file; \(wayOut)")
+            remedy: canBeMade
+                ? "'backup-tool store repair' makes it again, empty" : "keep the file; \(Self.wayOut(without: name))")
     }
 
     /// An export needs only the tables that hold what people wrote.
-    fileprivate var wayOut: String {
-        let holdsWork = ["record", "asset", "setting", "meta"].contains(name)
+    fileprivate static func wayOut(without table: String) -> String {
+        let holdsWork = ["record", "asset", "setting", "meta"].contains(table)
         return holdsWork ? StoreCheck.intoNewStore : RecordHasher.exportIntoNewStore
     }
 
@@ -169,7 +169,7 @@ extension StoreRepair {
         if let needed = missing.first(where: { !$0.canBeMade }) {
             throw BackupError(
                 .damaged, "nothing was repaired: the table '\(needed.name)' is missing", at: store.path,
-                remedy: "keep the file; \(needed.wayOut)")
+                remedy: "keep the file; \(MissingTable.wayOut(without: needed.name))")
         }
         let lost = Set(missing.map(\.name))
         let parts = try StoreSchema.missingParts(store.database).filter { !lost.contains($0.table) }

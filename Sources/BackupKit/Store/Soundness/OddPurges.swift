@@ -9,7 +9,7 @@ extension Store {
         let isSound = try changedPurges().isEmpty && database.integrityFaults(of: "purged").isEmpty
         guard !isSound else { return }
         throw BackupError(
-            .damaged, "nothing was changed: the list of purged records is damaged, so they could come back", at: path,
+            .damaged, "nothing was changed: the list of purged records is damaged, and they could come back", at: path,
             remedy: StoreCheck.repair)
     }
 
@@ -65,7 +65,7 @@ private struct PurgeMark {
     }
 
     private static func text(ofHex hex: Substring) -> String? {
-        let digits = hex.utf8.compactMap { Character(UnicodeScalar($0)).hexDigitValue.map { UInt8($0) } }
+        let digits = hex.utf8.compactMap(hexValue)
         guard digits.count == hex.utf8.count, digits.count.isMultiple(of: 2) else { return nil }
         let bytes = stride(from: 0, to: digits.count, by: 2).map { digits[$0] << 4 | digits[$0 + 1] }
         return String(validating: bytes, as: UTF8.self)

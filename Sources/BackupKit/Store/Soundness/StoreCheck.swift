@@ -50,15 +50,13 @@ public struct StoreCheck {
     public static func run(
         _ path: String, files: Files = .digests, indexes: Bool = true
     ) throws -> StoreCheckResult {
-        let flipped = Store.flippedDefinitions(of: path)
-        do { return try run(try Store(path, .read), files: files, indexes: indexes) } catch  where !flipped.isEmpty {
-            return StoreCheckResult(findings: flipped.map(\.finding))
-        } catch let error as BackupError
-            where error.code == .damaged
-        {
-            return StoreCheckResult(findings: [unreadable(path, error)])
-        } catch let error as BackupError where error.remedy == SQLite.checkTables {
+        do { return try run(try Store(path, .read), files: files, indexes: indexes) } catch {
+            let flipped = Store.flippedDefinitions(of: path)
+            if !flipped.isEmpty { return StoreCheckResult(findings: flipped.map(\.finding)) }
+            guard let error = error as? BackupError else { throw error }
+            if error.code == .damaged { return StoreCheckResult(findings: [unreadable(path, error)]) }
             // Without some tables or columns it cannot even be opened.
+            guard error.remedy == SQLite.checkTables else { throw error }
             return StoreCheckResult(findings: [
                 Finding(.storeDamaged, .error, path, error.message, remedy: "keep the file; \(intoNewStore)")
             ])

@@ -4,8 +4,7 @@ extension StoreRepair {
     /// it tells, as hashes do, whether anything else is wrong with them.
     mutating func mendTypes() throws {
         let database = store.database
-        let model = try SQLite(":memory:", .create)
-        try StoreSchema.migrate(model)
+        let model = try StoreSchema.model()
         for table in try StoreSchema.parts() where table.type == "table" && !table.name.hasPrefix("sqlite_") {
             let columns = try TypedColumn.all(of: table.name, in: model)
             let isWrong = columns.map(\.isWrong).joined(separator: " OR ")
