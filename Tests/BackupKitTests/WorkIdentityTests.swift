@@ -20,6 +20,18 @@ private func fields(_ text: String) throws -> [Field] {
 
 private func work(_ text: String) throws -> WorkIdentity { WorkIdentity(try fields(text)) }
 
+/// What two entries say about being one work, from both sides.
+private func verdicts(_ one: String, _ other: String) throws -> [WorkIdentity.Verdict] {
+    let works = try [one, other].map(work)
+    return [works[0].verdict(works[1]), works[1].verdict(works[0])]
+}
+
+private func errata(by people: String) -> String { "@misc{k, author={\(people)}, title={Errata}, year=1999}" }
+
+private func editorial(_ place: String) -> String {
+    "@misc{k, author={B. Kern}, title={Editorial}, year=1999, \(place)}"
+}
+
 @Suite struct WorkIdentityTests {
     @Test(
         arguments: [
@@ -64,8 +76,7 @@ private func work(_ text: String) throws -> WorkIdentity { WorkIdentity(try fiel
             ("Wei Wang", "Wen Wang"),
         ])
     func peopleOfOtherGivenNames_areStrangers(_ one: String, _ other: String) throws {
-        let works = try [one, other].map { try work("@misc{k, author={\($0)}, title={Errata}, year=1999}") }
-        #expect(works[0].verdict(works[1]) == .different && works[1].verdict(works[0]) == .different)
+        #expect(try verdicts(errata(by: one), errata(by: other)) == [.different, .different])
     }
 
     @Test(
@@ -76,8 +87,7 @@ private func work(_ text: String) throws -> WorkIdentity { WorkIdentity(try fiel
             ("Hall, Jr., Jim", "Hall, Jr., J."), ("Ludwig van Beethoven", "van Beethoven, L."),
         ])
     func shortenedNames_areOnePerson(_ one: String, _ other: String) throws {
-        let works = try [one, other].map { try work("@misc{k, author={\($0)}, title={Errata}, year=1999}") }
-        #expect(works[0].verdict(works[1]) == .same && works[1].verdict(works[0]) == .same)
+        #expect(try verdicts(errata(by: one), errata(by: other)) == [.same, .same])
     }
 
     /// Of one author, title and year: an "Editorial" in each section, issue and day.
@@ -99,9 +109,8 @@ private func work(_ text: String) throws -> WorkIdentity { WorkIdentity(try fiel
             ("maintitle={Cats}", "maintitle={Dogs}"), ("crossref={a}", "crossref={b}"),
         ])
     func whatAppearedElsewhere_isAnotherWork(_ one: String, _ other: String) throws {
-        let works = try [one, other].map { try work("@misc{k, author={B. Kern}, title={Editorial}, year=1999, \($0)}") }
-        #expect(works[0].verdict(works[1]) == .different && works[1].verdict(works[0]) == .different)
-        #expect(works[0].place != works[1].place)
+        #expect(try verdicts(editorial(one), editorial(other)) == [.different, .different])
+        #expect(try work(editorial(one)).place != work(editorial(other)).place)
     }
 
     @Test(
@@ -118,8 +127,7 @@ private func work(_ text: String) throws -> WorkIdentity { WorkIdentity(try fiel
             ("booktitle={Cats}, crossref={a}", "booktitle={Cats}, crossref={b}"),
         ])
     func otherWordsForThePlace_areNoOtherWork(_ one: String, _ other: String) throws {
-        let works = try [one, other].map { try work("@misc{k, author={B. Kern}, title={Editorial}, year=1999, \($0)}") }
-        #expect(works[0].verdict(works[1]) == .same && works[1].verdict(works[0]) == .same)
+        #expect(try verdicts(editorial(one), editorial(other)) == [.same, .same])
     }
 
     @Test func anISBNNamesAPartOnlyWithItsPlace() throws {
