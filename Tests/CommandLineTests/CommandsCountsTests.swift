@@ -126,6 +126,20 @@ import Testing
         #expect(try bench.exists("plain/records.jsonl") == !change.contains("drop('records"), "\(what)")
     }
 
+    @Test func whatAnImportSaysItHasAdded_isWhatTheStoreCounts() throws {
+        let bench = try Workbench()
+        let told = try bench.json(
+            exit: 3, "import", "--create", "\(Workbench.samples)/library/references.bib",
+            "\(Workbench.samples)/library/notes.json", "\(Workbench.samples)/events")
+        let table = try bench.tool(exit: 0, "store", "info").stdout.split(separator: "\n").map { $0.split(separator: " ") }
+        let counted = table.filter { row in
+            ["publications", "notes", "events", "records", "other"].contains { $0 == row.first ?? "" }
+        }
+        #expect(counted.count == 5)
+        let added = told["added"]?.integer ?? 0
+        #expect(counted.compactMap { Int64($0.last ?? "") }.reduce(0, +) == added, "\(table) \(told)")
+    }
+
     /// What was counted and is not there is no reason to read nothing of a file that is whole.
     @Test func ofABackupThatHasLostARecord_theOthersCome() throws {
         let bench = try bench()

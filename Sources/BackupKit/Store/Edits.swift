@@ -185,6 +185,9 @@ extension Store {
         public var settings = 0
         public var conflicts = 0
         public var schemaVersion = 0
+
+        /// Comments, macros, groups, text, and the order of entries.
+        public var partsOfFiles: Int { types.first { $0.type == RecordType.bibliographyPart }?.count ?? 0 }
     }
 
     public func info() throws -> Info {

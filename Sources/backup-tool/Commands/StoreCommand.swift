@@ -53,6 +53,7 @@ extension Command {
             for kind in Kind.allCases where kind != .attachments && kind != .settings {
                 table.add([kind.rawValue, HumanText.count(info.records[kind] ?? 0)])
             }
+            table.add(["other parts of .bib files", HumanText.count(info.partsOfFiles)])
             table.add(["attachments", HumanText.count(info.assets)])
             table.add(["settings", HumanText.count(info.settings)])
             table.add(["tombstones", HumanText.count(info.tombstones)])
