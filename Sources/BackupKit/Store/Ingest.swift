@@ -83,16 +83,19 @@ extension Store {
     /// Takes a record whose fields are newer than all that is known, by our own word: its times need no clamping, and its
     /// fields win. Must run inside `write`.
     func release(_ record: Record, keepsID: Bool = false, derive: Derivation) throws -> Outcome {
-        let found = try match(record, among: soundRecords(localID: record.localID))
-        let (record, existing) = try keepsID ? (record, found) : settleWork(of: record, found)
+        let (taken, existing) = try find(record, keepsID)
+        return try release(taken, existing, derive)
+    }
+
+    private func release(_ taken: Record, _ existing: Match, _ derive: Derivation) throws -> Outcome {
         if existing.main?.record.isLocalOnly == true, existing.main?.record.isDeleted == false {
             throw BackupError(
-                .failed, "a copy of it is kept on this device only", at: record.id.description,
+                .failed, "a copy of it is kept on this device only", at: taken.id.description,
                 remedy: "give that back first, or delete it")
         }
-        let policy = try policy(true, now(), existing.main?.record, record)
+        let policy = try policy(true, now(), existing.main?.record, taken)
         let latest = max(policy.known, existing.main?.record.latestTime ?? .distantPast)
-        return try settle(record.restored(at: policy.now, known: latest), existing, policy, derive, false)
+        return try settle(taken.restored(at: policy.now, known: latest), existing, policy, derive, false)
     }
 
     /// Takes what the record says as an edit of this moment, which wins over what is newer and over a delete. A copy that
@@ -100,9 +103,11 @@ extension Store {
     func edit(with record: Record, keepsID: Bool = false, derive: Derivation) throws -> Outcome {
         guard !record.isDeleted else { return try ingest(record, keepsID: keepsID, derive: derive) }
         let (incoming, _) = clamp(record, to: now())
-        switch try decision(on: incoming, keepsID: keepsID).decision {
-        case .update, .protect(.newer), .protect(.newerTombstone):
-            return try release(incoming, keepsID: keepsID, derive: derive)
+        let (taken, existing) = try find(incoming, keepsID)
+        switch try policy(false, now(), existing.main?.record, taken).decide(
+            existing: existing.main?.record, incoming: taken)
+        {
+        case .update, .protect(.newer), .protect(.newerTombstone): return try release(taken, existing, derive)
         case .add, .unchanged, .protect: return try ingest(record, keepsID: keepsID, derive: derive)
         }
     }
@@ -365,11 +370,16 @@ extension Store {
 
     /// What would be done with a record, and nothing more.
     func decision(on record: Record, resurrect: Bool = false, keepsID: Bool = false) throws -> Outcome {
-        let found = try match(record, among: try soundRecords(localID: record.localID))
-        let (taken, match) = try keepsID ? (record, found) : settleWork(of: record, found)
-        let decision = try policy(resurrect, now(), match.main?.record, taken).decide(
-            existing: match.main?.record, incoming: taken)
-        return Outcome(id: match.main?.record.id ?? taken.id, localID: taken.localID, decision: decision)
+        let (taken, existing) = try find(record, keepsID)
+        let decision = try policy(resurrect, now(), existing.main?.record, taken).decide(
+            existing: existing.main?.record, incoming: taken)
+        return Outcome(id: existing.main?.record.id ?? taken.id, localID: taken.localID, decision: decision)
+    }
+
+    /// The record as the store takes it, and what it is a version of.
+    private func find(_ record: Record, _ keepsID: Bool) throws -> (Record, Match) {
+        let found = try match(record, among: soundRecords(localID: record.localID))
+        return try keepsID ? (record, found) : settleWork(of: record, found)
     }
 
     /// Takes a live record out altogether; the batch remembers it. Must run inside `batch`.
