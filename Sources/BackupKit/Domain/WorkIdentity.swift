@@ -10,9 +10,10 @@ public struct WorkIdentity {
             eid, number, volume, title, author, editor, year, date
         case journal, journaltitle, booktitle, issue, articleno, month, day, edition, subtitle, titleaddon
         case part, version, maintitle, crossref, school, institution
+        case season, type, translator, origdate, eventdate, eventtitle, venue, howpublished, series, articleNumber
     }
 
-    private static let names = Name.allCases.map { Array("\($0)".utf8) }
+    private static let names = Name.allCases.map { Array(($0 == .articleNumber ? "article-number" : "\($0)").utf8) }
 
     private var values = [String?](repeating: nil, count: Name.allCases.count)
     private let fields: [Field]
@@ -264,13 +265,13 @@ public struct WorkIdentity {
     /// Every issue has an "Editorial", and a thesis becomes an article.
     func hasOtherPlace(than other: WorkIdentity) -> Bool {
         isElsewhere(than: other) || WorkPlace.areOfOtherKinds(type, other.type)
-            || WorkPlace.areOtherDates(dates, other.dates)
+            || WorkPlace.areOtherDates(dates, other.dates) || details.differ(from: other.details)
     }
 
     private static let places = [
         Name.volume, .number, .issue, .chapter, .eid, .articleno, .edition, .subtitle, .titleaddon,
     ]
-    private static let rarePlaces = [Name.part, .version, .maintitle]
+    private static let rarePlaces = [Name.part, .version, .maintitle, .articleNumber]
 
     /// All that says where it appeared, when and as what, and by which people of one name; empty where nothing does.
     var place: String {
@@ -281,7 +282,7 @@ public struct WorkIdentity {
         let initials = people?.people.map(\.otherInitials) ?? []
         let rare =
             names.compactMap { name in value(name).map { "\(name) \(WorkText.folded($0))" } }
-            + (initials.allSatisfy(\.isEmpty) ? [] : ["people \(initials.joined(separator: ","))"])
+            + (initials.allSatisfy(\.isEmpty) ? [] : ["people \(initials.joined(separator: ","))"]) + details.texts
         return rare.isEmpty && texts.allSatisfy { $0 == nil } ? "" : (common + rare).joined(separator: "|")
     }
 
@@ -294,7 +295,15 @@ public struct WorkIdentity {
     private var school: String? { value(.school) ?? value(.institution) }
 
     private var dates: WorkPlace.Dates {
-        WorkPlace.Dates(year: value(.year), date: value(.date), month: value(.month), day: value(.day))
+        WorkPlace.Dates(
+            year: value(.year), date: value(.date), month: value(.month), day: value(.day), season: value(.season))
+    }
+
+    private var details: WorkDetails {
+        WorkDetails(
+            type: type, typeText: value(.type), translator: value(.translator), origdate: value(.origdate),
+            eventdate: value(.eventdate), series: value(.series), url: value(.url),
+            occasions: [value(.eventtitle), value(.venue), value(.howpublished)])
     }
 
     private static func areStrangers(_ left: [WorkText.Person], _ right: [WorkText.Person]) -> Bool {

@@ -53,6 +53,8 @@ enum WorkPlace {
         guard !left.isEmpty, !right.isEmpty else { return false }
         let (mySection, theirSection) = (section(left), section(right))
         if let mySection, let theirSection, mySection != theirSection { return true }
+        // The last letter of "Astrophys. J." is no section.
+        if isShort(left, of: right) || isShort(right, of: left) { return false }
         let (myName, theirName) = (withoutSection(left, mySection), withoutSection(right, theirSection))
         return !isShort(myName, of: theirName) && !isShort(theirName, of: myName)
     }
@@ -62,6 +64,14 @@ enum WorkPlace {
         guard let mine, let theirs, areOtherJournals(mine, theirs) else { return false }
         let small: Set = ["university", "universitat", "universite", "univ", "institute", "school", "college"]
         return Set(words(mine)).subtracting(small).isDisjoint(with: Set(words(theirs)).subtracting(small))
+    }
+
+    /// Of other occasions, such as two talks, each has a word that the other one has not: "NIPS" has none.
+    static func areOtherTexts(_ mine: String?, _ theirs: String?) -> Bool {
+        guard let mine, let theirs else { return false }
+        let (left, right) = (words(mine), words(theirs))
+        if isShort(left, of: right) || isShort(right, of: left) { return false }
+        return !Set(left).isSubset(of: right) && !Set(right).isSubset(of: left)
     }
 
     /// "A" of "Physical Review A", "2" of "Part 2".
@@ -83,7 +93,7 @@ enum WorkPlace {
     /// Without small words, and without a country at the end.
     private static func words(_ journal: String) -> [String] {
         let small: Set = ["of", "the", "and", "for", "in", "on", "de", "des", "der", "die", "und", "fur", "la", "le"]
-        var words = journal.split {
+        var words = withoutRemarks(journal).split {
             $0 == " " || $0 == "." || $0 == "-" || $0 == "/" || $0 == "~" || $0 == ":" || $0 == ","
         }
         .map { WorkText.folded($0) }.filter { !$0.isEmpty && !small.contains($0) }
@@ -94,10 +104,33 @@ enum WorkPlace {
         return words
     }
 
+    /// "Science (New York, N.Y.)" is "Science"; "(A)" may be a section.
+    private static func withoutRemarks(_ journal: String) -> String {
+        guard let start = journal.firstIndex(of: "("), let end = journal[start...].firstIndex(of: ")"),
+            start > journal.startIndex, journal.distance(from: start, to: end) > 3
+        else { return journal }
+        return journal[..<start] + " " + journal[journal.index(after: end)...]
+    }
+
+    /// "PRD", and "ApJ": the first letters of all words, with others of a word between them.
+    private static func areFirstLetters(_ letters: Substring, of words: ArraySlice<String>) -> Bool {
+        guard let word = words.first else { return letters.isEmpty }
+        guard let first = letters.first, first == word.first else { return false }
+        var (rest, left) = (word.dropFirst(), letters.dropFirst())
+        if areFirstLetters(left, of: words.dropFirst()) { return true }
+        while let next = left.first, let place = rest.firstIndex(of: next) {
+            (rest, left) = (rest[rest.index(after: place)...], left.dropFirst())
+            if areFirstLetters(left, of: words.dropFirst()) { return true }
+        }
+        return false
+    }
+
     /// Whether `short` are the words of `long`, shortened, or their first letters.
     private static func isShort(_ short: [String], of long: [String]) -> Bool {
         if short.joined() == long.joined() { return true }
-        if short.count == 1, short[0].elementsEqual(long.compactMap(\.first)) { return true }
+        if short.count == 1, long.count > 1, short[0].count <= 6, areFirstLetters(short[0][...], of: long[...]) {
+            return true
+        }
         guard short.count == long.count else { return false }
         return zip(short, long).allSatisfy { word, whole in
             // "Natl." of "National": the first letter, and the others in their order.
@@ -117,11 +150,13 @@ enum WorkPlace {
         let date: String?
         let month: String?
         let day: String?
+        let season: String?
     }
 
     /// Of two dates the parts that both have are compared: what stands behind the year, month or season, day.
-    static func areOtherDates(_ mine: Dates, _ theirs: Dates) -> Bool {
+    static func areOtherDates(_ mine: Dates, _ theirs: Dates, alsoYears: Bool = false) -> Bool {
         let (left, right) = (parts(mine), parts(theirs))
+        if alsoYears, let year = mine.date?.prefix(4), let other = theirs.date?.prefix(4), year != other { return true }
         return left.contains { name, value in right[name].map { $0 != value } ?? false }
     }
 
@@ -143,6 +178,7 @@ enum WorkPlace {
             if pieces.count > 2 { found["day"] = Int(pieces[2]).map(String.init) }
         }
         if let text = dates.month { addMonth(of: text, to: &found) }
+        if let text = dates.season { found["season"] = found["season"] ?? WorkText.folded(text) }
         if let day = dates.day.flatMap({ Int($0) }) { found["day"] = found["day"] ?? String(day) }
         return found
     }
@@ -157,7 +193,7 @@ enum WorkPlace {
             return
         }
         found["month"] = found["month"] ?? month
-        let day = words.lazy.compactMap { Int($0) }.first { 1...31 ~= $0 }
+        let day = name == nil ? nil : words.lazy.compactMap { Int($0) }.first { 1...31 ~= $0 }
         found["day"] = found["day"] ?? day.map(String.init)
     }
 

@@ -25,7 +25,12 @@ enum WorkText {
         var isGap = false
         let isPlain = text.utf8.allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "\\") }
         if isPlain {
-            for byte in text.utf8 { appendASCII(Unicode.Scalar(byte), to: &out, &isGap) }
+            var last = UInt8(ascii: " ")
+            for byte in text.utf8 {
+                if last == UInt8(ascii: "!"), byte == UInt8(ascii: "=") { out += "neq".utf8 }
+                appendASCII(Unicode.Scalar(byte), to: &out, &isGap)
+                last = byte
+            }
             return String(decoding: out, as: UTF8.self)
         }
         var scalars = text.unicodeScalars.makeIterator()
@@ -72,7 +77,7 @@ enum WorkText {
 
     /// The name of a character tells its base: LATIN SMALL LETTER E WITH ACUTE, GREEK SMALL LETTER ALPHA.
     private static func append(_ scalar: Unicode.Scalar, to out: inout [UInt8]) {
-        if scalar == "\u{2264}" || scalar == "\u{2265}" { return out += (scalar == "\u{2264}" ? "leq" : "geq").utf8 }
+        if let sign = ["\u{2260}": "neq", "\u{2264}": "leq", "\u{2265}": "geq"][scalar] { return out += sign.utf8 }
         let properties = scalar.properties
         guard properties.isAlphabetic || properties.numericType != nil else { return }
         let words = (properties.name ?? "").split(separator: " ")
@@ -99,6 +104,7 @@ enum WorkText {
         case "dj", "DJ": "d"
         case "SS": "ss"
         case "ng", "NG": "ng"
+        case "ne", "neq": "neq"
         case "le", "leq", "leqslant": "leq"
         case "ge", "geq", "geqslant": "geq"
         case "textless", "lt": "<"
@@ -117,6 +123,7 @@ enum WorkText {
     /// A name as it is compared: the family name, the given names, as much of them as is written out, and "Jr.".
     struct Person: Hashable {
         let family: String
+        private let plainFamily: String
         /// "J.-P." and "Jean-Paul" are two each.
         private let given: [String]
         private let suffix: String
@@ -127,15 +134,27 @@ enum WorkText {
 
         init(family: [Substring], given: some Sequence<Substring>, suffix: [Substring] = []) {
             self.family = family.map { folded($0) }.joined()
-            self.given = given.flatMap { $0.split { $0 == "." || $0 == "-" } }.map { folded($0) }.filter { !$0.isEmpty }
+            plainFamily = Self.plain(self.family)
+            self.given = given.flatMap { $0.split { $0 == "." || $0 == "-" } }.map { Self.plain(folded($0)) }
+                .filter { !$0.isEmpty }
             self.suffix = suffix.map { folded($0) }.joined()
         }
 
         /// Given names of one side may be unknown or shortened; what is known of both has to agree.
         func mayBe(_ other: Person) -> Bool {
-            family == other.family && (suffix == other.suffix || suffix.isEmpty || other.suffix.isEmpty)
+            plainFamily == other.plainFamily && (suffix == other.suffix || suffix.isEmpty || other.suffix.isEmpty)
                 && zip(given, other.given).allSatisfy { Self.agree($0, $1) }
                 && !isInOneWord(other) && !other.isInOneWord(self)
+        }
+
+        /// "Mueller" is how "Müller" is written where there is no "ü".
+        private static func plain(_ name: String) -> String {
+            var (plain, last) = ("", Character(" "))
+            for letter in name {
+                if letter != "e" || !"aou".contains(last) { plain.append(letter) }
+                last = letter
+            }
+            return plain
         }
 
         private static func agree(_ one: String, _ other: String) -> Bool {
