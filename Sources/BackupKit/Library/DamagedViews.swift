@@ -33,6 +33,17 @@ final class DamagedViews {
 
     func take(_ wanted: (Record) -> Bool) throws -> LayoutViews.FromBibliography {
         noteRecords()
+        let (kept, shared) = try recordsKeptHere()
+        if !kept.isEmpty {
+            intake.keptHere = { record in
+                let own = shared.contains(Self.text(of: record)) ? nil : kept[Self.name(of: record)]
+                guard let own else { return nil }
+                var here = record
+                (here.id, here.localID, here.isLocalOnly) = (own.id, own.localID, true)
+                return here
+            }
+        }
+        defer { intake.keptHere = nil }
         return try withoutActuallyEscaping(wanted) { wanted in
             var (publications, works) = try views.takePublications(
                 from: views.sound(Layout.bibliography), into: intake, wanted)
@@ -63,6 +74,33 @@ final class DamagedViews {
             for kind in [Kind.publications, .notes, .events] where doubtful.contains(kind) { name(kind) }
             return publications
         }
+    }
+
+    /// What `records.jsonl` says of records that are kept on one device only, whatever else is wrong with it: their own files
+    /// do not say it, and the next sync would give them to everybody.
+    private func recordsKeptHere() throws -> (byName: [String: Record], shared: Set<String>) {
+        var (kept, shared): ([String: Record], Set<String>) = ([:], [])
+        guard let path = views.prepared.file(Layout.records) else { return (kept, shared) }
+        try FileIntake(intake, views.limits).forEachLine(of: path) { line in
+            guard let bytes = line.bytes, let record = try? Record(parsing: bytes), !record.isDeleted else { return }
+            if record.isLocalOnly {
+                kept[Self.name(of: record)] = record
+            } else {
+                shared.insert(Self.text(of: record))
+            }
+        }
+        return (kept, shared)
+    }
+
+    /// What a record and its entry in another file have in common.
+    private static func name(of record: Record) -> String {
+        let isWork = record.type == RecordType.publication
+        return "\(record.type) \(isWork ? entry(of: record).key : record.localID)"
+    }
+
+    private static func text(of record: Record) -> String {
+        let isWork = record.type == RecordType.publication
+        return "\(name(of: record)) \(isWork ? entry(of: record).text ?? "" : "")"
     }
 
     private func takeEvents(_ days: [(path: String, name: String)], _ wanted: @escaping (Record) -> Bool) throws {
@@ -143,7 +181,12 @@ final class DamagedViews {
         let names = [rebuilt.dropLast().joined(separator: ", "), rebuilt.last ?? ""].filter { !$0.isEmpty }
         let own = rebuilt.isEmpty ? "" : ": \(names.joined(separator: " and ")) were rebuilt from their own files"
         let lost = records == nil ? "records of other kinds, tombstones and sync times" : "tombstones and sync times"
-        note(Layout.records, "is missing or damaged\(own)", "\(lost) could not be restored")
+        let isGone = views.prepared.file(Layout.records) == nil
+        let advice =
+            "; nothing says what was kept on one device only: 'backup-tool store set-local ID' keeps a record here, "
+            + "before the next sync"
+        note(
+            Layout.records, "is missing or damaged\(own)", "\(lost) could not be restored" + (isGone ? advice : ""))
     }
 
     private func name(_ kind: Kind) {

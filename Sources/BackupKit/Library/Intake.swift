@@ -18,6 +18,10 @@ final class Intake {
     var resurrects: String?
     /// What is taken wins as if somebody wrote it now.
     var isEdit = false
+    /// The record as one that is kept on one device only, where the backup says that it is.
+    var keptHere: ((Record) -> Record?)?
+    /// What an overwrite has taken so far, but for events: their latest line counts.
+    var said: Set<Int64> = []
     /// Records that were left, or left in part, for the store has them newer or deleted later: how each was counted.
     var passedOver: [ByteName: WritableKeyPath<IntakeResult, Int>] = [:]
     /// What `--mode replace` knows of the records that were judged.
@@ -109,7 +113,9 @@ final class Intake {
     }
 
     /// Whether records may be taken in batches, which say how many were added and not which.
-    var takesBatches: Bool { policy == .honor && !overwrite && !isEdit && !keepsPlan && schema == nil }
+    var takesBatches: Bool {
+        policy == .honor && !overwrite && !isEdit && !keepsPlan && schema == nil && keptHere == nil
+    }
 
     func count(added: Int, unchanged: Int) {
         result.read += added + unchanged
@@ -127,7 +133,8 @@ final class Intake {
         if let finding = SchemaVersion.finding(about: record) { return try refuse(record, finding) }
         if policy != .quarantine, let outcome = try takeOverDamage(record) { return outcome }
         let filled = try schema.map { try fill(record, $0) } ?? record
-        let record = try policy == .quarantine ? filled : linkingOwnFiles(filled)
+        let linked = try policy == .quarantine ? filled : linkingOwnFiles(filled)
+        let record = keptHere?(linked) ?? linked
         if record.type == RecordType.conflict { return try takeConflict(record) }
         if policy == .quarantine, record.type != Quarantine.type { return try putAside(record) }
         let outcome: Outcome
@@ -151,6 +158,7 @@ final class Intake {
         // Equal in words, it may still mean other files.
         if outcome.holdsAlone { replacing.left.insert(outcome.id) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
+        if isEdit { try noteSaid(record, outcome) }
         try noteKeptHere(record, outcome)
         try count(record, outcome)
         if record.type == RecordType.publication {
@@ -240,7 +248,10 @@ final class Intake {
 
     func put(_ record: Record, keepsID: Bool = false) throws -> Outcome {
         if overwrite { return try postponed(record) ?? store.overwrite(with: record, resurrect: policy == .resurrect) }
-        if isEdit { return try store.edit(with: record, keepsID: keepsID, derive: Intake.derive) }
+        if isEdit {
+            let record = wasSaid(record) ? try adding(record) : record
+            return try store.edit(with: record, keepsID: keepsID, derive: Intake.derive)
+        }
         return try store.ingest(
             record, resurrect: policy == .resurrect, keepsID: keepsID, derive: Intake.derive)
     }
@@ -333,7 +344,7 @@ final class Intake {
             result.findings.append(
                 Finding(.schemaNoDefault, .warning, field, "is missing in \(count) records and has no default"))
         }
-        result.findings += store.fileFindings
+        result.findings = (result.findings + store.fileFindings).withoutRepeats
         result.batch = batch?.id
         result.writes = batch.map { Int($0.lastChange - $0.firstChange + 1) } ?? 0
         return result

@@ -75,10 +75,12 @@ extension Intake {
         guard !lost.isEmpty else { return }
         let names = lost.map(\.field.name).joined(separator: ", ")
         let reason =
-            areUndated && incoming.modifiedAt != stored.modifiedAt
+            outcome.wasOfBatch && incoming.modifiedAt == stored.modifiedAt
+            ? "stands twice in this import with the same time, and the second one"
+            : areUndated && incoming.modifiedAt != stored.modifiedAt
                 || mayBeLate && incoming.modifiedAt > stored.latestTime
-            ? "has no 'modified_at' that shows it to be newer than the store's version, but it has"
-            : "has the same time as the store's version and"
+                ? "has no 'modified_at' that shows it to be newer than the store's version, but it has"
+                : "has the same time as the store's version and"
         note(
             Finding(
                 .protected, .warning, outcome.id.description,
@@ -86,6 +88,47 @@ extension Intake {
                 remedy: takesRecords || isFromImbib
                     ? "'backup-tool restore BACKUP --match WORDS --mode replace' takes the values of the backup"
                     : "'backup-tool import --overwrite PATH' takes the values of the file"))
+    }
+
+    /// Whether an overwrite has taken this record already. The first entry of an import counts: with the last one each import
+    /// would write all of them again.
+    func wasSaid(_ record: Record) -> Bool { saying(of: record.localID, record).map(said.contains) ?? false }
+
+    /// The record as the first entry has left it, with what only this one says.
+    func adding(_ record: Record) throws -> Record {
+        let known = try store.soundRecords(localID: record.localID).map(\.record)
+        guard let known = known.first(where: { $0.type == record.type && !$0.isDeleted }) else { return record }
+        var whole = record
+        let fields = try Fields.parse(known.fields)
+        let names = Set(fields.map { ByteName($0.name) })
+        let more = try Fields.parse(record.fields).filter { !names.contains(ByteName($0.name)) }
+        whole.fields = Fields.text(fields + more)
+        return whole
+    }
+
+    private func saying(of localID: String, _ record: Record) -> Int64? {
+        let isCounted = ![RecordType.event, RecordType.bibliographyPart].contains(record.type)
+        guard isCounted, !record.isDeleted else { return nil }
+        let kind = store.hasher.kind(zone: record.id.zone, type: record.type)
+        return store.hasher.key(localID) ^ Int64(bitPattern: kind)
+    }
+
+    /// Reports what another entry of the import has said otherwise.
+    func noteSaid(_ record: Record, _ outcome: Outcome) throws {
+        let isSecond = wasSaid(record)
+        said.formUnion([record.localID, outcome.localID].compactMap { saying(of: $0, record) })
+        guard isSecond, let stored = try store.record(outcome.id)?.record, !stored.isDeleted else { return }
+        let mine = Fields.values(try Fields.parse(stored.fields))
+        let names = try Fields.parse(record.fields).filter { field in
+            guard !Publication.isText(field.name), let own = mine[ByteName(field.name)] else { return false }
+            return try !Fields.same(own, field.value)
+        }.map(\.name).joined(separator: ", ")
+        guard !names.isEmpty else { return }
+        note(
+            Finding(
+                .protected, .warning, RecordLabel.text(of: record),
+                "two entries of this import are this record and differ (\(names)); the values of the first one count",
+                remedy: "to end the difference, write the same in both"))
     }
 
     /// Counts a line of an event that is not taken, because a later line of the same import is.
@@ -107,10 +150,11 @@ extension Intake {
         }
         guard !lost.isEmpty else { return }
         let names = lost.map(\.name).joined(separator: ", ")
+        let winner = incoming.modifiedAt == stored.modifiedAt ? "last line" : "line with the later time"
         note(
             Finding(
                 .protected, .warning, id.description,
-                "two lines of this import are this event and differ (\(names)); the line with the later time was kept, "
+                "two lines of this import are this event and differ (\(names)); there the values of the \(winner) count, "
                     + "because neither has a 'modified_at'",
                 remedy: "to keep the other line, remove this one from the file and import the file with --overwrite")
         )
