@@ -73,6 +73,8 @@ public struct MergePolicy: Sendable {
     var saidBefore: Set<ByteName> = []
     /// The living one of the two is all that is left of works about which the other one had heard of no decision.
     var isLast = false
+    /// Whether all that the living version has taken in, and the delete does not know of, is alive by itself.
+    var hasAllTakenIn = false
     /// The store has purged the record: nothing alive takes its place.
     public var isPurged = false
 
@@ -143,7 +145,7 @@ public struct MergePolicy: Sendable {
             incoming.latestTime < tombstone.modifiedAt || (incoming.latestTime == tombstone.modifiedAt && !isCopy)
         if isPurged { return .protect(isOlder && !resurrect ? .newerTombstone : .purged) }
         var back = incoming
-        if isLast || incoming.hasTakenIn(unknownTo: tombstone) {
+        if isLast || !hasAllTakenIn && incoming.hasTakenIn(unknownTo: tombstone) {
             back = try incoming.outliving(tombstone)
         } else if isOlder {
             guard resurrect else { return .protect(.newerTombstone) }

@@ -62,6 +62,10 @@ extension Store {
         if takesBackup, !keepsID, found.main != nil, existing.main == nil, let buried = try buriedSince(incoming) {
             (taken, existing) = (incoming.identified(as: buried.record.localID), (buried, false))
         }
+        if takesBackup, let known = existing.main?.record, try hasOutlived(known, taken) {
+            return Outcome(
+                id: known.id, localID: known.localID, decision: .protect(.newer), clamped: clamped, wasAlive: true)
+        }
         var policy = try policy(resurrect, now, existing.main?.record, taken)
         if policy.isLine, !resurrect, let known = existing.main?.record, !known.isDeleted {
             policy.saidBefore = try fieldsSaidAgain(by: taken, of: known)
@@ -125,6 +129,7 @@ extension Store {
         guard resurrect else {
             if let (living, dead) = existing.flatMap({ Record.livingAndDead($0, incoming) }) {
                 policy.isLast = try isLast(living, deletedBy: dead)
+                policy.hasAllTakenIn = try !incoming.isDeleted && !holdsAlone(living, unknownTo: dead)
             }
             return policy
         }
@@ -145,6 +150,10 @@ extension Store {
             try derive(incoming.type, $0, $1, $2)
         }
         var (id, localID) = (existing.main?.record.id ?? incoming.id, incoming.localID)
+        // Who deletes the record deletes this version of it, too, whether it was taken or not.
+        if let known = existing.main?.record, !known.isDeleted, !sameBytes(known.fields, incoming.fields) {
+            try noteListing(of: incoming, as: known.id)
+        }
         switch decision {
         case .add(var new):
             if existing.nameTaken { new.id = try freeName(new.id, type: new.type) }

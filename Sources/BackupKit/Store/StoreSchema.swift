@@ -109,6 +109,14 @@ enum StoreSchema {
             try Witness.refresh(witnesses, database)
             try HistorySeal.sealAll(database)
         },
+        // Deletes that were undone before any hub heard of them (`OutlivedDeletes`).
+        {
+            try $0.execute(
+                """
+                CREATE TABLE outlived (zone TEXT NOT NULL, name TEXT NOT NULL, deleted_at INTEGER NOT NULL,
+                    PRIMARY KEY (zone, name)) STRICT, WITHOUT ROWID
+                """)
+        },
     ]
 
     private static let first =

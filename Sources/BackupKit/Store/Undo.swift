@@ -140,8 +140,12 @@ extension Store {
             if let now { try remember(now, becomes: change) }
             var back = before.record
             // Others may have heard of the delete: what comes back is newer than that.
-            if let now, now.record.isDeleted, !back.isDeleted, !back.isLocalOnly, try isKnownToHub(after) {
-                back = try back.outliving(now.record)
+            if let now, now.record.isDeleted, !back.isDeleted, !back.isLocalOnly {
+                if try isKnownToHub(after) {
+                    back = try back.outliving(now.record)
+                } else {
+                    try noteOutlived(now.record)
+                }
             }
             // The row may have got another id since, and another record its old one.
             if let now, now.record.id != back.id, try record(back.id) != nil {

@@ -10,6 +10,7 @@ extension StoreSchema {
     private static let losses = [
         "purged": "its rows come from the copy in the table 'witness'",
         "purge_trace": "which files and cite keys were purged is lost, so a restore may bring them back",
+        "outlived": "a restore may repeat deletes that were undone",
         "listed": "older versions of deleted publications may come back with a restore",
         "file_elsewhere": "another file may take the name of one that only other devices have",
         "witness": "settings, attachments and the undo history count as sound as they are now",

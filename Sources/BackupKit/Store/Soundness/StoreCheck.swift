@@ -140,7 +140,8 @@ public struct StoreCheck {
         let schema = try Int(store.meta("schema_version") ?? "") ?? 0
         if try store.storeID.utf8.count < 8 || SchemaVersion.check(schema) != .current {
             // Of a schema that nobody knows nothing can be exported.
-            let way = schema == 0 ? RecordHasher.exportIntoNewStore : Self.intoNewStore
+            let canExport = schema == 0 || SchemaVersion.check(schema) == .current
+            let way = canExport ? RecordHasher.exportIntoNewStore : Self.intoNewStore
             instead = way
             add(
                 .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is", way)
