@@ -120,7 +120,7 @@ extension BibliographyIntake {
         let version = dated(carryLinks(from: match.fields, to: record, incoming), over: match.record, state)
         try flush()
         store.joinsKeywords = !intake.isEdit && mayLackKeywords(match, incoming, state)
-        store.removableKeywords = try removableKeywords(match, incoming, &state)
+        store.removableKeywords = try removableKeywords(match, incoming, work, &state)
         defer { (store.joinsKeywords, store.removableKeywords) = (false, nil) }
         try take(version, of: key, as: match, incoming, &state)
     }

@@ -32,8 +32,10 @@ extension BibliographyIntake {
 
     /// The stored keywords that the entry removes by not having them: what the file itself has brought and no other one
     /// holds. An export has those of all files, so that it removes what no file holds. Nil where nothing is known of the
-    /// file, or nothing is missing in it.
-    func removableKeywords(_ match: Match, _ incoming: [Field], _ state: inout FileState) throws -> [String]? {
+    /// file, or nothing is missing in it. Of what was merged into the publication the file may hold another entry.
+    func removableKeywords(
+        _ match: Match, _ incoming: [Field], _ work: WorkID, _ state: inout FileState
+    ) throws -> [String]? {
         guard state.realPath != nil || intake.isEdit,
             let stored = match.fields.first(where: { $0.name == Keywords.field }),
             !incoming.contains(where: { $0.name == Keywords.field && sameBytes($0.value, stored.value) })
@@ -42,7 +44,8 @@ extension BibliographyIntake {
         let missing = words(of: match.fields).filter { !said.contains(ByteName($0)) }
         guard !missing.isEmpty else { return nil }
         let others = try state.realPath.map { try otherFiles(than: $0, &state).brought } ?? Brought([])
-        let ids = ([match.localID] + (mergedInto[match.localID] ?? [])).map(memory)
+        let merged = (mergedInto[match.localID] ?? []).filter(work.all.contains)
+        let ids = ([match.localID] + merged).map(memory)
         let saidAll = ids.contains { state.broughtBefore.contains($0.everBrought(stored)) }
         let isAllOwn = state.isExport || saidAll
         return missing.filter { word in
