@@ -116,6 +116,11 @@ extension Record {
         isDeleted && fieldTimes[Self.takenInMark].map { version.latestTime > $0 } ?? false
     }
 
+    /// Whether this tombstone says which version was deleted, and that one was not older than `version`.
+    func hadHeard(of version: Record) -> Bool {
+        isDeleted && fieldTimes[Self.takenInMark].map { version.latestTime <= $0 } ?? false
+    }
+
     /// Whether the record took in another one that `version` knows nothing of: with the older version, or with the delete
     /// of one, the other record would be lost.
     func hasTakenIn(unknownTo version: Record) -> Bool {

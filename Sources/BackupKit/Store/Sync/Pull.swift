@@ -234,8 +234,9 @@ extension Synchronizer {
         }
         let isLast = try keepLast(local, record, &merged)
         // Two clocks disagree, so their times do not tell whether somebody deleted it before or after it was brought back
-        // here. What was asked for on purpose stays, and can be deleted again.
-        if skew != .none, merged.isDeleted, !local.isDeleted, try local.isKeptAlive() {
+        // here. What was asked for on purpose stays, and can be deleted again. Whoever knew that it was back deleted it later.
+        let isLater = skew == .ahead && record.hadHeard(of: local)
+        if skew != .none, merged.isDeleted, !local.isDeleted, !isLater, try local.isKeptAlive() {
             merged = try local.keptAlive(at: store.now(), known: record.modifiedAt)
         }
         // An undo takes back what was brought here, and nothing that another device has brought or written since. A tombstone
