@@ -28,6 +28,31 @@ import Testing
         }
     }
 
+    /// Each night the clock may be wrong by anything, and is right again afterwards.
+    @Test func noOrderOfWrongNights_costsASnapshotOfTheLastWeeks() throws {
+        for seed in testSeeds(12) {
+            try withHouse { house in
+                var random = SeededGenerator(seed: seed)
+                var (told, sound): ([String], [String]) = ([], [])
+                house.settings.policy = RetentionPolicy()
+                try house.settings.policy.set("within", "30d")
+                let clock = house.clock
+                house.vault.atStep = { if $0 == "census" { clock.advance() } }
+                for night in 0..<16 {
+                    let isWrong = night > 4 && random.below(2) == 0 && told.last?.hasPrefix("wrong") != true
+                    let days = Int64(random.below(6000)) - (random.below(2) == 0 ? 6000 : 0)
+                    if isWrong { house.clock.advance(seconds: days * day) }
+                    let snapshot = try house.night().snapshot
+                    told.append(isWrong ? "wrong by \(days) d" : "right")
+                    if let snapshot, !isWrong { sound.append(snapshot) }
+                    let left = Set(house.vault.items.map(\.id))
+                    #expect(left.isSuperset(of: sound), "BACKUP_TOOL_SEED=\(seed) \(told)")
+                    if isWrong { house.clock.advance(seconds: -days * day) }
+                }
+            }
+        }
+    }
+
     @Test func aSuccessInTheFutureIsNone() throws {
         try withHouse { house in
             house.clock.advance(seconds: 300 * day)

@@ -97,4 +97,38 @@ import Testing
         // It is said before the night, and keeps no run from making its snapshot.
         try bench.tool(exit: 0, "run", "-q", "--config", "c/n.toml")
     }
+
+    @Test func aPasswordThatOpensNoVault_andNone_areNamed() throws {
+        let bench = try Self.bench()
+        let check = ["config", "check", "--config", "c/n.toml"]
+        try bench.write("c/n.toml", "store = '../store.db'\nvault = '../v'\n")
+        let none = try bench.tool(exit: 4, check).stderr
+        #expect(none.contains("c/n.toml:2: ") && none.contains("there is no password"), "\(none)")
+        let told = try bench.tool(check, environment: ["BACKUP_TOOL_PASSWORD": "x"])
+        #expect(told.status == 0, "\(told)")
+        try bench.write("wrong", "wrong")
+        try bench.shell("chmod 600 wrong")
+        try bench.write("c/n.toml", "store = '../store.db'\nvault = '../v'\npassword-file = '../wrong'\n")
+        let wrong = try bench.tool(exit: 4, check).stderr
+        #expect(wrong.contains("c/n.toml:3: ") && wrong.contains("is not the password of the vault"), "\(wrong)")
+        try bench.write("c/n.toml", Self.settings)
+        try bench.tool(exit: 0, check)
+    }
+
+    @Test func aRunThatWasKilled_isToldByTheStatus_untilAnotherOneEnds() throws {
+        let bench = try Self.bench()
+        try bench.write("c/n.toml", Self.settings)
+        let status = ["schedule", "status", "--config", "c/n.toml"]
+        try bench.tool(exit: 0, "run", "-q", "--config", "c/n.toml")
+        #expect(try bench.tool(exit: 0, status).stdout.contains("has not ended") == false)
+        try bench.shell(
+            "strace -f -qq -o trace -e inject=fsync:signal=KILL:when=5 \"$T\" run -q --config c/n.toml || true")
+        let told = try bench.tool(exit: 1, status).stdout
+        #expect(told.contains("has not ended: it was cut short"), "\(told)")
+        // One that is at work is none.
+        let during = try bench.shell("flock v \"$T\" schedule status --config c/n.toml")
+        #expect(during.hasPrefix("BACKUP OK") && during.contains("has not ended"), "\(during)")
+        try bench.tool(exit: 0, "run", "-q", "--config", "c/n.toml")
+        #expect(try bench.tool(exit: 0, status).stdout.contains("has not ended") == false)
+    }
 }

@@ -116,13 +116,14 @@ public struct NightlySession: Sendable {
         do {
             let folder = try held.get()
             defer { withExtendedLifetime(folder) {} }
+            state.begun = started
+            if noState == nil { state.note(begin(state)) }
             var night = NightlyRun(
                 try open(), settings, state: state, drillLog: drillLog, clock: clock, heard: heard,
                 remember: { after in
                     state = after
                     // Only for a run that is killed; the end of this one writes it again, and says what is wrong.
-                    do { try after.write(statePath) } catch { return error as? BackupError }
-                    return nil
+                    return begin(after)
                 })
             var random = SystemRandomNumberGenerator()
             var (report, after) = try night.run(random: &random)
@@ -144,10 +145,17 @@ public struct NightlySession: Sendable {
         }
     }
 
+    /// Writes down that a run has begun: one that is killed must not look like the one before it.
+    private func begin(_ state: RunState) -> BackupError? {
+        do { try state.write(statePath) } catch { return error as? BackupError }
+        return nil
+    }
+
     /// Writes down how a run went, for the next, for `schedule status` and for metrics. What cannot be written takes the
     /// success away, and nothing else.
     private func note(_ run: RunState.Run, _ state: inout RunState, _ isSuccess: Bool) -> [BackupError] {
         var errors: [BackupError] = []
+        state.begun = nil
         let before = state
         state.lastRun = run
         if isSuccess { state.succeed(run) }
@@ -224,6 +232,13 @@ public struct NightlySession: Sendable {
     }
 
     // MARK: One at a time
+
+    /// Whether a run holds that folder.
+    public static func isAtWork(in folder: String) -> Bool {
+        do { return try withExtendedLifetime(lock(folder)) { false } } catch {
+            return (error as? BackupError)?.code == .locked
+        }
+    }
 
     /// Holds a folder for one run as long as what it returns lives; the kernel lets go of it when the process ends.
     public static func lock(_ folder: String, waitSeconds: Double = 0) throws -> FileHandle {

@@ -54,6 +54,8 @@ public struct RunState: Sendable, Equatable {
     /// What the last run backed up, and where.
     public var route: Route?
     public var lastRun: Run?
+    /// When the run began that is at work, or that was killed.
+    public var begun: Timestamp?
     /// A failed run does not take this away.
     public var lastSuccess: Run?
     /// Those before it, the newest first and fewer the older: after a clock that was ahead, one of them is the last.
@@ -157,6 +159,7 @@ public struct RunState: Sendable, Equatable {
             route = Route(store: store, vault: vault)
         }
         lastRun = json["lastRun"].flatMap(Run.init)
+        begun = json.time("begun")
         lastSuccess = json["lastSuccess"].flatMap(Run.init)
         earlierSuccesses = json["earlierSuccesses"]?.array?.compactMap(Run.init) ?? []
         if let drill = json["lastDrill"], let time = drill.time("time"), let isOK = drill["ok"]?.bool {
@@ -186,6 +189,7 @@ public struct RunState: Sendable, Equatable {
         add("store", route.map { .string($0.store) })
         add("vault", route.map { .string($0.vault) })
         add("lastRun", lastRun?.json)
+        add("begun", begun.map { .string($0.iso8601) })
         add("lastSuccess", lastSuccess?.json)
         if !earlierSuccesses.isEmpty { add("earlierSuccesses", .array(earlierSuccesses.map(\.json))) }
         add(
@@ -260,9 +264,11 @@ extension RunState {
         }
         let passed = (now.milliseconds - last.milliseconds) / 1000
         // Who runs once a month has no clock that jumps.
-        let jumps = passed > 8 * 86_400 && passed - forgetGap > forgetGap
+        let jumps = passed > 8 * 86_400 && passed > forgetGap + forgetGap / 2
         if jumps, isFrozen { return nil }
-        (lastForget, forgetGap) = (now, max(0, passed))
+        lastForget = now
+        // Nobody runs as rarely as a clock that was put right makes it look: the next jump must not pass for usual.
+        if passed < 100 * 86_400 { forgetGap = max(0, passed) }
         guard jumps else { return nil }
         return Finding(
             .suspiciousLoss, .warning, "the clock",

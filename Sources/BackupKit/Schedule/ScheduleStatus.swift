@@ -28,7 +28,8 @@ public struct ScheduleStatus: Sendable, Equatable {
     public private(set) var parts: [String] = []
     public let lastSuccessAge: Int64?
 
-    public init(_ state: RunState?, now: Timestamp, maxAge: Int64) {
+    /// `isAtWork`: a run has not ended yet.
+    public init(_ state: RunState?, now: Timestamp, maxAge: Int64, isAtWork: Bool = false) {
         let success = state?.success(at: now)
         lastSuccessAge = success?.age(at: now)
         if let age = lastSuccessAge {
@@ -41,6 +42,10 @@ public struct ScheduleStatus: Sendable, Equatable {
                 "a good run is dated ahead (\(last.ended.iso8601.prefix(16))Z); is the clock right?")
         } else if success == nil {
             add(.critical, state?.lastRun == nil ? "never ran" : "never succeeded")
+        }
+        if let begun = state?.begun {
+            let age = Self.span((now.milliseconds - begun.milliseconds) / 1000)
+            add(isAtWork ? .ok : .warning, "a run began \(age) ago and has not ended\(isAtWork ? "" : ": it was cut short")")
         }
         if let run = state?.lastRun, run.exitCode != 0 {
             add(

@@ -38,7 +38,11 @@ extension Command {
             let (all, found) = Configuration.check(bytes, file: file, environment: call.environment)
             // A profile that is not there is a mistake of the command line, but not when the file has worse ones.
             let shown = found.isEmpty ? try all.profile(call.value("profile")) : all
-            let mistakes = found.isEmpty ? try all.mistakesOfRuns(of: call.value("profile"), call.output.advice) : found
+            let hasPassword = try PasswordSource.find(file: nil, command: nil) { call.environment[$0] } != nil
+            let profile = call.value("profile")
+            let mistakes =
+                found.isEmpty
+                ? try all.mistakesOfRuns(of: profile, hasPassword: hasPassword, call.output.advice) : found
             call.reportConfiguration(shown, mistakes)
             return mistakes.isEmpty ? .done : .damaged
         })

@@ -48,7 +48,8 @@ extension Configuration {
     }
 
     /// What would fail in the night: by the settings of one profile, or of all. `advice` completes the commands.
-    func mistakesOfRuns(of profile: String?, _ advice: Advice) throws -> [BackupError] {
+    /// `hasPassword`: whether the environment has one.
+    func mistakesOfRuns(of profile: String?, hasPassword: Bool, _ advice: Advice) throws -> [BackupError] {
         let names = profile.map { [$0] } ?? [nil] + profiles
         return try names.reduce(into: []) { mistakes, name in
             let settings = try self.profile(name)
@@ -57,7 +58,9 @@ extension Configuration {
             let found = [
                 settings.mistake(in: Option.store.name) { try settings.checkStore() },
                 settings.mistake(in: Option.vault.name) { try settings.checkVault() },
+                settings.mistake(in: Option.vault.name) { try settings.checkHasPassword(orElse: hasPassword) },
                 settings.mistake(in: "password-file") { try settings.passwordSource?.check() },
+                settings.mistake(in: "password-file") { try settings.checkOpensVault() },
                 settings.mistake(in: "password-command") { _ = try settings.passwordSource },
                 settings.mistake(in: "keep.tag") { try settings.checkTagsToKeep(profile: name) },
                 settings.mistake(in: "metrics.file") { try settings.checkPlaceOfMetrics() },
@@ -80,6 +83,24 @@ extension Configuration {
         guard let file, text("state") == nil, text("vault") != nil else { return nil }
         let folder = parent(of: file)
         return Self.mistake(of: "\"\(folder)\"", at: file) { try NightlySession.checkPlaceOfState(folder) }
+    }
+
+    private func checkHasPassword(orElse hasPassword: Bool) throws {
+        if hasPassword || text("password-file") != nil || text("password-command") != nil { return }
+        throw BackupError(
+            .failed, "no run can open it: there is no password",
+            remedy: "name a file that holds it with 'password-file'")
+    }
+
+    /// Throws where the password file holds that of another vault. What else is wrong with either is said by itself.
+    private func checkOpensVault() throws {
+        guard let vault = text("vault"), let file = text("password-file"),
+            try FileStatus.ofTarget(file)?.isRegular == true
+        else { return }
+        do { _ = try Vault.open(FolderBackend(vault), password: PasswordSource.file(file).read()) } catch let error
+            as BackupError where error.code == .wrongPassword
+        { throw BackupError(.wrongPassword, "is not the password of the vault \(vault)", remedy: error.remedy) } catch {
+        }
     }
 
     /// Throws what would end every run: a place for metrics or a state folder that is of no use.
