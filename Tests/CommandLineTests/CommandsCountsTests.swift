@@ -131,7 +131,8 @@ import Testing
         let told = try bench.json(
             exit: 3, "import", "--create", "\(Workbench.samples)/library/references.bib",
             "\(Workbench.samples)/library/notes.json", "\(Workbench.samples)/events")
-        let table = try bench.tool(exit: 0, "store", "info").stdout.split(separator: "\n").map { $0.split(separator: " ") }
+        let lines = try bench.tool(exit: 0, "store", "info").stdout.split(separator: "\n")
+        let table = lines.map { $0.split(separator: " ") }
         let counted = table.filter { row in
             ["publications", "notes", "events", "records", "other"].contains { $0 == row.first ?? "" }
         }

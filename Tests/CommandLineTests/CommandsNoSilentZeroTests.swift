@@ -6,6 +6,7 @@ import Testing
     @Test(arguments: [
         ("@article[b, title={B}]", "it begins with '['"), ("article{b, title={B}}", "it has no '@'"),
         ("@book<b, title={B}>", "it begins with '<'"), ("  Article {b,\n  title = {B},\n}", "it has no '@'"),
+        ("@{b, title={B}}", "it has no type"),
     ])
     func whatLooksLikeAnEntry_isNamed(_ text: String, what: String) throws {
         let bench = try Workbench()

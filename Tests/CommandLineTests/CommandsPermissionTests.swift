@@ -36,7 +36,7 @@ struct CommandsPermissionTests {
         ("ls -S v/data/*/* | tail -1", "vault check, vault prune, vault stats, drill vault:v --log drills.jsonl"),
         ("ls -d v/snapshots/*", "vault check, vault snapshots, vault prune, verify vault:v, vault backup"),
         ("ls -d v/index/*", "vault check, verify vault:v, vault repair --dry-run, vault backup, list vault:v"),
-        ("echo e/library.bib", "verify e, restore e --to out, diff e store.db, drill e --log drills.jsonl"),
+        ("echo e/library.bib", "verify e, restore e --to out, diff e store.db, import e, drill e --log drills.jsonl"),
         ("echo e.zip", "verify e.zip, restore e.zip, drill e.zip --log drills.jsonl"),
         ("echo e.zip", "export -o e.zip, export -o e.zip --force, restore e --to e.zip --force"),
         ("echo e", "export -o e, export -o e --force"), ("echo e/library.bib", "export -o e, export -o e --force"),

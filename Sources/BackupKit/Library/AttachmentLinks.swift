@@ -176,8 +176,23 @@ struct AttachmentLinks {
         }
         for (owner, places) in additions.sorted(by: { precedesBytewise($0.key.text, $1.key.text) }) {
             try intake.link(places, to: owner.text)
+            noteNamesakes(places, of: owner.text, intake)
         }
         return unlinked
+    }
+
+    /// Names files of one name that were all linked because a publication names one so.
+    private func noteNamesakes(_ places: [String], of owner: String, _ intake: Intake) {
+        for (name, files) in Dictionary(grouping: places, by: { lastComponent(of: $0) }) where files.count > 1 {
+            let wanted = named.count { sameBytes($0.localID, owner) && lastComponent(of: $0.path) == name }
+            guard wanted > 0, wanted < files.count else { continue }
+            intake.note(
+                Finding(
+                    .linkMissing, .warning, name,
+                    "is the name of \(files.count) files here (\(firstNames(files.sorted()))); "
+                        + "the entry that names it so is linked to all of them",
+                    remedy: "write the path of the right one into the entry, and import both again with --overwrite"))
+        }
     }
 }
 

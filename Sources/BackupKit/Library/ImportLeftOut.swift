@@ -145,7 +145,8 @@ extension Importer {
                     .skipped, .warning, path,
                     "holds \(others.count) \(others.count == 1 ? "file" : "files") that import does not take, "
                         + "such as \(first)",
-                    remedy: "\(TypedCommand.quoted("import", [path], options: ["attachments": path])) also takes these")
+                    remedy: "if they are attachments, "
+                        + "\(TypedCommand.quoted("import", [path], options: ["attachments": path])) takes them, too")
             )
         }
     }

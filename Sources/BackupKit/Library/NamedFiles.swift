@@ -306,15 +306,36 @@ final class NamedFiles {
             let isBelow = wish.link.readings.contains { reading in
                 FilePath.below(reading) != nil || folders.contains { reading.hasPrefix($0 + "/") }
             }
+            let obstacle = isBelow ? obstacle(to: wish) : nil
             let reason =
                 wish.isOfOthers
                 ? "but the file of that path belongs to another entry there"
-                : isBelow ? "but was not found" : "but only files below the folder of the .bib file are taken"
+                : isBelow
+                    ? obstacle?.reason ?? "but was not found"
+                    : "but only files below the folder of the .bib file are taken"
             intake.note(
                 Finding(
                     .linkMissing, .warning, path, "is named in \(bibliography), \(reason)",
-                    remedy: "--attachments DIR imports the files of a folder and links them by their names"))
+                    remedy: obstacle?.remedy
+                        ?? "--attachments DIR imports the files of a folder and links them by their names"))
         }
+    }
+
+    /// What keeps a file from being taken that lies where its entry says.
+    private func obstacle(to wish: Wish) -> (reason: String, remedy: String)? {
+        for reading in wish.link.readings {
+            guard let relative = FilePath.below(reading) else { continue }
+            let path = "\(parent(of: wish.bibliography))/\(relative)"
+            let status = try? FileStatus.ofName(path)
+            if let status, !status.isRegular {
+                return ("but is \(status.kindName)", "put the file itself there, and import this again")
+            }
+            if FileHandle.isDenied(path) { return ("but may not be read", BackupError.whoMayRead) }
+            if status != nil {
+                return ("but lies behind a link to a folder", "--attachments DIR takes it from the folder itself")
+            }
+        }
+        return nil
     }
 }
 

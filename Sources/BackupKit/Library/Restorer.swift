@@ -114,6 +114,10 @@ public enum Restorer {
         let findings = judge(layout, staged, options.kinds)
         let damage = findings.filter { $0.severity == .damage }
         if !damage.isEmpty, !options.allowDamage {
+            // Nobody knows whether that is damaged.
+            if let denied = damage.lazy.map({ "\(path)/\($0.subject)" }).first(where: FileHandle.isDenied) {
+                try FileHandle.checkReadable(denied)
+            }
             let more = damage.count > 1 ? " (and \(damage.count - 1) more)" : ""
             throw BackupError(
                 .damaged, "is damaged: \(damage[0].sentence)\(more)", at: path,

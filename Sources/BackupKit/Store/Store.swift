@@ -95,11 +95,14 @@ public final class Store {
         try Directory.createAll(parent(of: path))
         AtomicFile.removeLeftovers(of: path)
         let lock = try lock(path, 100)
-        try makeBlobFolder(in: RootDirectory(lock))
         // Somebody else was faster.
-        if try FileStatus.ofName(path) != nil { return try Store(path, lock, clock) }
+        if try FileStatus.ofName(path) != nil {
+            try makeBlobFolder(in: RootDirectory(lock))
+            return try Store(path, lock, clock)
+        }
         let temporary = AtomicFile.temporaryName(for: path)
         do {
+            try makeBlobFolder(in: RootDirectory(lock))
             try fill(temporary, name: path, clock)
             guard chmod(temporary, 0o600) == 0 else {
                 throw BackupError.fromErrno("cannot be made private", at: temporary)
@@ -109,6 +112,7 @@ public final class Store {
             return store
         } catch {
             unlink(temporary)
+            removeEmptyAssetFolder(of: path)
             throw error
         }
     }

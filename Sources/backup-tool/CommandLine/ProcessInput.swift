@@ -12,7 +12,7 @@ enum ProcessInput {
             if let text = String(validating: word, as: UTF8.self) { return text }
             throw BackupError(
                 .usage, "argument \(index + 1) is not UTF-8: '\(printable(String(decoding: word, as: UTF8.self)))'",
-                remedy: "name its folder instead, or rename it")
+                remedy: "rename it")
         }
     }
 

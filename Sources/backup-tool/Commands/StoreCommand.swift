@@ -74,8 +74,8 @@ extension Command {
     private static let storeDigest = Command(
         "digest", "Print the content digest", in: .store,
         discussion: """
-            64 hexadecimal digits that stand for everything in the store: two stores with the same content have the \
-            same digest, however they came to it.
+            64 hexadecimal digits that stand for everything in the store, with its times: two stores that hold the same \
+            have the same digest, however they came to it.
             """,
         options: [.store, .only],
         examples: [Example("backup-tool store digest", "Compare it with a manifest's contentDigest")],

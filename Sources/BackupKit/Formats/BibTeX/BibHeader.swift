@@ -97,12 +97,15 @@ struct BibBytes {
         let typeStart = hasMark ? skip(from: start + 1, BibByte.isBlank) : start
         let typeEnd = skip(from: typeStart, BibByte.isLetter)
         let open = skip(from: typeEnd, BibByte.isBlank)
-        guard typeEnd > typeStart, open < end else { return nil }
+        guard open < end else { return nil }
+        let isOpen = self[open] == BibByte.openBrace
         let isBracket = self[open] == UInt8(ascii: "[") || self[open] == UInt8(ascii: "<")
-        guard hasMark ? isBracket : self[open] == BibByte.openBrace,
+        let hasType = typeEnd > typeStart
+        guard hasType ? (hasMark ? isBracket : isOpen) : hasMark && isOpen,
             case .found(let comma) = keyAndComma(from: open + 1),
             case .found = field(from: comma + 1)
         else { return nil }
+        if !hasType { return "it has no type" }
         return hasMark ? "it begins with '\(Character(Unicode.Scalar(self[open])))' instead of '{'" : "it has no '@'"
     }
 
