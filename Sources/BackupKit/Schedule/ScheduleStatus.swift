@@ -45,7 +45,8 @@ public struct ScheduleStatus: Sendable, Equatable {
         }
         if let begun = state?.begun {
             let age = Self.span((now.milliseconds - begun.milliseconds) / 1000)
-            add(isAtWork ? .ok : .warning, "a run began \(age) ago and has not ended\(isAtWork ? "" : ": it was cut short")")
+            let end = isAtWork ? "" : ": it was cut short"
+            add(isAtWork ? .ok : .warning, "a run began \(age) ago and has not ended\(end)")
         }
         if let run = state?.lastRun, run.exitCode != 0 {
             add(
