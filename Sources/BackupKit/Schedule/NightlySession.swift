@@ -233,10 +233,10 @@ public struct NightlySession: Sendable {
 
     // MARK: One at a time
 
-    /// Whether a run holds that folder.
-    public static func isAtWork(in folder: String) -> Bool {
+    /// Whether a run holds that folder, or may hold it: an account that watches the runs may have no right to look.
+    public static func mayBeAtWork(in folder: String) -> Bool {
         do { return try withExtendedLifetime(lock(folder)) { false } } catch {
-            return (error as? BackupError)?.code == .locked
+            return (error as? BackupError)?.code != .notFound
         }
     }
 

@@ -121,7 +121,7 @@ extension Invocation {
         let session = try nightlySession(settings)
         let state = try session.remembered()
         let now = Clock.system.now()
-        let isAtWork = state?.begun != nil && session.route.map { NightlySession.isAtWork(in: $0.vault) } ?? false
+        let isAtWork = state?.begun != nil && session.route.map { NightlySession.mayBeAtWork(in: $0.vault) } ?? false
         var status = ScheduleStatus(state, now: now, maxAge: maxAge, isAtWork: isAtWork)
         if state != nil {
             if let problem = session.placeProblem() { status.add(problem) }
