@@ -74,13 +74,14 @@ extension Intake {
         }
         guard !lost.isEmpty else { return }
         let names = lost.map(\.field.name).joined(separator: ", ")
+        if outcome.wasOfBatch, !takesRecords, incoming.modifiedAt == stored.modifiedAt {
+            return noteTwice(incoming, names)
+        }
         let reason =
-            outcome.wasOfBatch && incoming.modifiedAt == stored.modifiedAt
-            ? "stands twice in this import with the same time, and the second one"
-            : areUndated && incoming.modifiedAt != stored.modifiedAt
+            areUndated && incoming.modifiedAt != stored.modifiedAt
                 || mayBeLate && incoming.modifiedAt > stored.latestTime
-                ? "has no 'modified_at' that shows it to be newer than the store's version, but it has"
-                : "has the same time as the store's version and"
+            ? "has no 'modified_at' that shows it to be newer than the store's version, but it has"
+            : "has the same time as the store's version and"
         note(
             Finding(
                 .protected, .warning, outcome.id.description,
@@ -124,10 +125,18 @@ extension Intake {
             return try !Fields.same(own, field.value)
         }.map(\.name).joined(separator: ", ")
         guard !names.isEmpty else { return }
+        noteTwice(record, names)
+    }
+
+    /// Says that an import has a record twice. `record` is the second one, of which these fields do not count.
+    private func noteTwice(_ record: Record, _ names: String) {
+        let what =
+            record.type == RecordType.event
+            ? "lines of this import are this event" : "entries of this import are this record"
         note(
             Finding(
                 .protected, .warning, RecordLabel.text(of: record),
-                "two entries of this import are this record and differ (\(names)); the values of the first one count",
+                "two \(what) and differ (\(names)); the values of the first one count",
                 remedy: "to end the difference, write the same in both"))
     }
 
