@@ -59,6 +59,22 @@ import Testing
         #expect(try titles(bench) == "On plums\n")
     }
 
+    /// Whoever takes a restore back, and repeats it, wants it.
+    @Test func aRestoreThatWasUndone_doesTheSameAgain() throws {
+        let bench = try bench(hasHub: false)
+        try bench.tool(exit: 0, "export", "-o", "both.tar")
+        try bench.tool(exit: 0, "store", "delete", try id(bench, of: "On pears"))
+        try bench.tool(exit: 0, "export", "-o", "one.tar")
+        try bench.tool("restore", "--create", "--store", "new.db", "both.tar")
+        let restore = ["restore", "--store", "new.db", "one.tar"]
+        try bench.tool(exit: 0, restore)
+        let once = try bench.digest("new.db")
+        try bench.tool(exit: 0, "undo", "--store", "new.db")
+        #expect(try bench.digest("new.db") != once)
+        try bench.tool(exit: 0, restore)
+        #expect(try bench.digest("new.db") == once)
+    }
+
     @Test(arguments: ["merge", "keep-existing"], [false, true])
     func aRestore_doesNotRepeatADecisionThatWasUndone(choice: String, hasHub: Bool) throws {
         let bench = try bench(hasHub: hasHub)

@@ -149,12 +149,13 @@ enum WorkText {
 
         /// "Mueller" is how "Müller" is written where there is no "ü".
         private static func plain(_ name: String) -> String {
-            var (plain, last) = ("", Character(" "))
-            for letter in name {
-                if letter != "e" || !"aou".contains(last) { plain.append(letter) }
-                last = letter
+            func isSecond(_ byte: UInt8, after last: UInt8) -> Bool {
+                byte == UInt8(ascii: "e") && "aou".utf8.contains(last)
             }
-            return plain
+            let bytes = name.utf8
+            guard zip(bytes.dropFirst(), bytes).contains(where: isSecond) else { return name }
+            let rest = zip(bytes.dropFirst(), bytes).filter { !isSecond($0, after: $1) }
+            return String(decoding: Array(bytes.prefix(1)) + rest.map(\.0), as: UTF8.self)
         }
 
         private static func agree(_ one: String, _ other: String) -> Bool {

@@ -143,7 +143,8 @@ extension Store {
             if let now, now.record.isDeleted, !back.isDeleted, !back.isLocalOnly {
                 if try isKnownToHub(after) {
                     back = try back.outliving(now.record)
-                } else {
+                } else if now.record.modifiedAt >= batch.startedAt {
+                    // A delete that a restore has brought comes again when that is repeated.
                     try noteOutlived(now.record)
                 }
             }
