@@ -123,6 +123,29 @@ func withRealHouse(
         }
     }
 
+    @Test func aDamagedUndoHistory_isNamedByTheNight_andItsSnapshotIsAGoodOne() throws {
+        try withRealHouse { house in
+            try house.write(10)
+            try house.night()
+            _ = try house.store.batch(kind: "import", source: "") {
+                var note = try #require(try house.store.all().first)
+                (note.fields, note.modifiedAt) = ("{\"text\":\"new\"}", house.clock.now)
+                return (try house.store.ingest(note), summary: "")
+            }
+            #expect(try house.night().worst == nil)
+            try house.store.database.execute("UPDATE batch_record SET seal = seal + 1")
+            let report = try house.night()
+            #expect(report.worst == .incomplete && !report.isPartial, "\(report.log)")
+            #expect(report.findings.map(\.subject) == ["batch 1"], "\(report.log)")
+            #expect(report.findings.first?.remedy?.contains("store check") == true)
+            #expect(try house.nightly.snapshots().allSatisfy { !$0.isPartial && !$0.isSuspect })
+            var repair = StoreMending.Options()
+            repair.accept = true
+            _ = try StoreMending.run(house.store, repair)
+            #expect(try house.night().worst == nil)
+        }
+    }
+
     @Test func aStoreThatIsGoneIsAnError_andMakesNothing() throws {
         try withRealHouse { house in
             try house.settings.policy.set("last", "1")

@@ -96,6 +96,7 @@ public final class StoreVault: NightlyVault {
         guard let id = result.snapshot?.hex else { throw BackupError(.failed, "no snapshot was taken", at: vaultPath) }
         let warnings = result.layout.warnings.filter { $0.code != .recordDamaged }
         var findings = try damage + namingHolders(warnings, in: store)
+        if damage.isEmpty { findings += try doubtsOfHistory(store) }
         let remedy = "\(checkCommand) names the command that mends it"
         findings += result.layout.omitted.map {
             Finding(.skipped, .warning, $0.path, "left out: \($0.reason)", remedy: remedy)
@@ -154,6 +155,15 @@ public final class StoreVault: NightlyVault {
             return Finding(
                 $0.code, .damage, $0.subject, "\($0.message) (store)",
                 remedy: ways.compactMap(\.self).joined(separator: "; "))
+        }
+    }
+
+    /// Undos that will be refused. No backup holds them, but whoever has one flipped bit may have others.
+    private func doubtsOfHistory(_ store: Store) throws -> [Finding] {
+        try store.read { try store.batchDamage() }.map { batch in
+            Finding(
+                .recordChanged, .warning, "batch \(batch.id)", "\(batch.message) (store)",
+                remedy: "\(checkCommand) names the command that gives up its undo; look at the disk")
         }
     }
 
