@@ -129,6 +129,8 @@ enum ArchiveMagic {
             (Array("Rar!".utf8), "it is a RAR archive, which is not supported"),
             (Array("BZh".utf8), "it is compressed with bzip2, which is not supported"),
             (Array("070701".utf8), "it is a cpio archive, which is not supported"),
+            (Array("070707".utf8), "it is a cpio archive, which is not supported"),
+            ([0xC7, 0x71], "it is a cpio archive, which is not supported"),
             (Array("!<arch>".utf8), "it is an ar archive, which is not supported"),
         ]
         return known.first { head.starts(with: $0.0) }?.1

@@ -236,7 +236,8 @@ private struct CloudKitReader {
             bytes.allSatisfy { BibByte.isLetter($0) || BibByte.isDigit($0) || $0 == UInt8(ascii: "_") }
             && bytes.first.map { BibByte.isLetter($0) } == true
         if !isPlain {
-            note(subject, "is not a name that CloudKit takes", "use a-z, A-Z, 0-9 and _, a letter first")
+            let place = subject.isEmpty ? "\"\"" : subject
+            note(place, "is not a name that CloudKit takes", "use a-z, A-Z, 0-9 and _, a letter first")
         }
     }
 }

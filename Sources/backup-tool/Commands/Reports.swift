@@ -45,7 +45,7 @@ extension Invocation {
                 if what == "import" {
                     // Of what the command has, and was not used.
                     if !flag("overwrite") { advice += ", --overwrite takes what the files say" }
-                    if isDeclared("mirror"), !flag("mirror") {
+                    if isDeclared("mirror"), !flag("mirror"), mayNameEntries {
                         advice += ", --mirror removes what a .bib file no longer holds"
                     }
                 }
@@ -58,6 +58,11 @@ extension Invocation {
             if let batch = result.batch { output.detail("'backup-tool undo' takes back batch \(batch)") }
         }
         return result.findings.contains { $0.severity == .damage } || result.needsAttention ? .incomplete : .done
+    }
+
+    /// Whether a path of an import may hold a `.bib` file.
+    private var mayNameEntries: Bool {
+        arguments("PATH").contains { !$0.hasSuffix(".jsonl") && !$0.hasSuffix(".json") }
     }
 
     /// Prints a plan, of which `all` items may be more than it lists.
