@@ -177,7 +177,8 @@ import Testing
         try withScratch { folder in
             try writeFile("\(folder)/f", [1, 2, 3])
             for (option, expected) in [
-                ("--format=cpio", .refused), ("--format=mtree", .notFound), ("--format=iso9660", .refused),
+                ("--format=cpio", .notFound), ("--format=newc", .notFound), ("--format=bin", .notFound),
+                ("--format=mtree", .notFound), ("--format=iso9660", .refused),
                 ("--format=7zip", .notFound), ("--format=shar", .refused),
             ] as [(String, ErrorCode)] {
                 #expect(try shell("cd \(folder) && bsdtar \(option) -cf x f").status == 0, "\(option)")

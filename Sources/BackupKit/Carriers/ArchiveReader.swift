@@ -118,6 +118,7 @@ enum ArchiveMagic {
     }
 
     private static func knownKind(of head: UnsafeRawBufferPointer) -> String? {
+        let cpio = "it is a cpio archive, which is not supported"
         let known: [([UInt8], String)] = [
             (Array("%PDF".utf8), "it is a PDF"),
             (Array("age-encryption.org/".utf8), "it is encrypted with age"),
@@ -128,9 +129,7 @@ enum ArchiveMagic {
             (Array("7z".utf8) + [0xBC, 0xAF], "it is a 7z archive, which is not supported"),
             (Array("Rar!".utf8), "it is a RAR archive, which is not supported"),
             (Array("BZh".utf8), "it is compressed with bzip2, which is not supported"),
-            (Array("070701".utf8), "it is a cpio archive, which is not supported"),
-            (Array("070707".utf8), "it is a cpio archive, which is not supported"),
-            ([0xC7, 0x71], "it is a cpio archive, which is not supported"),
+            (Array("070701".utf8), cpio), (Array("070707".utf8), cpio), ([0xC7, 0x71], cpio),
             (Array("!<arch>".utf8), "it is an ar archive, which is not supported"),
         ]
         return known.first { head.starts(with: $0.0) }?.1
