@@ -75,6 +75,8 @@ public struct MergePolicy: Sendable {
     var isLast = false
     /// Whether all that the living version has taken in, and the delete does not know of, is alive by itself.
     var hasAllTakenIn = false
+    /// An undo has taken the delete back.
+    var isUndone = false
     /// The store has purged the record: nothing alive takes its place.
     public var isPurged = false
 
@@ -125,6 +127,7 @@ public struct MergePolicy: Sendable {
         switch (existing.isDeleted, incoming.isDeleted) {
         case (true, true): return decideTombstones(existing, incoming)
         case (true, false): return try decideReturn(of: incoming, over: existing)
+        case (false, true) where isUndone: return .protect(.newer)
         case (false, true): return protected ? .protect(.localOnly) : decideDelete(existing, incoming)
         case (false, false):
             let decision = try decideFields(existing, incoming, derive)

@@ -110,16 +110,15 @@ extension Record {
         return fieldTimes.filter { time in marks.contains { time.key.hasPrefix($0) } }
     }
 
+    /// The latest time of the version that this tombstone deletes, where it says that.
+    private var timeDeleted: Timestamp? { isDeleted ? fieldTimes[Self.takenInMark] : nil }
+
     /// Whether this tombstone says which version was deleted, and that one was older than `version`: whoever deleted it had
     /// not heard of all that `version` says.
-    func hadNotHeard(of version: Record) -> Bool {
-        isDeleted && fieldTimes[Self.takenInMark].map { version.latestTime > $0 } ?? false
-    }
+    func hadNotHeard(of version: Record) -> Bool { timeDeleted.map { version.latestTime > $0 } ?? false }
 
     /// Whether this tombstone says which version was deleted, and that one was not older than `version`.
-    func hadHeard(of version: Record) -> Bool {
-        isDeleted && fieldTimes[Self.takenInMark].map { version.latestTime <= $0 } ?? false
-    }
+    func hadHeard(of version: Record) -> Bool { timeDeleted.map { version.latestTime <= $0 } ?? false }
 
     /// Whether the record took in another one that `version` knows nothing of: with the older version, or with the delete
     /// of one, the other record would be lost.

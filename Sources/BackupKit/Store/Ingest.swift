@@ -62,10 +62,6 @@ extension Store {
         if takesBackup, !keepsID, found.main != nil, existing.main == nil, let buried = try buriedSince(incoming) {
             (taken, existing) = (incoming.identified(as: buried.record.localID), (buried, false))
         }
-        if takesBackup, let known = existing.main?.record, try hasOutlived(known, taken) {
-            return Outcome(
-                id: known.id, localID: known.localID, decision: .protect(.newer), clamped: clamped, wasAlive: true)
-        }
         var policy = try policy(resurrect, now, existing.main?.record, taken)
         if policy.isLine, !resurrect, let known = existing.main?.record, !known.isDeleted {
             policy.saidBefore = try fieldsSaidAgain(by: taken, of: known)
@@ -126,6 +122,7 @@ extension Store {
         if !incoming.isDeleted, existing?.isDeleted != false {
             policy.isPurged = try existing.map(isPurged) ?? false || isPurged(incoming)
         }
+        policy.isUndone = try takesBackup && existing.map { try hasOutlived($0, incoming) } ?? false
         guard resurrect else {
             if let (living, dead) = existing.flatMap({ Record.livingAndDead($0, incoming) }) {
                 policy.isLast = try isLast(living, deletedBy: dead)
@@ -150,7 +147,7 @@ extension Store {
             try derive(incoming.type, $0, $1, $2)
         }
         var (id, localID) = (existing.main?.record.id ?? incoming.id, incoming.localID)
-        // Who deletes the record deletes this version of it, too, whether it was taken or not.
+        // A delete of the record will be one of this version, too, whether it is taken now or not.
         if let known = existing.main?.record, !known.isDeleted, !sameBytes(known.fields, incoming.fields) {
             try noteListing(of: incoming, as: known.id)
         }
