@@ -1,4 +1,4 @@
-/// What tells few works of one title, author and year from each other: most entries say nothing of it.
+/// What tells works of one title, author and year apart where an entry says it; most entries do not.
 struct WorkDetails {
     let type: String
     /// The field `type`, "PhD thesis".
@@ -8,24 +8,26 @@ struct WorkDetails {
     let eventdate: String?
     let series: String?
     let url: String?
-    /// What was said where, and where it was published.
+    /// The event, its venue, and how the work was published.
     let occasions: [String?]
 
     func differ(from other: WorkDetails) -> Bool {
         if let degree, let theirs = other.degree, degree != theirs { return true }
         if let mine = translator, let theirs = other.translator {
             let (mine, theirs) = (WorkText.people(mine).people, WorkText.people(theirs).people)
-            if !mine.contains(where: { one in theirs.contains { one.mayBe($0) } }) { return true }
+            if WorkIdentity.areStrangers(mine, theirs) { return true }
         }
-        if let mine = year(origdate), let theirs = year(other.origdate), mine != theirs { return true }
-        if WorkPlace.areOtherDates(dates(eventdate), dates(other.eventdate), alsoYears: true) { return true }
+        for (mine, theirs) in [(origdate, other.origdate), (eventdate, other.eventdate)] {
+            if let mine = year(mine), let theirs = year(theirs), mine != theirs { return true }
+        }
+        if WorkPlace.areOtherDates(dates(eventdate), dates(other.eventdate)) { return true }
         let (numbers, theirs) = (numbers(series), numbers(other.series))
         if !numbers.isEmpty, !theirs.isEmpty, numbers != theirs { return true }
         if let address, let theirs = other.address, address != theirs { return true }
         return zip(occasions, other.occasions).contains { WorkPlace.areOtherTexts($0, $1) }
     }
 
-    /// The same as text, part by part; empty where nothing is said.
+    /// What the entry says of all this, part by part; empty where it says nothing.
     var texts: [String] {
         let said: [(String, String?)] = [
             ("degree", degree), ("translator", translator), ("origdate", year(origdate)),
@@ -38,7 +40,7 @@ struct WorkDetails {
         }
     }
 
-    /// A thesis may have been written twice under one title.
+    /// Whether a thesis is a doctoral, a master's or a bachelor's one: one person may give two of them one title.
     private var degree: String? {
         let word = WorkText.folded(typeText ?? "")
         func says(_ words: [String]) -> Bool { words.contains(where: word.contains) }
@@ -52,7 +54,7 @@ struct WorkDetails {
         }
     }
 
-    /// A page of the web is what its address says.
+    /// The address of a web page, without what differs between two spellings of it.
     private var address: String? {
         guard let url, ["misc", "online", "electronic", "www"].contains(type) else { return nil }
         var rest = url.lowercased()[...]

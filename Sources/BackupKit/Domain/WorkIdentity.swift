@@ -306,7 +306,7 @@ public struct WorkIdentity {
             occasions: [value(.eventtitle), value(.venue), value(.howpublished)])
     }
 
-    private static func areStrangers(_ left: [WorkText.Person], _ right: [WorkText.Person]) -> Bool {
+    static func areStrangers(_ left: [WorkText.Person], _ right: [WorkText.Person]) -> Bool {
         !left.contains { mine in right.contains { mine.mayBe($0) } }
     }
 

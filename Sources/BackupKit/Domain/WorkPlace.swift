@@ -66,7 +66,8 @@ enum WorkPlace {
         return Set(words(mine)).subtracting(small).isDisjoint(with: Set(words(theirs)).subtracting(small))
     }
 
-    /// Of other occasions, such as two talks, each has a word that the other one has not: "NIPS" has none.
+    /// Whether two texts name two occasions, such as two talks: each has a word that the other one lacks, and neither is the
+    /// abbreviation of the other, as "NIPS" is.
     static func areOtherTexts(_ mine: String?, _ theirs: String?) -> Bool {
         guard let mine, let theirs else { return false }
         let (left, right) = (words(mine), words(theirs))
@@ -112,7 +113,7 @@ enum WorkPlace {
         return journal[..<start] + " " + journal[journal.index(after: end)...]
     }
 
-    /// "PRD", and "ApJ": the first letters of all words, with others of a word between them.
+    /// Whether letters are the first ones of all words, as in "PRD", where more letters of a word may follow, as in "ApJ".
     private static func areFirstLetters(_ letters: Substring, of words: ArraySlice<String>) -> Bool {
         guard let word = words.first else { return letters.isEmpty }
         guard let first = letters.first, first == word.first else { return false }
@@ -154,9 +155,8 @@ enum WorkPlace {
     }
 
     /// Of two dates the parts that both have are compared: what stands behind the year, month or season, day.
-    static func areOtherDates(_ mine: Dates, _ theirs: Dates, alsoYears: Bool = false) -> Bool {
+    static func areOtherDates(_ mine: Dates, _ theirs: Dates) -> Bool {
         let (left, right) = (parts(mine), parts(theirs))
-        if alsoYears, let year = mine.date?.prefix(4), let other = theirs.date?.prefix(4), year != other { return true }
         return left.contains { name, value in right[name].map { $0 != value } ?? false }
     }
 

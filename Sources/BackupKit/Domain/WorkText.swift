@@ -147,7 +147,7 @@ enum WorkText {
                 && !isInOneWord(other) && !other.isInOneWord(self)
         }
 
-        /// "Mueller" is how "Müller" is written where there is no "ü".
+        /// A name with "ue" as one with "u": "Mueller" is "Müller" where a keyboard has no "ü".
         private static func plain(_ name: String) -> String {
             func isSecond(_ byte: UInt8, after last: UInt8) -> Bool {
                 byte == UInt8(ascii: "e") && "aou".utf8.contains(last)

@@ -101,7 +101,7 @@ struct BibBytes {
         let isOpen = self[open] == BibByte.openBrace
         let isBracket = self[open] == UInt8(ascii: "[") || self[open] == UInt8(ascii: "<")
         let hasType = typeEnd > typeStart
-        guard hasType ? (hasMark ? isBracket : isOpen) : hasMark && isOpen,
+        guard hasMark && hasType ? isBracket : isOpen && hasMark != hasType,
             case .found(let comma) = keyAndComma(from: open + 1),
             case .found = field(from: comma + 1)
         else { return nil }
