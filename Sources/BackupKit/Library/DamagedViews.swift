@@ -76,20 +76,24 @@ final class DamagedViews {
         }
     }
 
-    /// What `records.jsonl` says of records that are kept on one device only, whatever else is wrong with it: their own files
-    /// do not say it, and the next sync would give them to everybody.
+    /// The records that `records.jsonl` calls kept on one device only, and the texts of shared ones with such a name. Their own
+    /// files do not say it, and the next sync would give them to everybody.
     private func recordsKeptHere() throws -> (byName: [String: Record], shared: Set<String>) {
         var (kept, shared): ([String: Record], Set<String>) = ([:], [])
-        guard let path = views.prepared.file(Layout.records) else { return (kept, shared) }
-        try FileIntake(intake, views.limits).forEachLine(of: path) { line in
-            guard let bytes = line.bytes, let record = try? Record(parsing: bytes), !record.isDeleted else { return }
-            if record.isLocalOnly {
-                kept[Self.name(of: record)] = record
-            } else {
-                shared.insert(Self.text(of: record))
-            }
+        try forEachLiving { record in if record.isLocalOnly { kept[Self.name(of: record)] = record } }
+        if kept.isEmpty { return (kept, shared) }
+        try forEachLiving { record in
+            if !record.isLocalOnly, kept[Self.name(of: record)] != nil { shared.insert(Self.text(of: record)) }
         }
         return (kept, shared)
+    }
+
+    /// Visits the records of `records.jsonl` that can be read and are not deleted.
+    private func forEachLiving(_ body: (Record) throws -> Void) throws {
+        guard let path = views.prepared.file(Layout.records) else { return }
+        try FileIntake(intake, views.limits).forEachLine(of: path) { line in
+            if let bytes = line.bytes, let record = try? Record(parsing: bytes), !record.isDeleted { try body(record) }
+        }
     }
 
     /// What a record and its entry in another file have in common.
@@ -183,7 +187,7 @@ final class DamagedViews {
         let lost = records == nil ? "records of other kinds, tombstones and sync times" : "tombstones and sync times"
         let isGone = views.prepared.file(Layout.records) == nil
         let advice =
-            "; nothing says what was kept on one device only: 'backup-tool store set-local ID' keeps a record here, "
+            "; which records were kept on one device only is unknown: 'backup-tool store set-local ID' keeps one here, "
             + "before the next sync"
         note(
             Layout.records, "is missing or damaged\(own)", "\(lost) could not be restored" + (isGone ? advice : ""))
