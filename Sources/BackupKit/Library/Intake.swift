@@ -20,8 +20,8 @@ final class Intake {
     var isEdit = false
     /// The record as one that is kept on one device only, where the backup says that it is.
     var keptHere: ((Record) -> Record?)?
-    /// What an overwrite has taken so far, but for events: their latest line counts.
-    var said: Set<Int64> = []
+    /// The keys of the records that an overwrite has taken so far; without events, whose latest line counts.
+    var overwritten: Set<Int64> = []
     /// Records that were left, or left in part, for the store has them newer or deleted later: how each was counted.
     var passedOver: [ByteName: WritableKeyPath<IntakeResult, Int>] = [:]
     /// What `--mode replace` knows of the records that were judged.
@@ -158,7 +158,7 @@ final class Intake {
         // Equal in words, it may still mean other files.
         if outcome.holdsAlone { replacing.left.insert(outcome.id) }
         if policy == .honor, !overwrite, !isEdit { try noteLostTies(record, outcome) }
-        if isEdit { try noteSaid(record, outcome) }
+        if isEdit { try noteOverwritten(record, outcome) }
         try noteKeptHere(record, outcome)
         try count(record, outcome)
         if record.type == RecordType.publication {
@@ -249,7 +249,7 @@ final class Intake {
     func put(_ record: Record, keepsID: Bool = false) throws -> Outcome {
         if overwrite { return try postponed(record) ?? store.overwrite(with: record, resurrect: policy == .resurrect) }
         if isEdit {
-            let record = wasSaid(record) ? try adding(record) : record
+            let record = isOverwritten(record) ? try completing(record) : record
             return try store.edit(with: record, keepsID: keepsID, derive: Intake.derive)
         }
         return try store.ingest(

@@ -30,12 +30,15 @@ extension Intake {
         return (try? differing(incoming, from: merged).map(\.field.name)) ?? []
     }
 
-    /// The fields of which two versions hold different values, with the stored value. What is derived or joined is left out.
-    private func differing(_ incoming: Record, from stored: Record) throws -> [(field: Field, own: String)] {
+    /// The fields of which two versions hold different values, with the stored value. Derived fields are left out, and so are
+    /// those that are joined, unless `alsoSets`.
+    private func differing(
+        _ incoming: Record, from stored: Record, alsoSets: Bool = false
+    ) throws -> [(field: Field, own: String)] {
         let mine = Fields.values(try Fields.parse(stored.fields))
         return try Fields.parse(incoming.fields).compactMap { field in
             guard let own = mine[ByteName(field.name)], !Publication.isText(field.name),
-                !MergePolicy.setFields.contains(field.name), try !Fields.same(own, field.value)
+                alsoSets || !MergePolicy.setFields.contains(field.name), try !Fields.same(own, field.value)
             else { return nil }
             return (field, own)
         }
@@ -91,12 +94,14 @@ extension Intake {
                     : "'backup-tool import --overwrite PATH' takes the values of the file"))
     }
 
-    /// Whether an overwrite has taken this record already. The first entry of an import counts: with the last one each import
-    /// would write all of them again.
-    func wasSaid(_ record: Record) -> Bool { saying(of: record.localID, record).map(said.contains) ?? false }
+    /// Whether an overwrite has taken this record already. The first entry of an import counts: if the last one did, each
+    /// import would write all of them again.
+    func isOverwritten(_ record: Record) -> Bool {
+        overwriteKey(of: record.localID, record).map(overwritten.contains) ?? false
+    }
 
-    /// The record as the first entry has left it, with what only this one says.
-    func adding(_ record: Record) throws -> Record {
+    /// The record as the first entry has left it, with the fields that only this one has.
+    func completing(_ record: Record) throws -> Record {
         let known = try store.soundRecords(localID: record.localID).map(\.record)
         guard let known = known.first(where: { $0.type == record.type && !$0.isDeleted }) else { return record }
         var whole = record
@@ -107,25 +112,20 @@ extension Intake {
         return whole
     }
 
-    private func saying(of localID: String, _ record: Record) -> Int64? {
+    private func overwriteKey(of localID: String, _ record: Record) -> Int64? {
         let isCounted = ![RecordType.event, RecordType.bibliographyPart].contains(record.type)
         guard isCounted, !record.isDeleted else { return nil }
         let kind = store.hasher.kind(zone: record.id.zone, type: record.type)
         return store.hasher.key(localID) ^ Int64(bitPattern: kind)
     }
 
-    /// Reports what another entry of the import has said otherwise.
-    func noteSaid(_ record: Record, _ outcome: Outcome) throws {
-        let isSecond = wasSaid(record)
-        said.formUnion([record.localID, outcome.localID].compactMap { saying(of: $0, record) })
+    /// Notes that an overwrite has taken the record, and names the fields in which the first entry of it differs.
+    func noteOverwritten(_ record: Record, _ outcome: Outcome) throws {
+        let isSecond = isOverwritten(record)
+        overwritten.formUnion([record.localID, outcome.localID].compactMap { overwriteKey(of: $0, record) })
         guard isSecond, let stored = try store.record(outcome.id)?.record, !stored.isDeleted else { return }
-        let mine = Fields.values(try Fields.parse(stored.fields))
-        let names = try Fields.parse(record.fields).filter { field in
-            guard !Publication.isText(field.name), let own = mine[ByteName(field.name)] else { return false }
-            return try !Fields.same(own, field.value)
-        }.map(\.name).joined(separator: ", ")
-        guard !names.isEmpty else { return }
-        noteTwice(record, names)
+        let names = try differing(record, from: stored, alsoSets: true).map(\.field.name)
+        if !names.isEmpty { noteTwice(record, names.joined(separator: ", ")) }
     }
 
     /// Says that an import has a record twice. `record` is the second one, of which these fields do not count.
@@ -137,7 +137,7 @@ extension Intake {
             Finding(
                 .protected, .warning, RecordLabel.text(of: record),
                 "two \(what) and differ (\(names)); the values of the first one count",
-                remedy: "to end the difference, write the same in both"))
+                remedy: "write the same values in both, and import them again"))
     }
 
     /// Counts a line of an event that is not taken, because a later line of the same import is.
@@ -163,7 +163,7 @@ extension Intake {
         note(
             Finding(
                 .protected, .warning, id.description,
-                "two lines of this import are this event and differ (\(names)); there the values of the \(winner) count, "
+                "two lines of this import are this event and differ (\(names)); the values of the \(winner) count, "
                     + "because neither has a 'modified_at'",
                 remedy: "to keep the other line, remove this one from the file and import the file with --overwrite")
         )

@@ -287,7 +287,7 @@ final class NamedFiles {
 
     /// Says which files entries name that their publications do not have.
     func reportMissing(to intake: Intake) throws {
-        for finding in unreadable.withoutRepeats { intake.note(finding) }
+        for finding in unreadable { intake.note(finding) }
         // A file that is named twice on the command line says the same twice.
         var said: Set<[ByteName]> = []
         // The fields of the last owner: an entry may name thousands of files.
