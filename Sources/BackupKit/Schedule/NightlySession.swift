@@ -117,13 +117,14 @@ public struct NightlySession: Sendable {
             let folder = try held.get()
             defer { withExtendedLifetime(folder) {} }
             state.begun = started
-            if noState == nil { state.note(begin(state)) }
+            // One that is killed must not look like the one before it.
+            if noState == nil { state.note(remember(state)) }
             var night = NightlyRun(
                 try open(), settings, state: state, drillLog: drillLog, clock: clock, heard: heard,
                 remember: { after in
                     state = after
                     // Only for a run that is killed; the end of this one writes it again, and says what is wrong.
-                    return begin(after)
+                    return remember(after)
                 })
             var random = SystemRandomNumberGenerator()
             var (report, after) = try night.run(random: &random)
@@ -145,8 +146,8 @@ public struct NightlySession: Sendable {
         }
     }
 
-    /// Writes down that a run has begun: one that is killed must not look like the one before it.
-    private func begin(_ state: RunState) -> BackupError? {
+    /// Writes the state of a run that has not ended, and returns what keeps it from that.
+    private func remember(_ state: RunState) -> BackupError? {
         do { try state.write(statePath) } catch { return error as? BackupError }
         return nil
     }
@@ -233,7 +234,7 @@ public struct NightlySession: Sendable {
 
     // MARK: One at a time
 
-    /// Whether a run holds that folder, or may hold it: an account that watches the runs may have no right to look.
+    /// Whether a run holds that folder, or may hold it: the account of a monitor may have no right to look.
     public static func mayBeAtWork(in folder: String) -> Bool {
         do { return try withExtendedLifetime(lock(folder)) { false } } catch {
             return (error as? BackupError)?.code != .notFound

@@ -54,7 +54,7 @@ public struct RunState: Sendable, Equatable {
     /// What the last run backed up, and where.
     public var route: Route?
     public var lastRun: Run?
-    /// When the run began that is at work, or that was killed.
+    /// When a run began that has not ended: it is at work, or was killed.
     public var begun: Timestamp?
     /// A failed run does not take this away.
     public var lastSuccess: Run?

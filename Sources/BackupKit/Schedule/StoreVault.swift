@@ -158,12 +158,12 @@ public final class StoreVault: NightlyVault {
         }
     }
 
-    /// Undos that will be refused. No backup holds them, but whoever has one flipped bit may have others.
+    /// The undos that will be refused. No backup holds the undo history, but one flipped bit may not be the only one.
     private func doubtsOfHistory(_ store: Store) throws -> [Finding] {
         try store.read { try store.batchDamage() }.map { batch in
             Finding(
                 .recordChanged, .warning, "batch \(batch.id)", "\(batch.message) (store)",
-                remedy: "\(checkCommand) names the command that gives up its undo; look at the disk")
+                remedy: "\(checkCommand) names the command that gives up its undo; check the disk, too")
         }
     }
 

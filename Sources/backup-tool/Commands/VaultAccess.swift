@@ -97,9 +97,9 @@ extension Configuration {
         guard let vault = text("vault"), let file = text("password-file"),
             try FileStatus.ofTarget(file)?.isRegular == true
         else { return }
-        do { _ = try Vault.open(FolderBackend(vault), password: PasswordSource.file(file).read()) } catch let error
-            as BackupError where error.code == .wrongPassword
-        { throw BackupError(.wrongPassword, "is not the password of the vault \(vault)", remedy: error.remedy) } catch {
+        let opened = Result { try Vault.open(FolderBackend(vault), password: PasswordSource.file(file).read()) }
+        if case .failure(let error as BackupError) = opened, error.code == .wrongPassword {
+            throw BackupError(.wrongPassword, "is not the password of the vault \(vault)", remedy: error.remedy)
         }
     }
 
