@@ -3,7 +3,7 @@ import Testing
 
 @testable import BackupKit
 
-/// One work in many wordings, in files of any age on two devices: whoever deletes it deletes it in all of them.
+/// One work in many wordings, in files of any age on three devices. A delete of it is a delete in all of them.
 @Suite struct WordingRandomTests {
     private static func wording(_ random: inout SeededGenerator) -> String {
         func one(of words: [String]) -> String { words[random.below(words.count)] }

@@ -75,7 +75,8 @@ import Testing
         #expect(other == "0\n")
     }
 
-    /// The other entry of the file was merged into the publication, and still has the keyword. Which of the two stays is none of theirs: both are tried.
+    /// The other entry of the file was merged into the publication, and still has the keyword. Their ids decide which one
+    /// stays, so both are tried.
     @Test(arguments: [false, true])
     func aKeywordOfAMergedWork_staysAsLongAsAnEntryOfTheFileHasIt(isOther: Bool) throws {
         let bench = try Workbench()

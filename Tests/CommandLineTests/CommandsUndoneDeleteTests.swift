@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// A delete that was undone is none, whatever a backup from between the two says.
+/// A restore repeats no delete that was undone after the backup was made.
 @Suite struct CommandsUndoneDeleteTests {
     private func bench(hasHub: Bool) throws -> Workbench {
         let bench = try Workbench()
@@ -59,7 +59,7 @@ import Testing
         #expect(try titles(bench) == "On plums\n")
     }
 
-    /// Whoever takes a restore back, and repeats it, wants it.
+    /// The delete came with the backup, and whoever repeats the restore wants it.
     @Test func aRestoreThatWasUndone_doesTheSameAgain() throws {
         let bench = try bench(hasHub: false)
         try bench.tool(exit: 0, "export", "-o", "both.tar")

@@ -181,7 +181,7 @@ struct AttachmentLinks {
         return unlinked
     }
 
-    /// Names files of one name that were all linked because a publication names one so.
+    /// Reports files of one name that were all linked, though the publication names only one so.
     private func noteNamesakes(_ places: [String], of owner: String, _ intake: Intake) {
         for (name, files) in Dictionary(grouping: places, by: { lastComponent(of: $0) }) where files.count > 1 {
             let wanted = named.count { sameBytes($0.localID, owner) && lastComponent(of: $0.path) == name }
@@ -190,7 +190,7 @@ struct AttachmentLinks {
                 Finding(
                     .linkMissing, .warning, name,
                     "is the name of \(files.count) files here (\(firstNames(files.sorted()))); "
-                        + "the entry that names it so is linked to all of them",
+                        + "the entry was linked to all of them",
                     remedy: "write the path of the right one into the entry, and import both again with --overwrite"))
         }
     }

@@ -114,7 +114,7 @@ public enum Restorer {
         let findings = judge(layout, staged, options.kinds)
         let damage = findings.filter { $0.severity == .damage }
         if !damage.isEmpty, !options.allowDamage {
-            // Nobody knows whether that is damaged.
+            // A file that may not be read may be sound.
             if let denied = damage.lazy.map({ "\(path)/\($0.subject)" }).first(where: FileHandle.isDenied) {
                 try FileHandle.checkReadable(denied)
             }

@@ -22,7 +22,7 @@ extension Command {
             .value(
                 "order", "ORDER", "Order of library.bib: by key (usual), or as in the source files",
                 .oneOf(ExportOptions.EntryOrder.allCases.map(\.rawValue))),
-            .value("level", "N", "Compression level: zstd 1 to 19 (default 3); others 1 to 9, more counts as 9"),
+            .value("level", "N", "Compression level: zstd 1 to 19 (default 3), others 1 to 9 (higher means 9)"),
             .value(
                 "oversize", "WHAT", "What to do with attachments over 250 MB, which will not sync",
                 .oneOf(ExportOptions.Oversize.allCases.map(\.rawValue))),

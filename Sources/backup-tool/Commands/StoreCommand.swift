@@ -74,7 +74,7 @@ extension Command {
     private static let storeDigest = Command(
         "digest", "Print the content digest", in: .store,
         discussion: """
-            64 hexadecimal digits that stand for everything in the store, with its times: two stores that hold the same \
+            64 hexadecimal digits that stand for everything in the store, times included. Two stores with the same content \
             have the same digest, however they came to it.
             """,
         options: [.store, .only],
