@@ -107,6 +107,13 @@ private func editorial(_ place: String) -> String {
             ("month=jan, day={1}", "date={1999-01-02}"), ("month={July/August}", "month={September/October}"),
             ("school={Yale}", "school={MIT}"), ("part={1}", "part={2}"), ("version={1.0}", "version={2.0}"),
             ("maintitle={Cats}", "maintitle={Dogs}"), ("crossref={a}", "crossref={b}"),
+            ("date={1999-21}", "date={1999-23}"), ("date={1999-21}", "date={1999}, month={Fall}"),
+            ("date={1999-01/1999-02}", "date={1999-01/1999-04}"), ("date={1999/2001}", "date={1999/2005}"),
+            ("month={jan/feb}", "month={jan/mar}"), ("origyear={1900}", "origdate={1950}"),
+            ("journal={J. Phys.}, journalsubtitle={A: General}", "journal={J. Phys.}, journalsubtitle={B: Atomic}"),
+            ("booktitle={Works}, booksubtitle={Early Years}", "booktitle={Works}, booksubtitle={Late Years}"),
+            ("maintitle={Works}, mainsubtitle={Physics}", "maintitle={Works}, mainsubtitle={Letters}"),
+            ("issuetitle={On Owls}", "issuetitle={On Bees}"), ("edition={Second}", "edition={3}"),
         ])
     func whatAppearedElsewhere_isAnotherWork(_ one: String, _ other: String) throws {
         #expect(try verdicts(editorial(one), editorial(other)) == [.different, .different])
@@ -124,7 +131,9 @@ private func editorial(_ place: String) -> String {
             ("month={janvier}", "month=jan"), ("month={jan}", "month={1}"), ("day={01}", "month={jan 1}"),
             ("school={MIT}", "school={Massachusetts Institute of Technology}"),
             ("school={Yale}", "school={Yale University}"), ("crossref={a}", "booktitle={Cats}"),
-            ("booktitle={Cats}, crossref={a}", "booktitle={Cats}, crossref={b}"),
+            ("booktitle={Cats}, crossref={a}", "booktitle={Cats}, crossref={b}"), ("edition={2}", "edition={Second}"),
+            ("edition={2nd}", "edition={2}"), ("date={1999-23}", "month={Fall}"), ("date={1999/2001}", "month=jan"),
+            ("booksubtitle={Early Years}", "booktitle={Works}"),
         ])
     func otherWordsForThePlace_areNoOtherWork(_ one: String, _ other: String) throws {
         #expect(try verdicts(editorial(one), editorial(other)) == [.same, .same])
@@ -238,6 +247,21 @@ private func editorial(_ place: String) -> String {
             ("@misc{k, title={Dose of 1.5 mg}}", "@misc{k, title={Dose of 15 mg}}"),
             ("@misc{k, title={Age ≤ 65}}", "@misc{k, title={Age ≥ 65}}"),
             ("@misc{k, author={Smith, Xin}}", "@misc{k, author={Smith, Xiaoming}}"),
+            ("@article{k, series={A}}", "@article{k, series={B}}"),
+            ("@dataset{k, publisher={Zenodo}}", "@article{k, journal={Nature}}"),
+            ("@movie{k}", "@book{k}"), ("@software{k}", "@article{k}"),
+            ("@online{k, url={https://a.org/xY}}", "@online{k, url={https://a.org/Xy}}"),
+            ("@book{k, date={-0500}}", "@book{k, date={0500}}"),
+            ("@book{k, year={1990--1995}}", "@book{k, year={1990--1999}}"),
+            ("@article{k, year={January 2001}}", "@article{k, year={May 2001}}"),
+            ("@phdthesis{k, type={Habilitation}}", "@phdthesis{k, type={Dissertation}}"),
+            ("@book{k, title={Sonata in C♯}}", "@book{k, title={Sonata in C♭}}"),
+            ("@book{k, title={A → B}}", "@book{k, title={A ← B}}"),
+            ("@book{k, title={The case $k=-1$}}", "@book{k, title={The case $k=1$}}"),
+            ("@book{k, title={ขาว}}", "@book{k, title={ข่าว}}"), ("@book{k, title={கல}}", "@book{k, title={கல்}}"),
+            ("@book{k, title={Über P = NP}}", "@book{k, title={Über P != NP}}"),
+            ("@book{k, title={Art. Vol. 1}, isbn={0306406152}}", "@book{k, title={Art. Vol. 2}, isbn={0306406152}}"),
+            ("@book{k, title={Birds}, isbn={0306406152}}", "@book{k, title={Fishes}, isbn={0306406152}}"),
             (
                 "@book{k, title={Art. Vol. 1}, isbn={978-0-201-48541-7, 978-0-201-89683-1}}",
                 "@book{k, title={Art. Vol. 2}, isbn={978-0-201-48541-7, 978-0-201-89684-8}}"
@@ -277,6 +301,12 @@ private func editorial(_ place: String) -> String {
             ("@phdthesis{k, school={MIT}}", "@thesis{k, type={Ph.D. thesis}}"),
             ("@misc{k, howpublished={Talk}}", "@misc{k, howpublished={Talk at Bonn}}"),
             ("@misc{k, eventtitle={ICML}}", "@misc{k, eventtitle={International Conference on Machine Learning}}"),
+            ("@article{k, series={newseries}}", "@article{k, series={New Series}}"),
+            ("@online{k, url={https://A.org/x}}", "@online{k, url={http://a.org/x/}}"),
+            ("@article{k, year={January 2001}}", "@article{k, year=2001, month=jan}"),
+            ("@book{k, title={CO₂}}", "@book{k, title={CO$_2$}}"),
+            ("@book{k, title={A → B}}", "@book{k, title={A $\\to$ B}}"),
+            ("@book{k, title={Sonata in C♯}}", "@book{k, title={Sonata in C$\\sharp$}}"),
             ("@misc{k, title={Is P $\\neq$ NP}}", "@misc{k, title={Is P ≠ NP}}"),
             ("@article{k, month=mar}", "@article{k, date={2020-03-07}}"),
             ("@book{k, title={{\\\"U}ber CO$_{2}$: 1.5 mg}}", "@book{k, title={Über CO2 -- 1.5 mg}}"),

@@ -8,8 +8,8 @@ struct WorkDetails {
     let eventdate: String?
     let series: String?
     let url: String?
-    /// The event, its venue, and how the work was published.
-    let occasions: [String?]
+    /// The event, its venue, how the work was published, and what the names of its book, journal and issue add.
+    let names: [String?]
 
     func differ(from other: WorkDetails) -> Bool {
         if let degree, let theirs = other.degree, degree != theirs { return true }
@@ -24,7 +24,8 @@ struct WorkDetails {
         let (numbers, theirs) = (numbers(series), numbers(other.series))
         if !numbers.isEmpty, !theirs.isEmpty, numbers != theirs { return true }
         if let address, let theirs = other.address, address != theirs { return true }
-        return zip(occasions, other.occasions).contains { WorkPlace.areOtherTexts($0, $1) }
+        if WorkPlace.areOtherTexts(section, other.section) { return true }
+        return zip(names, other.names).contains { WorkPlace.areOtherTexts($0, $1) }
     }
 
     /// What the entry says of all this, part by part; empty where it says nothing.
@@ -32,13 +33,17 @@ struct WorkDetails {
         let said: [(String, String?)] = [
             ("degree", degree), ("translator", translator), ("origdate", year(origdate)),
             ("eventdate", WorkPlace.date(dates(eventdate))), ("series", numbers(series).joined(separator: " ")),
-            ("address", address),
+            ("address", address), ("section", section),
         ]
-        let places = occasions.enumerated().map { place, text in ("occasion \(place)", text) }
+        let places = names.enumerated().map { place, text in ("name \(place)", text) }
         return (said + places).compactMap { name, value in
-            value.map { WorkText.folded($0) }.flatMap { $0.isEmpty ? nil : "\(name) \($0)" }
+            // The case of an address counts.
+            value.map { name == "address" ? $0 : WorkText.folded($0) }.flatMap { $0.isEmpty ? nil : "\(name) \($0)" }
         }
     }
+
+    /// What a journal calls its parts, but for their numbers: "A", "new series".
+    private var section: String? { type == "article" && numbers(series).isEmpty ? series : nil }
 
     /// Whether a thesis is a doctoral, a master's or a bachelor's one: one person may give two of them one title.
     private var degree: String? {
@@ -46,6 +51,7 @@ struct WorkDetails {
         func says(_ words: [String]) -> Bool { words.contains(where: word.contains) }
         switch type {
         case "phdthesis", "mastersthesis", "thesis":
+            if says(["habilitation"]) { return "habilitation" }
             if says(["phd", "doctor", "dissertation", "dphil"]) { return "doctor" }
             if says(["master", "mathesis", "msc", "diplom"]) { return "master" }
             if says(["bachelor", "bathesis", "bsc"]) { return "bachelor" }
@@ -57,10 +63,14 @@ struct WorkDetails {
     /// The address of a web page, without what differs between two spellings of it.
     private var address: String? {
         guard let url, ["misc", "online", "electronic", "www"].contains(type) else { return nil }
-        var rest = url.lowercased()[...]
-        for start in ["https://", "http://", "www."] where rest.hasPrefix(start) { rest = rest.dropFirst(start.count) }
+        var rest = url[...]
+        for start in ["https://", "http://", "www."] where rest.prefix(start.count).lowercased() == start {
+            rest = rest.dropFirst(start.count)
+        }
         while rest.last == "/" { rest = rest.dropLast() }
-        return rest.isEmpty ? nil : String(rest)
+        // The case of what stands behind the host counts: "youtu.be/dQw4".
+        let host = rest.prefix { $0 != "/" }
+        return rest.isEmpty ? nil : host.lowercased() + rest.dropFirst(host.count)
     }
 
     private func year(_ text: String?) -> String? {

@@ -11,6 +11,8 @@ public struct WorkIdentity {
         case journal, journaltitle, booktitle, issue, articleno, month, day, edition, subtitle, titleaddon
         case part, version, maintitle, crossref, school, institution
         case season, type, translator, origdate, eventdate, eventtitle, venue, howpublished, series, articleNumber
+        case booksubtitle, booktitleaddon, mainsubtitle, maintitleaddon, issuetitle, issuesubtitle, journalsubtitle,
+            origyear
     }
 
     private static let names = Name.allCases.map { Array(($0 == .articleNumber ? "article-number" : "\($0)").utf8) }
@@ -157,7 +159,7 @@ public struct WorkIdentity {
     var year: String? {
         guard let text = value(.year) ?? value(.date) else { return nil }
         let digits = text.drop { !$0.isNumber }.prefix { $0.isNumber }
-        return digits.count == 4 ? String(digits) : nil
+        return digits.count == 4 ? (text.hasPrefix("-") ? "-" : "") + digits : nil
     }
 
     /// What the work is known by, the strongest first; its text comes after all of these.
@@ -234,7 +236,10 @@ public struct WorkIdentity {
     private func areVolumes(_ other: WorkIdentity, _ mine: Set<String>, _ theirs: Set<String>) -> Bool {
         if WorkPlace.differ(value(.volume), other.value(.volume)) { return true }
         guard title != nil, other.title != nil, !titlesAgree(other) else { return false }
+        let (words, others) = (Self.words(titleText), Self.words(other.titleText))
+        if words.filter(Self.isNumber) != others.filter(Self.isNumber) { return true }
         return !mine.isSubset(of: theirs) && !theirs.isSubset(of: mine) || year != other.year
+            || Set(words).isDisjoint(with: others)
     }
 
     /// With or without a subtitle a title is the same; two that are missing are not.
@@ -249,7 +254,7 @@ public struct WorkIdentity {
     /// The fields that say where it appeared, where that is elsewhere. Pages count by the first one, a journal's name also
     /// when it is shortened.
     func otherPlaces(than other: WorkIdentity) -> [String] {
-        var names = (Self.places + Self.rarePlaces).filter { WorkPlace.differ(value($0), other.value($0)) }
+        var names = (Self.places + Self.rarePlaces).filter { WorkPlace.differ(place($0), other.place($0)) }
         if WorkPlace.differ(firstPage, other.firstPage) { names.append(.pages) }
         if WorkPlace.areOtherJournals(container, other.container) {
             names += [.journal, .journaltitle, .booktitle].filter { value($0) != other.value($0) }
@@ -271,11 +276,15 @@ public struct WorkIdentity {
     private static let places = [
         Name.volume, .number, .issue, .chapter, .eid, .articleno, .edition, .subtitle, .titleaddon,
     ]
+    private func place(_ name: Name) -> String? {
+        name == .edition ? value(name).map { WorkPlace.edition($0) } : value(name)
+    }
+
     private static let rarePlaces = [Name.part, .version, .maintitle, .articleNumber]
 
     /// All that says where it appeared, when and as what, and by which people of one name; empty where nothing does.
     var place: String {
-        let texts = [container, firstPage] + Self.places.map(value) + [WorkPlace.kind(type), WorkPlace.date(dates)]
+        let texts = [container, firstPage] + Self.places.map(place) + [WorkPlace.kind(type), WorkPlace.date(dates)]
         let common = texts.map { $0.map { WorkText.folded($0) } ?? "" }
         // What few entries have adds nothing to the places of all others, and so to their ids.
         let names = Self.rarePlaces + [.school, .institution] + (container == nil ? [.crossref] : [])
@@ -301,10 +310,16 @@ public struct WorkIdentity {
 
     private var details: WorkDetails {
         WorkDetails(
-            type: type, typeText: value(.type), translator: value(.translator), origdate: value(.origdate),
-            eventdate: value(.eventdate), series: value(.series), url: value(.url),
-            occasions: [value(.eventtitle), value(.venue), value(.howpublished)])
+            type: type, typeText: value(.type), translator: value(.translator),
+            origdate: value(.origdate) ?? value(.origyear), eventdate: value(.eventdate), series: value(.series),
+            url: value(.url), names: Self.namesOfDetails.map(value))
     }
+
+    private static let namesOfDetails = [
+        Name.eventtitle, .venue, .howpublished, .booksubtitle, .booktitleaddon, .mainsubtitle, .maintitleaddon,
+        .issuetitle,
+        .issuesubtitle, .journalsubtitle,
+    ]
 
     static func areStrangers(_ left: [WorkText.Person], _ right: [WorkText.Person]) -> Bool {
         !left.contains { mine in right.contains { mine.mayBe($0) } }

@@ -44,6 +44,8 @@ enum WorkPlace {
         "article": "article", "inproceedings": "paper", "conference": "paper", "incollection": "part", "inbook": "part",
         "phdthesis": "thesis", "mastersthesis": "thesis", "thesis": "thesis", "techreport": "report",
         "report": "report", "book": "book", "mvbook": "book", "proceedings": "proceedings", "patent": "patent",
+        "dataset": "data", "software": "software", "movie": "film", "video": "film", "audio": "audio", "music": "audio",
+        "image": "image", "artwork": "image", "performance": "performance",
     ]
 
     /// "J. Cats", "Journal of Cats" and "JoC" may be one, "J. Dogs" is another.
@@ -73,6 +75,15 @@ enum WorkPlace {
         let (left, right) = (words(mine), words(theirs))
         if isShort(left, of: right) || isShort(right, of: left) { return false }
         return !Set(left).isSubset(of: right) && !Set(right).isSubset(of: left)
+    }
+
+    /// The number of an edition: "2nd", "Second" and "2" are one.
+    static func edition(_ text: String) -> String {
+        let name = WorkText.folded(text)
+        let number = name.prefix { $0.isNumber }
+        if !number.isEmpty, !name.dropFirst(number.count).contains(where: \.isNumber) { return String(number) }
+        let words = ["first", "second", "third", "fourth", "fifth", "sixth", "seventh", "eighth", "ninth", "tenth"]
+        return words.firstIndex { name.hasPrefix($0) }.map { String($0 + 1) } ?? name
     }
 
     /// "A" of "Physical Review A", "2" of "Part 2".
@@ -164,35 +175,70 @@ enum WorkPlace {
     static func date(_ dates: Dates) -> String? {
         let parts = parts(dates)
         let common = ["letter", "month", "day"].map { parts[$0] ?? "" }
-        return parts.isEmpty ? nil : (common + [parts["season"]].compactMap(\.self)).joined(separator: "-")
+        let ends = ["year", "month", "day", "season"].compactMap { name in parts["end \(name)"].map { "\(name) \($0)" }
+        }
+        return parts.isEmpty ? nil : (common + [parts["season"]].compactMap(\.self) + ends).joined(separator: "-")
     }
 
     private static func parts(_ dates: Dates) -> [String: String] {
         var found: [String: String] = [:]
-        for text in [dates.year, dates.date].compactMap(\.self) {
-            let pieces = text.split { $0 == "-" || $0 == "/" }
-            guard let year = pieces.first, year.count >= 4, year.prefix(4).allSatisfy(\.isNumber) else { continue }
-            let behind = year.dropFirst(4)
-            if behind.count == 1, behind.allSatisfy(\.isLetter) { found["letter"] = behind.lowercased() }
-            if pieces.count > 1 { found["month"] = month(String(pieces[1])) }
-            if pieces.count > 2 { found["day"] = Int(pieces[2]).map(String.init) }
+        for text in [dates.year, dates.date].compactMap(\.self) where text.utf8.count > 4 {
+            let pieces = text.split { $0 == "-" || $0 == "/" || $0 == "\u{2013}" }
+            let end = pieces.indices.dropFirst().first { beginsWithYear(pieces[$0]) } ?? pieces.count
+            addDate(pieces[..<end], to: &found)
+            if end < pieces.count {
+                found["end year"] = String(pieces[end].prefix(4))
+                var last: [String: String] = [:]
+                addDate(pieces[end...], to: &last)
+                for (name, value) in last { found["end \(name)"] = value }
+            }
+            let words = text.split { !$0.isLetter && !$0.isNumber }.filter { Int($0) == nil || $0.count < 4 }
+            if words.contains(where: { Int($0) == nil && month(String($0)) != nil }) {
+                addMonth(of: words.joined(separator: " "), to: &found)
+            }
         }
         if let text = dates.month { addMonth(of: text, to: &found) }
-        if let text = dates.season { found["season"] = found["season"] ?? WorkText.folded(text) }
+        if let text = dates.season { found["season"] = found["season"] ?? season(text) }
         if let day = dates.day.flatMap({ Int($0) }) { found["day"] = found["day"] ?? String(day) }
         return found
+    }
+
+    private static func beginsWithYear(_ text: Substring) -> Bool {
+        text.count >= 4 && text.prefix(4).allSatisfy(\.isNumber)
+    }
+
+    /// Of "2001a", "2001-05-03" and "2001-21", which is spring, what stands behind the year.
+    private static func addDate(_ pieces: ArraySlice<Substring>, to found: inout [String: String]) {
+        guard let year = pieces.first, beginsWithYear(year) else { return }
+        let rest = pieces.dropFirst()
+        let behind = year.dropFirst(4)
+        if behind.count == 1, behind.allSatisfy(\.isLetter) { found["letter"] = behind.lowercased() }
+        guard let second = rest.first else { return }
+        if let number = Int(second), 21...24 ~= number {
+            found["season"] = ["spring", "summer", "autumn", "winter"][number - 21]
+        } else {
+            found["month"] = month(String(second))
+            if rest.count > 1, let day = rest.last.flatMap({ Int($0) }) { found["day"] = String(day) }
+        }
+    }
+
+    private static func season(_ text: String) -> String {
+        let name = WorkText.folded(text)
+        return name == "fall" ? "autumn" : name
     }
 
     /// Of "3 January" and "May 3" month and day; "Spring", "Q1", "1--2" and "janvier" are whatever they are.
     private static func addMonth(of text: String, to found: inout [String: String]) {
         let words = text.split { !$0.isLetter && !$0.isNumber }.map(String.init)
-        let name = words.lazy.filter { Int($0) == nil }.compactMap(month).first
+        let names = words.filter { Int($0) == nil }.compactMap(month)
+        let name = names.first
         guard let month = month(text) ?? name else {
-            let season = WorkText.folded(text)
+            let season = season(text)
             if !season.isEmpty { found["season"] = season }
             return
         }
         found["month"] = found["month"] ?? month
+        if let last = names.last, names.count > 1 { found["end month"] = found["end month"] ?? last }
         let day = name == nil ? nil : words.lazy.compactMap { Int($0) }.first { 1...31 ~= $0 }
         found["day"] = found["day"] ?? day.map(String.init)
     }

@@ -71,13 +71,13 @@ extension WorkIdentity {
         return distance(left, right) * 5 <= max(left.count, right.count)
     }
 
-    private static func words(_ title: String) -> [String] {
+    static func words(_ title: String) -> [String] {
         title.split { $0 == " " || $0 == "-" || $0 == "\n" || $0 == "\t" || $0 == "~" || $0 == "/" }
             .map { WorkText.folded($0) }.filter { !$0.isEmpty }
     }
 
     /// 2, W3, IV; and a letter, as in "Part B".
-    private static func isNumber(_ word: String) -> Bool {
+    static func isNumber(_ word: String) -> Bool {
         word.utf8.contains { 0x30...0x39 ~= $0 } || word.utf8.allSatisfy { "ivx".utf8.contains($0) }
             || word.utf8.count == 1 && word != "a"
     }

@@ -24,12 +24,13 @@ enum WorkText {
         out.reserveCapacity(text.utf8.count)
         var isGap = false
         let isPlain = text.utf8.allSatisfy { $0 < 0x80 && $0 != UInt8(ascii: "\\") }
+        var last: Unicode.Scalar = " "
         if isPlain {
-            var last = UInt8(ascii: " ")
             for byte in text.utf8 {
-                if last == UInt8(ascii: "!"), byte == UInt8(ascii: "=") { out += "neq".utf8 }
-                appendASCII(Unicode.Scalar(byte), to: &out, &isGap)
-                last = byte
+                let scalar = Unicode.Scalar(byte)
+                out += sign(last, scalar).utf8
+                appendASCII(scalar, to: &out, &isGap)
+                last = scalar
             }
             return String(decoding: out, as: UTF8.self)
         }
@@ -37,6 +38,8 @@ enum WorkText {
         var next = scalars.next()
         while let scalar = next {
             next = scalars.next()
+            out += sign(last, scalar).utf8
+            last = scalar
             if scalar == "\\" {
                 var command = ""
                 while let letter = next, letter.isASCII, letter.properties.isAlphabetic {
@@ -60,6 +63,15 @@ enum WorkText {
         return String(decoding: out, as: UTF8.self)
     }
 
+    /// What two signs mean together: "P != NP", "k=-1".
+    private static func sign(_ first: Unicode.Scalar, _ second: Unicode.Scalar) -> String {
+        switch (first, second) {
+        case ("!", "="): "neq"
+        case ("=", "-"), ("=", "\u{2212}"): "minus"
+        default: ""
+        }
+    }
+
     /// `isGap`: whether something stood between the last character and this one. Numbers that are apart stay apart.
     private static func appendASCII(_ scalar: Unicode.Scalar, to out: inout [UInt8], _ isGap: inout Bool) {
         switch scalar.value {
@@ -75,11 +87,22 @@ enum WorkText {
         isGap = false
     }
 
+    private static let signs: [Unicode.Scalar: String] = [
+        "\u{2260}": "neq", "\u{2264}": "leq", "\u{2265}": "geq", "\u{266F}": "sharp", "\u{266D}": "flat",
+        "\u{2190}": "leftarrow", "\u{2192}": "rightarrow", "\u{2194}": "leftrightarrow",
+    ]
+
     /// The name of a character tells its base: LATIN SMALL LETTER E WITH ACUTE, GREEK SMALL LETTER ALPHA.
     private static func append(_ scalar: Unicode.Scalar, to out: inout [UInt8]) {
-        if let sign = ["\u{2260}": "neq", "\u{2264}": "leq", "\u{2265}": "geq"][scalar] { return out += sign.utf8 }
+        if let sign = signs[scalar] { return out += sign.utf8 }
         let properties = scalar.properties
-        guard properties.isAlphabetic || properties.numericType != nil else { return }
+        if let value = properties.numericValue, [.decimal, .digit].contains(properties.numericType) {
+            return out.append(UInt8(ascii: "0") + UInt8(value))
+        }
+        // A vowel or a tone of these scripts makes another word, and an accent of a Latin letter does not.
+        let isOfWord = 0x0900...0x109F ~= scalar.value || 0x1780...0x17FF ~= scalar.value
+        let isMark = [.nonspacingMark, .spacingMark].contains(properties.generalCategory)
+        guard properties.isAlphabetic || properties.numericType != nil || isOfWord && isMark else { return }
         let words = (properties.name ?? "").split(separator: " ")
         if words.count > 3, words[0] == "LATIN" || words[0] == "GREEK", words[2] == "LETTER" || words[2] == "LIGATURE" {
             switch words[3] {
@@ -107,6 +130,7 @@ enum WorkText {
         case "ne", "neq": "neq"
         case "le", "leq", "leqslant": "leq"
         case "ge", "geq", "geqslant": "geq"
+        case "to", "longrightarrow": "rightarrow"
         case "textless", "lt": "<"
         case "textgreater", "gt": ">"
         case "c", "v", "u", "H", "k", "r", "b", "d", "t", "it", "bf", "em", "rm", "sc", "tt", "sl", "sf", "emph",
