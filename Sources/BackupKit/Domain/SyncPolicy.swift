@@ -185,6 +185,26 @@ extension Record {
         try latestTime > tombstone.modifiedAt ? self : keptAlive(at: tombstone.modifiedAt.next)
     }
 
+    /// This version as one that was written at `time` over another: whatever it says otherwise, or says to be newer, is of then.
+    func written(at time: Timestamp, over other: Record) throws -> Record {
+        let (mine, theirs) = (try Fields.parse(fields), Fields.values(try Fields.parse(other.fields)))
+        var record = self
+        for field in mine {
+            let (said, known) = (fieldTimes[field.name] ?? modifiedAt, other.fieldTimes[field.name] ?? other.modifiedAt)
+            let isSame = try theirs[ByteName(field.name)].map { try Fields.same($0, field.value) } ?? false
+            record.fieldTimes[field.name] = isSame && said <= known ? said : time
+        }
+        let names = Set(mine.map { ByteName($0.name) })
+        for name in theirs.keys where !names.contains(name) { record.fieldTimes[name.text] = time }
+        // What it notes about other records.
+        for (name, said) in fieldTimes
+        where !names.contains(ByteName(name)) && said > other.fieldTimes[name] ?? .distantPast {
+            record.fieldTimes[name] = time
+        }
+        record.modifiedAt = time
+        return record
+    }
+
     /// Alive for sure, and every field newer than all that is known.
     func restored(at now: Timestamp, known: Timestamp) throws -> Record {
         var record = self

@@ -216,6 +216,14 @@ extension Store {
         return try query.step() && !query.isNull(0)
     }
 
+    /// Whether the hub has this very version.
+    func isOnHub(_ change: Int64) throws -> Bool {
+        let query = try database.statement("SELECT 1 FROM record WHERE change = ? AND clean_at = change").bind(
+            1, change)
+        defer { query.reset() }
+        return try query.step()
+    }
+
     func noteRemoved(_ id: RecordID, type: String, localID: String) throws {
         try database.statement("INSERT INTO removed VALUES (?, ?, ?, ?, ?)")
             .bind(1, nextChange()).bind(2, id.zone).bind(3, id.name).bind(4, type).bind(5, localID).run()

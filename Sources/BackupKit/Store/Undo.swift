@@ -106,8 +106,8 @@ extension Store {
 
     /// What a decision or `dedup` deletes stands in another record from then on. Without that one it would be lost.
     private func checkIsWhole(_ undo: Batch, without left: RecordID) throws {
+        guard Self.isOfDecision(undo.source) else { return }
         let isDecision = undo.source.hasPrefix("\(Self.decisionBatch) of ")
-        guard isDecision || undo.source.hasPrefix("\(Self.dedupBatch) of ") else { return }
         throw BackupError(
             .failed,
             "nothing was redone: this record was changed or deleted since, and the rest alone would lose data",
@@ -116,6 +116,13 @@ extension Store {
                 ? "'backup-tool conflicts list' shows what waits; decide again"
                 : "'backup-tool dedup' merges what is there now")
     }
+
+    /// Whether that is the source of an undo or a redo of a decision or of `dedup`.
+    private static func isOfDecision(_ source: String) -> Bool {
+        areDecisions.contains { source.hasPrefix("\($0) of ") }
+    }
+
+    private static let areDecisions = [decisionBatch, dedupBatch]
 
     /// Rows that the batch changed get their old content under a new number, unless somebody changed them since.
     private func revertChanged(_ batch: Batch, _ result: inout UndoResult) throws {
@@ -139,15 +146,7 @@ extension Store {
             let now = try ifSound({ try stored(change: after) }) ?? nil
             if let now { try remember(now, becomes: change) }
             var back = before.record
-            // Others may have heard of the delete: what comes back is newer than that.
-            if let now, now.record.isDeleted, !back.isDeleted, !back.isLocalOnly {
-                if try isKnownToHub(after) {
-                    back = try back.outliving(now.record)
-                } else if now.record.modifiedAt >= batch.startedAt {
-                    // A delete that a restore has brought comes again when that is repeated.
-                    try noteOutlived(now.record)
-                }
-            }
+            if let now { back = try returning(back, over: now.record, change: after, of: batch) }
             // The row may have got another id since, and another record its old one.
             if let now, now.record.id != back.id, try record(back.id) != nil {
                 back = back.identified(as: now.record.id.name)
@@ -163,6 +162,29 @@ extension Store {
                 try keepCopies(of: before.record, among: copies)
             }
         }
+    }
+
+    /// The version that comes back. An undo is an act of now: what others have heard of is overwritten or outlived, or a file, a
+    /// backup, a hub that is made anew or another device would make it the newest again.
+    private func returning(
+        _ before: Record, over other: Record, change: Int64, of batch: Batch
+    ) throws -> Record {
+        guard !before.isLocalOnly, !other.isLocalOnly else { return before }
+        if other.isDeleted, !before.isDeleted {
+            if try isKnownToHub(change) { return try before.outliving(other) }
+            // A delete that a restore has brought comes again when that is repeated.
+            if other.modifiedAt >= batch.startedAt { try noteOutlived(other) }
+            return before
+        }
+        // What a decision has put together comes apart as it was: later than the decision of another device, one part would hold
+        // and the other would not.
+        let endsDecision =
+            Self.areDecisions.contains(batch.kind) || batch.kind == Self.redoBatch && Self.isOfDecision(batch.source)
+        guard try !endsDecision && !other.isDeleted && isOnHub(change) else { return before }
+        let time = timeAfter(other, before)
+        return before.isDeleted
+            ? before.joined(withTombstone: try tombstone(of: other, at: time))
+            : try before.written(at: time, over: other)
     }
 
     /// The row of a record, or the one that a sync has made of it and of another device's.
