@@ -2,9 +2,12 @@
 /// entry; the others are no newer for that, and overwrite nothing that another device wrote meanwhile.
 extension BibliographyIntake {
     /// The time since which the file says a value, and goes on to say it. `before` are the marks by which it said that of
-    /// publications that were merged into this one.
-    @discardableResult func note(said mark: UInt64, before: [UInt64] = [], _ state: inout FileState) -> Timestamp {
-        let time = time(ofSaid: mark, before, state)
+    /// publications that were merged into this one. Whoever repeats what the store has says nothing newer than that, of `known`.
+    @discardableResult func note(
+        said mark: UInt64, before: [UInt64] = [], known: Timestamp? = nil, _ state: inout FileState
+    ) -> Timestamp {
+        let said = time(ofSaid: mark, before, state)
+        let time = known.map { min($0, said) } ?? said
         // The time of a file that is dated ahead is the time of its import.
         state.said[min(time, state.importTime), default: []].append(mark)
         return time

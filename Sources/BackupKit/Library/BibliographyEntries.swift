@@ -174,7 +174,7 @@ extension BibliographyIntake {
         case .add, .unchanged: break
         }
         if match.record.isLocalOnly { try noteLeftHere(match.record, match.fields, incoming, &state) }
-        noteBrought(to: outcome.localID, &state)
+        noteBrought(to: outcome.localID, known: match, &state)
     }
 
     /// Notes that values are left out which the file says for the first time, but for those that are reported by themselves.

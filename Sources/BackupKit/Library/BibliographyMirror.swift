@@ -17,11 +17,11 @@ extension BibliographyIntake {
     }
 
     /// Notes what the entry that the pen has written brings to the publication that it is. Strangers share cite keys, so the
-    /// record counts and not the key. `besides` names a field that it does not bring.
-    func noteBrought(to localID: String, besides: String? = nil, _ state: inout FileState) {
+    /// record counts and not the key. `besides` names a field that it does not bring, `known` is what the store had of it.
+    func noteBrought(to localID: String, besides: String? = nil, known: Match? = nil, _ state: inout FileState) {
         namedFiles?.note(owner: localID, of: state.wishes)
         worksByKey?[state.key, default: []].append(localID)
-        noteSaid(of: localID, besides: besides, &state)
+        noteSaid(of: localID, besides: besides, known, &state)
     }
 
     /// The pen has written an entry that stays deleted here. The file still holds it, and an undo may bring it back with any
@@ -29,7 +29,7 @@ extension BibliographyIntake {
     func noteStillHeld(_ work: WorkID, _ incoming: [Field], besides noted: String, _ state: inout FileState) throws {
         for id in work.made where id != noted {
             guard hasHeld(id, state), try live(id) == nil else { continue }
-            noteSaid(of: id, &state)
+            noteSaid(of: id, nil, &state)
             if mirrors { state.held[id] = incoming }
         }
     }
@@ -46,24 +46,37 @@ extension BibliographyIntake {
         return version
     }
 
-    private func noteSaid(of localID: String, besides: String? = nil, _ state: inout FileState) {
+    private func noteSaid(
+        of localID: String, besides: String? = nil, _ known: Match?, _ state: inout FileState
+    ) {
         guard state.memory != nil else { return }
         let record = memory(of: localID)
         let merged = memoriesOfMerged(into: localID, state)
         state.brought.append(record.everBrought)
         state.brought.append(record.held)
         let bytes = pen.written
+        let values = known.map { Fields.values($0.fields) } ?? [:]
         for member in pen.members {
             let name = UnsafeRawBufferPointer(rebasing: bytes[member.name])
             if let besides, name.elementsEqual(besides.utf8) { continue }
             let field = record.field(name)
             let bytes = UnsafeRawBufferPointer(rebasing: bytes[member.value])
             let value = field.everBrought(bytes)
-            note(said: value, before: merged.map { $0.field(name).everBrought(bytes) }, &state)
+            let before = merged.map { $0.field(name).everBrought(bytes) }
+            note(said: value, before: before, known: known.flatMap { time(of: name, bytes, $0.record, values) }, &state)
             if Publication.isText(name) { continue }
             state.brought += [field.held, field.everHeld, value]
         }
         noteKeywords(record, &state)
+    }
+
+    /// Since when the store has a value that a file says.
+    private func time(
+        of name: UnsafeRawBufferPointer, _ value: UnsafeRawBufferPointer, _ known: Record, _ values: [ByteName: String]
+    ) -> Timestamp? {
+        let name = String(decoding: name, as: UTF8.self)
+        guard let stored = values[ByteName(name)], value.elementsEqual(stored.utf8) else { return nil }
+        return known.fieldTimes[name] ?? known.modifiedAt
     }
 
     func noteBrought(part raw: UnsafeRawBufferPointer, _ kind: BibBlock.Kind, _ state: inout FileState) {
