@@ -30,6 +30,14 @@ struct CommandsPurgeHistoryTests {
         // The cloud's tombstone alone is no delete of the record.
         try bench.tool("store", "purge", "--deleted-before", "2999-01-01", "--confirm")
         #expect(try bench.shell("sqlite3 store.db 'SELECT count(*) FROM purged'") == "0\n")
+        // Its versions are those of a living record.
+        let before = try bench.digest()
+        try bench.tool(exit: 0, "undo")
+        #expect(
+            try bench.shell("sqlite3 store.db \"SELECT count(*) FROM record WHERE fields LIKE '%\(Self.secret)%'\"")
+                == "1\n")
+        try bench.tool(exit: 0, "undo", "--redo")
+        #expect(try bench.digest() == before)
         try bench.tool(exit: 0, "store", "delete", id)
         try bench.tool(exit: 0, byTime ? Self.byTime : ["store", "purge", id, "--confirm", "--with-files"])
         #expect(try hits(bench) == "")

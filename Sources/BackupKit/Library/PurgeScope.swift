@@ -89,8 +89,10 @@ struct PurgeScope {
 
     // MARK: What is taken
 
-    /// Takes a tombstone. Returns the tombstones of the works that were merged into it.
+    /// Takes a tombstone, unless the record is here under another name: its older versions are those of a living record.
+    /// Returns the tombstones of the works that were merged into it.
     mutating func add(_ tombstone: Record) throws -> [Record] {
+        if try isAlive(tombstone) { return [] }
         ids.insert(tombstone.id)
         let merged = tombstone.idsTakenIn
         for localID in [tombstone.localID, tombstone.id.name] + merged {
