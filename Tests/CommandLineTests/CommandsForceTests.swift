@@ -159,6 +159,37 @@ import Testing
         #expect(try bench.text("all/Attachments/b.pdf") == "another paper")
     }
 
+    /// A folder of backups is none itself, also where it holds just one.
+    @Test func aFolderThatHoldsAnExport_isNoExport() throws {
+        let bench = try bench()
+        try bench.shell("$T -q export -o new.tar")
+        for form in [["export"], ["export", "--format", "imbib"], ["restore", "new.tar"]] {
+            try bench.shell("rm -rf backups; mkdir backups")
+            let to = form[0] == "restore" ? "--to" : "-o"
+            try bench.tool(form + [to, "backups/monday"])
+            let before = try bench.shell("ls backups backups/monday")
+            for line in ["export -o backups", "restore new.tar --to backups", "events export -o backups"] {
+                try expectRefusal(bench, line, "backups")
+                #expect(try bench.shell("ls backups backups/monday") == before, "\(form) \(line)")
+            }
+        }
+    }
+
+    /// One file more, and the export would be no longer whole.
+    @Test(arguments: ["all/second", "all/Attachments/second", "all/new/second"])
+    func noFormWritesIntoAnExport(target: String) throws {
+        let bench = try bench()
+        try bench.tool(exit: 0, "export", "-o", "all")
+        try bench.tool(exit: 0, "export", "-o", "other.tar")
+        for line in [["export", "-o"], ["events", "export", "-o"], ["restore", "other.tar", "--to"]] {
+            let told = try bench.tool(line + [target])
+            #expect(told.status == 1 && told.stderr.contains("lies in the export"), "\(line): \(told.stderr)")
+        }
+        let inside = try bench.shell("cd all && $T export -o third.zip --store ../store.db 2>&1 || echo $?")
+        #expect(inside.contains("lies in the export") && inside.hasSuffix("1\n"))
+        try bench.tool(exit: 0, "verify", "all")
+    }
+
     /// A folder of papers, a diary, an app's backup: names that an export would give make none.
     @Test func noFormReplacesAFolderOfSomebodyElse() throws {
         let bench = try bench()

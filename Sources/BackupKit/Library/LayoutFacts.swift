@@ -29,6 +29,25 @@ enum LayoutManifest: Sendable {
             return json["format"]?.string != Manifest.format && json["fileChecksums"] == nil
         }
     }
+
+    /// The folder of an export of ours that a path lies in, as far as folders around it may be read.
+    static func folderOfExport(around path: String) -> String? {
+        var folder = parent(of: path)
+        while Directory.real(folder) == nil, parent(of: folder) != folder { folder = parent(of: folder) }
+        folder = Directory.real(folder) ?? folder
+        while true {
+            let manifest = "\(folder)/\(Manifest.fileName)"
+            // Ours names its format first.
+            if let status = try? FileStatus.ofName(manifest), status.isRegular,
+                let start = try? FileHandle.openForReading(manifest).head(1 << 10),
+                String(decoding: start, as: UTF8.self).contains("\"\(Manifest.format)\"")
+            {
+                return folder
+            }
+            if parent(of: folder) == folder { return nil }
+            folder = parent(of: folder)
+        }
+    }
 }
 
 /// A carrier whose small files were read: enough to know what it is and to judge the rest.
@@ -51,7 +70,7 @@ struct OpenedLayout: Sendable {
     }
 
     static func read(_ reader: any CarrierReader, at path: String) throws -> OpenedLayout {
-        let (entries, damage) = try list(reader)
+        let (entries, damage) = try list(reader, at: path)
         let prefix = prefix(of: entries)
         var findings = damage
         var manifest = LayoutManifest.none
@@ -114,8 +133,15 @@ struct OpenedLayout: Sendable {
     }
 
     /// What the carrier lists; where its damage keeps it from that, what a walk through it finds.
-    private static func list(_ reader: any CarrierReader) throws -> (entries: [EntryInfo], damage: [Finding]) {
-        do { return (try reader.list(), []) } catch let error as BackupError where error.code == .damaged {
+    private static func list(
+        _ reader: any CarrierReader, at path: String
+    ) throws -> (entries: [EntryInfo], damage: [Finding]) {
+        do { return (try reader.list(), []) } catch let error as BackupError where error.code == .refused {
+            guard let name = error.subject, !sameBytes(name, path) else { throw error }
+            throw BackupError(
+                .refused, "its entry '\(name)' \(error.message)", at: path,
+                remedy: error.remedy ?? "unpack it yourself into an empty folder, and import what you need from there")
+        } catch let error as BackupError where error.code == .damaged {
             let found = Mutex<[EntryInfo]>([])
             let findings: [Finding]
             do {

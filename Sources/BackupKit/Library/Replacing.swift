@@ -51,6 +51,11 @@ struct Replacing {
         if !isThere, let source = try source(around: target) {
             throw BackupError(.refused, "lies in \(source)", at: target, remedy: "choose another place")
         }
+        if !isThere, let export = LayoutManifest.folderOfExport(around: target) {
+            throw BackupError(
+                .refused, "lies in the export \(export), which would no longer be whole", at: target,
+                remedy: "choose another place")
+        }
         if replace { return try check(target) }
         guard isThere else { return }
         do { try check(target) } catch let error as BackupError where error.code == .refused {
@@ -87,6 +92,9 @@ struct Replacing {
         let layout: OpenedLayout?
         do { layout = try OpenedLayout.open(target) } catch let error as BackupError where error.isOfBytes {
             layout = nil
+        }
+        if let layout, status.isDirectory, !layout.prefix.isEmpty {
+            throw Self.refusal(target, "the backup '\(layout.prefix.dropLast())' lies in it")
         }
         let named = layout?.namedByUs ?? []
         if status.isDirectory { try checkFolder(target, named) } else { try checkFile(target, status, named) }
