@@ -1,4 +1,5 @@
 import CSQLite
+import Glibc
 
 /// A connection to an SQLite database. All pointers of the library stay in this file.
 /// https://www.sqlite.org/c3ref/intro.html
@@ -39,7 +40,9 @@ public final class SQLite {
         let status = sqlite3_open_v2(file, &opened, flags, nil)
         guard status == SQLITE_OK, let opened else {
             let reason = String(cString: sqlite3_errstr(status))
+            let lacksHandles = Self.lacksHandles(opened)
             sqlite3_close_v2(opened)
+            if lacksHandles { throw Self.tooManyFiles(name ?? path) }
             let isRefused = [SQLITE_CANTOPEN, SQLITE_PERM, SQLITE_READONLY].contains(status & 0xFF)
             throw BackupError(
                 .failed, "cannot be opened: \(reason)", at: name ?? path,
@@ -58,19 +61,6 @@ public final class SQLite {
     func openDefinitions() throws {
         _ = csqlite_config_switch(handle, SQLITE_DBCONFIG_DEFENSIVE, 0)
         try execute("PRAGMA writable_schema = ON")
-    }
-
-    private static func uriEscaped(_ path: String) -> String {
-        var escaped = ""
-        for character in path {
-            switch character {
-            case "%": escaped += "%25"
-            case "?": escaped += "%3f"
-            case "#": escaped += "%23"
-            default: escaped.append(character)
-            }
-        }
-        return escaped
     }
 
     deinit {
@@ -203,6 +193,15 @@ public final class SQLite {
     /// Whether the file was opened by a process that may not write it.
     public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
 
+    /// Whether the last call failed for want of a file handle: SQLite says only that it cannot open a file.
+    private static func lacksHandles(_ handle: OpaquePointer?) -> Bool {
+        [EMFILE, ENFILE].contains(sqlite3_system_errno(handle))
+    }
+
+    private static func tooManyFiles(_ path: String) -> BackupError {
+        .exhausted("cannot be opened: Too many open files", ulimit: "-n", at: path)
+    }
+
     func error(_ status: Int32) -> BackupError {
         let text = String(
             cString: sqlite3_errcode(handle) == SQLITE_OK ? sqlite3_errstr(status) : sqlite3_errmsg(handle))
@@ -225,6 +224,7 @@ public final class SQLite {
             return BackupError(.damaged, Self.tooLarge, at: path)
         case SQLITE_CORRUPT, SQLITE_NOTADB:
             return BackupError(.damaged, text, at: path, remedy: replacement ?? Self.checkFirst)
+        case SQLITE_CANTOPEN where Self.lacksHandles(handle): return Self.tooManyFiles(path)
         case SQLITE_READONLY, SQLITE_CANTOPEN, SQLITE_PERM:
             return BackupError(.failed, "cannot be written: \(text)", at: path, remedy: BackupError.whoMayWrite)
         // A write: SQLite does not always tell why it failed.

@@ -13,6 +13,20 @@ extension SQLite {
             return Int64(UInt32(bigEndian: header.loadUnaligned(fromByteOffset: 68, as: UInt32.self)))
         }
     }
+
+    /// A path as a part of a URI.
+    static func uriEscaped(_ path: String) -> String {
+        var escaped = ""
+        for character in path {
+            switch character {
+            case "%": escaped += "%25"
+            case "?": escaped += "%3f"
+            case "#": escaped += "%23"
+            default: escaped.append(character)
+            }
+        }
+        return escaped
+    }
 }
 
 /// The text of a statement that lives as long as the program.
