@@ -101,6 +101,9 @@ enum ArchiveMagic {
     /// An import tells text files apart by their names.
     private static func howToImport(_ path: String) -> String {
         let name = lastComponent(of: path)
+        if name.hasSuffix(".bib") || name.hasSuffix(".jsonl") {
+            return "\(TypedCommand.quoted("import", [path])) takes it into a store"
+        }
         let stem = String(path.dropLast(name.count)) + (name.split(separator: ".").first.map(String.init) ?? "library")
         let commands = ["bib", "jsonl"].map { TypedCommand.quoted("import", ["\(stem).\($0)"]) }
         return "BibTeX: rename it to end in .bib, then \(commands[0]); "

@@ -153,7 +153,9 @@ final class TarCursor {
 
     private func notAHeader(at offset: Int64) -> BackupError {
         if offset == 0 {
-            return BackupError(.refused, "holds no tar archive, or its first header is damaged", at: archive)
+            return BackupError(
+                .refused, "holds no tar archive, or its first header is damaged", at: archive,
+                remedy: "if it is one compressed file, unpack it first, with 'gunzip', 'xz -d' or 'zstd -d'")
         }
         return damaged("the tar header at byte \(offset) is damaged")
     }
