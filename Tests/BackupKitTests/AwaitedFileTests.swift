@@ -29,7 +29,7 @@ import Testing
             try papers.add("k2", Self.tooLarge, on: "C")
             for name in ["C", "B"] { try devices.sync(name) }
             try devices.undo(on: "C")
-            if isKeptHere { try devices.curate(.setLocal, "k2", on: "B") } else { try devices.edit("k2", on: "B") }
+            if isKeptHere { try devices.keepHere("k2", on: "B") } else { try devices.edit("k2", on: "B") }
             if isDeleteSynced { for name in ["C", "B"] { try devices.sync(name) } }
             try papers.add("k1", "bytes of k1", on: "C")
             for name in ["C", "B"] { try devices.sync(name) }

@@ -53,7 +53,7 @@ private final class Deleted {
         let store = devices[name]
         switch random.below(12) {
         case 0..<4: try importFile(name)
-        case 4: try change(name, "set-local") { _ = try store.curate(.setLocal, [$0]) }
+        case 4: try change(name, "set-local") { _ = try store.keepOnThisDevice([$0]) }
         case 5: try change(name, "enable-cloud") { _ = try store.curate(.enableCloud, [$0]) }
         case 6:
             try change(name, "delete") { id in

@@ -82,7 +82,7 @@ struct WaysBack {
         try withStore { test in
             let library = WaysBack(test: test)
             try library.begin(Self.secret)
-            for record in try library.alive("Secret") { _ = try test.store.curate(.setLocal, [record.id.description]) }
+            for record in try library.alive("Secret") { _ = try test.store.keepOnThisDevice([record.id.description]) }
             if way != "import of the old file" { try library.export() }
             try library.delete("Secret")
             if isPurged { try library.purge() }
@@ -98,7 +98,7 @@ struct WaysBack {
         try withStore { test in
             let library = WaysBack(test: test)
             try library.begin(Self.secret)
-            for record in try library.alive("Secret") { _ = try test.store.curate(.setLocal, [record.id.description]) }
+            for record in try library.alive("Secret") { _ = try test.store.keepOnThisDevice([record.id.description]) }
             try library.export()
             let before = try library.alive("Secret")
             try library.delete("Secret")

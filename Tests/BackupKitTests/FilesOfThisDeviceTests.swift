@@ -21,7 +21,7 @@ import Testing
 
     @Test func theFileOfARecordThatIsKeptHere_isKeptHere() throws {
         try withPapers { devices, papers in
-            try devices.curate(.setLocal, "k", on: "A")
+            try devices.keepHere("k", on: "A")
             try devices.syncAll()
             try expectFile(true, on: "A", devices)
             try expectFile(false, on: "B", devices)
@@ -37,7 +37,7 @@ import Testing
     @Test func theFileThatAnotherRecordLinksToo_isForAll() throws {
         try withPapers { devices, papers in
             try papers.add("shared", "bytes of k", on: "A")
-            try devices.curate(.setLocal, "k", on: "A")
+            try devices.keepHere("k", on: "A")
             try devices.syncAll()
             #expect(try papers.linked("shared", on: "B") == ["bytes of k"])
         }
@@ -61,7 +61,7 @@ import Testing
     @Test func aLaterVersionOfTheFile_isKeptHereToo() throws {
         try withPapers { devices, papers in
             try devices.syncAll()
-            try devices.curate(.setLocal, "k", on: "A")
+            try devices.keepHere("k", on: "A")
             try papers.change(to: "written since", on: "A")
             try devices.syncAll()
             #expect(try devices["B"].asset(Self.path)?.digest == .of("bytes of k"))

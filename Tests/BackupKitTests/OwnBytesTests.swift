@@ -18,7 +18,7 @@ import Testing
             case .secondWork:
                 try papers.add("k3", "bytes of k1", on: "B")
                 try devices.syncAll()
-            case .keptHere: try devices.curate(.setLocal, "k1", on: "B")
+            case .keptHere: try devices.keepHere("k1", on: "B")
             case .unknownToTheHub: try papers.add("k3", "bytes of k1", on: "B")
             }
             try devices.undo(on: "A")
@@ -79,7 +79,7 @@ import Testing
             try papers.add("k1", "first", on: "A")
             try devices.syncAll()
             try papers.add("k3", "first", on: "B")
-            if isKeptHere { try devices.curate(.setLocal, "k3", on: "B") }
+            if isKeptHere { try devices.keepHere("k3", on: "B") }
             try papers.change(to: "second", on: "A")
             try devices.sync("A")
             #expect(try devices.sync("B").needsAttention)
@@ -152,7 +152,7 @@ import Testing
             try papers.add("k1", "bytes of k1", on: "A")
             let backup = try papers.backUp("A")
             try papers.add("k2", "bytes of k2", on: "B")
-            try devices.curate(.setLocal, "k2", on: "B")
+            try devices.keepHere("k2", on: "B")
             try papers.restore(backup, on: "B", replacing: true)
             for key in ["k1", "k2"] { #expect(try papers.linked(key, on: "B") == ["bytes of \(key)"]) }
             let assets = try devices["B"].info().assets

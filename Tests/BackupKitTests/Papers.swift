@@ -21,6 +21,12 @@ extension Devices {
         _ = try redo ? self[device].redoLast() : self[device].undoLast()
     }
 
+    func keepHere(_ key: String, on device: String) throws {
+        clock.advance()
+        guard let stored = try self[device].livePublication(key) else { return }
+        _ = try self[device].keepOnThisDevice([stored.record.id.description])
+    }
+
     func curate(_ what: Store.Curation, _ key: String, on device: String) throws {
         clock.advance()
         guard let stored = try self[device].livePublication(key) else { return }
@@ -190,7 +196,7 @@ final class Papers {
             try devices.edit(key, on: device, number)
             return "\(device) edits \(key)"
         case 12:
-            try devices.curate(random.chance(2) ? .setLocal : .enableCloud, key, on: device)
+            try random.chance(2) ? devices.keepHere(key, on: device) : devices.curate(.enableCloud, key, on: device)
             return "\(device) keeps \(key), or gives it back"
         case 13:
             try devices.curate(.delete, key, on: device)

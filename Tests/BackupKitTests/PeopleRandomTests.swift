@@ -131,7 +131,7 @@ private final class People {
 
     /// It goes from all other devices.
     private func keepHere(_ store: Store) throws -> (String, Set<Int>) {
-        let (act, works) = try change(store, "set-local") { _ = try store.curate(.setLocal, [$0]) }
+        let (act, works) = try change(store, "set-local") { _ = try store.keepOnThisDevice([$0]) }
         removed.formUnion(works)
         return (act, [])
     }

@@ -25,7 +25,7 @@ import Testing
                 switch step {
                 case 0: try importWork("A", random.below(3), devices)
                 case 1: try importWork("A", random.below(3), devices, overwrite: true)
-                case 2: _ = try? store.curate(.setLocal, Array(live.prefix(1)))
+                case 2: _ = try? store.keepOnThisDevice(Array(live.prefix(1)))
                 case 3: _ = try? Quarantine.enableCloud(Array(live.prefix(1)), in: store)
                 case 4: _ = try? store.curate(.delete, Array(live.suffix(1)))
                 case 5: _ = try? store.undoLast()

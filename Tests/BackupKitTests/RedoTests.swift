@@ -92,7 +92,7 @@ import Testing
                 #expect(digests[digests.count - 1] != digests[digests.count - 2])
             }
             try did { _ = try test.store.curate(.delete, ["a"]) }
-            try did { _ = try test.store.curate(.setLocal, ["b"]) }
+            try did { _ = try test.store.keepOnThisDevice(["b"]) }
             try did { _ = try test.store.curate(.enableCloud, ["b"]) }
             try did { _ = try test.store.share("Z", with: "ben", .read, owner: "ann") }
             try did { _ = try test.store.unshare("Z", nil) }

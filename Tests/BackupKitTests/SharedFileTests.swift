@@ -86,7 +86,7 @@ private final class Stacks {
             try devices.edit(key, on: device, number)
             return "\(device) edits \(key)"
         case 12:
-            try devices.curate(random.chance(2) ? .setLocal : .enableCloud, key, on: device)
+            try random.chance(2) ? devices.keepHere(key, on: device) : devices.curate(.enableCloud, key, on: device)
             return "\(device) keeps \(key), or gives it back"
         case 13:
             try devices.curate(.delete, key, on: device)
@@ -115,15 +115,15 @@ private final class Stacks {
             try devices.syncAll()
             switch use {
             case .secondWork: try stacks.add("k2", on: "B")
-            case .localBefore: try devices.curate(.setLocal, "k1", on: "B")
+            case .localBefore: try devices.keepHere("k1", on: "B")
             case .localInTheWay:
-                try devices.curate(.setLocal, "k1", on: "B")
+                try devices.keepHere("k1", on: "B")
                 try devices.sync("B")
             default: break
             }
             try devices.undo(on: "A")
             switch use {
-            case .localAfter: try devices.curate(.setLocal, "k1", on: "B")
+            case .localAfter: try devices.keepHere("k1", on: "B")
             case .editedAfter: try devices.edit("k1", on: "B")
             case .editedAfterASync:
                 try devices.edit("k1", on: "B")
@@ -189,7 +189,7 @@ private final class Stacks {
             _ = try Exporter.export(
                 Store.create(empty, clock: devices.clock.clock), to: "\(devices.folder)/empty",
                 ExportOptions(form: .layout(.directory)))
-            try devices.curate(.setLocal, "k1", on: "A")
+            try devices.keepHere("k1", on: "A")
             try stacks.replace("\(devices.folder)/empty", on: "A")
             #expect(try devices["A"].livePublication("k1") != nil)
             try stacks.check("replaced")

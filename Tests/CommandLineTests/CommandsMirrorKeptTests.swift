@@ -54,6 +54,37 @@ import Testing
         try bench.tool(exit: 0, "store", "check")
     }
 
+    /// A cite key tells of whom and of when a work is.
+    @Test(arguments: [false, true], [false, true])
+    func theOrderOfAFile_tellsNobodyTheKeyOfWhatIsKeptHere(importsAgain: Bool, restores: Bool) throws {
+        let bench = try Workbench()
+        let kept = Self.kept.replacing("{z,", with: "{MyTest2026,")
+        try bench.write("l.bib", kept + Self.other)
+        try bench.tool(exit: 0, "import", "--create", "l.bib")
+        let id = try bench.shell("sqlite3 store.db \"SELECT local_id FROM record WHERE fields LIKE '%rivers%'\"")
+            .dropLast()
+        try bench.tool(exit: 0, "export", "-o", "before.tar")
+        try bench.tool(exit: 0, "store", "set-local", String(id))
+        try bench.tool(exit: 0, "hub", "init", "hub.db")
+        try bench.tool(exit: 0, "sync", "--hub", "hub.db")
+        if restores { try bench.tool("restore", "--mode", "replace", "before.tar") }
+        if importsAgain {
+            try bench.write("l.bib", "@misc{more, title={More}}\n" + Self.other + kept)
+            try bench.tool("import", "l.bib")
+            let before = try bench.digest()
+            try bench.tool("import", "l.bib")
+            #expect(try bench.digest() == before)
+        }
+        let dump = try onHub(bench)
+        #expect(dump.contains("key:y") && !dump.contains("MyTest2026"))
+        try bench.tool(exit: 0, "export", "--order", "source", "-o", "out")
+        #expect(try bench.text("out/library.bib").contains("{MyTest2026,"))
+        try bench.tool(exit: 0, "store", "check")
+        guard !importsAgain, !restores else { return }
+        try bench.tool(exit: 0, "undo")
+        #expect(try onHub(bench).contains("MyTest2026"))
+    }
+
     /// Deleted here, it does not come back for everybody from the file that has corrected it.
     @Test func aCorrectionOfWhatWasKeptHere_staysDeletedWithIt() throws {
         let (bench, id) = try device()

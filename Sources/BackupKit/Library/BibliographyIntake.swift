@@ -16,6 +16,7 @@ final class BibliographyIntake {
     var folded: Set<UInt64> = []
     /// Whether the store had no publication before, not even a deleted one.
     let wasEmpty: Bool
+    var keysHere: Set<String>?
     private var filesTaken = 0
     private(set) var partIDs = BibliographyPartIDs()
     /// Told of the files that entries name; nil when nobody wants to know.
@@ -146,7 +147,7 @@ final class BibliographyIntake {
             || state.isInOrder && wasEmpty && orders.isEmpty
         guard !state.items.isEmpty, isOrder else { return }
         let purged = intake.purgedKeys.filter { known[$0]?.isEmpty ?? true }
-        let items = BibliographyPart.items(state.items, withoutKeys: purged)
+        let items = BibliographyPart.items(state.items, withoutKeys: purged.union(try keysKeptHere()))
         pen.clear()
         BibliographyPart.write(order: items, file: state.name, with: &pen)
         try takeWritten(

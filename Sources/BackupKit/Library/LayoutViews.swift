@@ -212,7 +212,7 @@ struct FileIntake {
             guard let here = try Conflict.following(conflict, works: intake.newIDs) else { continue }
             try intake.take(here)
         }
-        for order in try intake.withoutPurgedKeys(orders) { try intake.take(order) }
+        for order in try intake.withoutUnwantedKeys(orders) { try intake.take(order) }
     }
 
     /// The names of the records of one type, and whether each is deleted. What cannot be read is named by who takes it.

@@ -1,6 +1,6 @@
 /// What a person does to single records by one command: a batch, which an undo takes back.
 extension Store {
-    public enum Curation: String, Sendable { case delete, setLocal = "set-local", enableCloud = "enable-cloud" }
+    public enum Curation: String, Sendable { case delete, enableCloud = "enable-cloud" }
 
     /// What became of the records that a person named.
     public struct Curated: Sendable {
@@ -15,7 +15,6 @@ extension Store {
         let (ids, batch) = try curate(what.rawValue, ids, dryRun: dryRun) {
             switch what {
             case .delete: try delete(ids)
-            case .setLocal: try setLocal(ids)
             case .enableCloud: try enableCloud(ids)
             }
         }

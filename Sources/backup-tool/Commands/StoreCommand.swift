@@ -102,7 +102,7 @@ extension Command {
         "set-local", "Keep records on this device only", done: "kept on this device",
         discussion: "Everybody else gets a tombstone; the copy here is protected from whatever they send."
     ) { store, ids, dryRun in
-        try store.curate(.setLocal, ids, dryRun: dryRun)
+        try store.keepOnThisDevice(ids, dryRun: dryRun)
     }
 
     private static let storeEnableCloud = editing(

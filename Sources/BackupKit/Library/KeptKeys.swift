@@ -1,0 +1,53 @@
+/// The cite keys of publications that are kept on this device only. A key tells whose work it is, and of what year, so the
+/// orders of files, which go to everybody, do not list them.
+extension Store {
+    /// Keeps records on this device alone.
+    public func keepOnThisDevice(_ ids: [String], dryRun: Bool = false) throws -> Curated {
+        let (kept, batch) = try curate("set-local", ids, dryRun: dryRun) {
+            let kept = try setLocal(ids)
+            try removeKeptKeysFromOrders()
+            return kept
+        }
+        return Curated(ids: kept, batch: batch?.id)
+    }
+
+    private func removeKeptKeysFromOrders() throws {
+        let keys = try citeKeysKeptHere()
+        guard !keys.isEmpty else { return }
+        var orders: [(old: StoredRecord, fields: String)] = []
+        try forEachLive(type: RecordType.bibliographyPart) { stored in
+            let fields = try ifReadable { try BibliographyPart.fields(stored.record.fields, withoutKeys: keys) } ?? nil
+            if let fields, !stored.record.isLocalOnly { orders.append((stored, fields)) }
+        }
+        for (old, fields) in orders {
+            try put(old.record.edited(Fields.parse(fields), at: timeAfter(old.record)), replacing: old)
+        }
+    }
+
+    /// Those that no other publication has.
+    func citeKeysKeptHere() throws -> Set<String> {
+        let query = try database.prepare(
+            "SELECT fields FROM record WHERE local_only = 1 AND type = ? AND deleted_at IS NULL"
+        ).bind(1, RecordType.publication)
+        var keys: Set<String> = []
+        while try query.step() {
+            if let key = try? JSONScanner.firstString(named: Self.citeKeyField, in: query.bytes(0)) { keys.insert(key) }
+        }
+        guard !keys.isEmpty else { return [] }
+        try forEachCiteKey { key, _, record in
+            if keys.contains(key), try record()?.record.isLocalOnly == false { keys.remove(key) }
+        }
+        return keys
+    }
+}
+
+extension BibliographyIntake {
+    /// The same while a file comes in.
+    func keysKeptHere() throws -> Set<String> {
+        if wasEmpty { return [] }
+        try flush()
+        let keys = try keysHere ?? store.citeKeysKeptHere()
+        keysHere = keys
+        return keys
+    }
+}
