@@ -77,7 +77,7 @@ private final class UndoDesk {
         case 0, 1: try importEntry(overwrite: random.chance(3))
         case 2:
             let ids = try devices["A"].all().filter { $0.type == RecordType.publication && !$0.isDeleted }
-            if let id = ids.first { _ = try devices["A"].delete([id.id.description]) }
+            if let id = ids.first { _ = try devices["A"].curate(.delete, [id.id.description]) }
             said.append("delete")
         case 3: _ = try takeBack()
         default:
