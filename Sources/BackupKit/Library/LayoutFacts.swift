@@ -32,20 +32,13 @@ enum LayoutManifest: Sendable {
 
     /// The folder of an export of ours that a path lies in, as far as folders around it may be read.
     static func folderOfExport(around path: String) -> String? {
-        var folder = parent(of: path)
-        while Directory.real(folder) == nil, parent(of: folder) != folder { folder = parent(of: folder) }
-        folder = Directory.real(folder) ?? folder
-        while true {
+        Directory.placesAround(parent(of: path)).first { folder in
             let manifest = "\(folder)/\(Manifest.fileName)"
+            guard let status = try? FileStatus.ofName(manifest), status.isRegular,
+                let start = try? FileHandle.openForReading(manifest).head(1 << 10)
+            else { return false }
             // Ours names its format first.
-            if let status = try? FileStatus.ofName(manifest), status.isRegular,
-                let start = try? FileHandle.openForReading(manifest).head(1 << 10),
-                String(decoding: start, as: UTF8.self).contains("\"\(Manifest.format)\"")
-            {
-                return folder
-            }
-            if parent(of: folder) == folder { return nil }
-            folder = parent(of: folder)
+            return String(decoding: start, as: UTF8.self).contains("\"\(Manifest.format)\"")
         }
     }
 }

@@ -59,14 +59,18 @@ public enum Directory {
 
     /// Whether a path, as far as there is something of it, leads to a folder or into it, whatever name the folder has there.
     static func isInside(_ path: String, _ folder: String) throws -> Bool {
+        guard let folder = try FileStatus.ofTarget(folder) else { return false }
+        return try placesAround(path).contains { try FileStatus.ofTarget($0)?.isSame(as: folder) ?? false }
+    }
+
+    /// The path itself, or the nearest folder around it that is there, and all folders around that, without links.
+    static func placesAround(_ path: String) -> [String] {
         var path = path
         while real(path) == nil, parent(of: path) != path { path = parent(of: path) }
-        guard var place = real(path), let folder = try FileStatus.ofTarget(folder) else { return false }
-        while true {
-            if let found = try FileStatus.ofTarget(place), found.isSame(as: folder) { return true }
-            if parent(of: place) == place { return false }
-            place = parent(of: place)
-        }
+        guard let nearest = real(path) else { return [] }
+        var places = [nearest]
+        while let last = places.last, parent(of: last) != last { places.append(parent(of: last)) }
+        return places
     }
 
     /// What still fits into the file system that a folder lies on; nil where there is no folder, or nobody knows.
