@@ -107,9 +107,7 @@ final class CheckedHub {
     var forgetsItsTokens: BackupError { damaged("it does not know the places in its history that it names itself") }
 
     private func damaged(_ what: String, at location: String? = nil) -> BackupError {
-        BackupError(
-            .damaged, "the hub is damaged: \(what)", at: location ?? self.location,
-            remedy: FileHub.makeNew)
+        FileHub.damaged(what, at: location ?? self.location)
     }
 }
 

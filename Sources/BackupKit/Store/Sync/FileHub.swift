@@ -133,26 +133,27 @@ public final class FileHub {
             PRAGMA journal_mode = DELETE; PRAGMA synchronous = FULL; PRAGMA cache_size = -65536;
             PRAGMA secure_delete = ON
             """)
-        func damaged(_ what: String) -> BackupError {
-            BackupError(.damaged, "the hub is damaged: \(what)", at: path, remedy: Self.makeNew)
-        }
         var meta: [String: String] = [:]
         var tables: Set<String> = []
         let names = try database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'")
         while try names.step() { tables.insert(names.text(0)) }
         let missing = ["meta", "counter", "record", "identity", "recent", "push"].filter { !tables.contains($0) }
-        if let first = missing.first { throw damaged("its table '\(first)' is missing") }
+        if let first = missing.first { throw Self.damaged("its table '\(first)' is missing", at: path) }
         let query = try database.prepare("SELECT key, value FROM meta")
         while try query.step() { meta[query.text(0)] = query.text(1) }
         id = meta["hub_id"] ?? ""
         // Its tokens are parted by colons.
-        guard !id.isEmpty, !id.contains(":") else { throw damaged("it has no id") }
+        guard !id.isEmpty, !id.contains(":") else { throw Self.damaged("it has no id", at: path) }
         declared = HubLimits(meta)
         limits = declared.usable().limits
     }
 
     /// What to do about a damaged hub: every store has what it sent and got, so a new one fills again.
     static let makeNew = "make a new hub with 'backup-tool hub init PATH' and sync every store with it"
+
+    static func damaged(_ what: String, at location: String) -> BackupError {
+        BackupError(.damaged, "the hub is damaged: \(what)", at: location, remedy: makeNew)
+    }
 
     /// Whether `path` is a hub; never changes the file.
     static func isHub(_ path: String) -> Bool { SQLite.applicationID(of: path) == applicationID }

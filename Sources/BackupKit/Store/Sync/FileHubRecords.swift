@@ -94,9 +94,7 @@ extension FileHub: Hub {
         }
         for zone in opened { last = try bringForward(zone, after: last) }
         guard last <= Self.highest else {
-            throw BackupError(
-                .damaged, "the hub is damaged: it has no numbers left for new records", at: path,
-                remedy: FileHub.makeNew)
+            throw FileHub.damaged("it has no numbers left for new records", at: path)
         }
         try settlePlaces()
         return last
