@@ -14,14 +14,19 @@ extension Store {
     private func removeKeptKeysFromOrders() throws {
         let keys = try citeKeysKeptHere()
         guard !keys.isEmpty else { return }
+        for (old, fields) in try orders(withoutKeys: keys) where !old.record.isLocalOnly {
+            try put(old.record.edited(Fields.parse(fields), at: timeAfter(old.record)), replacing: old)
+        }
+    }
+
+    /// The orders that list any of these cite keys, and what they say without them.
+    func orders(withoutKeys keys: Set<String>) throws -> [(old: StoredRecord, fields: String)] {
         var orders: [(old: StoredRecord, fields: String)] = []
         try forEachLive(type: RecordType.bibliographyPart) { stored in
             let fields = try ifReadable { try BibliographyPart.fields(stored.record.fields, withoutKeys: keys) } ?? nil
-            if let fields, !stored.record.isLocalOnly { orders.append((stored, fields)) }
+            if let fields { orders.append((stored, fields)) }
         }
-        for (old, fields) in orders {
-            try put(old.record.edited(Fields.parse(fields), at: timeAfter(old.record)), replacing: old)
-        }
+        return orders
     }
 
     /// Those that no other publication has.

@@ -33,10 +33,7 @@ extension Purge {
     private func removeKeysFromOrders() throws {
         guard !keys.isEmpty else { return }
         try removeKeysFromOrdersInQuarantine()
-        var orders: [Store.StoredRecord] = []
-        try store.forEachLive(type: RecordType.bibliographyPart) { orders.append($0) }
-        for old in orders {
-            guard let fields = try withoutKeys(old.record.fields) else { continue }
+        for (old, fields) in try store.orders(withoutKeys: keys) {
             var record = old.record
             record.fields = fields
             record.modifiedAt = store.timeAfter(record)
