@@ -317,8 +317,7 @@ public struct WorkIdentity {
 
     private static let namesOfDetails = [
         Name.eventtitle, .venue, .howpublished, .booksubtitle, .booktitleaddon, .mainsubtitle, .maintitleaddon,
-        .issuetitle,
-        .issuesubtitle, .journalsubtitle,
+        .issuetitle, .issuesubtitle, .journalsubtitle,
     ]
 
     static func areStrangers(_ left: [WorkText.Person], _ right: [WorkText.Person]) -> Bool {

@@ -21,7 +21,7 @@ extension BibliographyIntake {
     func noteBrought(to localID: String, besides: String? = nil, known: Match? = nil, _ state: inout FileState) {
         namedFiles?.note(owner: localID, of: state.wishes)
         worksByKey?[state.key, default: []].append(localID)
-        noteSaid(of: localID, besides: besides, known, &state)
+        noteSaid(of: localID, besides: besides, known: known, &state)
     }
 
     /// The pen has written an entry that stays deleted here. The file still holds it, and an undo may bring it back with any
@@ -29,7 +29,7 @@ extension BibliographyIntake {
     func noteStillHeld(_ work: WorkID, _ incoming: [Field], besides noted: String, _ state: inout FileState) throws {
         for id in work.made where id != noted {
             guard hasHeld(id, state), try live(id) == nil else { continue }
-            noteSaid(of: id, nil, &state)
+            noteSaid(of: id, &state)
             if mirrors { state.held[id] = incoming }
         }
     }
@@ -47,7 +47,7 @@ extension BibliographyIntake {
     }
 
     private func noteSaid(
-        of localID: String, besides: String? = nil, _ known: Match?, _ state: inout FileState
+        of localID: String, besides: String? = nil, known: Match? = nil, _ state: inout FileState
     ) {
         guard state.memory != nil else { return }
         let record = memory(of: localID)

@@ -119,10 +119,10 @@ extension Store {
 
     /// Whether that is the source of an undo or a redo of a decision or of `dedup`.
     private static func isOfDecision(_ source: String) -> Bool {
-        areDecisions.contains { source.hasPrefix("\($0) of ") }
+        decisionKinds.contains { source.hasPrefix("\($0) of ") }
     }
 
-    private static let areDecisions = [decisionBatch, dedupBatch]
+    private static let decisionKinds = [decisionBatch, dedupBatch]
 
     /// Rows that the batch changed get their old content under a new number, unless somebody changed them since.
     private func revertChanged(_ batch: Batch, _ result: inout UndoResult) throws {
@@ -179,7 +179,7 @@ extension Store {
         // What a decision has put together comes apart as it was: later than the decision of another device, one part would hold
         // and the other would not.
         let endsDecision =
-            Self.areDecisions.contains(batch.kind) || batch.kind == Self.redoBatch && Self.isOfDecision(batch.source)
+            Self.decisionKinds.contains(batch.kind) || batch.kind == Self.redoBatch && Self.isOfDecision(batch.source)
         guard try !endsDecision && !other.isDeleted && isOnHub(change) else { return before }
         let time = timeAfter(other, before)
         return before.isDeleted
