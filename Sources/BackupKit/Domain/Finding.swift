@@ -12,6 +12,9 @@ public struct Finding: Sendable, Equatable, Hashable {
         case damage
     }
 
+    /// How many of one kind are told one by one: a file of nothing but bad lines must not fill the memory.
+    static let toldOneByOne = 1000
+
     public let code: Code
     public let severity: Severity
     /// The entry, file or record it is about.

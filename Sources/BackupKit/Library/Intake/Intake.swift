@@ -1,8 +1,6 @@
 /// Takes records, attachments and settings into a store inside one batch, and keeps the books.
 final class Intake {
     static let planLimit = 2000
-    /// How many rejections are told one by one.
-    static let rejectionLimit = 1000
 
     let store: Store
     var policy = SyncPolicy.honor
@@ -103,7 +101,7 @@ final class Intake {
 
     func reject(_ finding: Finding) {
         result.rejected += 1
-        if result.rejected <= Intake.rejectionLimit { note(finding) }
+        if result.rejected <= Finding.toldOneByOne { note(finding) }
     }
 
     /// Counts something that the store has already, under another identity.
@@ -332,8 +330,8 @@ final class Intake {
     /// The result with what the batch itself knows.
     func finished(_ batch: Batch?) -> IntakeResult {
         var result = self.result
-        if result.rejected > Intake.rejectionLimit {
-            let more = result.rejected - Intake.rejectionLimit
+        if result.rejected > Finding.toldOneByOne {
+            let more = result.rejected - Finding.toldOneByOne
             result.findings.append(Finding(.malformed, .warning, "rejected", "\(more) more were rejected"))
         }
         for (field, count) in defaults.sorted(by: { $0.key < $1.key }) {

@@ -5,9 +5,9 @@ struct PurgedFiles {
     /// What other records of the backup name.
     private var named: Set<ByteName> = []
 
-    init(_ store: Store, _ views: LayoutViews) throws {
+    init(_ store: Store, _ naming: NamingRecords) throws {
         guard try store.hasPurged() else { return }
-        _ = try views.forEachNaming { record, fields in
+        _ = try naming.forEach { record, fields in
             let paths = RecordFiles.paths(in: fields).map { ByteName($0) }
             guard try store.isPurged(record) else { return self.named.formUnion(paths) }
             for path in paths { owners[path] = record.id }
@@ -24,8 +24,8 @@ struct PurgedFiles {
 
 extension Intake {
     /// Must run inside the batch, before files are taken.
-    func findPurgedFiles(_ views: LayoutViews) throws {
-        purgedFiles = try PurgedFiles(store, views)
+    func findPurgedFiles(_ naming: NamingRecords) throws {
+        purgedFiles = try PurgedFiles(store, naming)
     }
 
     /// Whether a file of a backup was purged with its record. It is left out and named, unless the store has it or a living

@@ -67,7 +67,7 @@ public struct Deduplicator {
     private mutating func note(
         _ code: Finding.Code, _ severity: Finding.Severity, _ stored: Store.StoredRecord, _ text: String
     ) {
-        guard result.findings.count < Intake.rejectionLimit else { return }
+        guard result.findings.count < Finding.toldOneByOne else { return }
         result.findings.append(Finding(code, severity, stored.record.id.description, text))
     }
 

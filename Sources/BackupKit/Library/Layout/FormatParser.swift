@@ -77,9 +77,8 @@ struct FormatParser {
 
     private mutating func malformed(_ message: String, line: Int? = nil) {
         let place = line.map { "\(path):\($0)" } ?? path
-        // Enough to know what is wrong; a file of nothing but bad lines must not fill the memory.
         malformedCount += 1
-        guard malformedCount <= Intake.rejectionLimit else { return }
+        guard malformedCount <= Finding.toldOneByOne else { return }
         findings.append(Finding(.malformed, .damage, place, message))
     }
 

@@ -53,42 +53,13 @@ extension Intake {
 }
 
 extension Intake {
-    /// Which paths of these files are meant by other records of the store than those that `views` has for them.
-    func pathsMeantElsewhere(of files: [Asset], _ views: LayoutViews) throws -> Set<ByteName> {
+    /// Which paths of these files are meant by other records of the store than those that the backup has for them.
+    func pathsMeantElsewhere(of files: [Asset], _ naming: NamingRecords) throws -> Set<ByteName> {
         // What replaces the store's records leaves few of the others.
         let files = overwrite ? files.filter { remaining.own.contains(ByteName($0.path)) } : files
         let free = try files.filter { file in try store.ifSound { try store.asset(file.path) } ?? nil == nil }
         let open = try OpenLinks(store, among: Set(free.map { ByteName($0.path) }))
-        guard !open.paths.isEmpty, let claims = try views.claims(on: open.paths) else { return [] }
+        guard !open.paths.isEmpty, let claims = try naming.claims(on: open.paths) else { return [] }
         return open.paths.filter { path in open.mean(path.text) { claims[path] ?? [] } }
-    }
-}
-
-extension LayoutViews {
-    /// The local ids of the backup's records that link each of these paths. Nil where it has no records to say it.
-    fileprivate func claims(on paths: Set<ByteName>) throws -> [ByteName: Set<ByteName>]? {
-        var found: [ByteName: Set<ByteName>] = [:]
-        let hasRecords = try forEachNaming { record, fields in
-            for path in RecordFiles.links(in: fields, type: record.type) where paths.contains(ByteName(path)) {
-                found[ByteName(path), default: []].insert(ByteName(record.localID))
-            }
-        }
-        return hasRecords ? found : nil
-    }
-
-    /// Visits the living records of the backup that name files, also those that nobody asked for. What cannot be read is
-    /// named by who takes it. Returns whether the backup has its records.
-    func forEachNaming(_ body: (Record, [Field]) throws -> Void) throws -> Bool {
-        guard let file = sound(Layout.records) else { return false }
-        var reader = LineReader(limit: limits.lineBytes)
-        func take(_ line: LineReader.Line) throws {
-            guard let bytes = line.bytes, RecordFiles.mayName(bytes), let record = try? Record(parsing: bytes),
-                !record.isDeleted, let fields = try? Fields.parse(record.fields)
-            else { return }
-            try body(record, fields)
-        }
-        try FileHandle.openText(file).forEachChunk { try reader.feed($0, take) }
-        try reader.finish(take)
-        return true
     }
 }

@@ -1,23 +1,3 @@
-/// The lines that an import rejected, byte for byte.
-final class RejectedLines {
-    static let remedy =
-        "correct these lines, and import the file again; 'backup-tool events import PATH --rejected FILE' writes them to FILE"
-
-    private let file: FileHandle
-
-    init(_ file: FileHandle) { self.file = file }
-
-    /// `line` is nil when it is longer than a line may be.
-    func append(_ line: UnsafeRawBufferPointer?, at offset: Int64, of log: LineWindows) throws {
-        if let line {
-            try file.write(line)
-        } else {
-            try log.forEachPiece(ofLineAt: offset) { try file.write($0) }
-        }
-        try [UInt8(ascii: "\n")].withUnsafeBytes { try file.write($0) }
-    }
-}
-
 /// Tells a file of lines that an import rejected before from every other file, also from a copy of a log.
 struct RejectedBefore {
     /// What the import reads.
@@ -71,7 +51,8 @@ extension Importer {
         _ body: (ImportOptions) throws -> Result
     ) throws -> Result {
         let place = try OutputPlace.behindLinks(path)
-        try Replacing(rejected: RejectedBefore(paths: paths, limits: options.limits)).check(place, replace: replace)
+        let before = RejectedBefore(paths: paths, limits: options.limits)
+        try Replacing(linesRejectedFrom: paths, holdsAll: before.holdsAll).check(place, replace: replace)
         if options.dryRun { return try body(options) }
         return try AtomicFile.write(place, replace: replace) { file in
             var options = options

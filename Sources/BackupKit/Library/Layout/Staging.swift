@@ -78,14 +78,3 @@ struct UnreadableEntry: Error {
         [.damaged, .failed, .notFound].contains(error.code)
     }
 }
-
-extension Restorer {
-    /// Opens a backup and copies into `folder` what a restore of it reads. Whatever is wrong is told with the backup's name.
-    static func prepare(
-        _ path: String, _ opened: OpenedLayout? = nil, in folder: String, _ options: RestoreOptions
-    ) throws -> Prepared {
-        do { return try stage(path, opened, in: folder, options) } catch let error as BackupError {
-            throw error.naming(backup: path)
-        }
-    }
-}

@@ -9,8 +9,8 @@ struct Replacing {
     var isKept: (_ relativePath: String, _ digest: SHA256Digest) throws -> Bool = { _, _ in false }
     /// Knows the lines of files that hold nothing but events.
     var store: Store?
-    /// Knows the lines that are to be there again; nothing else is replaced then.
-    private var rejected: RejectedBefore?
+    /// Whether every line of that file is to be there again; nothing else is replaced then.
+    private var holdsRejected: ((_ path: String) throws -> Bool)?
 
     init(source: String, besides store: String?, isKept: @escaping (String, SHA256Digest) throws -> Bool) {
         let parts = store.map { [$0, Store.assetFolder(of: $0)] } ?? []
@@ -40,9 +40,9 @@ struct Replacing {
     }
 
     /// The lines that an import of event logs rejects.
-    init(rejected: RejectedBefore) {
-        sources = Self.read(rejected.paths)
-        self.rejected = rejected
+    init(linesRejectedFrom paths: [String], holdsAll: @escaping (_ path: String) throws -> Bool) {
+        sources = Self.read(paths)
+        holdsRejected = holdsAll
     }
 
     /// Throws unless `target` is free, or is to be replaced and may be. `--force` is advised only where it would do it.
@@ -81,9 +81,9 @@ struct Replacing {
                 target, isSource ? "it \(source.reason)" : "\(source.path) lies in it and would be lost")
         }
         if let source = try source(around: target) { throw Self.refusalOfSource(target, "it lies in \(source)") }
-        if let rejected {
+        if let holdsRejected {
             guard status.isRegular else { throw Self.refusal(target, "it is no ordinary file") }
-            guard try status.size == 0 || rejected.holdsAll(of: target) else {
+            guard try status.size == 0 || holdsRejected(target) else {
                 throw Self.refusal(target, "it holds lines that this import does not reject")
             }
             return

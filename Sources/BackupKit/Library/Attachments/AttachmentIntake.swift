@@ -86,14 +86,14 @@ extension Intake {
     /// Decides where the files of a backup will lie, so that its records link them there: a link means the backup's file.
     /// `areTaken` is false where the files stay in the backup; then only those that the store has count. `others` are those that
     /// the backup speaks of, and cannot give.
-    func planPlaces(of files: [Asset], others: [Asset], areTaken: Bool, _ views: LayoutViews) throws {
+    func planPlaces(of files: [Asset], others: [Asset], areTaken: Bool, _ naming: NamingRecords) throws {
         moved = [:]
         let digests = (others + files).map { (ByteName($0.path), $0.digest) }
         backupLinks = try BackupLinks(
             store, digests: Dictionary(digests, uniquingKeysWith: { $1 }),
             coming: areTaken ? Set(files.map { ByteName($0.path) }) : [])
         guard policy != .quarantine else { return }
-        if areTaken { backupLinks?.meantElsewhere = try pathsMeantElsewhere(of: files, views) }
+        if areTaken { backupLinks?.meantElsewhere = try pathsMeantElsewhere(of: files, naming) }
         store.comingNames = EntryNameSet()
         for file in files { _ = try? store.comingNames.insert(file.path) }
         for file in files {
