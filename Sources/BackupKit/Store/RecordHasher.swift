@@ -169,7 +169,7 @@ extension RecordHasher {
         } else if forReading {
             self.init(seed: 0, foldsUUIDs: isFolding)
         } else {
-            throw BackupError(.damaged, Self.lacksSeed, at: database.path, remedy: Self.exportIntoNewStore)
+            throw BackupError(.damaged, Self.lacksSeed, at: database.path, remedy: StoreRemedy.exportIntoNewStore)
         }
     }
 
@@ -209,11 +209,6 @@ extension RecordHasher {
     }
 
     static let lacksSeed = "the table 'meta' has lost the seed of the store's hashes, so nothing proves its rows"
-    /// The way into a new store for one of which an export still gives all.
-    static let exportIntoNewStore =
-        "'backup-tool export -o DIR' still gives you everything in it; "
-        + "'backup-tool restore DIR --create --store NEW --only publications,notes,events,records,attachments,settings' "
-        + "makes a new store of that"
 
     var isWithoutSeed: Bool { seed == 0 }
 

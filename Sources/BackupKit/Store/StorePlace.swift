@@ -60,7 +60,7 @@ extension Store {
         if mayHaveBeenStore(path) {
             return BackupError(
                 .notFound, "is no store of backup-tool, or is damaged at its beginning, and was not touched", at: path,
-                remedy: "name another store with --store; if it was one, keep the file: \(StoreCheck.intoNewStore)")
+                remedy: "name another store with --store; if it was one, keep the file: \(StoreRemedy.intoNewStore)")
         }
         let isFolder = (try? FileStatus.ofTarget(path))?.isDirectory == true
         return BackupError(

@@ -129,7 +129,7 @@ extension Store {
                 isThere
                     ? "came back damaged: the store's copy of its bytes was changed"
                     : "did not come back: the store's copy of its bytes is gone",
-                remedy: StoreCheck.repairFile))
+                remedy: StoreRemedy.repairFile))
     }
 
     private static func oldBytesAreGone(_ path: String) -> Finding {

@@ -174,3 +174,12 @@ private func writeAll(_ bytes: [UInt8], to descriptor: Int32) -> Int32 {
         return 0
     }
 }
+
+extension Table {
+    func print(to output: Output) {
+        for line in lines(columns: output.out.columns, style: output.out.style) {
+            if output.isClosed { return }
+            output.print(line)
+        }
+    }
+}

@@ -35,13 +35,6 @@ struct Table {
         rows.append(row)
     }
 
-    func print(to output: Output) {
-        for line in lines(columns: output.out.columns, style: output.out.style) {
-            if output.isClosed { return }
-            output.print(line)
-        }
-    }
-
     /// The table for a terminal of so many columns, or of none.
     func lines(columns limit: Int?, style: Style) -> [String] {
         guard let limit else { return lines(widths, last: nil, style) }

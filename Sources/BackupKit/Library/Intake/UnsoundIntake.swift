@@ -29,7 +29,7 @@ extension Intake {
                 Finding(
                     row.damage.isChanged ? .recordChanged : .recordDamaged, .damage, row.damage.subject,
                     "\(row.damage.reason); it was left as it is",
-                    remedy: row.damage.isChanged ? StoreCheck.repairFrom : StoreCheck.repairOrGiveUp))
+                    remedy: row.damage.isChanged ? StoreRemedy.repairFrom : StoreRemedy.repairOrGiveUp))
         }
     }
 }

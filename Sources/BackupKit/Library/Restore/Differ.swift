@@ -67,7 +67,7 @@ public enum Differ {
                 changed.append(
                     Finding(
                         .recordChanged, .damage, "\(stored.record.id)", DamagedRow.changed,
-                        remedy: store.hasher.isWithoutSeed ? RecordHasher.exportIntoNewStore : StoreCheck.repairFrom))
+                        remedy: store.hasher.isWithoutSeed ? StoreRemedy.exportIntoNewStore : StoreRemedy.repairFrom))
             }
             return stored.record
         }

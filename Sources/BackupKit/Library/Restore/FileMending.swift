@@ -61,10 +61,10 @@ enum FileMending {
 
     /// What a backup was asked for and does not have, no second repair from it mends.
     private static func afterBackup(_ finding: Finding) -> Finding {
-        guard let remedy = finding.remedy, remedy.contains(StoreCheck.repairFile) else { return finding }
+        guard let remedy = finding.remedy, remedy.contains(StoreRemedy.repairFile) else { return finding }
         return Finding(
             finding.code, finding.severity, finding.subject, "\(finding.message); this backup does not have it",
-            remedy: remedy.replacing(StoreCheck.repairFile, with: "name another backup with --from"))
+            remedy: remedy.replacing(StoreRemedy.repairFile, with: "name another backup with --from"))
     }
 
     private static func harmedFiles(of store: Store) throws -> [Harmed] {

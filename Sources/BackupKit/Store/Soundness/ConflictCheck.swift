@@ -21,8 +21,8 @@ struct OddConflict {
         let (message, remedy) =
             switch defect {
             case .hasNoNumber:
-                ("the conflict has no number, so 'backup-tool conflicts list' does not show it", StoreCheck.repair)
-            case .hasSeveralNumbers: ("the conflict has several numbers", StoreCheck.repair)
+                ("the conflict has no number, so 'backup-tool conflicts list' does not show it", StoreRemedy.repair)
+            case .hasSeveralNumbers: ("the conflict has several numbers", StoreRemedy.repair)
             case .namesNoWorks:
                 (
                     "the conflict does not say which two works clash",

@@ -6,14 +6,14 @@ struct FlippedDefinition {
     var subject: String { "\(part.type) \(part.name)" }
     private static let reason = "its definition has a flipped bit"
 
-    var finding: Finding { Finding(.storeDamaged, .damage, subject, Self.reason, remedy: StoreCheck.repair) }
+    var finding: Finding { Finding(.storeDamaged, .damage, subject, Self.reason, remedy: StoreRemedy.repair) }
 
     fileprivate var step: StoreRepairResult.Step {
         StoreRepairResult.Step(action: .exact, subject: subject, message: "its definition was restored")
     }
 
     func error(at path: String) -> BackupError {
-        BackupError(.damaged, "\(subject): \(Self.reason)", at: path, remedy: StoreCheck.repair)
+        BackupError(.damaged, "\(subject): \(Self.reason)", at: path, remedy: StoreRemedy.repair)
     }
 }
 

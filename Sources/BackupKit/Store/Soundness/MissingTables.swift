@@ -118,7 +118,7 @@ extension Store {
             missing.first { $0.name == table }?.finding(path)
                 ?? Finding(
                     .storeDamaged, .damage, path, "the table '\(table)' cannot be read and was left out",
-                    remedy: "keep the file; \(StoreCheck.intoNewStore)")
+                    remedy: "keep the file; \(StoreRemedy.intoNewStore)")
         }
     }
 }
@@ -139,7 +139,7 @@ struct MissingTable {
     /// An export needs only the tables that hold what people wrote.
     fileprivate static func wayOut(without table: String) -> String {
         let holdsWork = ["record", "asset", "setting", "meta"].contains(table)
-        return holdsWork ? StoreCheck.intoNewStore : RecordHasher.exportIntoNewStore
+        return holdsWork ? StoreRemedy.intoNewStore : StoreRemedy.exportIntoNewStore
     }
 
     fileprivate var message: String { "the table '\(name)' was made again\(loss.map { ": \($0)" } ?? ", empty")" }

@@ -10,7 +10,7 @@ extension Store {
         guard !isSound else { return }
         throw BackupError(
             .damaged, "nothing was changed: the list of purged records is damaged, and they could come back", at: path,
-            remedy: StoreCheck.repair)
+            remedy: StoreRemedy.repair)
     }
 
     /// What is wrong with purges that were made, or begun.
@@ -18,7 +18,7 @@ extension Store {
         let changed = try changedPurges().map { row in
             Finding(
                 .recordChanged, .damage, "purged \(PurgeMark(row)?.id.description ?? row.key)", row.reason,
-                remedy: StoreCheck.repair)
+                remedy: StoreRemedy.repair)
         }
         guard try meta(Self.pendingPurge) != nil else { return changed }
         return changed + [

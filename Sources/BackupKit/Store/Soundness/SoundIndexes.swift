@@ -21,7 +21,7 @@ extension Store {
             guard let fault = try database.integrityFaults(of: table).first else { continue }
             throw BackupError(
                 .damaged, "nothing was taken back: the undo history is damaged; \(fault)", at: path,
-                remedy: StoreCheck.isOfIndex(fault) ? StoreCheck.repair : StoreCheck.repairOrNewStore)
+                remedy: StoreCheck.isOfIndex(fault) ? StoreRemedy.repair : StoreRemedy.repairOrNewStore)
         }
     }
 }
@@ -58,7 +58,7 @@ extension Store {
         rowsByType = "record NOT INDEXED"
         return Finding(
             .indexMismatch, .damage, path, "\(Self.damagedTypeIndex), so it was not used; nothing was left out",
-            remedy: StoreCheck.repairOrNewStore)
+            remedy: StoreRemedy.repairOrNewStore)
     }
 
     /// Throws where the index by type is damaged, for commands that remove or decide by it. Looks at every row.
@@ -66,7 +66,7 @@ extension Store {
         if try isTypeIndexSound(database) { return }
         throw BackupError(
             .damaged, "nothing was changed: \(Self.damagedTypeIndex)", at: path,
-            remedy: StoreCheck.repairOrNewStore)
+            remedy: StoreRemedy.repairOrNewStore)
     }
 
     private static let damagedTypeIndex = "the index 'record_by_type' does not fit the records"

@@ -13,25 +13,6 @@ public struct StoreCheckResult: Sendable {
 public struct StoreCheck {
     public enum Files: Sendable { case none, sizes, digests }
 
-    public static let repair = "'backup-tool store repair' mends it"
-    static let repairFrom =
-        "'backup-tool store repair --from BACKUP' mends it; if another program wrote it on purpose, 'backup-tool store repair --accept' "
-        + "keeps it"
-
-    /// For rows that cannot be read.
-    static let repairOrGiveUp =
-        "'backup-tool store repair --from BACKUP' mends it; where no backup has it, 'backup-tool store repair --accept' gives it "
-        + "up and keeps its values in a file"
-
-    /// For what no repair can mend. Without --only settings would be left out.
-    static let intoNewStore =
-        "'backup-tool restore BACKUP --create --store NEW --only publications,notes,events,records,attachments,settings' "
-        + "brings the last backup into a new store"
-
-    /// For a damaged page, which may be of an index.
-    static let repairOrNewStore =
-        "'backup-tool store repair' mends it where only indexes are damaged; else keep the file: \(intoNewStore)"
-
     /// Whether a fault that SQLite's integrity check has found is one of an index, or of an index and its row.
     static func isOfIndex(_ fault: String) -> Bool { fault.contains(" index ") }
 
@@ -58,7 +39,8 @@ public struct StoreCheck {
             // Without some tables or columns it cannot even be opened.
             guard error.remedy == SQLite.checkTables else { throw error }
             return StoreCheckResult(findings: [
-                Finding(.storeDamaged, .error, path, error.message, remedy: "keep the file; \(intoNewStore)")
+                Finding(
+                    .storeDamaged, .error, path, error.message, remedy: "keep the file; \(StoreRemedy.intoNewStore)")
             ])
         }
     }
@@ -112,7 +94,7 @@ public struct StoreCheck {
     private static func unreadable(_ path: String, _ error: BackupError) -> Finding {
         Finding(
             .storeDamaged, .damage, path, "the database cannot be read to its end: \(error.message)",
-            remedy: "keep the file; \(intoNewStore)")
+            remedy: "keep the file; \(StoreRemedy.intoNewStore)")
     }
 
     private mutating func add(
@@ -126,28 +108,28 @@ public struct StoreCheck {
     private mutating func checkDatabase() throws {
         for fault in try store.database.integrityFaults() {
             // Only indexes and types can be mended where they are.
-            if fault.contains("Rowid") { instead = Self.intoNewStore }
+            if fault.contains("Rowid") { instead = StoreRemedy.intoNewStore }
             let canBeMended = Self.isOfIndex(fault) || Self.isOfValue(fault)
-            let remedy = canBeMended ? Self.repair : Self.repairOrNewStore
+            let remedy = canBeMended ? StoreRemedy.repair : StoreRemedy.repairOrNewStore
             add(.storeDamaged, .damage, store.path, fault, remedy)
         }
         if try store.soundCounter() == nil {
             let said = try store.storedCounter().map { "says \($0)" } ?? "is gone"
             add(
                 .storeDamaged, .error, store.path,
-                "the change counter \(said), the newest row \(try store.newestChange())", Self.repair)
+                "the change counter \(said), the newest row \(try store.newestChange())", StoreRemedy.repair)
         }
         let schema = try Int(store.meta("schema_version") ?? "") ?? 0
         if try store.storeID.utf8.count < 8 || SchemaVersion.check(schema) != .current {
             // Of a schema that nobody knows nothing can be exported.
             let canExport = schema == 0 || SchemaVersion.check(schema) == .current
-            let way = canExport ? RecordHasher.exportIntoNewStore : Self.intoNewStore
+            let way = canExport ? StoreRemedy.exportIntoNewStore : StoreRemedy.intoNewStore
             instead = way
             add(
                 .storeDamaged, .error, store.path, "the table 'meta' does not say which store and schema this is", way)
         } else if store.hasher.isWithoutSeed {
-            instead = RecordHasher.exportIntoNewStore
-            add(.storeDamaged, .error, store.path, RecordHasher.lacksSeed, RecordHasher.exportIntoNewStore)
+            instead = StoreRemedy.exportIntoNewStore
+            add(.storeDamaged, .error, store.path, RecordHasher.lacksSeed, StoreRemedy.exportIntoNewStore)
         }
     }
 
@@ -191,7 +173,7 @@ public struct StoreCheck {
             return
         }
         for twin in try store.twinRows() {
-            add(.recordDamaged, .damage, twin.damage.subject, twin.damage.reason, Self.repair)
+            add(.recordDamaged, .damage, twin.damage.subject, twin.damage.reason, StoreRemedy.repair)
         }
         let entries = try store.database.integer("SELECT count(*) FROM local_key") - Int64(gone)
         if stale > 0 || entries != Int64(result.records) { addMisfit("\(max(stale, 1)) of \(result.records) records") }
@@ -200,7 +182,7 @@ public struct StoreCheck {
     private mutating func addMisfit(_ records: String) {
         add(
             .indexMismatch, .error, store.path,
-            "the index by local id does not fit \(records), so an import may add some twice", Self.repair)
+            "the index by local id does not fit \(records), so an import may add some twice", StoreRemedy.repair)
     }
 
     /// What is wrong with a row of `recordColumns` and its hash.
@@ -220,7 +202,7 @@ public struct StoreCheck {
             }
             return Finding(
                 damaged.isChanged ? .recordChanged : .recordDamaged, .damage, damaged.subject, damaged.reason,
-                remedy: damaged.isChanged ? Self.repairFrom : Self.repairOrGiveUp)
+                remedy: damaged.isChanged ? StoreRemedy.repairFrom : StoreRemedy.repairOrGiveUp)
         }
     }
 
@@ -230,13 +212,15 @@ public struct StoreCheck {
         var damaged: [DamagedRow] = []
         _ = try store.settings { damaged.append($0) }
         for row in damaged {
-            add(.recordDamaged, .damage, row.subject, "the setting is damaged: \(row.reason)", Self.repairOrGiveUp)
+            add(
+                .recordDamaged, .damage, row.subject, "the setting is damaged: \(row.reason)",
+                StoreRemedy.repairOrGiveUp)
         }
     }
 
     private mutating func checkWitnesses() throws {
         for row in try store.changedSmallRows() {
-            add(.recordChanged, .damage, row.subject, row.reason, Self.repairFrom)
+            add(.recordChanged, .damage, row.subject, row.reason, StoreRemedy.repairFrom)
         }
         for table in try StoreSchema.isOld(store.database) ? [] : SyncSeal.all {
             // Where the hub lies may be what is damaged.
@@ -248,7 +232,9 @@ public struct StoreCheck {
             }
         }
         for row in try store.setAside() {
-            add(.recordDamaged, .warning, row.subject, "was set aside as damaged: \(row.reason)", Self.repairOrGiveUp)
+            add(
+                .recordDamaged, .warning, row.subject, "was set aside as damaged: \(row.reason)",
+                StoreRemedy.repairOrGiveUp)
         }
     }
 
@@ -259,13 +245,13 @@ public struct StoreCheck {
         while try held.step() {
             add(
                 .queueStuck, .warning, "\(held.text(0))/\(held.text(1))",
-                "is held back from the hub, and there is no such record", Self.repair)
+                "is held back from the hub, and there is no such record", StoreRemedy.repair)
         }
         let stuck = try store.database.prepare(Self.stuckRows)
         while try stuck.step() {
             add(
                 .queueStuck, .error, "\(stuck.text(0))/\(stuck.text(1))",
-                "waits for the hub, and no sync would send it", Self.repair)
+                "waits for the hub, and no sync would send it", StoreRemedy.repair)
         }
     }
 
@@ -296,11 +282,11 @@ public struct StoreCheck {
             let isDenied = finding?.code == .unreadable && finding?.severity == .warning
             if !isDenied { result.assets += 1 }
         }
-        for row in damaged { add(.recordDamaged, .damage, row.subject, row.reason, Self.repairOrGiveUp) }
+        for row in damaged { add(.recordDamaged, .damage, row.subject, row.reason, StoreRemedy.repairOrGiveUp) }
         guard files != .none else { return }
         let moving = try store.namesApart().moving
         for file in moving {
-            add(.entryRefused, .warning, file.asset.path, "\(file.reason): no export can hold both", Self.repair)
+            add(.entryRefused, .warning, file.asset.path, "\(file.reason): no export can hold both", StoreRemedy.repair)
         }
         result.findings += try store.oddOwnFiles()
         result.findings += try store.strayFiles()
@@ -322,11 +308,10 @@ public struct StoreCheck {
                     remedy: BackupError.whoMayRead)
             }
             return Finding(
-                .unreadable, .damage, asset.path, error.message, remedy: "move the file away; \(repairFile)")
+                .unreadable, .damage, asset.path, error.message, remedy: "move the file away; \(StoreRemedy.repairFile)"
+            )
         }
     }
-
-    static let repairFile = "'backup-tool store repair --from BACKUP' brings it back"
 
     /// Looks at what a reader of this state would open: a writer may be at work.
     private static func look(at asset: Asset, in store: Store, _ files: Files) throws -> Finding? {
@@ -350,13 +335,14 @@ public struct StoreCheck {
         let choice =
             isEdited
             ? "'backup-tool store adopt' keeps it as it is now; \(old)"
-            : "\(repairFile); where no backup has it, 'backup-tool store repair --accept' takes it as it is"
+            : "\(StoreRemedy.repairFile); where no backup has it, 'backup-tool store repair --accept' takes it as it is"
         let isSame = try files == .digests && opened.file.digest() == asset.digest
         guard status.size == asset.size else {
             if isSame {
                 return Finding(
                     .recordChanged, .damage, asset.path,
-                    "has \(status.size) bytes, and the right ones; the store says \(asset.size)", remedy: repair)
+                    "has \(status.size) bytes, and the right ones; the store says \(asset.size)",
+                    remedy: StoreRemedy.repair)
             }
             return Finding(
                 .sizeMismatch, severity, asset.path, "its file has \(status.size) bytes instead of \(asset.size)",
@@ -374,7 +360,7 @@ public struct StoreCheck {
         let remedy =
             isKept
             ? "'backup-tool store adopt' puts it back: the store has kept its bytes"
-            : "\(repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up"
+            : "\(StoreRemedy.repairFile); where no backup has it, 'backup-tool store repair --accept' gives it up"
         return Finding(
             .entryMissing, .damage, asset.path,
             "its file is missing" + (other.map { ": \($0.name) is in its place" } ?? ""),

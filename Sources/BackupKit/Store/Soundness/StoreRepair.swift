@@ -96,7 +96,7 @@ struct StoreRepair {
 
     /// What a backup was asked for and does not have, no second repair from it mends.
     private func afterBackup(_ finding: Finding) -> Finding {
-        let ofBackups = [StoreCheck.repairFrom, StoreCheck.repairOrGiveUp]
+        let ofBackups = [StoreRemedy.repairFrom, StoreRemedy.repairOrGiveUp]
         guard let backup, [.recordDamaged, .recordChanged].contains(finding.code), let remedy = finding.remedy,
             ofBackups.contains(remedy)
         else { return finding }
@@ -127,7 +127,7 @@ struct StoreRepair {
             throw BackupError(
                 .damaged, "nothing was repaired: the tables themselves are damaged, not only their indexes",
                 at: store.path,
-                remedy: "keep the file; \(isOfValues ? RecordHasher.exportIntoNewStore : StoreCheck.intoNewStore)")
+                remedy: "keep the file; \(isOfValues ? StoreRemedy.exportIntoNewStore : StoreRemedy.intoNewStore)")
         }
         note(.index, store.path, "SQLite's indexes were made again")
         if try store.storedCounter() != store.changeCounter {
