@@ -333,19 +333,3 @@ public struct WorkIdentity {
         return zip(left.people, right.people).allSatisfy { $0.mayBe($1) }
     }
 }
-
-extension Record {
-    /// When it was last said which work a publication is.
-    func identityTime() throws -> Timestamp {
-        let fields = try Fields.parse(fields).filter { WorkIdentity.tells($0.name) }
-        return fields.map { fieldTimes[$0.name] ?? modifiedAt }.max() ?? modifiedAt
-    }
-
-    /// Without these fields, and without a word about them.
-    func without(_ names: Set<String>) throws -> Record {
-        var record = self
-        record.fields = Fields.text(try Fields.parse(fields).filter { !names.contains($0.name) })
-        for name in names { record.fieldTimes[name] = nil }
-        return record
-    }
-}

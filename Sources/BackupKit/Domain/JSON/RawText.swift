@@ -15,12 +15,3 @@ enum RawText {
         return plainTime > otherTime ? base64 : plain
     }
 }
-
-extension Record {
-    /// The fields, with one text.
-    func fieldsWithOneText() throws -> [Field] {
-        let fields = try Fields.parse(fields)
-        guard let older = RawText.older(in: fields, time: { fieldTimes[$0] ?? modifiedAt }) else { return fields }
-        return fields.filter { $0.name != older }
-    }
-}
