@@ -43,6 +43,10 @@ private let longestFunction = 80
     expectNone(layerBreaches(try Source.all))
 }
 
+@Test func roomsFormATree() throws {
+    expectNone(roomCircles(try Source.all))
+}
+
 @Test func modulesAreImportedOnlyWhereTheyBelong() throws {
     expectNone(try Source.all.flatMap(importBreaches))
 }
@@ -91,6 +95,45 @@ private func layerBreaches(_ sources: [Source]) -> [String] {
         }
     }
     return breaches
+}
+
+/// Where rooms name each other's types in a circle. A room is a folder of files: whoever reads one has to know those that it
+/// names, and no others.
+private func roomCircles(_ sources: [Source]) -> [String] {
+    var homes: [String: Set<String>] = [:]
+    var declared: [String: Set<String>] = [:]
+    for source in sources {
+        for type in source.code.declaredTypes() {
+            declared[source.room, default: []].insert(type.name)
+            if type.isShared { homes[type.name, default: []].insert(source.room) }
+        }
+    }
+    // What leads from layer to layer is the business of `layerBreaches`, and a word may mean something else there.
+    func isOneLayer(_ one: String, _ other: String) -> Bool {
+        func layer(_ room: String) -> [Substring] {
+            Array(room.split(separator: "/").prefix(room.hasPrefix("BackupKit") ? 2 : 1))
+        }
+        return layer(one) == layer(other)
+    }
+    var names: [String: [String: String]] = [:]
+    for source in sources {
+        for word in source.code.words where !word.followsDot {
+            guard let home = homes[word.text], home.count == 1, let other = home.first, other != source.room,
+                isOneLayer(other, source.room), declared[source.room]?.contains(word.text) != true
+            else { continue }
+            if names[source.room]?[other] != nil { continue }
+            names[source.room, default: [:]][other] = "\(source.path):\(word.line): names \(word.text) of \(other)"
+        }
+    }
+    // What leads to no room that is left is in no circle, and neither is what no room that is left leads to.
+    while true {
+        let reached = Set(names.values.flatMap(\.keys))
+        let left = names.filter { reached.contains($0.key) }
+            .mapValues { $0.filter { names[$0.key] != nil } }.filter { !$0.value.isEmpty }
+        if left == names { break }
+        names = left
+    }
+    return names.values.flatMap(\.values).sorted().map { "\($0), which leads back: rooms must form a tree" }
 }
 
 private func importBreaches(_ source: Source) -> [String] {
@@ -152,6 +195,9 @@ private struct Source {
         return parts.count > 3 && parts[1] == "BackupKit" ? String(parts[2]) : nil
     }
 
+    /// The folder that it lies in, below `Sources`.
+    var room: String { path.split(separator: "/").dropFirst().dropLast().joined(separator: "/") }
+
     static var all: [Source] { get throws { try cache.get() } }
 
     private static let cache = Result {
@@ -199,6 +245,20 @@ func whatIsNoTrapIsNotSeenAsOne(_ code: String) {
     let bad = Source(path: "Sources/BackupKit/Formats/F.swift", code: SwiftCode("import Glibc\nimport CZstd\n"))
     #expect(importBreaches(bad).count == 2)
     #expect(renameBreaches(Source(path: "a", code: SwiftCode("rename(a, b); x.rename(a)"))).count == 1)
+}
+
+@Test func circlesOfRoomsAreSeen() {
+    func source(_ place: String, _ code: String) -> Source {
+        Source(path: "Sources/BackupKit/\(place).swift", code: SwiftCode(code))
+    }
+    let house = [
+        source("A/Attic/A", "struct Attic { let hall: Hall }"),
+        source("A/Hall/H", "struct Hall { let cellar: Cellar }"),
+        source("A/Cellar/C", "struct Cellar {}"),
+    ]
+    #expect(roomCircles(house).isEmpty)
+    let circle = roomCircles(house + [source("A/Cellar/D", "struct Stairs {\n    let up: Hall\n}")])
+    #expect(circle.count == 2 && circle[0].contains("Cellar/D.swift:2: names Hall of BackupKit/A/Hall"), "\(circle)")
 }
 
 @Test func linesAreCountedThroughTextAndComments() {
