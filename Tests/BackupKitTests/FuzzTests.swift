@@ -6,7 +6,7 @@ import Testing
 
 /// What fuzzing found stays found, and a little of it is tried each time.
 @Suite(.serialized) struct FuzzTests {
-    private static let finds = "/" + #filePath.split(separator: "/").dropLast(2).joined(separator: "/") + "/Finds"
+    private static let finds = "\(projectFolder)/Tests/Finds"
 
     @Test(arguments: FuzzTarget.allCases)
     func whatWasFoundOnceEndsWell(_ target: FuzzTarget) throws {

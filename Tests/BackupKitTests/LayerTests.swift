@@ -201,17 +201,12 @@ private struct Source {
     static var all: [Source] { get throws { try cache.get() } }
 
     private static let cache = Result {
-        let root = projectFolder()
-        let found = try runProcess(["find", "Sources", "-name", "*.swift"], in: root).stdoutLines.sorted()
-        try #require(found.count > 20, "the sources are not where they are looked for: \(root)")
+        let found = try runProcess(["find", "Sources", "-name", "*.swift"], in: projectFolder).stdoutLines.sorted()
+        try #require(found.count > 20, "the sources are not where they are looked for: \(projectFolder)")
         return try found.map { path in
-            Source(path: path, code: SwiftCode(try #require(readText("\(root)/\(path)"))))
+            Source(path: path, code: SwiftCode(try #require(readText("\(projectFolder)/\(path)"))))
         }
     }
-}
-
-private func projectFolder(_ file: String = #filePath) -> String {
-    file.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
 }
 
 // MARK: - Proof that the rules see what they look for

@@ -88,7 +88,7 @@ func aRepetitionInAMessage_keepsWhatWasChosen(line: String, advised: String, typ
 /// Only `TypedCommand` puts names into commands: it forgets no space and no apostrophe.
 @Test func noCommandInTheSourcesHoldsANameThatIsNotEscaped() throws {
     let found = try runProcess(
-        ["grep", "-rnE", #"'backup-tool [^']*\\\("#, "Sources", "--include=*.swift"], in: projectFolder()
+        ["grep", "-rnE", #"'backup-tool [^']*\\\("#, "Sources", "--include=*.swift"], in: projectFolder
     ).stdoutLines
     #expect(found == [])
 }
@@ -119,7 +119,7 @@ func aRepetitionInAMessage_keepsWhatWasChosen(line: String, advised: String, typ
 /// Whatever a message tells people to type is a command that the parser takes.
 @Test func everyCommandInTheSources_canBeTyped() throws {
     let found = try runProcess(
-        ["grep", "-rhoE", "'backup-tool [a-z][^']*'", "Sources", "--include=*.swift"], in: projectFolder()
+        ["grep", "-rhoE", "'backup-tool [a-z][^']*'", "Sources", "--include=*.swift"], in: projectFolder
     ).stdoutLines
     #expect(found.count > 50)
     for var text in found.map({ $0.trimming("'").replacing(/\\\((?:[^()]|\([^()]*\))*\)/, with: "1") }) {

@@ -153,10 +153,7 @@ final class Workbench {
         return state
     }
 
-    static let samples: String = {
-        let folders = #filePath.split(separator: "/").dropLast(3)
-        return "/" + folders.joined(separator: "/") + "/samples"
-    }()
+    static let samples = "\(projectFolder)/samples"
     /// Real data that is kept beside the project; not everybody has it.
     static let corpora: String? = {
         let path = samples + "/../../shared/corpora"

@@ -15,7 +15,7 @@ func everyCommandOfADocumentWorks(_ document: String) throws {
     guard !blocks.isEmpty else { return }
     let script = prelude(try productsDirectory()) + blocks.flatMap(\.commands).map(runLine).joined() + epilogue
     let result = try runProcess(
-        ["bash", "-s"], environment: testEnvironment(["ROOT": projectFolder(), "DOCUMENT": document]),
+        ["bash", "-s"], environment: testEnvironment(["ROOT": projectFolder, "DOCUMENT": document]),
         stdin: Array(script.utf8), timeout: 120)
     #expect(result.status == 0, "\(document):\n\(result.stdout)\(result.stderr)")
 }
@@ -37,7 +37,7 @@ func everyLinkOfADocumentLeadsSomewhere(_ document: String) throws {
     let folder = document.split(separator: "/").dropLast().map { $0 + "/" }.joined()
     for target in links(in: try text(of: document)) where !target.contains("://") && !target.hasPrefix("#") {
         let path = folder + target.prefix { $0 != "#" }
-        let found = try runProcess(["test", "-e", path], in: projectFolder()).status == 0
+        let found = try runProcess(["test", "-e", path], in: projectFolder).status == 0
         #expect(found, "\(document) links to \(target), which is not there")
     }
 }
@@ -51,7 +51,7 @@ func everyLinkOfADocumentLeadsSomewhere(_ document: String) throws {
 }
 
 @Test func everyInvariantIsEnforcedByATestThatExists() throws {
-    let tests = try runProcess(["grep", "-rhoE", "func [A-Za-z0-9_]+", "Tests"], in: projectFolder()).stdoutLines
+    let tests = try runProcess(["grep", "-rhoE", "func [A-Za-z0-9_]+", "Tests"], in: projectFolder).stdoutLines
     let names = Set(tests.map { String($0.dropFirst("func ".count)) })
     let rows = try text(of: "docs/invariants.md").split(separator: "\n").filter { $0.hasPrefix("| I") }
     #expect(rows.count > 15)
@@ -74,13 +74,13 @@ func everyLinkOfADocumentLeadsSomewhere(_ document: String) throws {
 @Test func theDemoWorks() throws {
     let tool = try productsDirectory() + "/backup-tool"
     let result = try runProcess(
-        ["scripts/demo.sh"], environment: testEnvironment(["BACKUP_TOOL": tool]), in: projectFolder(), timeout: 120)
+        ["scripts/demo.sh"], environment: testEnvironment(["BACKUP_TOOL": tool]), in: projectFolder, timeout: 120)
     #expect(result.status == 0, "\(result.stdout)\(result.stderr)")
     #expect(result.stdoutLines.filter { $0.count > 80 } == [])
 }
 
 @Test func theSamplesAreWhatTheirScriptWrites() throws {
-    let result = try runProcess(["python3", "scripts/make-samples.py", "--check"], in: projectFolder())
+    let result = try runProcess(["python3", "scripts/make-samples.py", "--check"], in: projectFolder)
     #expect(result.status == 0, "\(result.stderr)")
 }
 
@@ -148,23 +148,18 @@ private func links(in text: String) -> [String] {
 }
 
 private func documents() throws -> [String] {
-    let found = try runProcess(["find", "docs", "-name", "*.md"], in: projectFolder()).stdoutLines.sorted()
+    let found = try runProcess(["find", "docs", "-name", "*.md"], in: projectFolder).stdoutLines.sorted()
     return ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "samples/README.md"] + found
 }
 
 private func text(of document: String) throws -> String {
-    try #require(readText("\(projectFolder())/\(document)"), "\(document) cannot be read")
+    try #require(readText("\(projectFolder)/\(document)"), "\(document) cannot be read")
 }
 
 private func trimmed(_ text: Substring) -> String {
     var text = text.drop { $0 == " " }
     while text.last == " " { text.removeLast() }
     return String(text)
-}
-
-/// The project's own folder.
-func projectFolder(_ file: String = #filePath) -> String {
-    file.split(separator: "/", omittingEmptySubsequences: false).dropLast(3).joined(separator: "/")
 }
 
 // MARK: - The script that runs a document
@@ -196,7 +191,7 @@ private func runLine(_ line: Int, _ command: String, _ exit: Int32) -> String {
 private let epilogue = "[ \"$failures\" -eq 0 ]\n"
 
 @Test func everySettingIsDocumented_andTheExampleIsOne() throws {
-    let document = try #require(readText("\(projectFolder())/docs/configuration.md"))
+    let document = try #require(readText("\(projectFolder)/docs/configuration.md"))
     for key in Configuration.keys { #expect(document.contains("| `\(key.name)` |"), "\(key.name)") }
     let example = try #require(document.components(after: "```toml\n", before: "```"))
     let settings = try Configuration.parse(

@@ -5,7 +5,7 @@ import Testing
 @testable import backup_tool
 
 @Test func everyErrorCode_hasTheExitCodeThatTheDocumentNames() throws {
-    let folder = projectFolder()
+    let folder = projectFolder
     let document = try #require(readText(folder + "/docs/exit-codes.md"))
     var meanings: [String: String] = [:]
     var codes: [String: Set<Int32>] = [:]

@@ -50,9 +50,7 @@ enum FuzzSeeds {
         return template.withUnsafeBufferPointer { $0.baseAddress.map { String(cString: $0) } ?? "" }
     }()
 
-    static let samples: String = {
-        "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/samples"
-    }()
+    static let samples = "\(projectFolder)/samples"
 
     static let bibliographies = [
         "@string{j = {Journal}}\n@article{a, title = {T} # j, month = jan, file = {:x.pdf:PDF}}\n% text\n",

@@ -4,11 +4,9 @@ import Glibc
 /// written anew, and that counts as a difference, so that nobody records by accident.
 ///
 ///     #expect(goldenDifference(result.stdout, "help.txt") == nil)
-public func goldenDifference(_ text: String, _ name: String, testFile: String = #filePath) -> String? {
-    let folder = testFile.lastIndex(of: "/").map { String(testFile[..<$0]) } ?? "."
-    let path = "\(folder)/../Goldens/\(name)"
+public func goldenDifference(_ text: String, _ name: String) -> String? {
+    let path = goldenPath(name)
     if getenv("RECORD_GOLDENS").map({ String(cString: $0) }) == "1" {
-        mkdir(folder + "/../Goldens", 0o777)
         guard let file = fopen(path, "w") else { return "\(path) cannot be written" }
         fputs(text, file)
         fclose(file)
@@ -45,6 +43,4 @@ private func lineDifference(_ old: String, _ new: String) -> String {
 }
 
 /// Where a golden file lies that is not written by the tests themselves.
-public func goldenPath(_ name: String, testFile: String = #filePath) -> String? {
-    testFile.lastIndex(of: "/").map { "\(testFile[..<$0])/../Goldens/\(name)" }
-}
+public func goldenPath(_ name: String) -> String { "\(projectFolder)/Tests/Goldens/\(name)" }

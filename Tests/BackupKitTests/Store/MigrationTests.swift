@@ -6,8 +6,7 @@ import Testing
 /// What `sqlite3 store.db .dump` says of a store that the first version wrote: an import of three events and a file, then
 /// a delete and a set-local.
 private func oldStore(in folder: String) throws -> String {
-    let source = #filePath.split(separator: "/", omittingEmptySubsequences: false).dropLast(2).joined(separator: "/")
-    let sql = try #require(readText("\(source)/Fixtures/store-version-1.sql"))
+    let sql = try #require(readText("\(projectFolder)/Tests/Fixtures/store-version-1.sql"))
     let path = "\(folder)/old.db"
     let database = try SQLite(path, .create)
     try database.execute("PRAGMA application_id = \(StoreSchema.applicationID); PRAGMA user_version = 1")

@@ -37,7 +37,7 @@ extension RetentionPlan {
 
     /// The file is written by `scripts/make-retention-goldens.py`, which asks restic 0.18.
     @Test func whatIsKeptAndWhy_isWhatResticSays() throws {
-        let path = try #require(goldenPath("retention.json"))
+        let path = goldenPath("retention.json")
         let golden = try JSON(parsing: try #require(readText(path)))
         let items = try (golden["snapshots"]?.array ?? []).map { snapshot in
             RetentionItem(

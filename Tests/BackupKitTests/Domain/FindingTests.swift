@@ -27,7 +27,7 @@ import Testing
 }
 
 @Test func theDocumentListsEveryCode_andNamesTheStoresVersion() throws {
-    let path = "/" + #filePath.split(separator: "/").dropLast(3).joined(separator: "/") + "/docs/formats.md"
+    let path = "\(projectFolder)/docs/formats.md"
     var bytes: [UInt8] = []
     try FileHandle.openForReading(path).forEachChunk { bytes += $0 }
     let text = String(decoding: bytes, as: UTF8.self)

@@ -1,4 +1,5 @@
 import Glibc
+import TestSupport
 import Testing
 
 @testable import BackupKit
@@ -6,9 +7,7 @@ import Testing
 /// The real `.bib` files, or none where they are not at hand.
 enum BibCorpus {
     static let files: [(name: String, bytes: [UInt8])] = {
-        var parts = #filePath.split(separator: "/", omittingEmptySubsequences: false)
-        parts.removeLast(3)
-        let folder = parts.joined(separator: "/") + "/../shared/corpora/bib"
+        let folder = "\(projectFolder)/../shared/corpora/bib"
         guard let listing = opendir(folder) else { return [] }
         defer { closedir(listing) }
         var names: [String] = []
