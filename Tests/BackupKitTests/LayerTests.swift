@@ -1,7 +1,7 @@
 import TestSupport
 import Testing
 
-/// The map of `DESIGN.md` §3, and the rules of style that a machine can check. A rule's reason is in its message.
+/// The map of `docs/design.md`, and the rules of style that a machine can check. A rule's reason is in its message.
 ///
 /// Every folder below `Sources/BackupKit`, and the folders whose types it may name.
 private let layers: [(folder: String, knows: Set<String>)] = [
@@ -36,7 +36,7 @@ private let longestFunction = 80
 @Test func everyFolderOfBackupKitIsOnTheMap() throws {
     let known = Set(layers.map(\.folder))
     let strangers = Set(try Source.all.compactMap(\.layer)).subtracting(known)
-    #expect(strangers.isEmpty, "say in the map (here and in CONTRIBUTING.md) what \(strangers.sorted()) may know")
+    #expect(strangers.isEmpty, "say in the map (here and in docs/design.md) what \(strangers.sorted()) may know")
 }
 
 @Test func aLayerNamesOnlyTypesOfTheLayersItKnows() throws {

@@ -53,7 +53,7 @@ public enum Protection: String, Sendable {
     case quarantined = "is in quarantine"
 }
 
-/// The merge rules of `DOMAIN.md` §2, as a function of two records and nothing else.
+/// The merge rules of `docs/domain.md`, as a function of two records and nothing else.
 public struct MergePolicy: Sendable {
     /// Bring back what a newer tombstone deleted, and let what is brought outlive tombstones that arrive later.
     public var resurrect = false

@@ -48,7 +48,7 @@ extension RecordID: Comparable, CustomStringConvertible {
     public var description: String { "\(zone)/\(name)" }
 }
 
-/// One record with its sync facts (`DOMAIN.md` §2).
+/// One record with its sync facts (`docs/domain.md`).
 public struct Record: Sendable, Equatable {
     public var id: RecordID
     public var type: String

@@ -1,4 +1,4 @@
-/// imbib's own backup format (`DOMAIN.md` §3).
+/// imbib's own backup format (`docs/domain.md`).
 public struct ImbibManifest: Sendable, Equatable {
     public var createdAt: Timestamp
     public var appVersion: String

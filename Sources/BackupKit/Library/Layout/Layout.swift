@@ -1,4 +1,4 @@
-/// The names of the library layout (DESIGN §2): the set of relative paths that every export and restore speaks.
+/// The names of the library layout (`docs/design.md`): the set of relative paths that every export and restore speaks.
 enum Layout {
     static let readme = "README.txt"
     static let bibliography = "library.bib"
