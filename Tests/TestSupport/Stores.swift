@@ -156,3 +156,16 @@ public func place(_ path: String, _ text: String, in store: Store) throws -> Sto
         return try store.placeAsset(asset, from: staged)
     }
 }
+
+extension Store {
+    /// What the index by local id says that the records do not; for checks of a store's soundness.
+    public func staleKeys() throws -> Int {
+        let index = try KeyIndex(self)
+        let query = try database.prepare("SELECT \(Self.recordColumns) FROM record")
+        var stale = try surplusOfKeys()
+        while try query.step() {
+            if try !index.knows(query) { stale += 1 }
+        }
+        return Int(stale.magnitude)
+    }
+}

@@ -6,8 +6,6 @@ struct TarMember {
     var offset: Int64
     /// Where its bytes begin.
     var dataOffset: Int64
-    /// Mode bits, access control lists or attributes that nothing we write to disk will have.
-    var hasExtras: Bool
 
     /// The folder that was packed, as `tar -cf - .` puts it in front.
     var isRoot: Bool { isFolder && info.path == "." }
@@ -197,7 +195,7 @@ final class TarCursor {
         guard size <= Self.sizeMax else { throw BackupError(.refused, "claims to have \(size) bytes", at: shown) }
         return TarMember(
             info: EntryInfo(path: path, size: size, modified: extra.modified ?? header.modified), isFolder: isFolder,
-            offset: start, dataOffset: position, hasExtras: extra.hasAttributes || header.mode & 0o7000 != 0)
+            offset: start, dataOffset: position)
     }
 
     private func refuseSpecial(_ type: UInt8, _ name: String) throws {

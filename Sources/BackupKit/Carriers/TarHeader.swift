@@ -87,8 +87,6 @@ struct TarExtension {
     var name: [UInt8]?
     var size: Int64?
     var modified: Int64?
-    /// Something that we leave out on restore, such as an access control list.
-    var hasAttributes = false
 
     /// Reads pax records, "<length> <keyword>=<value>\n"; throws what is wrong with them.
     mutating func read(pax bytes: [UInt8], isGlobal: Bool) throws {
@@ -125,10 +123,8 @@ struct TarExtension {
             modified = number
         case _ where keyword.hasPrefix("GNU.sparse."):
             throw BackupError(.refused, "holds a sparse file, which a backup does not")
-        case _ where keyword.contains("xattr") || keyword.contains(".acl."):
-            hasAttributes = true
         default:
-            break
+            break  // Among them attributes and access control lists, which a restore leaves out.
         }
     }
 

@@ -110,12 +110,6 @@ public enum Publication {
         return Fields.string(rawBase64, in: fields).flatMap(BibBase64.decode)
     }
 
-    /// The same from the record's text; of one that has its raw text nothing else is built.
-    static func bytes(ofText fields: String) throws -> [UInt8] {
-        if let text = try Fields.strings(named: [raw], of: fields)[0] { return Array(text.utf8) }
-        return try bytes(of: Fields.parse(fields))
-    }
-
     /// After a merge: the raw text of the side that the merged fields agree with, or the local text with just the fields
     /// edited that the merge changed.
     static func derive(merged: [Field], local: [Field], other: [Field]) throws -> [Field] {

@@ -13,19 +13,6 @@ public struct TOMLValue: Sendable, Equatable {
 
     public let content: Content
     public let position: TOMLPosition
-
-    /// What a person would call it: "a string", "a table".
-    public var kindName: String {
-        switch content {
-        case .string: "a string"
-        case .integer: "a whole number"
-        case .float: "a number"
-        case .boolean: "true or false"
-        case .date: "a date"
-        case .array: "an array"
-        case .table: "a table"
-        }
-    }
 }
 
 public struct TOMLPosition: Sendable, Equatable {

@@ -352,16 +352,3 @@ struct KeyIndex {
         return try known.step() && known.integer(0) == hasher.content(of: row)
     }
 }
-
-extension Store {
-    /// What the index by local id says that the records do not; for checks of a store's soundness.
-    public func staleKeys() throws -> Int {
-        let index = try KeyIndex(self)
-        let query = try database.prepare("SELECT \(Self.recordColumns) FROM record")
-        var stale = try surplusOfKeys()
-        while try query.step() {
-            if try !index.knows(query) { stale += 1 }
-        }
-        return Int(stale.magnitude)
-    }
-}

@@ -1,10 +1,5 @@
 /// What may lie where a store is named, and beside it.
 extension Store {
-    /// Opens the store, making it first where there is none.
-    public static func openOrCreate(_ path: String, clock: Clock = .system) throws -> Store {
-        try FileStatus.ofName(path) == nil ? create(path, clock: clock) : Store(path, .write, clock: clock)
-    }
-
     /// Whether `path` is a store of ours; never changes the file.
     public static func isStore(_ path: String) -> Bool {
         SQLite.applicationID(of: path) == StoreSchema.applicationID

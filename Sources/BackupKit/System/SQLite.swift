@@ -190,9 +190,6 @@ public final class SQLite {
 
     public var changes: Int { Int(sqlite3_changes(handle)) }
 
-    /// Whether the file was opened by a process that may not write it.
-    public var isReadOnly: Bool { sqlite3_db_readonly(handle, "main") == 1 }
-
     /// Whether the last call failed for want of a file handle: SQLite says only that it cannot open a file.
     private static func lacksHandles(_ handle: OpaquePointer?) -> Bool {
         [EMFILE, ENFILE].contains(sqlite3_system_errno(handle))

@@ -1,5 +1,6 @@
-import BackupKit
 import Testing
+
+@testable import BackupKit
 
 /// A block with memory of its own, to look at after the parse.
 struct OwnBibBlock: Equatable {
@@ -155,5 +156,15 @@ func bibEntries(_ text: String) -> [OwnBibBlock] { bibBlocks(text).filter { $0.k
         let keys = ["b", "a", "é", "Z", "a"].enumerated().map { (key: $0.element, position: $0.offset) }
         let sorted = keys.sorted { BibKeyOrder.precedes($0, $1) }
         #expect(sorted.map(\.position) == [3, 1, 4, 0, 2])
+    }
+}
+
+extension BibBlock {
+    /// Lower-case names of the macros that the values use, each once, in order of first use.
+    func macroNames() -> [String] {
+        var seen: Set<String> = []
+        return fields.filter { $0.style == .bare || $0.style == .joined }
+            .flatMap { BibValuePieces.macros(in: rawValue(of: $0)) }.map { $0.lowercased() }
+            .filter { seen.insert($0).inserted }
     }
 }

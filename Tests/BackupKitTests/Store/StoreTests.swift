@@ -26,8 +26,8 @@ import Testing
                 #expect(error?.code == .notFound)
             }
             #expect(try Directory.names(in: folder).isEmpty)
-            _ = try Store.openOrCreate("\(folder)/deep/er/s.db")
-            #expect(try Store.openOrCreate("\(folder)/deep/er/s.db").all().isEmpty)
+            _ = try Store.create("\(folder)/deep/er/s.db")
+            #expect(try Store("\(folder)/deep/er/s.db", .write).all().isEmpty)
         }
     }
 

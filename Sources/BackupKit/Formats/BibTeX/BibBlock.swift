@@ -48,14 +48,6 @@ public struct BibBlock {
         return BibText.decode(UnsafeRawBufferPointer(rebasing: written[1..<(written.count - 1)])).text
     }
 
-    /// Lower-case names of the macros that the values use, each once, in order of first use.
-    public func macroNames() -> [String] {
-        var seen: Set<String> = []
-        return fields.filter { $0.style == .bare || $0.style == .joined }
-            .flatMap { BibValuePieces.macros(in: rawValue(of: $0)) }.map { $0.lowercased() }
-            .filter { seen.insert($0).inserted }
-    }
-
     /// Ranges come from the parser and lie within `raw`; an empty answer beats a trap should one not.
     func bytes(_ start: UInt32, _ end: UInt32) -> UnsafeRawBufferPointer {
         guard start <= end, Int(end) <= raw.count else { return UnsafeRawBufferPointer(start: nil, count: 0) }

@@ -61,13 +61,6 @@ public enum BibFileLinks {
         BibBase64.encode(BibBinaryPlist.withRelativePath(relativePath))
     }
 
-    /// The value of a `file` field as JabRef writes it, which Zotero reads too.
-    public static func fileValue(_ links: [BibFileLink]) -> String {
-        links.map { link in
-            [link.description ?? "", link.path, link.mediaType ?? ""].map(escaped).joined(separator: ":")
-        }.joined(separator: ";")
-    }
-
     static let bibDeskPrefix = "bdsk-file-"
 
     private static let names: [StaticString] = ["file", "pdf", "localfile", "local-url", "file-path", "bdsk-file-"]
