@@ -1,5 +1,5 @@
 import BackupKit
 import Glibc
 
-Process.keepFreedMemory()
+ProcessMemory.keepFreedMemory()
 exit(Tool.run())

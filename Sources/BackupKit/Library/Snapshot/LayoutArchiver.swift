@@ -131,7 +131,7 @@ struct LayoutArchiver {
         try layout.gather(withBibliography: !hasBibliography, withState: known == nil) { try records.add($0) }
         try records.end()
         // The lines of all records, which nobody needs any more.
-        Process.returnFreedMemory()
+        ProcessMemory.returnFreedMemory()
         var views = Views(state: try known ?? layout.state ?? layout.store.state())
         if hasBibliography {
             if let kept = keptBibliography(views.state) {
