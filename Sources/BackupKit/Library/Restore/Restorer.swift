@@ -90,7 +90,7 @@ public enum Restorer {
         let unsound = Set(prepared.findings.filter(\.isOfBytes).map(\.subject))
         var wanted = WantedFiles(options)
         let replaced = prepared.replacedKinds(options, intake)
-        let views = LayoutViews(
+        let views = BackupIntake(
             prepared: prepared, unsound: unsound, kinds: options.kinds, limits: options.limits,
             takesDoubtful: options.takesDoubtful)
         intake.remaining = try RemainingLinks(beside: intake, kinds: options.kinds, isAskedFor: wanted.namesFile) {
@@ -151,7 +151,7 @@ public enum Restorer {
         if options.match == nil { intake.noteUnsoundRows(of: options.kinds) }
     }
 
-    private static func takeSettings(_ views: LayoutViews, _ intake: Intake, _ options: RestoreOptions) throws {
+    private static func takeSettings(_ views: BackupIntake, _ intake: Intake, _ options: RestoreOptions) throws {
         if options.kinds.contains(.settings) {
             if options.policy == .quarantine {
                 intake.note(
@@ -166,8 +166,8 @@ public enum Restorer {
     }
 
     private static func takeRecords(
-        _ views: LayoutViews, _ wanted: inout WantedFiles, _ intake: Intake, _ options: RestoreOptions
-    ) throws -> LayoutViews.FromBibliography {
+        _ views: BackupIntake, _ wanted: inout WantedFiles, _ intake: Intake, _ options: RestoreOptions
+    ) throws -> BackupIntake.FromBibliography {
         let publications = try views.takeRecords(into: intake) { record in
             guard options.kinds.contains(record.kind) else { return false }
             return wanted.takes(record)

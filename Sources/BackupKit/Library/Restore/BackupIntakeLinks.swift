@@ -1,5 +1,5 @@
 /// Which publications the files of a backup belong to, where no record says so.
-extension LayoutViews {
+extension BackupIntake {
     /// Links the files of a backup with the publications of its `library.bib` that name them; `places` are where they lie in
     /// the store.
     func linkAttachments(

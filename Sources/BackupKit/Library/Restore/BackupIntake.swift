@@ -1,5 +1,5 @@
 /// Reads the records of a backup: from `records.jsonl` where that is sound, else from the files that are its views.
-struct LayoutViews {
+struct BackupIntake {
     let prepared: Restorer.Prepared
     let unsound: Set<String>
     let kinds: Set<Kind>
@@ -29,7 +29,7 @@ struct LayoutViews {
             try FileIntake(intake, limits).takeRecords(path: file, name: Layout.records, wanted: wanted)
             return FromBibliography()
         }
-        return try DamagedViews(self, intake).take(wanted)
+        return try DamagedBackupIntake(self, intake).take(wanted)
     }
 
     /// The files of events.

@@ -1,8 +1,8 @@
 /// Reads a backup whose `records.jsonl` is damaged or missing. Publications, notes and events have files of their own. Where
 /// such a file is damaged, too, all that can be read of it and of `records.jsonl` is taken. No checksum vouches for that,
 /// so it is named.
-final class DamagedViews {
-    private let views: LayoutViews
+final class DamagedBackupIntake {
+    private let views: BackupIntake
     private let intake: Intake
     /// Kinds whose own files are not sound.
     private let doubtful: Set<Kind>
@@ -18,7 +18,7 @@ final class DamagedViews {
     private var (differing, added): (Set<String>, Set<String>) = ([], [])
     private var shown: Set<String> = []
 
-    init(_ views: LayoutViews, _ intake: Intake) {
+    init(_ views: BackupIntake, _ intake: Intake) {
         (self.views, self.intake) = (views, intake)
         var doubtful: Set<Kind> = []
         if views.takesDoubtful {
@@ -31,7 +31,7 @@ final class DamagedViews {
         records = views.takesDoubtful ? views.prepared.file(Layout.records) : nil
     }
 
-    func take(_ wanted: (Record) -> Bool) throws -> LayoutViews.FromBibliography {
+    func take(_ wanted: (Record) -> Bool) throws -> BackupIntake.FromBibliography {
         noteRecords()
         let (kept, shared) = try recordsKeptHere()
         if !kept.isEmpty {
