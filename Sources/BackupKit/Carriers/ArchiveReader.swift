@@ -32,8 +32,10 @@ public struct ArchiveReader: CarrierReader {
 
     public func list() throws -> [EntryInfo] { try reader.list() }
 
-    public func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
-        try reader.visit(body)
+    public func visit(
+        where isWanted: @Sendable (EntryInfo) -> Bool, _ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void
+    ) throws -> [Finding] {
+        try reader.visit(where: isWanted, body)
     }
 
     public func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws {

@@ -20,7 +20,8 @@ enum ForeignArchive {
 /// Where a layout is read from: a folder, an archive, later a vault. The contract, proved by one conformance suite:
 /// - names that `EntryName` refuses, links, devices and names that collide MUST make `visit` and `list` throw
 ///   `.refused` with the entry named, and `ReadLimits` that are passed MUST too;
-/// - `visit` calls `body` once for every file, in any order and MAY call it from several threads at once;
+/// - `visit` calls `body` once for every wanted file, in any order and MAY call it from several threads at once. Other files
+///   are read only where the carrier cannot step over them;
 /// - an error that `body` throws ends the visit and is thrown on. A body that catches the error of `forEachChunk` and
 ///   returns lets the visit go on with the next entry that can be found;
 /// - damage of the carrier itself (a torn end, an unreadable stretch, bytes after the end) comes back as findings of
@@ -28,9 +29,17 @@ enum ForeignArchive {
 /// - folders are not listed, but their names are checked like the others. Names are compared byte by byte.
 public protocol CarrierReader: Sendable {
     func list() throws -> [EntryInfo]
-    func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding]
+    func visit(
+        where isWanted: @Sendable (EntryInfo) -> Bool, _ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void
+    ) throws -> [Finding]
     /// Reads one entry, without the rest where the carrier can. Throws `.notFound` when there is none of that name.
     func read(_ path: String, _ body: (UnsafeRawBufferPointer) throws -> Void) throws
+}
+
+extension CarrierReader {
+    public func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
+        try visit(where: { _ in true }, body)
+    }
 }
 
 /// Where a layout is written to. Entries arrive in the layout's order; `produce` MUST hand over exactly `info.size`

@@ -19,7 +19,9 @@ struct CutZip: CarrierReader {
         throw cause
     }
 
-    func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
+    func visit(
+        where isWanted: @Sendable (EntryInfo) -> Bool, _ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void
+    ) throws -> [Finding] {
         var walk = try Walk(file, limits)
         while true {
             try Interrupt.check()
@@ -31,7 +33,7 @@ struct CutZip: CarrierReader {
                 // Here it breaks.
                 break
             }
-            if !entry.isFolder { try body(entry.info, ZipEntryBytes(walk.unpacker, entry.info)) }
+            if !entry.isFolder, isWanted(entry.info) { try body(entry.info, ZipEntryBytes(walk.unpacker, entry.info)) }
         }
         return [cause.asFinding]
     }

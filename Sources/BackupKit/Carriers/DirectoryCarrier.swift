@@ -56,8 +56,11 @@ public struct DirectoryReader: CarrierReader {
         } catch { return (error as? BackupError)?.message ?? "it cannot be read" }
     }
 
-    public func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
-        let (entries, findings) = try contents()
+    public func visit(
+        where isWanted: @Sendable (EntryInfo) -> Bool, _ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void
+    ) throws -> [Finding] {
+        let (all, findings) = try contents()
+        let entries = all.filter(isWanted)
         try Parallel.forEach(entries.count, state: { ReadBuffer() }) { buffer, number in
             try Interrupt.check()
             try body(entries[number], FileBytes(root, entries[number], buffer))

@@ -142,14 +142,16 @@ struct SeekableTar: CarrierReader {
         try TarEntryBytes(reader.cursor, try reader.member(number)).forEachChunk(body)
     }
 
-    func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
+    func visit(
+        where isWanted: @Sendable (EntryInfo) -> Bool, _ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void
+    ) throws -> [Finding] {
         // Nothing is handed out of an archive that is refused.
         try checkNames()
         let damage = DamageList()
         let others = Mutex<[Finding]>([])
         let runs = runs
         try Parallel.forEach(runs.count, state: { try FrameReader(self, damage) }) { reader, run in
-            for number in runs[run] {
+            for number in runs[run] where try isWanted(index.info(number)) {
                 try Interrupt.check()
                 try visit(number, reader, body)
             }

@@ -23,7 +23,9 @@ struct TarSequence: CarrierReader {
         return entries
     }
 
-    func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
+    func visit(
+        where isWanted: @Sendable (EntryInfo) -> Bool, _ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void
+    ) throws -> [Finding] {
         let cursor = try cursor()
         var meter = LimitMeter(limits)
         do {
@@ -31,7 +33,7 @@ struct TarSequence: CarrierReader {
                 try Interrupt.check()
                 if !member.isRoot { try meter.admit(member.info, isFolder: member.isFolder) }
                 let bytes = TarEntryBytes(cursor, member)
-                if !member.isFolder { try body(member.info, bytes) }
+                if !member.isFolder, isWanted(member.info) { try body(member.info, bytes) }
                 if let failure = cursor.failure { throw Torn(cause: failure) }
                 try step { try bytes.leave() }
             }

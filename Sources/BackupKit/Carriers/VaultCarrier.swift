@@ -201,8 +201,11 @@ public final class VaultReader: CarrierReader {
         return entries.map(\.info)
     }
 
-    public func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
-        let (entries, damage) = try entries()
+    public func visit(
+        where isWanted: @Sendable (EntryInfo) -> Bool, _ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void
+    ) throws -> [Finding] {
+        let (all, damage) = try entries()
+        let entries = all.filter { isWanted($0.info) }
         try Parallel.forEach(entries.count, state: { try BlobReader(vault) }) { reader, number in
             try Interrupt.check()
             try body(entries[number].info, Content(entry: entries[number], index: index, reader: reader))

@@ -22,11 +22,13 @@ struct ZipReader: CarrierReader {
         }
     }
 
-    func visit(_ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void) throws -> [Finding] {
+    func visit(
+        where isWanted: @Sendable (EntryInfo) -> Bool, _ body: @Sendable (EntryInfo, any EntryBytes) throws -> Void
+    ) throws -> [Finding] {
         // Numbers are handed out upwards, so that every thread walks through the file once.
         try Parallel.forEach(directory.entries.count, state: { try ZipWalk(file, directory) }) { walk, number in
             try Interrupt.check()
-            if directory.entries[number].isFolder { return }
+            if directory.entries[number].isFolder || !isWanted(directory.entries[number].info) { return }
             do {
                 try body(directory.entries[number].info, walk.entry(number))
             } catch let lost as ZipWalk.Lost {

@@ -77,6 +77,8 @@ enum CarrierCheck {
             return nil
         }
 
+        var isSound: Bool { state.withLock { $0.findings.isEmpty } }
+
         func finish() -> [Finding] {
             state.withLock { state in
                 let missing = expected.keys.filter { !state.seen.contains($0) }.sorted()

@@ -3,7 +3,7 @@ import Synchronization
 
 /// Brings the entries of a carrier into a folder of plain files, hashing them on the way. Nothing outside the folder is
 /// ever touched, whatever the entries are called.
-enum Staging {
+final class Staging: Sendable {
     struct Result: Sendable {
         var files: [String: FileFacts] = [:]
         /// Seconds since 1970.
@@ -12,35 +12,58 @@ enum Staging {
         var findings: [Finding] = []
     }
 
-    /// Every entry is judged; those that `keep` names are written, too, as far as their bytes could be read whole.
-    static func extract(
-        _ layout: OpenedLayout, into folder: String, _ limits: ReadLimits, progress: Progress = .none,
-        keep: @escaping @Sendable (EntryInfo) -> Bool = { _ in true }
-    ) throws -> Result {
-        let root = try RootDirectory(folder)
-        let contents = ContentTally(layout, limits, .none)
-        let state = Mutex((result: Result(), bytes: Int64(0)))
-        let findings = try layout.reader.visit { entry, bytes in
+    private let layout: OpenedLayout
+    private let folder: String
+    private let root: RootDirectory
+    private let contents: ContentTally
+    private let progress: Progress
+    private let state = Mutex((result: Result(), bytes: Int64(0)))
+
+    init(_ layout: OpenedLayout, into folder: String, _ limits: ReadLimits, progress: Progress = .none) throws {
+        (self.layout, self.folder, self.progress) = (layout, folder, progress)
+        root = try RootDirectory(folder)
+        contents = ContentTally(layout, limits, .none)
+    }
+
+    /// Reads and judges the wanted entries. Those that `isKept` names are written, too, as far as their bytes could be read
+    /// whole.
+    func read(
+        where isWanted: @Sendable (EntryInfo) -> Bool = { _ in true },
+        keep isKept: @Sendable (EntryInfo) -> Bool = { _ in true }
+    ) throws {
+        let findings = try layout.reader.visit(where: isWanted) { entry, bytes in
             guard !layout.isClutter(entry.path) else { return }
-            do {
-                let file = try keep(entry) ? root.create(entry.path) : nil
-                let digest = try contents.read(entry, bytes) { try file?.write($0) }
-                try file?.setModified(seconds: entry.modified)
-                try file?.sync()
-                let done = state.withLock { state in
-                    state.result.files[entry.path] = FileFacts(size: entry.size, digest: digest)
-                    state.result.modified[entry.path] = entry.modified
-                    state.bytes += entry.size
-                    return state.bytes
-                }
-                progress.report(ProgressEvent("extracting", done: UInt64(done), item: entry.path))
-            } catch let problem as UnreadableEntry {
+            do { try read(entry, bytes, keep: isKept(entry)) } catch let problem as UnreadableEntry {
                 unlink("\(folder)/\(entry.path)")
                 contents.damaged(entry, problem)
             }
         }
-        return state.withLock { state in
-            state.result.findings = findings + contents.judge()
+        state.withLock { $0.result.findings += findings }
+    }
+
+    private func read(_ entry: EntryInfo, _ bytes: any EntryBytes, keep: Bool) throws {
+        let file = try keep ? root.create(entry.path) : nil
+        let digest = try contents.read(entry, bytes) { try file?.write($0) }
+        try file?.setModified(seconds: entry.modified)
+        try file?.sync()
+        let done = state.withLock { state in
+            state.result.files[entry.path] = FileFacts(size: entry.size, digest: digest)
+            state.result.modified[entry.path] = entry.modified
+            state.bytes += entry.size
+            return state.bytes
+        }
+        progress.report(ProgressEvent("extracting", done: UInt64(done), item: entry.path))
+    }
+
+    /// Takes the manifest's word for an entry that is not read.
+    func trust(_ entry: EntryInfo) { contents.trust(entry) }
+
+    /// Whether nothing is wrong with what was read so far.
+    var isSound: Bool { state.withLock { $0.result.findings.isEmpty } && contents.isSound }
+
+    func finish() -> Result {
+        state.withLock { state in
+            state.result.findings += contents.judge()
             return state.result
         }
     }

@@ -116,11 +116,12 @@ enum FileMending {
         let attachments = layout.entries.filter { layout.role(of: $0.path) == .attachment }
         let isAny = attachments.contains { wanted.paths.contains(ByteName(name($0.path))) }
         guard isAny || !wanted.digests.isEmpty else { return Found() }
-        let staged = try Staging.extract(layout, into: folder, limits) { entry in
-            guard layout.role(of: entry.path) == .attachment else { return false }
-            return wanted.unknown.contains(ByteName(String(entry.path.dropFirst(start))))
+        let staging = try Staging(layout, into: folder, limits)
+        try staging.read(where: { layout.role(of: $0.path) == .attachment }) { entry in
+            wanted.unknown.contains(ByteName(String(entry.path.dropFirst(start))))
                 || layout.expected[entry.path].map { wanted.digests.contains($0.digest) } ?? true
         }
+        let staged = staging.finish()
         // The backup says itself that they were damaged when it was made.
         let rotten = Set(layout.gaps([.attachments]).filter { $0.code == .digestMismatch }.map { ByteName($0.subject) })
         var found = Found()

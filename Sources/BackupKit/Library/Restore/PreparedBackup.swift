@@ -41,10 +41,7 @@ extension Restorer {
         if let refusal = layout.manifest.schemaVersion.flatMap({ SchemaVersion.refusal(of: $0, at: path) }) {
             throw refusal
         }
-        let wantsAssets = options.kinds.contains(.attachments) && !options.dryRun
-        let staged = try Staging.extract(layout, into: folder, options.limits, progress: options.progress) { entry in
-            layout.role(of: entry.path) != .attachment || wantsAssets
-        }
+        let staged = try stage(layout, in: folder, options)
         let findings = judge(layout, staged, options.kinds)
         let damage = findings.filter { $0.severity == .damage }
         if !damage.isEmpty, !options.allowDamage {
@@ -62,6 +59,49 @@ extension Restorer {
         return Prepared(
             path: path, layout: layout, folder: folder, staged: staged, findings: findings,
             time: time(of: layout, staged))
+    }
+
+    /// Reads the entries of a backup. Of attachments only those that are asked for, where its manifest says what the others are.
+    private static func stage(
+        _ layout: OpenedLayout, in folder: String, _ options: RestoreOptions
+    ) throws -> Staging.Result {
+        let staging = try Staging(layout, into: folder, options.limits, progress: options.progress)
+        let wantsAssets = options.kinds.contains(.attachments) && !options.dryRun
+        @Sendable func isAttachment(_ entry: EntryInfo) -> Bool { layout.role(of: entry.path) == .attachment }
+        guard options.match != nil, case .own = layout.manifest, !layout.isDamaged else {
+            try staging.read(keep: { !isAttachment($0) || wantsAssets })
+            return staging.finish()
+        }
+        try staging.read(where: { !isAttachment($0) })
+        let wanted = try staging.isSound ? wantedFiles(of: layout, in: folder, options) : nil
+        func isRead(_ entry: EntryInfo) -> Bool { wanted?.contains(entry.path) ?? true }
+        let read = Set(layout.entries.filter { isAttachment($0) && isRead($0) }.map(\.path))
+        if !read.isEmpty { try staging.read(where: { read.contains($0.path) }, keep: { _ in wantsAssets }) }
+        for entry in layout.entries where isAttachment(entry) && !read.contains(entry.path) { staging.trust(entry) }
+        return staging.finish()
+    }
+
+    /// The attachments that go with the records that are asked for, as the carrier names them. Nil where its records cannot say it.
+    private static func wantedFiles(
+        of layout: OpenedLayout, in folder: String, _ options: RestoreOptions
+    ) throws -> Set<String>? {
+        guard layout.expected[layout.prefix + Layout.records] != nil else { return nil }
+        var wanted = WantedFiles(options)
+        var reader = LineReader(limit: options.limits.lineBytes)
+        func look(_ line: LineReader.Line) {
+            guard let bytes = line.bytes, bytes.count > 0, let record = try? Record(parsing: bytes),
+                options.kinds.contains(record.kind)
+            else { return }
+            _ = wanted.takes(record)
+        }
+        try FileHandle.openText("\(folder)/\(layout.prefix)\(Layout.records)").forEachChunk {
+            reader.feed($0) { look($0) }
+        }
+        reader.finish { look($0) }
+        return Set(
+            layout.entries.map(\.path).filter { path in
+                layout.role(of: path) == .attachment && wanted.takesFile(String(path.dropFirst(layout.prefix.count)))
+            })
     }
 
     private static func time(of layout: OpenedLayout, _ staged: Staging.Result) -> Timestamp {

@@ -278,7 +278,9 @@ public enum Restorer {
         try Replacing(source: VaultAddress(path)?.path ?? path, besides: store, isKept: layout.holds)
             .check(place, replace: replace)
         return try AtomicFile.writeDirectory(place, replace: replace) { folder in
-            let staged = try Staging.extract(layout, into: folder, options.limits, progress: options.progress)
+            let staging = try Staging(layout, into: folder, options.limits, progress: options.progress)
+            try staging.read()
+            let staged = staging.finish()
             var findings = judge(layout, staged, Set(Kind.allCases))
             if layout.manifest.isMissing, findings.isEmpty { findings = [OpenedLayout.withoutManifest(path)] }
             let damage = findings.filter { $0.severity == .damage }
