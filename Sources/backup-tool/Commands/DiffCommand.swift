@@ -5,9 +5,10 @@ extension Command {
         "diff", "Show how two libraries differ", in: .look,
         discussion: """
             Each side is a store, or anything that can be restored: a folder, an archive, an imbib backup. Records are \
-            compared field by field. An attachment of a store whose file is missing or was changed is named, and the run \
-            ends with 3; a file that still has its size and time is not read ('store check' reads every file). Otherwise \
-            the exit code says whether the comparison worked, not whether they differ.
+            compared field by field. A backup whose manifest has the content digest of the other side is equal to it; its \
+            files are not read ('verify' reads them). An attachment of a store whose file is missing or was changed is \
+            named, and the run ends with 3; a file that still has its size and time is not read ('store check' reads every \
+            file). Otherwise the exit code says whether the comparison worked, not whether they differ.
             """,
         options: Option.passwords,
         arguments: [Argument("A", "The old side", .backup), Argument("B", "The new side", .backup)],

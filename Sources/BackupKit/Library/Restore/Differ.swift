@@ -18,6 +18,7 @@ public enum Differ {
         _ one: String, _ other: String, limits: ReadLimits = ReadLimits(),
         _ body: (Difference) throws -> Void
     ) throws -> [Finding] {
+        if let findings = try findingsOfEquals(one, other, limits) { return findings }
         var findings: [Finding] = []
         try withStore(one, limits, &findings) { left, findings in
             try withStore(other, limits, &findings) { right, findings in
@@ -31,6 +32,34 @@ public enum Differ {
                     }
                 }
             }
+        }
+        return findings
+    }
+
+    /// What is wrong with two sides whose content digests are equal: nothing differs then, and of a backup only what it says
+    /// of itself is read. Nil where the digests differ or are not known.
+    private static func findingsOfEquals(
+        _ one: String, _ other: String, _ limits: ReadLimits
+    ) throws -> [Finding]? {
+        let stores = [one, other].filter { Store.isStore($0) }
+        let backups = [one, other].filter { !Store.isStore($0) }
+        let digests = try backups.map { try OpenedLayout.open($0, limits: limits).contentDigest }
+        guard let first = digests.first, let digest = first, digests.allSatisfy({ $0 == digest }) else { return nil }
+        var findings: [Finding] = []
+        for path in stores {
+            let store = try Store(path, .read)
+            let isEqual = try store.read { () -> Bool in
+                guard try store.contentDigest() == digest else { return false }
+                var files = try DifferFiles(store, of: path)
+                var areAsRemembered = true
+                try store.forEachAsset { asset in
+                    if try files.digest(of: asset) != asset.digest { areAsRemembered = false }
+                }
+                findings += files.findings
+                return areAsRemembered
+            }
+            guard isEqual else { return nil }
+            findings += store.damage.tell()
         }
         return findings
     }
@@ -146,5 +175,18 @@ public enum Differ {
             let fields = [FieldChange(name: key, before: mine[key], after: theirs[key])]
             try body(Difference(change: change, kind: .settings, subject: key, label: "", fields: fields))
         }
+    }
+}
+
+extension OpenedLayout {
+    /// The content digest of a whole library, as its manifest says it. Nil where it speaks of a part only, or something is wrong
+    /// with the backup as far as it was opened.
+    fileprivate var contentDigest: SHA256Digest? {
+        guard case .own(let manifest) = manifest, findings.isEmpty, manifest.omitted.isEmpty,
+            Set(manifest.kinds) == Set(Kind.allCases)
+        else { return nil }
+        let sizes = Dictionary(entries.map { (ByteName($0.path), $0.size) }, uniquingKeysWith: { $1 })
+        let isWhole = expected.allSatisfy { sizes[ByteName($0.key)] == $0.value.size }
+        return isWhole ? manifest.contentDigest : nil
     }
 }
