@@ -52,7 +52,7 @@ struct CommandsDiffFilesTests {
         try bench.tool(exit: 0, "export", "-o", "folder")
         try bench.shell("printf '%%PDF ONE\\n' > folder/Attachments/a.pdf")
         for sides in [["folder", "store.db"], ["store.db", "folder"], ["folder", "e.tar"]] {
-            #expect(try bench.json(exit: 0, ["diff"] + sides)["differences"]?.integer == 0, "\(sides)")
+            #expect(try bench.json(exit: 0, "diff", sides[0], sides[1])["differences"]?.integer == 0, "\(sides)")
         }
         try bench.tool(exit: 4, "verify", "folder")
         try bench.shell("printf more >> folder/Attachments/a.pdf")

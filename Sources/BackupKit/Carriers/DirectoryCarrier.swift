@@ -135,19 +135,9 @@ public final class DirectoryWriter: CarrierWriter {
                 .failed, "changed while it was read: \(written) bytes came where \(info.size) were announced",
                 at: info.path)
         }
-        try file.setModified(info.modified)
+        try file.setModified(seconds: info.modified)
         try file.sync()
     }
 
     public func finish() {}
-}
-
-extension FileHandle {
-    /// Sets the modification time.
-    func setModified(_ seconds: Int64) throws {
-        // UTIME_OMIT, a macro that Swift does not see: leave the time of access alone.
-        let omit = (1 << 30) - 2
-        let times = [timespec(tv_sec: 0, tv_nsec: omit), timespec(tv_sec: Int(seconds), tv_nsec: 0)]
-        guard futimens(descriptor, times) == 0 else { throw BackupError.fromErrno("its time cannot be set", at: path) }
-    }
 }

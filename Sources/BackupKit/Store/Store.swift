@@ -94,7 +94,7 @@ public final class Store {
         try LocalPath.check(path)
         try Directory.createAll(parent(of: path))
         AtomicFile.removeLeftovers(of: path)
-        let lock = try lock(path, 100)
+        let lock = try lock(path, 10)
         // Somebody else was faster.
         if try FileStatus.ofName(path) != nil {
             try makeBlobFolder(in: RootDirectory(lock))
@@ -152,13 +152,13 @@ public final class Store {
         }
     }
 
-    /// Opens a store. A writer waits for another one, up to `patience` tenths of a second.
-    public convenience init(_ path: String, _ access: Access, clock: Clock = .system, patience: Int = 100) throws {
+    /// Opens a store. A writer waits for another one, up to so many seconds.
+    public convenience init(_ path: String, _ access: Access, clock: Clock = .system, waitSeconds: Double = 10) throws {
         try Store.mustBeStore(path)
         // Its files and its locks lie beside the store itself, by whatever link it is named.
         let path = try OutputPlace.behindLinks(path)
         if access == .write { try Store.mustBeWritable(path) }
-        try self.init(path, access == .write ? Store.lock(path, patience) : nil, clock)
+        try self.init(path, access == .write ? Store.lock(path, waitSeconds) : nil, clock)
     }
 
     /// With the lock it is opened for writing; `place` is where the database lies now.
@@ -260,20 +260,13 @@ public final class Store {
 
     /// SQLite up to 3.51.2 can corrupt a database when two connections write and checkpoint at once, so a second writer
     /// waits here and then gives up.
-    static func lock(_ path: String, _ patience: Int) throws -> FileHandle {
+    static func lock(_ path: String, _ waitSeconds: Double) throws -> FileHandle {
         let folder = assetFolder(of: path)
         if try FileStatus.ofTarget(folder) == nil { try Directory.create(folder) }
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw BackupError.fromErrno("cannot be opened", at: folder) }
         let handle = FileHandle(owning: descriptor, path: folder)
-        for attempt in 0...max(0, patience) {
-            if attempt > 0 { usleep(100_000) }
-            if flock(descriptor, LOCK_EX | LOCK_NB) == 0 { return handle }
-            guard errno == EWOULDBLOCK || errno == EINTR else {
-                throw BackupError.fromErrno("cannot be locked", at: folder)
-            }
-            try Interrupt.check()
-        }
+        if try handle.lock(waitSeconds: waitSeconds) { return handle }
         throw BackupError(
             .locked, "is being written by another backup-tool", at: path, remedy: "try again when it has finished")
     }

@@ -21,16 +21,13 @@ struct HostView: Sendable {
     let startTime: @Sendable (Int64) -> Timestamp?
 
     static let system: HostView = {
-        var buffer = [CChar](repeating: 0, count: 256)
-        gethostname(&buffer, buffer.count - 1)
-        let name = String(decoding: buffer.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         var own: ProcessIdentity?
         if let boot = firstLine("/proc/sys/kernel/random/boot_id"), let space = linkTarget("/proc/self/ns/pid"),
             let start = ticks(Int64(getpid()))
         {
             own = ProcessIdentity(boot: boot, space: space, startTicks: start)
         }
-        return HostView(name: name, own: own, startTicks: ticks, startTime: startTime)
+        return HostView(name: hostName(), own: own, startTicks: ticks, startTime: startTime)
     }()
 
     /// The 22nd field of /proc/PID/stat. https://man7.org/linux/man-pages/man5/proc_pid_stat.5.html
@@ -136,4 +133,11 @@ enum HangUps {
             if state.count == 0 { sigaction(SIGHUP, &state.before, nil) }
         }
     }
+}
+
+/// What this machine is called; empty where it does not say.
+public func hostName() -> String {
+    var name = [CChar](repeating: 0, count: 256)
+    guard gethostname(&name, name.count - 1) == 0 else { return "" }
+    return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
 }

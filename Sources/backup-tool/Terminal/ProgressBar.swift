@@ -20,13 +20,13 @@ final class ProgressBar: Sendable {
 
     init(draw: @escaping @Sendable ((Int) -> String) -> Void) {
         self.draw = draw
-        let now = monotonicNanoseconds()
+        let now = UInt64(monotonicSeconds() * 1e9)
         nextDrawing = Atomic(now + Self.patience)
         phase = Mutex(Phase(name: "", start: now, firstDone: 0))
     }
 
     func report(_ event: ProgressEvent) {
-        let now = monotonicNanoseconds()
+        let now = UInt64(monotonicSeconds() * 1e9)
         let next = nextDrawing.load(ordering: .relaxed)
         guard now >= next,
             nextDrawing.compareExchange(expected: next, desired: now + Self.interval, ordering: .relaxed).exchanged
@@ -81,10 +81,4 @@ final class ProgressBar: Sendable {
         let done = String(repeating: "=", count: full - head.count)
         return "[" + padded(done + head, to: columns) + "]"
     }
-}
-
-private func monotonicNanoseconds() -> UInt64 {
-    var now = timespec()
-    clock_gettime(CLOCK_MONOTONIC, &now)
-    return UInt64(now.tv_sec) &* 1_000_000_000 &+ UInt64(now.tv_nsec)
 }

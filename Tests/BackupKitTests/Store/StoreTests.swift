@@ -90,12 +90,12 @@ import Testing
 
     @Test func aSecondWriterWaitsAndThenSaysThatTheStoreIsLocked() throws {
         try withStore { test in
-            let error = #expect(throws: BackupError.self) { try Store(test.store.path, .write, patience: 1) }
+            let error = #expect(throws: BackupError.self) { try Store(test.store.path, .write, waitSeconds: 0.1) }
             #expect(error?.code == .locked)
         }
         try withTemporaryFolder { folder in
             _ = try Store.create("\(folder)/s.db")
-            _ = try Store("\(folder)/s.db", .write, patience: 0)
+            _ = try Store("\(folder)/s.db", .write, waitSeconds: 0)
         }
     }
 

@@ -3,7 +3,7 @@ import Glibc
 /// What a backup into a vault shall do.
 public struct VaultBackupOptions: Sendable {
     public var tags: [String] = []
-    public var host = VaultBackup.hostName
+    public var host = hostName()
     /// What the snapshot says of its time; nil is now.
     public var time: GoTime?
     /// Read every file again, whatever its status says.
@@ -85,12 +85,6 @@ public struct VaultBackupResult: Sendable {
 public enum VaultBackup {
     /// Where the layout lies in a snapshot.
     public static let root = SnapshotFile.libraryFolder
-
-    public static var hostName: String {
-        var name = [CChar](repeating: 0, count: 256)
-        guard gethostname(&name, name.count - 1) == 0 else { return "" }
-        return String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
-    }
 
     public static func run(
         _ store: Store, into vault: Vault, _ options: VaultBackupOptions = VaultBackupOptions()

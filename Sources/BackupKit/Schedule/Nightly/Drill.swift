@@ -230,7 +230,7 @@ extension Drill {
             return "test a newer one first: \(drill(String(newest.id.prefix(8)))); then run this again"
         }
         var command = "vault backup"
-        if item.host != VaultBackup.hostName { command += " " + TypedCommand.option("host", item.host) }
+        if item.host != hostName() { command += " " + TypedCommand.option("host", item.host) }
         let tags = item.isSuspect ? item.givenTags : item.tags
         if !tags.isEmpty { command += " " + TypedCommand.option("tag", tags.joined(separator: ",")) }
         return "take a newer one first: \(TypedCommand.quoted(command)), and test it: \(drill("latest")); "

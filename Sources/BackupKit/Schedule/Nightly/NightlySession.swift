@@ -249,19 +249,11 @@ public struct NightlySession: Sendable {
                 ? BackupError.noVault(at: folder) : BackupError.fromErrno("cannot be opened", at: folder)
         }
         let handle = FileHandle(owning: descriptor, path: folder)
-        let end = monotonicSeconds() + waitSeconds
-        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
-            guard errno == EWOULDBLOCK || errno == EINTR else {
-                throw BackupError.fromErrno("cannot be locked", at: folder)
-            }
-            guard monotonicSeconds() < end else {
-                let holder = HostView.holder(ofLockOn: handle).map { ": process \($0) since \(GoTime($1).localText)" }
-                throw BackupError(
-                    .locked, "another run is at work here" + (holder ?? ""), at: folder,
-                    remedy: "wait for it, or let --lock-wait do so")
-            }
-            usleep(200_000)
-            try Interrupt.check()
+        guard try handle.lock(waitSeconds: waitSeconds) else {
+            let holder = HostView.holder(ofLockOn: handle).map { ": process \($0) since \(GoTime($1).localText)" }
+            throw BackupError(
+                .locked, "another run is at work here" + (holder ?? ""), at: folder,
+                remedy: "wait for it, or let --lock-wait do so")
         }
         return handle
     }

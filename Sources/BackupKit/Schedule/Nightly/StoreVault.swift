@@ -4,7 +4,7 @@
 /// all tags that it gives. What others keep in the same vault is not its business.
 public final class StoreVault: NightlyVault {
     public struct Options: Sendable {
-        public var host = VaultBackup.hostName
+        public var host = hostName()
         public var tags: [String] = []
         public var lockWait = 0.0
         public var limits = ReadLimits()

@@ -10,11 +10,7 @@ public struct SyncOptions: Sendable {
     public var patience = 8
     /// Waits so many seconds; tests do not.
     public var sleep: @Sendable (Double) -> Void = { usleep(UInt32(max(0, min($0, 60)) * 1_000_000)) }
-    public var monotonicSeconds: @Sendable () -> Double = {
-        var time = timespec()
-        clock_gettime(CLOCK_MONOTONIC, &time)
-        return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9
-    }
+    public var elapsedSeconds: @Sendable () -> Double = { monotonicSeconds() }
 
     public init(user: String? = nil, dryRun: Bool = false) { (self.user, self.dryRun) = (user, dryRun) }
 }
@@ -333,7 +329,7 @@ public final class Synchronizer {
 
     private func keepPace() {
         guard let rate = identity.limits.requestsPerSecond, rate > 0 else { return }
-        let now = options.monotonicSeconds()
+        let now = options.elapsedSeconds()
         let next = lastRequest.map { $0 + 1 / Double(rate) } ?? now
         if next > now { options.sleep(next - now) }
         lastRequest = max(now, next)

@@ -36,7 +36,7 @@ func pause(_ seconds: Double) {
 }
 
 /// Seconds of a clock that nobody sets.
-func monotonicSeconds() -> Double {
+public func monotonicSeconds() -> Double {
     var time = timespec()
     clock_gettime(CLOCK_MONOTONIC, &time)
     return Double(time.tv_sec) + Double(time.tv_nsec) / 1e9

@@ -80,6 +80,21 @@ public final class FileHandle: Sendable {
         return file
     }
 
+    /// Keeps other processes from locking the file or folder as long as this handle lives; the kernel frees it when the
+    /// process ends. Returns whether it could be had within so many seconds.
+    func lock(waitSeconds: Double) throws -> Bool {
+        let end = monotonicSeconds() + waitSeconds
+        while flock(descriptor, LOCK_EX | LOCK_NB) != 0 {
+            guard errno == EWOULDBLOCK || errno == EINTR else {
+                throw BackupError.fromErrno("cannot be locked", at: path)
+            }
+            guard monotonicSeconds() < end else { return false }
+            usleep(100_000)
+            try Interrupt.check()
+        }
+        return true
+    }
+
     /// Creates a file that did not exist, readable by its owner alone.
     public static func create(_ path: String, mode: mode_t = 0o600, toldAs name: String? = nil) throws -> FileHandle {
         let descriptor = open(path, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, mode)

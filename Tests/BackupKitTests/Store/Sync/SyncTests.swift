@@ -344,7 +344,7 @@ import Testing
             let time = TestTime()
             var options = SyncOptions()
             options.sleep = { time.sleep($0) }
-            options.monotonicSeconds = { time.now }
+            options.elapsedSeconds = { time.now }
             #expect(try Synchronizer(devices["A"], devices.hub, options).run().pushed == 20)
             // 20 pushes and a pull after the first question.
             #expect(abs(time.now - 20.0 / 40) < 0.051, "\(time.now)")
