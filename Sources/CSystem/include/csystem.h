@@ -4,7 +4,6 @@
 #include <sys/stat.h>
 #include <sys/types.h>
 
-#include "csystem_aes.h"
 #include "csystem_cut.h"
 #include "csystem_scrypt.h"
 #include "csystem_sha256.h"

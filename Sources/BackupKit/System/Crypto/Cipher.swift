@@ -59,13 +59,13 @@ public final class VaultCipher {
         stream = try CounterMode(key: key.encrypt)
         guard Self.blockMode != nil, let poly1305 = Self.poly1305,
             let pad = EVP_CIPHER_CTX_new(), let mac = EVP_MAC_CTX_new(poly1305)
-        else { throw Self.failure }
+        else { throw CounterMode.failure }
         self.pad = pad
         self.mac = mac
         macR = key.macR
         guard EVP_EncryptInit_ex2(pad, Self.blockMode, key.macK, nil, nil) == 1,
             EVP_CIPHER_CTX_set_padding(pad, 0) == 1
-        else { throw Self.failure }
+        else { throw CounterMode.failure }
     }
 
     deinit {
@@ -93,7 +93,9 @@ public final class VaultCipher {
     func seal(
         _ plaintext: UnsafeRawBufferPointer, iv: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer
     ) throws {
-        guard target.count == plaintext.count + Self.overhead, iv.count == Self.ivBytes else { throw Self.failure }
+        guard target.count == plaintext.count + Self.overhead, iv.count == Self.ivBytes else {
+            throw CounterMode.failure
+        }
         target.copyMemory(from: iv)
         let end = target.count - Self.macBytes
         try stream.begin(iv)
@@ -126,7 +128,7 @@ public final class VaultCipher {
     /// decrypted before the authentication code was found right. Takes any bytes.
     public func open(_ sealed: UnsafeRawBufferPointer, into target: UnsafeMutableRawBufferPointer) throws {
         guard sealed.count >= Self.overhead else { throw BackupError(.damaged, "is too short to be sealed data") }
-        guard target.count == sealed.count - Self.overhead else { throw Self.failure }
+        guard target.count == sealed.count - Self.overhead else { throw CounterMode.failure }
         guard try isAuthentic(sealed) else {
             throw BackupError(.damaged, "is not what was written: its authentication code is wrong")
         }
@@ -168,7 +170,7 @@ public final class VaultCipher {
     }
 
     private func beginCode(_ iv: UnsafeRawBufferPointer) throws {
-        guard iv.count == Self.ivBytes else { throw Self.failure }
+        guard iv.count == Self.ivBytes else { throw CounterMode.failure }
         try withUnsafeTemporaryAllocation(byteCount: 32, alignment: 8) { oneTime in
             oneTime.copyBytes(from: macR)
             let key = oneTime.baseAddress?.assumingMemoryBound(to: UInt8.self)
@@ -176,13 +178,13 @@ public final class VaultCipher {
             var written: Int32 = 0
             guard EVP_EncryptUpdate(pad, key?.advanced(by: 16), &written, counter, 16) == 1,
                 EVP_MAC_init(mac, key, 32, nil) == 1
-            else { throw Self.failure }
+            else { throw CounterMode.failure }
         }
     }
 
     private func addToCode(_ message: UnsafeRawBufferPointer) throws {
         let bytes = message.baseAddress?.assumingMemoryBound(to: UInt8.self)
-        guard EVP_MAC_update(mac, bytes, message.count) == 1 else { throw Self.failure }
+        guard EVP_MAC_update(mac, bytes, message.count) == 1 else { throw CounterMode.failure }
     }
 
     private func finishCode(_ tag: UnsafeMutableRawBufferPointer) throws {
@@ -190,10 +192,8 @@ public final class VaultCipher {
         guard tag.count == Self.macBytes,
             EVP_MAC_final(mac, tag.baseAddress?.assumingMemoryBound(to: UInt8.self), &count, tag.count) == 1,
             count == Self.macBytes
-        else { throw Self.failure }
+        else { throw CounterMode.failure }
     }
-
-    static var failure: BackupError { BackupError(.failed, "libcrypto could not encrypt or authenticate") }
 }
 
 /// Random bytes fit for keys.
