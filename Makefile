@@ -17,7 +17,7 @@ BASH_FILE := $(SHARE_DIR)/bash-completion/completions/backup-tool
 ZSH_FILE := $(SHARE_DIR)/zsh/site-functions/_backup-tool
 FISH_FILE := $(SHARE_DIR)/fish/vendor_completions.d/backup-tool.fish
 
-.PHONY: help demo test build check bench torture mutants fuzz install uninstall clean lint setup-build setup-test setup-bench
+.PHONY: help demo test build check bench torture mutants fuzz install uninstall clean lint deb dist setup-build setup-test setup-bench setup-package
 
 help: ## list what can be made
 	@sed -n 's/^\([a-z]*\):.*## /\1\t/p' Makefile | expand -t 12
@@ -71,8 +71,14 @@ uninstall: ## remove what install put there
 	rm -f "$(BIN_DIR)/backup-tool" "$(MAN_DIR)"/backup-tool.1 "$(MAN_DIR)"/backup-tool-*.1
 	rm -f "$(BASH_FILE)" "$(ZSH_FILE)" "$(FISH_FILE)"
 
+deb: setup-package build ## make a Debian package, check it, and try it in a clean root (as root)
+	@file=$$(scripts/package.sh deb) && lintian --fail-on error "$$file" && scripts/try-package.sh "$$file" && echo "$$file"
+
+dist: setup-package build ## make a tarball with an install.sh
+	@scripts/package.sh dist
+
 clean: ## remove what was built
 	rm -rf .build Benchmarks/results
 
-setup-build setup-test setup-bench: setup-%:
+setup-build setup-test setup-bench setup-package: setup-%:
 	@scripts/setup.sh $*

@@ -2,7 +2,7 @@
 # Makes the machine ready to build, test or measure: installs the Debian packages that are missing, and nothing else.
 # Says nothing when all is there.
 #
-#   scripts/setup.sh [build|test|bench]
+#   scripts/setup.sh [build|test|bench|package]
 set -eu
 cd "$(dirname "$0")/.."
 purpose=${1:-build}
@@ -12,13 +12,15 @@ build_packages="libarchive-dev libsqlite3-dev libssl-dev libzstd-dev zlib1g-dev 
 test_packages="restic sqlite3 zstd xz-utils zip unzip libarchive-tools jq python3 strace groff-base bash zsh fish cron"
 # The peers of the benchmarks. Their data comes through scripts/bench-data.sh and is not installed.
 bench_packages="zstd libarchive-tools unzip bibtool restic borgbackup python3 python3-venv"
+package_packages="binutils dpkg-dev lintian mmdebstrap zstd"
 
 case $purpose in
 build) packages=$build_packages ;;
 test) packages="$build_packages $test_packages" ;;
 bench) packages="$build_packages $bench_packages" ;;
+package) packages="$build_packages $package_packages" ;;
 *)
-    echo "usage: scripts/setup.sh [build|test|bench]" >&2
+    echo "usage: scripts/setup.sh [build|test|bench|package]" >&2
     exit 64
     ;;
 esac
